@@ -1,0 +1,44 @@
+# `make demo` and `make test` need python3 with venv, and nothing else: they set up .venv themselves.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/.plain
+	$(BIN)/treetop demo
+
+test: lint
+	$(BIN)/pytest -q
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.bench .bench/.ready
+	$(BIN)/python -m benchmarks
+
+$(VENV)/.plain: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/.test: pyproject.toml $(VENV)/.plain
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[test]"
+	touch $@
+
+$(VENV)/.bench: pyproject.toml $(VENV)/.plain
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[bench]"
+	touch $@
+
+# The public reference implementation, with the OpenDP that it runs on, apart from ours.
+.bench/.ready:
+	$(PYTHON) -m venv .bench
+	.bench/bin/pip install --quiet --disable-pip-version-check inf-tda==0.1 opendp==0.12.1
+	touch $@
+
+clean:
+	rm -rf $(VENV) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

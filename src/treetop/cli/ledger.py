@@ -1,0 +1,186 @@
+"""`treetop ledger`: make a ledger, and show what has been spent."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import click
+
+from treetop.errors import LedgerError
+from treetop.ledger import Balance, Entry, Ledger
+from treetop.ledger.budget import Budget, plain_down
+from treetop.privacy.exact import plain
+from treetop.privacy.loss import Loss
+
+
+# The digits of an exponent are limited because 1e999999999 would be written out in full.
+_NUMBER = re.compile(r"[0-9]{1,99}(/0*[1-9][0-9]{0,99}|(\.[0-9]{1,99})?([eE][-+]?[0-9]{1,3})?)")
+
+
+def _exact(text: str) -> Fraction:
+    """Read a number as it is written: 0.1, 1e-8 or 1/3, with no float in between."""
+    if not _NUMBER.fullmatch(text):
+        raise click.BadParameter(f"{text!r} is not a positive number; write one such as 0.5, 1e-8 or 1/3")
+    return Fraction(text)
+
+
+def _number(flag: str, help: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option(flag, type=_exact, metavar="NUMBER", help=help)
+
+
+_FILE = click.argument("file", type=click.Path(path_type=Path))
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
+
+
+@click.group()
+def command() -> None:
+    """Make a ledger, and show what has been spent."""
+
+
+@command.command()
+@_FILE
+@_number("--epsilon", "The budget as epsilon: with --delta, or alone for pure.")
+@_number("--delta", "The chance left to exceed epsilon, such as 1e-8.")
+@_number("--rho", "The budget as rho (zCDP); --delta then only reports epsilon.")
+@click.option("--dataset", "datasets", multiple=True, help="Take this data set and no others; repeatable.")
+@_JSON
+def create(
+    file: Path,
+    epsilon: Fraction | None,
+    delta: Fraction | None,
+    rho: Fraction | None,
+    datasets: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Make a ledger FILE. The budget is for each data set, by its name, and is never changed."""
+    ledger = Ledger.create(file, loss=Loss(epsilon=epsilon, delta=delta, rho=rho), datasets=datasets)
+    if as_json:
+        click.echo(json.dumps(_about(ledger), indent=2))
+        return
+    click.echo(f"Made the ledger {file}. The budget of {_scope(ledger)}:")
+    click.echo(f"  {ledger.budget.say(ledger.budget.amount)}")
+    click.echo(f"Next: treetop release PLAN --ledger {file} --dataset NAME --out DIR")
+
+
+@command.command()
+@_FILE
+@click.option("--dataset", help="Show this data set only.")
+@_JSON
+def show(file: Path, dataset: str | None, as_json: bool) -> None:
+    """Show each data set's budget, what was spent and what remains, and every release charged to FILE."""
+    ledger = Ledger.open(file)
+    balances = ledger.balances(dataset)
+    if dataset is not None and not balances:
+        known = ", ".join(one.dataset for one in ledger.balances()) or "none yet"
+        raise LedgerError(f"{file}: nothing was charged to a data set {dataset!r}; it has: {known}")
+    entries = sorted((entry for one in balances for entry in one.entries), key=lambda entry: entry.number)
+    if as_json:
+        report = _about(ledger) | {
+            "datasets": [_balance(ledger.budget, one) for one in balances],
+            "entries": [_entry(entry) for entry in entries],
+        }
+        click.echo(json.dumps(report, indent=2))
+        return
+    click.echo(f"Ledger {file}, made {ledger.created}. The budget of {_scope(ledger)}:")
+    click.echo(f"  {ledger.budget.say(ledger.budget.amount)}")
+    if balances:
+        click.echo()
+        _print([row for one in balances for row in _rows(ledger.budget, one)], _heading(ledger.budget))
+        if ledger.budget.currency == "zcdp":
+            click.echo("Costs add up as rho; as epsilon they do not.")
+    click.echo()
+    if not entries:
+        click.echo("Nothing was charged yet.")
+        return
+    shown = [
+        [str(entry.number), entry.time, entry.dataset, _cost(ledger.budget, entry), entry.state, entry.title]
+        for entry in entries
+    ]
+    _print(shown, ["entry", "time", "data set", "cost", "state", "title"])
+
+
+def _scope(ledger: Ledger) -> str:
+    if ledger.datasets:
+        return f"each data set ({', '.join(ledger.datasets)}; no others)"
+    return "each data set, by its name"
+
+
+def _heading(budget: Budget) -> list[str]:
+    if budget.currency == "pure":
+        return ["data set", "", "epsilon"]
+    delta = budget.loss.delta
+    return ["data set", "", "rho"] + ([] if delta is None else [f"epsilon at delta {plain(delta)}"])
+
+
+def _rows(budget: Budget, balance: Balance) -> list[list[str]]:
+    rows = []
+    for what in ("budget", "spent", "remaining"):
+        amount: Fraction = getattr(balance, what)
+        figures = plain_down if what == "remaining" else plain
+        row = [balance.dataset if what == "budget" else "", what, figures(amount)]
+        if budget.currency == "zcdp" and budget.loss.delta is not None:
+            epsilon = budget.epsilon(amount)
+            row.append("" if epsilon is None else figures(epsilon))
+        rows.append(row)
+    return rows
+
+
+def _cost(budget: Budget, entry: Entry) -> str:
+    if entry.definition == budget.currency:
+        return f"{'epsilon' if budget.currency == 'pure' else 'rho'} {plain(entry.charged)}"
+    return f"rho {plain(entry.charged)} (pure epsilon {plain(entry.cost)})"
+
+
+def _print(rows: list[list[str]], heading: list[str]) -> None:
+    # A title may hold anything, even codes that drive a terminal.
+    table = [
+        ["".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in cell) for cell in row]
+        for row in [heading, *rows]
+    ]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _about(ledger: Ledger) -> dict[str, Any]:
+    loss = ledger.budget.loss
+    stated = {"epsilon": loss.epsilon, "delta": loss.delta, "rho": loss.rho}
+    return {
+        "ledger": str(ledger.path),
+        "created": ledger.created,
+        "definition": ledger.budget.currency,
+        "loss": {name: None if value is None else str(value) for name, value in stated.items()},
+        "budget": _amount(ledger.budget, ledger.budget.amount),
+        "only": list(ledger.datasets),
+    }
+
+
+def _balance(budget: Budget, balance: Balance) -> dict[str, Any]:
+    amounts = {what: _amount(budget, getattr(balance, what)) for what in ("budget", "spent", "remaining")}
+    return {"dataset": balance.dataset, **amounts}
+
+
+def _amount(budget: Budget, amount: Fraction) -> dict[str, Any]:
+    rho = {} if budget.currency == "pure" else {"rho": float(amount)}
+    return {"exact": str(amount), **rho, "epsilon": budget.epsilon(amount)}
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    return {
+        "entry": entry.number,
+        "time": entry.time,
+        "dataset": entry.dataset,
+        "title": entry.title,
+        "state": entry.state,
+        "definition": entry.definition,
+        "cost": str(entry.cost),
+        "charged": str(entry.charged),
+        "plan_sha256": entry.plan_sha256,
+        "completed": entry.completed,
+        "card_sha256": entry.card_sha256,
+    }

@@ -1,0 +1,1 @@
+"""Getting tables in: files and anything that speaks Arrow."""

@@ -1,0 +1,59 @@
+"""The exceptions: one small family, whose messages say what is wrong, where, and what to do next."""
+
+from __future__ import annotations
+
+
+class TreetopError(Exception):
+    """Anything that Treetop refuses; nothing was spent or written when it is raised."""
+
+
+class HierarchyError(TreetopError):
+    """A public hierarchy that is not a tree with named levels."""
+
+
+class SpineError(TreetopError):
+    """A spine that refines attributes that it does not have, or out of order."""
+
+
+class UnitError(TreetopError):
+    """A protected unit that is not fully or not sensibly stated."""
+
+
+class LossError(TreetopError):
+    """A privacy loss, or a split of it over the levels, that cannot be kept."""
+
+
+class PlanError(TreetopError):
+    """A plan whose parts do not fit together."""
+
+
+class DataError(TreetopError):
+    """A private table that does not fit the plan."""
+
+
+class QueryError(TreetopError):
+    """A question to a release that names nothing, or more than one thing."""
+
+
+class ReleaseError(TreetopError):
+    """A release folder that cannot be written, or is not what it claims to be."""
+
+
+class PlanFileError(TreetopError):
+    """A plan file that cannot be understood: broken TOML, unknown keys, wrong types."""
+
+
+class LedgerError(TreetopError):
+    """A ledger that cannot be opened, or is not one."""
+
+
+class Refusal(TreetopError):
+    """Well-formed, and still refused: the budget does not cover it, or a question is left open."""
+
+
+class IncompletePlan(Refusal):
+    """A plan that leaves a question open for which there is no safe default."""
+
+
+class Overspent(Refusal):
+    """A release that the ledger cannot cover."""

@@ -1,0 +1,1 @@
+"""Data that are made up, and yardsticks, to see how good and how fast a release is."""

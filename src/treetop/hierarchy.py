@@ -1,0 +1,340 @@
+"""A hierarchy: the public tree of one attribute, with named levels from coarse to fine and a code for every node.
+
+Nodes of a level are numbered in depth-first order, siblings by code. So the children of a node, and the leaves under
+it, are always a range of numbers, and the numbering does not depend on the order of the rows it was read from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from treetop.data import table as tables
+from treetop.errors import DataError, HierarchyError
+
+Ragged = Literal["error", "repeat"]
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """The public tree of one attribute; make one with `from_table`, `from_parents`, `from_prefixes` or `flat`."""
+
+    levels: tuple[str, ...]
+    """Names of the levels, coarse to fine."""
+    codes: tuple[pa.StringArray, ...] = field(repr=False)
+    """The codes of each level, by node number."""
+    first: tuple[NDArray[np.int64], ...] = field(repr=False)
+    """`first[k][i] : first[k][i + 1]` are the nodes of level k under node i of the level above (level 0: the root)."""
+
+    @staticmethod
+    def from_table(table: tables.Table, levels: Sequence[str], ragged: Ragged = "error") -> Hierarchy:
+        """Read a lookup table with one column a level, coarse to fine, and one row a leaf.
+
+        Where branches end early (the finer columns are blank), `ragged="repeat"` carries the last code down; such
+        single-child steps pass through a release unmeasured and cost nothing.
+
+        >>> places = pa.table({"region": ["N", "N", "S"], "town": ["n1", "n2", "s1"]})
+        >>> Hierarchy.from_table(places, levels=["region", "town"])
+        Hierarchy(region 2 > town 3)
+        """
+        names = _level_names(levels)
+        return _build(names, _fill_down(names, _read(table, names), ragged))
+
+    @staticmethod
+    def from_parents(
+        table: tables.Table,
+        child: str = "child",
+        parent: str = "parent",
+        levels: Sequence[str] | None = None,
+        ragged: Ragged = "error",
+    ) -> Hierarchy:
+        """Read a list of (child, parent) codes; a code without a parent is at the top.
+
+        >>> edges = pa.table({"child": ["n1", "n2", "N"], "parent": ["N", "N", None]})
+        >>> Hierarchy.from_parents(edges)
+        Hierarchy(level1 1 > level2 2)
+        """
+        paths = _paths(*_read(table, [child, parent]))
+        names = _level_names(levels or [f"level{depth + 1}" for depth in range(len(paths))])
+        if len(names) != len(paths):
+            raise HierarchyError(f"the tree is {len(paths)} levels deep, but {len(names)} level names were given")
+        return _build(names, _fill_down(names, paths, ragged))
+
+    @staticmethod
+    def from_prefixes(
+        codes: Iterable[str], widths: Sequence[int], levels: Sequence[str] | None = None
+    ) -> Hierarchy:
+        """Cut codes of constant length into levels: `widths=[2, 5]` makes state and county of longer FIPS codes.
+
+        >>> Hierarchy.from_prefixes(["01001", "01003", "02013"], widths=[2], levels=["state", "county"])
+        Hierarchy(state 2 > county 3)
+        """
+        leaves = pa.array(_strings(codes), pa.string())
+        lengths = pc.unique(pc.utf8_length(leaves)).to_pylist()
+        if not lengths:
+            raise HierarchyError("the hierarchy is empty: give at least one code")
+        longest = max(lengths)
+        if len(lengths) > 1:
+            short = next(code for code in leaves.to_pylist() if len(code) < longest)
+            raise HierarchyError(
+                f"codes have lengths {sorted(lengths)}, for example {short!r}: prefixes need one length. If leading "
+                f"zeros were lost, pad them: code.zfill({longest}) gives {short.zfill(longest)!r}"
+            )
+        cuts = [int(width) for width in widths]
+        if cuts != sorted(set(cuts)) or (cuts and not 0 < cuts[0] <= cuts[-1] <= longest):
+            raise HierarchyError(f"widths {cuts} must increase and lie between 1 and the code length {longest}")
+        if not cuts or cuts[-1] < longest:
+            cuts.append(longest)
+        names = _level_names(levels or [f"digits{width}" for width in cuts])
+        if len(names) != len(cuts):
+            raise HierarchyError(f"widths {cuts} make {len(cuts)} levels, but {len(names)} level names were given")
+        return _build(names, [pc.utf8_slice_codeunits(leaves, 0, width) for width in cuts])
+
+    @staticmethod
+    def flat(values: Iterable[str], level: str = "value") -> Hierarchy:
+        """Make a hierarchy of one level.
+
+        >>> Hierarchy.flat(["f", "m"], level="sex")
+        Hierarchy(sex 2)
+        """
+        return _build((level,), [pa.array(_strings(values), pa.string())])
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of nodes at each level."""
+        return tuple(len(codes) for codes in self.codes)
+
+    @cached_property
+    def digest(self) -> str:
+        """A SHA-256 of the levels, codes and parents: the same for the same tree, however it was read."""
+        digest = hashlib.sha256(repr(self.levels).encode())
+        for codes, first in zip(self.codes, self.first, strict=True):
+            digest.update(pc.binary_length(codes).to_numpy().astype("<i4").tobytes())
+            digest.update("".join(codes.to_pylist()).encode())
+            digest.update(first.astype("<i8").tobytes())
+        return digest.hexdigest()
+
+    def depth(self, level: str) -> int:
+        """Return the position of a level by its name."""
+        if level not in self.levels:
+            raise HierarchyError(
+                f"there is no level {level!r}{tables.nearest(level, self.levels)}; "
+                f"the levels are {', '.join(self.levels)}"
+            )
+        return self.levels.index(level)
+
+    def select(self, levels: Sequence[str]) -> Hierarchy:
+        """Return the hierarchy with some of its levels only, which keep their order."""
+        depths = [self.depth(level) for level in levels]
+        if not depths or depths != sorted(set(depths)):
+            raise HierarchyError(f"levels {', '.join(levels)} must be distinct and go from coarse to fine")
+        if depths == list(range(len(self.levels))):
+            return self
+        first = []
+        above = -1
+        for depth in depths:
+            bounds = self.first[above + 1]
+            for below in range(above + 2, depth + 1):
+                bounds = self.first[below][bounds]
+            first.append(bounds)
+            above = depth
+        return Hierarchy(tuple(levels), tuple(self.codes[depth] for depth in depths), tuple(first))
+
+    def below(self, depth: int, node: int, finer: int | None = None) -> tuple[int, int]:
+        """Return the range of nodes of a finer level (the leaves when None) under a node."""
+        start, stop = node, node + 1
+        for bounds in self.first[depth + 1 : None if finer is None else finer + 1]:
+            start, stop = int(bounds[start]), int(bounds[stop])
+        return start, stop
+
+    def ancestors(self, depth: int, finer: int | None = None) -> NDArray[np.int64]:
+        """Return, for every node of a finer level (every leaf when None), its ancestor at `depth`."""
+        finer = len(self.levels) - 1 if finer is None else finer
+        bounds = np.arange(self.sizes[depth] + 1)
+        for below in range(depth + 1, finer + 1):
+            bounds = self.first[below][bounds]
+        return np.repeat(np.arange(self.sizes[depth]), np.diff(bounds))
+
+    def find(self, code: str) -> list[tuple[int, int]]:
+        """Return (depth, node) of every node with this code, coarse to fine."""
+        found = ((depth, pc.index(codes, code).as_py()) for depth, codes in enumerate(self.codes))
+        return [(depth, node) for depth, node in found if node >= 0]
+
+    def encode(self, codes: pa.Array) -> NDArray[np.int64]:
+        """Return the leaf numbers of leaf codes, -1 where a code is not one."""
+        found = pc.index_in(codes, value_set=self.codes[-1])
+        return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+    def to_table(self) -> pa.Table:
+        """Return one row a leaf, one column a level: what `from_table` reads."""
+        columns = [
+            codes.take(pa.array(self.ancestors(depth))) for depth, codes in enumerate(self.codes)
+        ]
+        return pa.table(columns, names=list(self.levels))
+
+    def __repr__(self) -> str:
+        chain = " > ".join(f"{name} {size:,}" for name, size in zip(self.levels, self.sizes, strict=True))
+        return f"Hierarchy({chain})"
+
+
+def _read(table: tables.Table, columns: Sequence[str]) -> list[pa.Array]:
+    try:
+        rows = tables.read(table, columns)
+        return [tables.text(rows.column(name), name).combine_chunks() for name in columns]
+    except DataError as problem:
+        raise HierarchyError(f"hierarchy: {problem}") from problem
+
+
+def _strings(values: Iterable[Any]) -> list[str]:
+    strings = list(values)
+    for value in strings:
+        if not isinstance(value, str):
+            raise HierarchyError(f"codes are strings, but {value!r} is {type(value).__name__}: leading zeros count")
+    return strings
+
+
+def _level_names(levels: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(levels)
+    if isinstance(levels, str) or not names:
+        raise HierarchyError("give the names of the levels as a list, coarse to fine")
+    for name in names:
+        if not name or "." in name:
+            raise HierarchyError(f"level name {name!r} must be non-empty and without dots (they join attribute.level)")
+        if names.count(name) > 1:
+            raise HierarchyError(f"level name {name!r} is given twice: every level needs a name of its own")
+    return names
+
+
+def _fill_down(names: Sequence[str], columns: list[pa.Array], ragged: Ragged) -> list[pa.Array]:
+    """Deal with branches that end early: blank finer levels."""
+    filled: list[pa.Array] = []
+    for name, column in zip(names, columns, strict=True):
+        column = pc.if_else(pc.equal(column, ""), None, column)
+        if not filled:
+            if column.null_count:
+                row = tables.first_missing(column)
+                raise HierarchyError(f"row {row + 1} has no code at the coarsest level {name!r}: every branch needs one")
+        elif column.null_count:
+            if ragged != "repeat":
+                row = pc.index(pc.is_null(column), True).as_py()
+                raise HierarchyError(
+                    f"row {row + 1} has no code at level {name!r} under {filled[-1][row].as_py()!r}: the hierarchy is "
+                    'ragged. Fill it in, or pass ragged="repeat" to repeat the code down (such steps cost nothing)'
+                )
+            column = pc.coalesce(column, filled[-1])
+        filled.append(column)
+    return filled
+
+
+def _build(names: tuple[str, ...], columns: Sequence[pa.Array]) -> Hierarchy:
+    """Number the nodes depth first; refuse a code with two parents."""
+    if not columns or len(columns[0]) == 0:
+        raise HierarchyError("the hierarchy is empty: give at least one code")
+    codes: list[pa.StringArray] = []
+    first: list[NDArray[np.int64]] = []
+    node = np.zeros(len(columns[0]), dtype=np.int64)  # each row's node at the level above
+    above = 1
+    for depth, column in enumerate(columns):
+        distinct, rank = _ranks(column, names[depth])
+        # Parent first, then code: sorting these numbers is the depth-first order.
+        pairs, node = np.unique(node * len(distinct) + rank, return_inverse=True)
+        parent, code = np.divmod(pairs, len(distinct))
+        if len(pairs) > len(distinct):
+            _refuse_two_parents(names, depth, distinct, parent, code, codes)
+        codes.append(distinct.take(pa.array(code)))
+        first.append(np.searchsorted(parent, np.arange(above + 1)).astype(np.int64))
+        above = len(pairs)
+    return Hierarchy(names, tuple(codes), tuple(first))
+
+
+def _ranks(column: pa.Array, name: str) -> tuple[pa.StringArray, NDArray[np.int64]]:
+    """Return the distinct codes in order, and each row's rank among them."""
+    row = tables.first_missing(column)
+    if row is not None:
+        raise HierarchyError(f"row {row + 1} has an empty code at level {name!r}")
+    encoded = column.dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return encoded.dictionary.take(pa.array(order)), rank[encoded.indices.to_numpy()]
+
+
+def _refuse_two_parents(
+    names: tuple[str, ...],
+    depth: int,
+    distinct: pa.StringArray,
+    parent: NDArray[np.int64],
+    code: NDArray[np.int64],
+    codes: list[pa.StringArray],
+) -> None:
+    twice = int(np.flatnonzero(np.bincount(code) > 1)[0])
+    parents = [codes[-1][int(node)].as_py() for node in parent[code == twice][:2]]
+    raise HierarchyError(
+        f"code {distinct[twice].as_py()!r} of level {names[depth]!r} has two parents, {parents[0]!r} and "
+        f"{parents[1]!r}: correct the table, or use codes that are unique within the level"
+    )
+
+
+def _paths(child: pa.Array, parent: pa.Array) -> list[pa.Array]:
+    """Return one column a level with the path of every leaf of a child/parent list, blank where it ended."""
+    row = tables.first_missing(child)
+    if row is not None:
+        raise HierarchyError(f"row {row + 1} has no child code")
+    parent = pc.if_else(pc.equal(parent, ""), None, parent)
+    codes = pc.unique(pa.concat_arrays([child, pc.drop_null(parent)]))
+    if len(codes) == 0:
+        raise HierarchyError("the hierarchy is empty: give at least one code")
+    number = pc.index_in(child, value_set=codes).to_numpy()
+    above = pc.fill_null(pc.index_in(parent, value_set=codes, skip_nulls=True), -1).to_numpy()
+    up = np.full(len(codes), -1, dtype=np.int64)
+    up[number] = above
+    clash = np.flatnonzero(up[number] != above)
+    if len(clash):
+        row = int(clash[0])
+        raise HierarchyError(
+            f"code {child[row].as_py()!r} has two parents, {_name(codes, above[row])} and "
+            f"{_name(codes, up[number[row]])}: a code belongs under one"
+        )
+    depth = _depths(up, codes)
+    has_child = np.zeros(len(codes), dtype=bool)
+    has_child[up[up >= 0]] = True
+    node = np.flatnonzero(~has_child)
+    columns: list[NDArray[np.int64]] = [np.full(len(node), -1) for _ in range(int(depth.max()) + 1)]
+    rows = np.arange(len(node))
+    while len(rows):
+        for level in np.unique(depth[node]):
+            here = depth[node] == level
+            columns[int(level)][rows[here]] = node[here]
+        rows, node = rows[up[node] >= 0], up[node][up[node] >= 0]
+    return [codes.take(pa.array(column, mask=column < 0)) for column in columns]
+
+
+def _depths(up: NDArray[np.int64], codes: pa.Array) -> NDArray[np.int64]:
+    depth = np.where(up < 0, 0, -1)
+    while True:
+        ready = (depth < 0) & (depth[up] >= 0) & (up >= 0)
+        if not ready.any():
+            break
+        depth[ready] = depth[up[ready]] + 1
+    if (depth < 0).any():
+        start = int(np.flatnonzero(depth < 0)[0])
+        ring = [start]
+        while up[ring[-1]] not in ring:
+            ring.append(int(up[ring[-1]]))
+        ring = [*ring[ring.index(int(up[ring[-1]])) :], int(up[ring[-1]])]
+        raise HierarchyError(
+            "parents go in a circle: " + " → ".join(codes[node].as_py() for node in ring[:6]) + "; a tree needs a top"
+        )
+    return depth
+
+
+def _name(codes: pa.Array, node: int) -> str:
+    return "none" if node < 0 else repr(codes[int(node)].as_py())

@@ -1,0 +1,6 @@
+"""The ledger: the durable record, in one SQLite file, of what has been spent on data sets."""
+
+from treetop.ledger.book import DEFAULT_DATASET, Ledger, Reservation
+from treetop.ledger.entry import Balance, Entry
+
+__all__ = ["DEFAULT_DATASET", "Balance", "Entry", "Ledger", "Reservation"]

@@ -1,0 +1,98 @@
+"""The lines of a ledger: the releases that were charged, and what they leave of each budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from treetop.errors import LedgerError
+from treetop.ledger.budget import Currency
+from treetop.ledger.log import Content, Record
+
+State: TypeAlias = Literal["complete", "reserved, outcome unknown"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One release that was charged, whatever became of it."""
+
+    number: int
+    """Its position in the file; numbers rise, with gaps."""
+    time: str
+    """When it was reserved, UTC."""
+    dataset: str
+    """The data set that was charged, as it was first spelt."""
+    title: str
+    """The title of the plan."""
+    definition: Currency
+    """What the cost is stated in: "pure" epsilon, or rho ("zcdp")."""
+    cost: Fraction
+    """What the release costs, in its own definition."""
+    charged: Fraction
+    """The same in the currency of the budget."""
+    plan_sha256: str
+    """The digest of the plan."""
+    completed: str | None
+    """When the release folder was in place, UTC; None if that was never recorded."""
+    card_sha256: str | None
+    """The SHA-256 of the release's card."""
+
+    @property
+    def state(self) -> State:
+        """Whether the release is known to be in place. What is reserved is spent either way."""
+        return "complete" if self.completed else "reserved, outcome unknown"
+
+
+@dataclass(frozen=True)
+class Balance:
+    """What one data set may still cost."""
+
+    dataset: str
+    """Its name."""
+    budget: Fraction
+    """All that may be spent on it: rho, or epsilon when the ledger is pure."""
+    entries: tuple[Entry, ...]
+    """The releases charged to it, oldest first."""
+
+    @property
+    def spent(self) -> Fraction:
+        """The exact sum of what was charged."""
+        return sum((entry.charged for entry in self.entries), Fraction(0))
+
+    @property
+    def remaining(self) -> Fraction:
+        """The budget less what was spent."""
+        return self.budget - self.spent
+
+
+def read_entries(records: list[Record], path: Path) -> tuple[Entry, ...]:
+    """The releases that the records of this file speak of, each with its completion."""
+    contents = [record.content for record in records]
+    try:
+        completions = {one["reservation"]: one for one in contents if one["event"] == "completed"}
+        return tuple(
+            _entry(number, one, completions.get(number, {}))
+            for number, one in enumerate(contents)
+            if one["event"] == "reserved"
+        )
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as problem:
+        raise LedgerError(
+            f"{path}: has a record that no ledger writes ({problem!r}); it was edited"
+        ) from problem
+
+
+def _entry(number: int, reserved: Content, completion: Content) -> Entry:
+    return Entry(
+        number=number,
+        time=reserved["time"],
+        dataset=reserved["dataset"],
+        title=reserved["title"],
+        definition=reserved["definition"],
+        cost=Fraction(reserved["cost"]),
+        charged=Fraction(reserved["charged"]),
+        plan_sha256=reserved["plan_sha256"],
+        completed=completion.get("time"),
+        card_sha256=completion.get("card_sha256"),
+    )

@@ -1,0 +1,106 @@
+"""Certain answers from ball arithmetic: precision is raised until the enclosing ball leaves no doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from threading import RLock
+from typing import TypeVar
+
+from flint import arb, ctx, fmpq
+
+T = TypeVar("T")
+Enclosure = Callable[[int], arb]
+"""A real number, as the function that gives a ball around it, about 2⁻ᵇⁱᵗˢ of its size."""
+
+_START_BITS = 96
+_UNDERFLOW = arb(2) ** -1075  # half the least positive float
+
+# Flint has one working precision for the whole process. Were it changed under a computation, that would only
+# widen a ball, never make it miss its number; the lock keeps the precision that was asked for.
+_PRECISION_LOCK = RLock()
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """Compute balls with `bits` bits inside the block."""
+    with _PRECISION_LOCK, ctx.workprec(bits):
+        yield
+
+
+def ball(value: Fraction | int) -> arb:
+    """The ball around a rational, at the working precision."""
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+def decided(attempt: Callable[[int], T | None]) -> T:
+    """The first answer of `attempt(bits)`, for doubling `bits`."""
+    bits = _START_BITS
+    while (answer := attempt(bits)) is None:
+        bits *= 2
+    return answer
+
+
+def at_most(number: Enclosure, bound: Fraction) -> bool:
+    """Whether number ≤ bound, for a number that is not itself rational."""
+
+    def attempt(bits: int) -> bool | None:
+        with precision(bits):
+            enclosed, limit = number(bits), ball(bound)
+            if enclosed <= limit:
+                return True
+            return False if enclosed > limit else None
+
+    return decided(attempt)
+
+
+def nearest_float(number: Enclosure) -> float:
+    """The float nearest to a number ≥ 0."""
+
+    def attempt(bits: int) -> float | None:
+        with precision(bits):
+            enclosed = number(bits)
+            if enclosed < _UNDERFLOW:
+                return 0.0
+            low, high = _fraction(enclosed.lower()), _fraction(enclosed.upper())
+        return float(low) if float(low) == float(high) else None
+
+    return decided(attempt)
+
+
+def _fraction(exact: arb) -> Fraction:
+    mantissa, exponent = (int(part) for part in exact.man_exp())
+    return Fraction(mantissa << max(exponent, 0), 1 << max(-exponent, 0))
+
+
+def certain_floors(numbers: Iterable[arb], last: int | None = None) -> list[int] | None:
+    """The floors of the numbers, up to the first that is `last`, or None if a ball leaves its floor open."""
+    floors = []
+    for number in numbers:
+        floor = number.floor().unique_fmpz()
+        if floor is None:
+            return None
+        floors.append(int(floor))
+        if floors[-1] == last:
+            break
+    return floors
+
+
+def smallest(holds: Callable[[int], bool], start: int = 0) -> int:
+    """The smallest integer where `holds`, which is false up to some integer and true from there on."""
+    step = 1
+    if holds(start):
+        high, low = start, start - step
+        while holds(low):
+            step *= 2
+            high, low = low, low - step
+    else:
+        low, high = start, start + step
+        while not holds(high):
+            step *= 2
+            low, high = high, high + step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high

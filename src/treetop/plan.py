@@ -1,0 +1,259 @@
+"""A plan: everything that is decided before private data is read, with its accuracy and its cost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from treetop.accuracy import Accuracy, LevelAccuracy
+from treetop.data.table import nearest
+from treetop.errors import PlanError
+from treetop.frozen import FrozenMap
+from treetop.noise import Key, Law
+from treetop.privacy import Loss, Split, Unit, cost, level_noise, shares
+from treetop.privacy.exact import Number
+from treetop.privacy.unit import TOTAL
+from treetop.spine import Spine
+
+if TYPE_CHECKING:
+    from treetop.data.encode import Unknown
+    from treetop.data.table import Table
+    from treetop.release import Release
+    from treetop.repair import Order, Repair
+    from treetop.topdown.descent import Descent, Progress
+
+
+@dataclass(frozen=True)
+class PlannedLevel:
+    """What a plan does at one level."""
+
+    index: int
+    """The position in the spine; the total is 0."""
+    name: str
+    """The name of the level."""
+    nodes: int
+    """How many nodes the public domain has there."""
+    share: Fraction
+    """Its share of the loss."""
+    law: Law | None
+    """The noise of one measurement; None where nothing is measured."""
+    cost: Fraction
+    """What it spends: rho, or epsilon for a pure loss."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What will be released, for whom it is private, and at what loss; made without private data."""
+
+    spine: Spine
+    """The public order of refinement."""
+    unit: Unit
+    """What is protected."""
+    loss: Loss
+    """The privacy loss of the whole release."""
+    split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
+    """How the loss is divided over the measured levels: evenly, by weights, or by exact shares."""
+    repair: Repair = "chebyshev"
+    """How measurements are made consistent: least largest change, or "euclidean" for least squares."""
+    order: Order = "ascending"
+    """Which entries a repair lowers first: small ones (fewer are invented) or, "descending", large ones."""
+    unknown: Unknown = "error"
+    """What happens to rows with codes that are not in a hierarchy."""
+    title: str = ""
+    """What the release is about, for the card."""
+    levels: tuple[PlannedLevel, ...] = field(init=False, repr=False)
+    """The total and every level of the spine, with noise and cost."""
+
+    def __post_init__(self) -> None:
+        _choice("repair", self.repair, ("chebyshev", "euclidean"))
+        _choice("order", self.order, ("ascending", "descending"))
+        if isinstance(self.unknown, Mapping):
+            object.__setattr__(self, "unknown", FrozenMap(self.unknown))
+        else:
+            _choice("unknown", self.unknown, ("error", "drop"))
+        self._check_caps()
+        object.__setattr__(self, "levels", self._plan_levels())
+
+    def _check_caps(self) -> None:
+        names = [level.name for level in self.spine.levels]
+        for name in self.unit.per_node:
+            if name not in names:
+                raise PlanError(
+                    f"the unit caps records per node of {name!r}, which is not a level{nearest(name, names)}"
+                )
+
+    def _plan_levels(self) -> tuple[PlannedLevel, ...]:
+        public_total = self.unit.total_is_exact(records_may_be_dropped=self.unknown == "drop")
+        nodes = [(TOTAL, 1, not public_total)]
+        nodes += [(level.name, level.nodes, level.divides) for level in self.spine.levels]
+        measured = [name for name, _, is_measured in nodes if is_measured]
+        share = dict(zip(measured, shares(self.split, measured), strict=True)) if measured else {}
+        levels = []
+        for index, (name, size, _) in enumerate(nodes):
+            law = level_noise(self.unit, self.loss, name, share[name]) if name in share else None
+            spent = Fraction(0) if law is None else cost(self.unit, name, law)
+            levels.append(PlannedLevel(index, name, size, share.get(name, Fraction(0)), law, spent))
+        total = sum((level.cost for level in levels), Fraction(0))
+        if total > self.loss.budget:  # exact arithmetic: a bug, not rounding
+            raise PlanError(f"the levels would cost {total}, more than the loss {self.loss.budget}")
+        return tuple(levels)
+
+    @property
+    def spent(self) -> Fraction:
+        """What a release will cost: rho, or epsilon for a pure loss. Never more than the loss."""
+        return sum((level.cost for level in self.levels), Fraction(0))
+
+    @cached_property
+    def digest(self) -> str:
+        """A SHA-256 of everything that the plan decides."""
+        return hashlib.sha256(json.dumps(self.describe(), sort_keys=True).encode()).hexdigest()
+
+    def describe(self) -> dict[str, Any]:
+        """Return the plan's decisions as plain values, for cards and digests."""
+        return {
+            "title": self.title,
+            "spine": list(self.spine.splits),
+            "attributes": {
+                name: {"levels": list(tree.levels), "nodes": list(tree.sizes), "sha256": tree.digest}
+                for name, tree in zip(self.spine.attributes, self.spine.trees, strict=True)
+            },
+            "unit": {
+                "entity": self.unit.entity,
+                "contributions": self.unit.contributions,
+                "neighbours": self.unit.neighbours,
+                "id": self.unit.id,
+                "per_node": dict(self.unit.per_node),
+            },
+            "loss": {
+                "definition": self.loss.definition,
+                **{
+                    name: None if value is None else str(value)
+                    for name, value in (
+                        ("epsilon", self.loss.epsilon),
+                        ("delta", self.loss.delta),
+                        ("rho", self.loss.rho),
+                        ("budget", self.loss.budget),
+                    )
+                },
+            },
+            "levels": [_describe_level(level) for level in self.levels],
+            "repair": self.repair,
+            "order": self.order,
+            "unknown": self.unknown if isinstance(self.unknown, str) else dict(self.unknown),
+        }
+
+    def accuracy(self, confidence: float = 0.95) -> Accuracy:
+        """Return what to expect of every level; reads no private data.
+
+        `margin` is the exact quantile of one measurement's noise. `bound` holds for all nodes of a level at once: an
+        error grows, from a node to its children, by at most twice the largest noise among them (InfTDA, Theorem 1; here
+        with exact quantiles of the noise instead of its tail bound, each at the confidence that a union bound over
+        levels and public nodes leaves).
+        """
+        if not 0 < confidence < 1:
+            raise PlanError(f"confidence is {confidence}: give a probability between 0 and 1")
+        risk = 1 - Fraction(str(confidence))
+        rows = []
+        for level in self.levels:
+            noise = 0.0 if level.law is None else level.law.standard_deviation
+            margin = 0 if level.law is None else level.law.margin(risk)
+            bound = self._bound(level.index, risk)
+            rows.append(
+                LevelAccuracy(level.index, level.name, level.nodes, float(level.share), noise, margin, bound)
+            )
+        return Accuracy(tuple(rows), confidence)
+
+    def _bound(self, index: int, risk: Fraction) -> int:
+        measured = [level for level in self.levels[: index + 1] if level.law is not None]
+        bound = 0
+        for level in measured:
+            assert level.law is not None
+            largest = level.law.margin(risk / (len(measured) * level.nodes))
+            if level.index == 0:
+                bound += largest
+            else:
+                # Integers nearest in squares can be one further off than the nearest point itself.
+                bound += 2 * largest + (self.repair == "euclidean")
+        return bound
+
+    @cached_property
+    def descent(self) -> Descent:
+        """The plan in the engine's terms."""
+        from treetop.counts import layout
+        from treetop.repair import KINDS, ORDERS
+        from treetop.topdown.descent import Descent
+        from treetop.topdown.level import Step
+
+        total, *below = self.levels
+        steps = (
+            Step(level, digit, planned.law, KINDS[self.repair], ORDERS[self.order])
+            for level, digit, planned in zip(self.spine.levels, layout(self.spine), below, strict=True)
+        )
+        return Descent(len(self.spine.attributes), total.law, tuple(steps))
+
+    def release(
+        self,
+        table: Table,
+        *,
+        columns: Mapping[str, str] | None = None,
+        count: str | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        testing_key: bytes | None = None,
+    ) -> Release:
+        """Read the private table, run the plan once, and return the public result.
+
+        `columns` names the column of each attribute where it is not the attribute's name, `count` a column that says how
+        many records a row stands for. Every call draws fresh noise and spends the loss again. With a `testing_key` of 32
+        bytes the noise is reproducible, and the release says that it is not private.
+        """
+        from treetop.card import describe_release
+        from treetop.data.encode import read_counts
+        from treetop.release import Release
+        from treetop.topdown.descent import descend
+
+        if self.unit.id is not None:
+            raise PlanError(
+                f"the unit is identified by column {self.unit.id!r}, but bounding contributions by an id is not "
+                "available yet: bound the table first and leave the id out, or protect single records"
+            )
+        if testing_key is not None and len(testing_key) != 32:
+            raise PlanError(f"a testing key has 32 bytes, not {len(testing_key)}")
+        descent = self.descent
+        counts = read_counts(table, self.spine, columns, count, self.unknown)
+        secret = Key.fresh() if testing_key is None else Key(testing_key)
+        # Bound to plan and data: even a key that is used twice cannot put the same noise on different counts.
+        key = secret.derive("run", bytes.fromhex(self.digest), counts.digest)
+        leaves = descend(descent, counts, key, threads or os.cpu_count() or 1, progress)
+        return Release(self.spine, leaves.nodes, leaves.count, describe_release(self, private=testing_key is None))
+
+
+def _choice(what: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise PlanError(f"{what} is {value!r}{nearest(str(value), choices)}; choose one of {', '.join(choices)}")
+
+
+def _describe_level(level: PlannedLevel) -> dict[str, Any]:
+    from treetop.noise import DiscreteGaussian
+
+    noise = None
+    if level.law is not None:
+        gaussian = isinstance(level.law, DiscreteGaussian)
+        noise = {
+            "law": "discrete Gaussian" if gaussian else "discrete Laplace",
+            "variance" if gaussian else "scale": str(level.law.variance if gaussian else level.law.scale),
+        }
+    return {
+        "level": level.index,
+        "name": level.name,
+        "nodes": level.nodes,
+        "share": str(level.share),
+        "cost": str(level.cost),
+        "noise": noise,
+    }

@@ -1,0 +1,148 @@
+"""A plan as it was run, written as a plan file: everything stated, the hierarchies by their SHA-256."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from treetop.plan import Plan
+from treetop.planfile.reader import PlanFile
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+
+
+def describe_plan(plan: PlanFile | Plan) -> str:
+    """Return the plan as TOML, for the release folder.
+
+    Where the hierarchies came from files, putting those beside it makes it a plan file again, and `read_plan` then
+    checks their hashes. The private table's address and query are left out: they are the steward's own.
+    """
+    file = plan if isinstance(plan, PlanFile) else None
+    ran = plan.plan if isinstance(plan, PlanFile) else plan
+    top: dict[str, Any] = {"title": ran.title}
+    if file is not None and file.description:
+        top["description"] = file.description
+    lines = ["# The plan as it was run. hierarchy_sha256 is of the levels, codes and parents of the tree.", ""]
+    lines += _pairs(top)
+    for name, tree in zip(ran.spine.attributes, ran.spine.trees, strict=True):
+        stated = _stated_attribute(file, name) or {"levels": list(tree.levels)}
+        lines += _section(f"attributes.{key(name)}", {**stated, "hierarchy_sha256": tree.digest})
+    lines += _section("spine", {"order": list(ran.spine.splits)})
+    lines += _section("unit", _unit(ran))
+    lines += _section("loss", _loss(ran))
+    lines += _section("repair", {"method": ran.repair, "order": ran.order})
+    lines += _section("data", _data(ran, file))
+    return "\n".join(lines) + "\n"
+
+
+def value(item: object) -> str:
+    """Write a value as TOML.
+
+    >>> value(["a", 1, True]), value(Fraction(1, 4)), value(Fraction(1, 3)), value({"a.b": 2})
+    ('["a", 1, true]', '0.25', '"1/3"', '{ "a.b" = 2 }')
+    """
+    if isinstance(item, bool):
+        return "true" if item else "false"
+    if isinstance(item, int):
+        return str(item)
+    if isinstance(item, str):
+        return '"' + "".join(_escape(character) for character in item) + '"'
+    if isinstance(item, Fraction | Decimal):
+        return _number(Fraction(item))
+    if isinstance(item, Mapping):
+        inner = ", ".join(f"{key(name)} = {value(entry)}" for name, entry in item.items())
+        return f"{{ {inner} }}" if inner else "{}"
+    if isinstance(item, list | tuple):
+        return "[" + ", ".join(value(entry) for entry in item) + "]"
+    raise TypeError(f"a plan holds no {type(item).__name__}")
+
+
+def key(name: str) -> str:
+    """Write a key as TOML, in quotes where it needs them."""
+    return name if _BARE.fullmatch(name) else value(name)
+
+
+def _stated_attribute(file: PlanFile | None, name: str) -> dict[str, Any]:
+    if file is None:
+        return {}
+    stated = {field: entry for field, entry in file.attributes[name].items() if field != "hierarchy_sha256"}
+    if "hierarchy" in stated:
+        stated["hierarchy"] = Path(stated["hierarchy"]).name
+    return {"column": file.columns[name], **stated}
+
+
+def _unit(plan: Plan) -> dict[str, Any]:
+    unit = plan.unit
+    stated: dict[str, Any] = {
+        "entity": unit.entity,
+        "contributions": unit.contributions,
+        "neighbours": unit.neighbours,
+    }
+    if unit.id is not None:
+        stated["id"] = unit.id
+    if unit.per_node:
+        stated["per_node"] = unit.per_node
+    return stated
+
+
+def _loss(plan: Plan) -> dict[str, Any]:
+    loss = plan.loss
+    stated: dict[str, Any] = {
+        name: amount
+        for name, amount in (("epsilon", loss.epsilon), ("delta", loss.delta), ("rho", loss.rho))
+        if amount is not None
+    }
+    measured = {level.name: level.share for level in plan.levels if level.law is not None}
+    if plan.split == "uniform" or not measured:
+        return {**stated, "split": "uniform"}
+    whole = math.lcm(*(share.denominator for share in measured.values()))
+    return {**stated, "split": {name: int(share * whole) for name, share in measured.items()}}
+
+
+def _data(plan: Plan, file: PlanFile | None) -> dict[str, Any]:
+    stated: dict[str, Any] = {"unknown": plan.unknown}
+    for name in ("count", "period"):
+        if file is not None and getattr(file, name) is not None:
+            stated[name] = getattr(file, name)
+    return stated
+
+
+def _section(name: str, values: Mapping[str, Any]) -> list[str]:
+    return ["", f"[{name}]", *_pairs(values)]
+
+
+def _pairs(values: Mapping[str, Any]) -> list[str]:
+    return [f"{key(name)} = {value(item)}" for name, item in values.items()]
+
+
+def _escape(character: str) -> str:
+    if character in _SHORT:
+        return _SHORT[character]
+    return f"\\u{ord(character):04x}" if ord(character) < 32 or ord(character) == 127 else character
+
+
+def _number(number: Fraction) -> str:
+    """Write a fraction exactly: as a decimal where it is one, otherwise as the text "a/b", which is read back."""
+    places = 0
+    rest = number.denominator
+    for prime in (2, 5):
+        power = 0
+        while rest % prime == 0:
+            rest //= prime
+            power += 1
+        places = max(places, power)
+    if rest != 1:
+        return f'"{number.numerator}/{number.denominator}"'
+    if places == 0:
+        return str(number.numerator)
+    digits = str(number.numerator * 10**places // number.denominator)
+    if len(digits) + 6 < places:
+        return f"{digits}e-{places}"
+    digits = digits.rjust(places + 1, "0")
+    return f"{digits[:-places]}.{digits[-places:]}"

@@ -1,0 +1,281 @@
+"""Reading a plan file: from TOML to a plan, with every mistake named by section and field."""
+
+from __future__ import annotations
+
+import codecs
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from treetop.data.table import nearest
+from treetop.errors import LossError, PlanError, PlanFileError
+from treetop.frozen import FrozenMap
+from treetop.hierarchy import Hierarchy
+from treetop.plan import Plan
+from treetop.planfile import questions
+from treetop.planfile.attributes import Attribute, Lookup, read_attributes, read_hierarchies, read_lookups
+from treetop.planfile.fields import Fields
+from treetop.privacy import Loss, Unit
+from treetop.privacy.exact import Number
+from treetop.spine import Spine
+
+SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "spine": ("order",),
+    "unit": ("entity", "contributions", "neighbours", "id", "per_node"),
+    "loss": ("epsilon", "delta", "rho", "split"),
+    "repair": ("method", "order"),
+    "data": ("source", "query", "count", "unknown", "period", "delimiter", "encoding"),
+}
+TOP = ("title", "description", "attributes", *SECTIONS)
+_HOMES = {key: section for section, keys in SECTIONS.items() for key in keys if key != "order"}
+_ENDS = ("origin", "destination")
+
+
+@dataclass(frozen=True, eq=False)
+class PlanFile:
+    """A plan that was read from a file, with what the file says about the private table."""
+
+    plan: Plan
+    """The plan."""
+    path: Path
+    """Where it was read from."""
+    text: str = field(repr=False)
+    """The file, word for word."""
+    attributes: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    """The attributes' sections as they are written."""
+    columns: Mapping[str, str]
+    """For each attribute, its column in the private table."""
+    lookups: Mapping[str, Lookup] = field(repr=False)
+    """For each attribute with a hierarchy file, the file and the columns that exports use."""
+    description: str = ""
+    """What the release is about, at length."""
+    source: str | None = None
+    """The private table: a path (found from the plan file's folder), a glob, or a database URL."""
+    query: str | None = None
+    """The query for a database."""
+    count: str | None = None
+    """The column that says how many records a row stands for."""
+    period: str | None = None
+    """The time that the data are about, in words."""
+    delimiter: str | None = None
+    """The character between the fields of a CSV file."""
+    encoding: str | None = None
+    """The encoding of a CSV file."""
+
+
+def read_plan(path: str | Path) -> PlanFile:
+    """Read a plan file; private data is not touched.
+
+    Raises `PlanFileError` for what cannot be understood, `IncompletePlan` for questions that are left open, and the
+    engine's own errors, with file and section, for what does not fit together.
+    """
+    path = Path(path)
+    text = _read_text(path)
+    top = Fields(str(path), "", _parse(text, path)).only(TOP, _HOMES)
+    section = {name: top.table(name).only(keys) for name, keys in SECTIONS.items()}
+    attributes = read_attributes(top)
+    title, description = top.text("title") or "", top.text("description") or ""
+    data = _Data.read(section["data"], path.parent)
+    order = _order(section["spine"], attributes)
+    unit, loss, repair = _unit(section["unit"]), _loss(section["loss"]), _repair(section["repair"])
+    split = _split(section["loss"])
+    questions.refuse_open(str(path), _open_questions(section, attributes, order))
+
+    _refuse_private_hierarchy(attributes, data.source, path)
+    trees = read_hierarchies(attributes, path.parent)
+    with section["spine"].located():
+        spine = _spine(order, trees)
+    _check_digests(attributes, spine)
+    _check_unknown(section["data"], data.unknown, trees)
+    with section["unit"].located():
+        protected = Unit(**unit)
+    with section["loss"].located():
+        stated_loss = Loss(**loss)
+    # What remains to go wrong: a split that misses a level, a cap on a level that is not there.
+    with section["loss"].located(LossError), section["unit"].located(PlanError):
+        plan = Plan(spine, protected, stated_loss, split, **repair, unknown=data.unknown, title=title)
+    return PlanFile(
+        plan=plan,
+        path=path,
+        text=text,
+        attributes=FrozenMap({name: attribute.fields.values for name, attribute in attributes.items()}),
+        columns=FrozenMap({name: attribute.column for name, attribute in attributes.items()}),
+        lookups=FrozenMap(read_lookups(attributes, path.parent)),
+        description=description,
+        **data.kept,
+    )
+
+
+@dataclass(frozen=True)
+class _Data:
+    """The section about the private table."""
+
+    source: str | None
+    unknown: Any
+    kept: dict[str, str | None]
+
+    @staticmethod
+    def read(data: Fields, folder: Path) -> _Data:
+        source = data.name("source")
+        if source is not None and "://" not in source and source != "-":
+            source = str(folder / source)
+        kept = {key: data.name(key) for key in ("query", "count", "period")}
+        delimiter, encoding = data.text("delimiter"), data.name("encoding")
+        if delimiter is not None and len(delimiter) != 1:
+            data.refuse("delimiter", 'one character, such as ";"')
+        if encoding is not None:
+            try:
+                codecs.lookup(encoding)
+            except (LookupError, ValueError):
+                data.refuse("encoding", 'the name of an encoding, such as "utf-8" or "latin-1"')
+        unknown: Any
+        if isinstance(data.values.get("unknown"), dict):
+            table = data.table("unknown")
+            unknown = {attribute: table.text(attribute) for attribute in table.values}
+        else:
+            unknown = data.choice("unknown", ("error", "drop")) or "error"
+        return _Data(source, unknown, {"source": source, **kept, "delimiter": delimiter, "encoding": encoding})
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise PlanFileError(f"{path}: no such file; `treetop inspect TABLE --out {path}` drafts one") from None
+    except UnicodeDecodeError as problem:
+        raise PlanFileError(f"{path}: byte {problem.start} is not UTF-8: save the plan file as UTF-8 text") from problem
+    except (OSError, ValueError) as problem:
+        raise PlanFileError(f"{path}: cannot be read: {problem}") from problem
+
+
+def _parse(text: str, path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as problem:
+        raise PlanFileError(f"{path}: this is not valid TOML: {problem}") from problem
+    except RecursionError:
+        raise PlanFileError(f"{path}: this is not valid TOML: it is nested too deeply") from None
+    except (ValueError, ArithmeticError) as problem:
+        raise PlanFileError(f"{path}: a number has too many digits: {problem}") from problem
+
+
+def _order(spine: Fields, attributes: Mapping[str, Attribute]) -> str | tuple[str, ...] | None:
+    if isinstance(spine.values.get("order"), list):
+        return spine.texts("order")
+    order = spine.text("order")
+    if order is None:
+        return None
+    if order not in (choices := ("destination-first", "origin-first")):
+        spine.refuse("order", f'"destination-first", "origin-first" or a list of levels{nearest(order, choices)}')
+    if set(attributes) != set(_ENDS):
+        raise PlanFileError(
+            f"{spine.file}: [spine] order is {order!r}, which is for two attributes called origin and destination, but "
+            f"they are {', '.join(attributes)}: rename them, or list the levels in order"
+        )
+    return order
+
+
+def _spine(order: str | tuple[str, ...] | None, trees: dict[str, Hierarchy]) -> Spine:
+    if order == "destination-first":
+        return Spine.destination_first(**trees)
+    if order == "origin-first":
+        return Spine.origin_first(**trees)
+    if order is None:  # one attribute: there is only one order
+        ((name, tree),) = trees.items()
+        order = tuple(f"{name}.{level}" for level in tree.levels)
+    return Spine(order, trees)
+
+
+def _unit(unit: Fields) -> dict[str, Any]:
+    caps = unit.table("per_node")
+    entity = unit.text("entity")
+    return {
+        "entity": entity.strip() if entity else None,
+        "contributions": unit.whole("contributions"),
+        "neighbours": unit.choice("neighbours", ("replace", "add-remove")),
+        "id": unit.name("id"),
+        "per_node": {level: caps.whole(level) for level in caps.values},
+    }
+
+
+def _loss(loss: Fields) -> dict[str, Number | None]:
+    return {key: loss.number(key) for key in ("epsilon", "delta", "rho")}
+
+
+def _split(loss: Fields) -> Any:
+    if isinstance(loss.values.get("split"), dict):
+        weights = loss.table("split")
+        return {level: weights.number(level) for level in weights.values}
+    if loss.has("split") and loss.values["split"] != "uniform":
+        loss.refuse("split", '"uniform" or a table of weights, such as split = { "place.state" = 2, "place.town" = 1 }')
+    return "uniform"
+
+
+def _repair(repair: Fields) -> dict[str, Any]:
+    return {
+        "repair": repair.choice("method", ("chebyshev", "euclidean")) or "chebyshev",
+        "order": repair.choice("order", ("ascending", "descending")) or "ascending",
+    }
+
+
+def _open_questions(
+    section: Mapping[str, Fields], attributes: Mapping[str, Attribute], order: object
+) -> list[tuple[str, str]]:
+    unit, loss = section["unit"], section["loss"]
+    open_ = [question for attribute in attributes.values() for question in attribute.open_questions()]
+    if order is None and len(attributes) > 1:
+        open_.append(("spine.order", questions.ORDER))
+    if not (unit.text("entity") or "").strip():
+        open_.append(("unit.entity", questions.ENTITY))
+    if not unit.has("contributions"):
+        open_.append(("unit.contributions", questions.CONTRIBUTIONS))
+    if not unit.has("neighbours"):
+        open_.append(("unit.neighbours", questions.NEIGHBOURS))
+    if not (loss.has("epsilon") or loss.has("rho")):
+        open_.append(("loss.epsilon", questions.EPSILON))
+    return open_
+
+
+def _refuse_private_hierarchy(attributes: Mapping[str, Attribute], source: str | None, path: Path) -> None:
+    """Refuse the private table as its own hierarchy: which codes occur in it is private."""
+    for attribute in attributes.values():
+        file = attribute.file(path.parent)
+        if file is not None and source is not None and file == Path(source):
+            raise PlanFileError(
+                f"{path}: [{attribute.fields.section}] hierarchy is the private table itself: which codes occur there is "
+                "private. Take the list of codes from a public source"
+            )
+
+
+def _check_digests(attributes: Mapping[str, Attribute], spine: Spine) -> None:
+    """Refuse a hierarchy that is not the one that the plan names by its hash."""
+    for (name, attribute), tree in zip(
+        ((name, attributes[name]) for name in spine.attributes), spine.trees, strict=True
+    ):
+        stated = attribute.stated["hierarchy_sha256"]
+        if stated is not None and stated.lower() != tree.digest:
+            raise PlanFileError(
+                f"{attribute.fields.file}: [{attribute.fields.section}] the hierarchy of {name} has SHA-256 "
+                f"{tree.digest}, but hierarchy_sha256 is {stated}: this is not the tree that the plan was made for"
+            )
+
+
+def _check_unknown(data: Fields, unknown: Any, trees: Mapping[str, Hierarchy]) -> None:
+    """Refuse a leaf for unknown codes that is not one, before private data is read."""
+    if isinstance(unknown, str):
+        return
+    for attribute in unknown:
+        if attribute not in trees:
+            raise PlanFileError(
+                f"{data.file}: [data.unknown] {attribute!r} is not an attribute{nearest(attribute, trees)}"
+            )
+    for attribute, tree in trees.items():
+        code = unknown.get(attribute)
+        if code is None or code not in tree.codes[-1].to_pylist():
+            stated = f"the leaf {code!r} is not in its hierarchy" if code else "no leaf is named for it"
+            raise PlanFileError(
+                f"{data.file}: [data.unknown] {attribute}: {stated}; name the leaf that its unknown codes count under"
+            )

@@ -1,0 +1,30 @@
+"""Privacy: what is protected, what it may cost, and how much noise each level needs for it."""
+
+from treetop.privacy.accounting import (
+    epsilon_from_rho,
+    epsilon_from_rho_loose,
+    rho_from_epsilon,
+    rho_from_epsilon_loose,
+)
+from treetop.privacy.loss import Definition, Loss
+from treetop.privacy.mechanism import cost, level_noise, level_scale
+from treetop.privacy.split import Split, shares
+from treetop.privacy.unit import TOTAL, Neighbours, Sensitivity, Unit
+
+__all__ = [
+    "TOTAL",
+    "Definition",
+    "Loss",
+    "Neighbours",
+    "Sensitivity",
+    "Split",
+    "Unit",
+    "cost",
+    "epsilon_from_rho",
+    "epsilon_from_rho_loose",
+    "level_noise",
+    "level_scale",
+    "rho_from_epsilon",
+    "rho_from_epsilon_loose",
+    "shares",
+]

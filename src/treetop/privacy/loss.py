@@ -1,0 +1,95 @@
+"""The privacy loss that a release may cost: epsilon and delta, or rho, or pure epsilon."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from treetop.errors import LossError
+from treetop.privacy.accounting import epsilon_from_rho, rho_from_epsilon
+from treetop.privacy.exact import Number, delta_between_0_and_1, plain, positive, whole
+
+Definition: TypeAlias = Literal["pure", "zcdp", "approximate"]
+
+
+@dataclass(frozen=True, init=False)
+class Loss:
+    """A privacy loss, in one of three forms; floats are read as the decimals that they print as.
+
+    >>> Loss(epsilon=1.0, delta=1e-8).definition, Loss(rho=0.5).definition, Loss(epsilon=1).definition
+    ('approximate', 'zcdp', 'pure')
+    """
+
+    epsilon: Fraction | None
+    """With delta: approximate differential privacy, by Gaussian noise. Alone: pure, by Laplace noise."""
+    delta: Fraction | None
+    """The chance left to exceed epsilon; beside rho it only chooses the epsilon that is reported."""
+    rho: Fraction | None
+    """Zero-concentrated differential privacy, by Gaussian noise."""
+    budget: Fraction = field(repr=False, compare=False)
+    """What the levels divide among them: epsilon when pure, otherwise rho."""
+
+    def __init__(
+        self, *, epsilon: Number | None = None, delta: Number | None = None, rho: Number | None = None
+    ) -> None:
+        if epsilon is None and rho is None:
+            missing = "has only a delta" if delta is not None else "is empty"
+            raise LossError(f"The loss {missing}; give epsilon and delta, or rho, or epsilon alone.")
+        if epsilon is not None and rho is not None:
+            raise LossError("The loss has both epsilon and rho, which each set it; give one of them.")
+        object.__setattr__(self, "epsilon", None if epsilon is None else positive(epsilon, "epsilon"))
+        object.__setattr__(self, "delta", None if delta is None else delta_between_0_and_1(delta))
+        object.__setattr__(self, "rho", None if rho is None else positive(rho, "rho"))
+        object.__setattr__(self, "budget", self._budget())
+
+    @property
+    def definition(self) -> Definition:
+        """The definition of privacy that the loss is stated in."""
+        if self.rho is not None:
+            return "zcdp"
+        return "pure" if self.delta is None else "approximate"
+
+    def _budget(self) -> Fraction:
+        if self.rho is not None:
+            return self.rho
+        assert self.epsilon is not None
+        return self.epsilon if self.delta is None else rho_from_epsilon(self.epsilon, self.delta)
+
+    def epsilon_at(self, delta: Number) -> float:
+        """The epsilon that this loss guarantees with this delta; a pure loss has the same at every delta."""
+        if self.definition == "pure":
+            delta_between_0_and_1(delta)
+            return float(self.budget)
+        return epsilon_from_rho(self.budget, delta)
+
+    def for_records(self, k: int) -> Loss:
+        """The loss for a person who stands behind k units: k·epsilon when pure, k²·rho otherwise.
+
+        Group privacy: Dwork and Roth, Theorem 2.2; Bun and Steinke 2016, Proposition 1.9.
+        """
+        units = whole(k)
+        if units is None:
+            raise LossError(f"The number of units of one person is {k!r}; give a whole number, 1 or more.")
+        if self.definition == "pure":
+            return Loss(epsilon=units * self.budget)
+        return Loss(rho=units**2 * self.budget, delta=self.delta)
+
+    def sentence(self) -> str:
+        """Say in plain English what is guaranteed.
+
+        >>> print(Loss(epsilon=1.0).sentence())
+        Pure differential privacy with epsilon 1; Laplace noise.
+        """
+        amount = plain(self.budget)
+        if self.definition == "pure":
+            return f"Pure differential privacy with epsilon {amount}; Laplace noise."
+        if self.epsilon is not None and self.delta is not None:
+            return (
+                f"Approximate differential privacy with epsilon {plain(self.epsilon)} and "
+                f"delta {plain(self.delta)}, kept by rho {amount} (zero-concentrated); Gaussian noise."
+            )
+        reported = ""
+        if self.delta is not None:
+            reported = f", so epsilon {plain(self.epsilon_at(self.delta))} at delta {plain(self.delta)}"
+        return f"Zero-concentrated differential privacy with rho {amount}{reported}; Gaussian noise."

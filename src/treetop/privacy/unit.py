@@ -1,0 +1,155 @@
+"""What is protected: an entity, how many records each has, and which data sets count as neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+from treetop.errors import UnitError
+from treetop.privacy.exact import whole
+from treetop.frozen import FrozenMap
+
+Neighbours: TypeAlias = Literal["replace", "add-remove"]
+
+TOTAL = "total"
+"""The name of level 0: the one cell that holds every record."""
+
+
+class Sensitivity(NamedTuple):
+    """How far one unit can move the counts of a level, as exact integers."""
+
+    l1: int
+    """The largest change of the counts, summed over the nodes."""
+    l2_squared: int
+    """The largest sum of squared changes."""
+
+
+@dataclass(frozen=True, init=False)
+class Unit:
+    """One protected unit.
+
+    >>> Unit("trip", neighbours="replace").sensitivity("place.region")
+    Sensitivity(l1=2, l2_squared=2)
+    """
+
+    entity: str
+    """What one unit is, as a singular noun: "trip", "person", "household"."""
+    contributions: int
+    """The most records that one unit has."""
+    neighbours: Neighbours
+    """"replace" exchanges one unit's records for another's; "add-remove" adds or leaves out one unit."""
+    id: str | None
+    """The column that identifies the unit; with it, contributions are enforced rather than declared."""
+    per_node: Mapping[str, int]
+    """By level name, the declared cap of the records of one unit in one node of that level."""
+
+    def __init__(
+        self,
+        entity: str | None = None,
+        contributions: int = 1,
+        neighbours: Neighbours | None = None,
+        id: str | None = None,
+        per_node: Mapping[str, int] | None = None,
+    ) -> None:
+        if not _is_name(entity):
+            raise UnitError(
+                f"The unit's entity is {entity!r}, but what is protected has no default; "
+                'name one of them, such as entity="trip" or entity="person".'
+            )
+        if neighbours not in get_args(Neighbours):
+            raise UnitError(
+                f"The unit's neighbours is {neighbours!r}, but there is no default for it; choose one. "
+                f'"replace" hides what the records of one {entity} say, by exchanging them for another\'s; '
+                f'"add-remove" also hides whether one {entity} is in the data at all.'
+            )
+        if id is not None and not _is_name(id):
+            raise UnitError(
+                f"The unit's id is {id!r}; name the column that identifies one {entity}, or omit it."
+            )
+        most = _whole(contributions, "contributions")
+        object.__setattr__(self, "entity", entity)
+        object.__setattr__(self, "contributions", most)
+        object.__setattr__(self, "neighbours", neighbours)
+        object.__setattr__(self, "id", id)
+        object.__setattr__(self, "per_node", _caps({} if per_node is None else per_node, most))
+
+    @property
+    def enforced(self) -> bool:
+        """Whether the limit on contributions is enforced on the data, or only declared."""
+        return self.id is not None
+
+    def sensitivity(self, level: str) -> Sensitivity:
+        """How far one unit can move the counts of a level.
+
+        A unit's counts v have Σv ≤ m and max v ≤ c, so Σv² is largest when as many nodes as possible hold c.
+        A replacement changes the counts by v − w with v, w ≥ 0, so its squared norm is at most Σv² + Σw²; in the
+        single cell of the total it is a difference of two numbers between 0 and m.
+        """
+        most = self.contributions
+        if level == TOTAL:
+            return Sensitivity(l1=most, l2_squared=most**2)
+        full, rest = divmod(most, cap := self.per_node.get(level, most))
+        sides = 2 if self.neighbours == "replace" else 1
+        return Sensitivity(l1=sides * most, l2_squared=sides * (full * cap**2 + rest**2))
+
+    def total_is_exact(self, records_may_be_dropped: bool) -> bool:
+        """Whether neighbours always have the same total, so that it can be released without noise."""
+        return self.neighbours == "replace" and self.contributions == 1 and not records_may_be_dropped
+
+    def sentence(self) -> str:
+        """Say in plain English what is protected.
+
+        >>> print(Unit("trip", neighbours="add-remove").sentence())
+        One trip is protected: the loss bounds what the release tells about \
+whether any one trip, of at most 1 record, is in the data. The limit of 1 record is declared, not enforced.
+        """
+        records = _records(self.contributions)
+        if self.neighbours == "replace":
+            secret = f"the records of any one {self.entity}, at most {records}, exchanged for any others"
+        else:
+            secret = f"whether any one {self.entity}, of at most {records}, is in the data"
+        limit = f'is enforced by the column "{self.id}"' if self.enforced else "is declared, not enforced"
+        caps = "".join(
+            f" Of them, at most {cap} in one node of {level} (declared)."
+            for level, cap in self.per_node.items()
+        )
+        promise = f"One {self.entity} is protected: the loss bounds what the release tells about {secret}."
+        return f"{promise} The limit of {records} {limit}.{caps}"
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _whole(value: object, what: str) -> int:
+    number = whole(value)
+    if number is None:
+        raise UnitError(f"The unit's {what} is {value!r}; give a whole number of records, 1 or more.")
+    return number
+
+
+def _caps(per_node: object, contributions: int) -> FrozenMap[int]:
+    if not isinstance(per_node, Mapping):
+        raise UnitError(
+            f'The unit\'s per_node is {per_node!r}; give a cap by level name, such as {{"place.town": 1}}.'
+        )
+    caps = {}
+    for level, cap in per_node.items():
+        if not _is_name(level):
+            raise UnitError(f"The unit's per_node has the key {level!r}; name a level, such as place.town.")
+        if level == TOTAL:
+            raise UnitError(
+                "The total holds every record of a unit, so per_node cannot cap it; lower contributions."
+            )
+        caps[level] = _whole(cap, f"per_node cap at {level}")
+        if caps[level] > contributions:
+            raise UnitError(
+                f"The unit's per_node cap at {level} is {cap}, above its contributions, {contributions}; "
+                "lower the cap or leave it out."
+            )
+    return FrozenMap(caps)
+
+
+def _records(number: int) -> str:
+    return "1 record" if number == 1 else f"{number} records"

@@ -1,0 +1,62 @@
+"""Repairs: measurements become non-negative integers that sum to their parent. Pure functions on integers."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from treetop.repair.sweep import (
+    ASCENDING,
+    CHEBYSHEV,
+    DESCENDING,
+    EUCLIDEAN,
+    HISTOGRAM_SIZE,
+    STATE_SIZE,
+    repair,
+)
+
+Order = Literal["ascending", "descending"]
+Repair = Literal["chebyshev", "euclidean"]
+
+KINDS: dict[str, int] = {"chebyshev": CHEBYSHEV, "euclidean": EUCLIDEAN}
+ORDERS: dict[str, int] = {"ascending": ASCENDING, "descending": DESCENDING}
+
+
+def chebyshev(
+    measurements: ArrayLike, count: int, order: Order = "ascending", seed: int | None = None
+) -> NDArray[np.int64]:
+    """Return non-negative integers with sum `count` whose largest change is least (InfTDA, Algorithm 2).
+
+    Among the least, `order="ascending"` lowers small measurements first, so that fewer entries are invented, and
+    `order="descending"` large ones, so that fewer are lost. Equal measurements are treated alike, by `seed`.
+
+    >>> chebyshev([5, 0, 0], 2).tolist()
+    [2, 0, 0]
+    """
+    return _repair(measurements, count, CHEBYSHEV, order, seed)
+
+
+def euclidean(
+    measurements: ArrayLike, count: int, order: Order = "ascending", seed: int | None = None
+) -> NDArray[np.int64]:
+    """Return the non-negative integers with sum `count` that are nearest in squared distance.
+
+    >>> euclidean([5, 3, -2], 6).tolist()
+    [4, 2, 0]
+    """
+    return _repair(measurements, count, EUCLIDEAN, order, seed)
+
+
+def _repair(measurements: ArrayLike, count: int, kind: int, order: Order, seed: int | None) -> NDArray[np.int64]:
+    x = np.array(measurements, dtype=np.int64, ndmin=1)
+    if count < 0:
+        raise ValueError(f"the parent's count is {count}: it cannot be negative")
+    if len(x) == 0:
+        raise ValueError("there is nothing to repair: a node has at least one child")
+    word = np.uint64(secrets.randbits(64) if seed is None else seed)
+    state, histogram = np.empty(STATE_SIZE, np.int64), np.empty(HISTOGRAM_SIZE, np.int64)
+    repair(state, histogram, x, count, kind, ORDERS[order], word)
+    return x

@@ -1,0 +1,180 @@
+"""A spine: the public order in which attributes are refined, from the total at the root down to the leaves."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import zip_longest
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.data.table import nearest
+from treetop.errors import HierarchyError, SpineError
+from treetop.frozen import FrozenMap
+from treetop.hierarchy import Hierarchy
+from treetop.privacy.unit import TOTAL
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """One split of a spine: every node of the level above is divided by one attribute's next level."""
+
+    index: int
+    """The position in the spine; the root is 0 and has no `Level`."""
+    name: str
+    """`attribute.level`, or just the attribute where its hierarchy has one level."""
+    attribute: int
+    """Which attribute is refined, by its position among the spine's attributes."""
+    depth: int
+    """How far it is refined: a level of that attribute's hierarchy."""
+    first: NDArray[np.int64] = field(repr=False)
+    """The children of node i of the attribute's level above are `first[i] : first[i + 1]`."""
+    nodes: int
+    """How many nodes the whole domain has at this level."""
+
+    @cached_property
+    def widest(self) -> int:
+        """The largest number of children that a node is divided into."""
+        return int(np.diff(self.first).max())
+
+    @property
+    def divides(self) -> bool:
+        """Whether any node has more than one child here; otherwise the level passes through unmeasured."""
+        return self.widest > 1
+
+
+@dataclass(frozen=True, eq=False)
+class Spine:
+    """The order in which attributes are refined.
+
+    An attribute may skip levels of its hierarchy or stop above its leaves; those levels are then not released.
+
+    >>> place = Hierarchy.from_prefixes(["AX", "AY", "BX"], widths=[1], levels=["state", "county"])
+    >>> spine = Spine(["place.state", "sex", "place.county"], {"place": place, "sex": Hierarchy.flat(["f", "m"])})
+    >>> [(level.name, level.nodes) for level in spine.levels]
+    [('place.state', 2), ('sex', 4), ('place.county', 6)]
+    """
+
+    splits: Sequence[str]
+    """`attribute.level`, coarse levels of an attribute before finer ones."""
+    attributes: Mapping[str, Hierarchy]
+    """The hierarchies, by attribute; their leaves are the codes of the private table."""
+    trees: tuple[Hierarchy, ...] = field(init=False, repr=False)
+    """The hierarchies with only the levels that the spine refines, one an attribute."""
+    levels: tuple[Level, ...] = field(init=False, repr=False)
+    """The levels below the root, in order."""
+
+    def __post_init__(self) -> None:
+        if TOTAL in self.attributes:
+            raise SpineError(f"an attribute cannot be called {TOTAL!r}: that is the name of the root")
+        splits = tuple(_parse(split, self.attributes) for split in self.splits)
+        trees = [tree.select(_refined(name, splits, tree)) for name, tree in self.attributes.items()]
+        object.__setattr__(self, "splits", tuple(f"{attribute}.{level}" for attribute, level in splits))
+        object.__setattr__(self, "attributes", FrozenMap(self.attributes))
+        object.__setattr__(self, "trees", tuple(trees))
+        object.__setattr__(self, "levels", _levels(splits, self.attributes, trees))
+
+    @staticmethod
+    def destination_first(origin: Hierarchy, destination: Hierarchy) -> Spine:
+        """Alternate the two ends, destination before origin; the shallower one is exhausted first."""
+        return _alternate(("destination", destination), ("origin", origin))
+
+    @staticmethod
+    def origin_first(origin: Hierarchy, destination: Hierarchy) -> Spine:
+        """Alternate the two ends, origin before destination; the shallower one is exhausted first."""
+        return _alternate(("origin", origin), ("destination", destination))
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves the public domain has."""
+        return math.prod(tree.sizes[-1] for tree in self.trees)
+
+    @cached_property
+    def digest(self) -> str:
+        """A SHA-256 of the order and of every hierarchy."""
+        parts = [*self.splits, *(f"{name}={tree.digest}" for name, tree in zip(self.attributes, self.trees, strict=True))]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def level(self, name: str) -> Level:
+        """Return a level by its name; `attribute.level` always works."""
+        for level, split in zip(self.levels, self.splits, strict=True):
+            if name in (level.name, split):
+                return level
+        names = [level.name for level in self.levels]
+        raise SpineError(f"there is no level {name!r}{nearest(name, names)}; the levels are {', '.join(names)}")
+
+    def depths(self, index: int) -> tuple[int, ...]:
+        """Return how many levels of each attribute are refined at spine level `index` (the root is 0)."""
+        refined = [level.attribute for level in self.levels[:index]]
+        return tuple(refined.count(attribute) for attribute in range(len(self.attributes)))
+
+    def __repr__(self) -> str:
+        return f"Spine({' > '.join(level.name for level in self.levels)}; {self.leaves:,} leaves)"
+
+
+def _alternate(one: tuple[str, Hierarchy], other: tuple[str, Hierarchy]) -> Spine:
+    pairs = zip_longest(*([f"{name}.{level}" for level in tree.levels] for name, tree in (one, other)))
+    return Spine([split for pair in pairs for split in pair if split], dict([one, other]))
+
+
+def _parse(split: str, attributes: Mapping[str, Hierarchy]) -> tuple[str, str]:
+    attribute, _, level = split.partition(".")
+    if attribute not in attributes:
+        raise SpineError(
+            f"{split!r}: there is no attribute {attribute!r}{nearest(attribute, attributes)}; "
+            f"the attributes are {', '.join(attributes) or 'none'}"
+        )
+    levels = attributes[attribute].levels
+    if level:
+        try:
+            attributes[attribute].depth(level)
+        except HierarchyError as problem:
+            raise SpineError(f"{split!r}: {problem}") from problem
+        return attribute, level
+    if len(levels) > 1:
+        choices = ", ".join(f"{attribute}.{name}" for name in levels)
+        raise SpineError(f"{split!r} has several levels: name one of {choices}")
+    return attribute, levels[0]
+
+
+def _refined(attribute: str, splits: Sequence[tuple[str, str]], hierarchy: Hierarchy) -> list[str]:
+    """Return the levels of one attribute that the spine refines, refusing a finer one before a coarser."""
+    used = [level for name, level in splits if name == attribute]
+    if not used:
+        raise SpineError(f"attribute {attribute!r} is never refined: add one of its levels, or leave it out")
+    for earlier, later in zip(used, used[1:], strict=False):
+        if hierarchy.depth(later) == hierarchy.depth(earlier):
+            raise SpineError(f"{attribute}.{later} stands twice in the spine")
+        if hierarchy.depth(later) < hierarchy.depth(earlier):
+            raise SpineError(
+                f"{attribute}.{later} comes after {attribute}.{earlier}, which is finer: put coarse levels first"
+            )
+    return used
+
+
+def _levels(
+    splits: Sequence[tuple[str, str]], attributes: Mapping[str, Hierarchy], trees: Sequence[Hierarchy]
+) -> tuple[Level, ...]:
+    names = list(attributes)
+    width = [1] * len(names)
+    levels = []
+    for index, (name, level) in enumerate(splits, start=1):
+        attribute = names.index(name)
+        tree = trees[attribute]
+        depth = tree.depth(level)
+        width[attribute] = tree.sizes[depth]
+        levels.append(
+            Level(
+                index=index,
+                name=name if len(attributes[name].levels) == 1 else f"{name}.{level}",
+                attribute=attribute,
+                depth=depth,
+                first=tree.first[depth],
+                nodes=math.prod(width),
+            )
+        )
+    return tuple(levels)

@@ -1,0 +1,54 @@
+"""A frontier: the retained nodes of one level, in spine order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """Nodes with a released count above zero. The counts and nodes are public; the ranges point at private leaves."""
+
+    nodes: NDArray[np.int32]
+    """For each attribute (row) and retained node (column), the attribute's node; 0 while it is not refined."""
+    count: NDArray[np.int64]
+    """The released counts."""
+    start: NDArray[np.int64]
+    """Where the private leaves under each node start."""
+    stop: NDArray[np.int64]
+    """Where they stop; equal to the start for a node that the noise invented."""
+
+    @staticmethod
+    def root(attributes: int, total: int, leaves: int) -> Frontier:
+        """Return the root alone, or nothing if the total is zero."""
+        size = 1 if total > 0 else 0
+        return Frontier(
+            nodes=np.zeros((attributes, size), np.int32),
+            count=np.full(size, total, np.int64),
+            start=np.zeros(size, np.int64),
+            stop=np.full(size, leaves, np.int64),
+        )
+
+    @staticmethod
+    def concatenate(parts: Sequence[Frontier], attributes: int) -> Frontier:
+        """Join frontiers that follow each other."""
+        if not parts:
+            return Frontier.root(attributes, 0, 0)
+        if len(parts) == 1:
+            return parts[0]
+        return Frontier(
+            nodes=np.concatenate([part.nodes for part in parts], axis=1),
+            count=np.concatenate([part.count for part in parts]),
+            start=np.concatenate([part.start for part in parts]),
+            stop=np.concatenate([part.stop for part in parts]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    def __getitem__(self, part: slice) -> Frontier:
+        return Frontier(self.nodes[:, part], self.count[part], self.start[part], self.stop[part])

@@ -1,0 +1,169 @@
+"""Plans: what is measured, what it costs, and how accurate it will be, before any data is read."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import treetop as tt
+from treetop.errors import DataError, LossError, PlanError, UnitError
+from treetop.noise import DiscreteGaussian, DiscreteLaplace
+
+PLACE = tt.Hierarchy.from_prefixes([f"{a}{b}" for a in "AB" for b in "123"], widths=[1], levels=["state", "county"])
+SPINE = tt.Spine.destination_first(origin=PLACE, destination=PLACE)
+TRIP = tt.Unit("trip", neighbours="replace")
+NAMES = ["destination.state", "origin.state", "destination.county", "origin.county"]
+
+
+def test_a_replaced_single_record_leaves_the_total_public() -> None:
+    plan = tt.Plan(SPINE, TRIP, tt.Loss(rho=Fraction(1, 2)))
+    assert [level.name for level in plan.levels] == ["total", *NAMES]
+    assert plan.levels[0].law is None
+    assert [level.cost for level in plan.levels] == [0, *[Fraction(1, 8)] * 4]
+    assert plan.levels[1].law == DiscreteGaussian(Fraction(8))  # Δ² = 2, so 2/(2·1/8)
+    assert plan.spent == Fraction(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("unit", "unknown"),
+    [
+        (tt.Unit("trip", neighbours="add-remove"), "error"),
+        (tt.Unit("person", contributions=2, neighbours="replace"), "error"),
+        (TRIP, "drop"),
+    ],
+)
+def test_a_total_that_a_neighbour_can_change_is_measured(unit: tt.Unit, unknown: Any) -> None:
+    plan = tt.Plan(SPINE, unit, tt.Loss(rho=1), unknown=unknown)
+    total = plan.levels[0]
+    assert total.share == Fraction(1, 5)
+    assert total.law == DiscreteGaussian(Fraction(unit.contributions**2 * 5, 2))
+    assert plan.spent == 1
+
+
+def test_a_pure_loss_takes_laplace_noise() -> None:
+    plan = tt.Plan(SPINE, TRIP, tt.Loss(epsilon=2))
+    assert plan.levels[1].law == DiscreteLaplace(Fraction(4))  # Δ₁ = 2, ε = 1/2
+    assert plan.spent == 2
+
+
+def test_the_published_scale_at_epsilon_one_and_six_levels() -> None:
+    deep = tt.Hierarchy.from_prefixes(["AAA", "ABB", "BAA", "BBB", "ABA"], widths=[1, 2])
+    plan = tt.Plan(tt.Spine.destination_first(deep, deep), TRIP, tt.Loss(epsilon=1, delta=1e-8))
+    assert plan.accuracy().levels[1].noise == pytest.approx(18.674, abs=5e-4)
+
+
+def test_weights_divide_the_loss_exactly() -> None:
+    plan = tt.Plan(SPINE, TRIP, tt.Loss(rho=1), split=dict(zip(NAMES, [0.1, 0.2, 0.3, 0.4], strict=True)))
+    assert [level.share for level in plan.levels[1:]] == [Fraction(k, 10) for k in (1, 2, 3, 4)]
+    assert plan.spent == 1
+
+
+def test_splits_that_do_not_sum_are_refused() -> None:
+    with pytest.raises(LossError, match="sum to"):
+        tt.Plan(SPINE, TRIP, tt.Loss(rho=1), split=tt.Split(dict.fromkeys(NAMES, 0.3)))
+    with pytest.raises(LossError, match="leaves out"):
+        tt.Plan(SPINE, TRIP, tt.Loss(rho=1), split={NAMES[0]: 1})
+
+
+def test_a_cap_on_records_per_node_lowers_the_noise_there() -> None:
+    person = tt.Unit("person", contributions=4, neighbours="replace", per_node={"origin.county": 1})
+    plan = tt.Plan(SPINE, person, tt.Loss(rho=1))
+    variances = [level.law.variance for level in plan.levels if isinstance(level.law, DiscreteGaussian)]
+    assert variances == [40, 80, 80, 80, 20]
+    with pytest.raises(PlanError, match="caps records per node of 'origin.conty'.*did you mean 'origin.county'"):
+        tt.Plan(SPINE, tt.Unit("p", 4, "replace", per_node={"origin.conty": 1}), tt.Loss(rho=1))
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("repair", "magic"), ("order", "sideways"), ("unknown", "ignore")]
+)
+def test_options_that_do_not_exist_are_refused(option: str, value: str) -> None:
+    options: dict[str, Any] = {option: value}
+    with pytest.raises(PlanError, match=f"{option} is '{value}'"):
+        tt.Plan(SPINE, TRIP, tt.Loss(rho=1), **options)
+
+
+def test_a_person_must_say_who_is_protected() -> None:
+    with pytest.raises(UnitError):
+        tt.Unit("trip")
+
+
+def test_the_digest_changes_with_every_decision() -> None:
+    plans = [
+        tt.Plan(SPINE, TRIP, tt.Loss(rho=1)),
+        tt.Plan(SPINE, TRIP, tt.Loss(rho=2)),
+        tt.Plan(SPINE, TRIP, tt.Loss(rho=1), repair="euclidean"),
+        tt.Plan(SPINE, TRIP, tt.Loss(rho=1), order="descending"),
+        tt.Plan(SPINE, TRIP, tt.Loss(rho=1), unknown={"origin": "A1", "destination": "A1"}),
+        tt.Plan(SPINE, tt.Unit("trip", neighbours="add-remove"), tt.Loss(rho=1)),
+        tt.Plan(tt.Spine.origin_first(PLACE, PLACE), TRIP, tt.Loss(rho=1)),
+    ]
+    assert len({plan.digest for plan in plans}) == len(plans)
+
+
+def test_accuracy_has_one_row_a_level_and_grows_downwards() -> None:
+    accuracy = tt.Plan(SPINE, TRIP, tt.Loss(epsilon=1, delta=1e-8)).accuracy()
+    assert [row.name for row in accuracy.levels] == ["total", *NAMES]
+    assert accuracy.levels[0].bound == 0
+    bounds = [row.bound for row in accuracy.levels]
+    assert bounds == sorted(bounds)
+    assert "origin.county" in str(accuracy)
+    assert "<td>origin.county</td>" in accuracy._repr_html_()
+    assert accuracy.to_dicts()[1]["nodes"] == 2
+
+
+def test_the_margin_is_the_exact_quantile_of_one_measurement() -> None:
+    row = tt.Plan(SPINE, TRIP, tt.Loss(rho=Fraction(1, 2))).accuracy(0.9).levels[1]
+    law = DiscreteGaussian(Fraction(8))
+    outside = [1 - sum(law.mass(k) for k in range(-m, m + 1)) for m in (row.margin - 1, row.margin)]
+    assert outside[0] > 0.1 >= outside[1]
+
+
+@pytest.mark.parametrize("repair", ["chebyshev", "euclidean"])
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+def test_the_bound_for_all_nodes_holds_in_simulation(repair: Any, neighbours: Any) -> None:
+    plan = tt.Plan(SPINE, tt.Unit("trip", neighbours=neighbours), tt.Loss(rho=Fraction(1, 20)), repair=repair)
+    rng = np.random.default_rng(5)
+    codes = np.array(PLACE.codes[-1].to_pylist())
+    table = pa.table({name: codes[rng.integers(0, 6, 3_000)] for name in ("origin", "destination")})
+    truth = {
+        level: {tuple(row.values())[:-1]: row["count"] for row in _release_exactly(table).table(level).to_pylist()}
+        for level in NAMES
+    }
+    # With 1 % the union bound is broken far less often than that; with 100 runs, never in practice.
+    bounds = {row.name: row.bound for row in plan.accuracy(0.99).levels}
+    for _ in range(100):
+        release = plan.release(table)
+        for level in NAMES:
+            counts = {tuple(row.values())[:-1]: row["count"] for row in release.table(level).to_pylist()}
+            error = max(abs(counts.get(k, 0) - truth[level].get(k, 0)) for k in counts.keys() | truth[level].keys())
+            assert error <= bounds[level]
+
+
+def _release_exactly(table: pa.Table) -> tt.Release:
+    return tt.Plan(SPINE, TRIP, tt.Loss(rho=10**6)).release(table)
+
+
+def test_confidence_must_be_a_probability() -> None:
+    with pytest.raises(PlanError, match="confidence"):
+        tt.Plan(SPINE, TRIP, tt.Loss(rho=1)).accuracy(95)
+
+
+def test_a_bad_table_is_refused_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    from treetop.noise import Key
+
+    def drawn() -> Key:
+        raise AssertionError("a key was drawn")
+
+    monkeypatch.setattr(Key, "fresh", drawn)
+    with pytest.raises(DataError, match="row 1"):
+        tt.Plan(SPINE, TRIP, tt.Loss(rho=1)).release(pa.table({"origin": ["?"], "destination": ["A1"]}))
+
+
+def test_a_testing_key_needs_32_bytes() -> None:
+    with pytest.raises(PlanError, match="32 bytes"):
+        tt.Plan(SPINE, TRIP, tt.Loss(rho=1)).release(pa.table({"origin": ["A1"], "destination": ["A1"]}), testing_key=b"x")

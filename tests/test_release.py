@@ -1,0 +1,214 @@
+"""Releases: tables that agree at every level, queries by any code, records, and folders that read back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import treetop as tt
+from treetop.errors import QueryError, ReleaseError, SpineError
+
+PLACE = tt.Hierarchy.from_table(
+    pa.table({"region": ["N", "N", "N", "S"], "province": ["Milano", "Milano", "Como", "Bari"], "town": ["Milano", "Monza", "Como", "Bari"]}),
+    levels=["region", "province", "town"],
+)  # fmt: skip
+SPINE = tt.Spine.destination_first(origin=PLACE, destination=PLACE)
+KEY = bytes(32)
+
+
+def trips(rows: int = 500, seed: int = 1) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    towns = np.array(["Milano", "Milano", "Monza", "Como", "Bari"])
+    return pa.table({name: towns[rng.integers(0, 5, rows)] for name in ("origin", "destination")})
+
+
+def plan() -> tt.Plan:
+    return tt.Plan(SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=1, delta=1e-6), title="Trips")
+
+
+@pytest.fixture(scope="module")
+def release() -> tt.Release:
+    return plan().release(trips(), testing_key=KEY)
+
+
+def test_every_level_sums_to_the_total(release: tt.Release) -> None:
+    assert release.total == 500
+    for level in ["total", *(level.name for level in SPINE.levels)]:
+        assert pc.sum(release.table(level)["count"]).as_py() == 500
+    assert release.table("total").to_pylist() == [{"count": 500}]
+
+
+def test_a_table_has_the_attributes_refined_so_far(release: tt.Release) -> None:
+    assert release.table("destination.region").column_names == ["destination", "count"]
+    assert release.table("origin.province").column_names == ["destination", "origin", "count"]
+    assert set(release.table("destination.province")["destination"].to_pylist()) <= {"Milano", "Como", "Bari"}
+
+
+def test_coarser_tables_are_sums_of_finer_ones(release: tt.Release) -> None:
+    region = dict(zip(PLACE.to_table()["town"].to_pylist(), PLACE.to_table()["region"].to_pylist(), strict=True))
+    expected: dict[str, int] = {}
+    for row in release.table().to_pylist():
+        code = region[row["destination"]]
+        expected[code] = expected.get(code, 0) + row["count"]
+    table = release.table("destination.region")
+    assert dict(zip(table["destination"].to_pylist(), table["count"].to_pylist(), strict=True)) == expected
+
+
+def test_by_sums_over_whatever_is_left_out(release: tt.Release) -> None:
+    table = release.by("origin.region", "destination.town")
+    assert table.column_names == ["origin.region", "destination.town", "count"]
+    for row in table.to_pylist():
+        answer = release.query(origin=row["origin.region"], **{"destination.town": row["destination.town"]})
+        assert row["count"] == answer
+    assert pc.sum(release.by("origin.province")["count"]).as_py() == 500
+    with pytest.raises(QueryError, match="at least one level"):
+        release.by()
+    with pytest.raises(SpineError, match="no level"):
+        release.by("origin.street")
+
+
+def test_queries_take_codes_of_any_level(release: tt.Release) -> None:
+    assert release.query() == 500
+    assert release.query(origin="N") + release.query(origin="S") == 500
+    towns = sum(release.query(**{"origin.town": town, "destination": "S"}) for town in ("Milano", "Monza"))
+    assert release.query(**{"origin.province": "Milano"}, destination="S") == towns
+
+
+def test_an_ambiguous_code_lists_the_choices(release: tt.Release) -> None:
+    with pytest.raises(QueryError, match="say origin.province=Milano or origin.town=Milano"):
+        release.query(origin="Milano")
+
+
+def test_a_code_that_means_the_same_at_both_levels_is_not_ambiguous(release: tt.Release) -> None:
+    assert release.query(origin="Bari") == release.query(origin="S")
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "message"),
+    [
+        ("origin", "Monzo", "did you mean 'Monza'"),
+        ("orgin", "N", "did you mean 'origin'"),
+        ("origin.town", "N", "no code 'N' at origin.town"),
+    ],
+)
+def test_a_question_that_names_nothing_is_refused(
+    release: tt.Release, name: str, code: str, message: str
+) -> None:
+    with pytest.raises(QueryError, match=message):
+        release.query(**{name: code})
+
+
+def test_records_are_one_row_a_unit(release: tt.Release) -> None:
+    records = release.records()
+    assert records.num_rows == 500
+    again = plan().release(records, testing_key=KEY)
+    assert again.total == 500
+    counted = records.group_by(["destination", "origin"]).aggregate([([], "count_all")])
+    assert counted.num_rows == len(release.count)
+
+
+def test_a_folder_reads_back(release: tt.Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "out")
+    loaded = tt.Release.load(tmp_path / "out")
+    assert loaded.table().equals(release.table())
+    assert loaded.card == release.card
+    assert loaded.spine.digest == release.spine.digest
+    assert loaded.query(origin="N", destination="S") == release.query(origin="N", destination="S")
+
+
+def test_the_counts_file_keeps_its_contract(release: tt.Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "out")
+    schema = pq.read_schema(tmp_path / "out" / "counts.parquet")
+    assert schema.names == ["destination", "origin", "count"]
+    assert [str(kind) for kind in schema.types] == ["string", "string", "int64"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["card.json", "counts.parquet", "hierarchies"]
+
+
+def test_an_existing_folder_is_refused_and_left_alone(release: tt.Release, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    with pytest.raises(ReleaseError, match="exists already"):
+        release.save(tmp_path / "out")
+    with pytest.raises(ReleaseError, match="is not a folder"):
+        release.save(tmp_path / "no" / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
+
+
+def test_a_failed_write_leaves_nothing_behind(
+    release: tt.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pq, "write_table", full)
+    with pytest.raises(ReleaseError, match="No space left"):
+        release.save(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_a_release_is_refused(release: tt.Release, tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match="no card.json"):
+        tt.Release.load(tmp_path)
+    release.save(tmp_path / "out")
+    card = json.loads((tmp_path / "out" / "card.json").read_text(encoding="utf-8"))
+    counts = tmp_path / "out" / "counts.parquet"
+    pq.write_table(pa.table({"destination": ["?"], "origin": ["Como"], "count": [1]}), counts)
+    with pytest.raises(ReleaseError, match="not in its hierarchy"):
+        tt.Release.load(tmp_path / "out")
+    pq.write_table(pa.table({"destination": ["Como"], "origin": ["Como"], "count": [0]}), counts)
+    with pytest.raises(ReleaseError, match="above zero"):
+        tt.Release.load(tmp_path / "out")
+    del card["plan"]["spine"]
+    (tmp_path / "out" / "card.json").write_text(json.dumps(card), encoding="utf-8")
+    with pytest.raises(ReleaseError, match="lacks 'spine'"):
+        tt.Release.load(tmp_path / "out")
+    (tmp_path / "out" / "card.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ReleaseError, match="not a card"):
+        tt.Release.load(tmp_path / "out")
+
+
+def test_a_testing_key_marks_the_release_as_not_private(release: tt.Release) -> None:
+    assert release.card["private"] is False
+    assert "Not private" in release.card["warning"]
+    assert "NOT PRIVATE" in repr(release)
+    fresh = plan().release(trips())
+    assert fresh.card["private"] is True
+    assert "epsilon 1" in fresh.card["guarantee"]
+    assert repr(fresh).startswith("Release(500 in ")
+
+
+def test_the_card_never_holds_the_key(release: tt.Release) -> None:
+    key = bytes(range(100, 132))
+    text = json.dumps(plan().release(trips(), testing_key=key).card)
+    assert key.hex() not in text
+
+
+def test_two_releases_of_the_same_table_differ() -> None:
+    one, two = plan().release(trips()), plan().release(trips())
+    assert not one.table().equals(two.table())
+
+
+def test_the_same_testing_key_repeats_a_release_but_not_on_other_data(release: tt.Release) -> None:
+    assert plan().release(trips(), testing_key=KEY).table().equals(release.table())
+    moved = trips().slice(1)
+    assert not plan().release(moved, testing_key=KEY).table().equals(release.table())
+
+
+def test_a_notebook_shows_levels_and_guarantee(release: tt.Release) -> None:
+    page = release._repr_html_()
+    assert "destination.region" in page
+    assert "Not private" in page
+
+
+def test_an_empty_release_answers_with_zero(tmp_path: Path) -> None:
+    nothing = plan().release(trips(0), testing_key=KEY)
+    assert nothing.query(origin="N") == 0
+    assert nothing.table("origin.region").num_rows == 0
+    assert nothing.by("origin.region").num_rows == 0
+    nothing.save(tmp_path / "out")
+    assert tt.Release.load(tmp_path / "out").total == 0
