@@ -17,9 +17,10 @@ from treetop.ledger.budget import Budget, plain_down
 from treetop.privacy.exact import plain
 from treetop.privacy.loss import Loss
 
-
 # The digits of an exponent are limited because 1e999999999 would be written out in full.
-_NUMBER = re.compile(r"[0-9]{1,99}(/0*[1-9][0-9]{0,99}|(\.[0-9]{1,99})?([eE][-+]?[0-9]{1,3})?)")
+_NUMBER = re.compile(
+    r"(?:[0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})(?:[eE][-+]?[0-9]{1,3})?|[0-9]{1,99}/0*[1-9][0-9]{0,98}"
+)
 
 
 def _exact(text: str) -> Fraction:

@@ -105,6 +105,8 @@ class Log:
                 connection.execute("COMMIT")
         except sqlite3.Error as problem:
             raise LedgerError(f"{self.path}: {self._explain(problem)}") from problem
+        except UnicodeDecodeError as problem:  # from the damaged text that SQLite quotes in its own error
+            raise LedgerError(f"{self.path}: the ledger is damaged. {_RESTORE}") from problem
 
     def _exists(self) -> None:
         try:
@@ -139,7 +141,7 @@ class Log:
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             return (
                 f"another process has kept the ledger locked for {self.timeout:g} seconds; "
-                "nothing was charged, try again when it has finished"
+                "nothing was recorded, try again when it has finished"
             )
         if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
             return f"cannot be opened for writing ({problem}); make the file and its folder writable"

@@ -1,8 +1,8 @@
 """Block rejection: exact samples of laws too wide for a table, at a fixed number of words a slot.
 
-Magnitudes are cut in blocks of 2ˢ. A block is proposed in proportion to the weight at its end nearest zero, by
-a table of the coarsened law, and in it a magnitude a + r uniformly, with a uniform sign; they are kept with
-probability e^(−rate·n), n = (a + r)^power − a^power. Zero is kept with one of its signs only.
+Magnitudes are cut in blocks of 2ˢ. A block is proposed in proportion to the weight at its end a nearest zero,
+by a table of the coarsened law, and in it a magnitude a + r uniformly, with a uniform sign; they are kept
+with probability e^(−rate·n), n = (a + r)^power − a^power. Zero is kept with one of its signs only.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Block:
         while True:
             proposal, place, chance = islice(supply, WORDS_PER_ATTEMPT)
             nearest = self.blocks.resolve([proposal], more) << self.block_bits
-            magnitude = nearest + place % 2**self.block_bits
+            magnitude = nearest + place % (1 << self.block_bits)
             negative = place >> (WORD_BITS - 1)
             if negative and magnitude == 0:
                 continue

@@ -98,7 +98,9 @@ class Attribute:
             if path is None:
                 return _flat(stated["values"], stated["levels"])
             if stated["child"] is not None:
-                return Hierarchy.from_parents(path, stated["child"], stated["parent"], stated["levels"], ragged)
+                return Hierarchy.from_parents(
+                    path, stated["child"], stated["parent"], stated["levels"], ragged
+                )
             return Hierarchy.from_table(path, stated["levels"], ragged)
 
     def lookup(self, folder: Path) -> Lookup | None:
@@ -118,10 +120,6 @@ class Attribute:
 def read_attributes(top: Fields) -> dict[str, Attribute]:
     """Read the sections of the attributes; their hierarchies are read later."""
     sections = top.table("attributes")
-    if not sections.values:
-        raise PlanFileError(
-            f"{top.file}: there are no attributes; describe at least one, in a section such as [attributes.place]"
-        )
     attributes = {name: _attribute(name, sections) for name in sections.values}
     for name, attribute in attributes.items():
         _check_same_as(name, attribute, attributes)
@@ -144,8 +142,8 @@ def _attribute(name: str, sections: Fields) -> Attribute:
     fields = sections.table(name).only(KEYS)
     if not name.strip() or "." in name or name in _TAKEN:
         raise PlanFileError(
-            f"{fields.file}: [attributes] an attribute cannot be called {name!r}: give it a name without dots that is "
-            f"none of {', '.join(_TAKEN)}"
+            f"{fields.file}: [attributes] an attribute cannot be called {name!r}: give it a name without "
+            f"dots that is none of {', '.join(_TAKEN)}"
         )
     stated: dict[str, Any] = {key: fields.texts(key) for key in ("levels", "values")}
     stated["widths"] = fields.wholes("widths")
@@ -167,15 +165,24 @@ def _check_sources(attribute: Attribute) -> None:
     if given("same_as"):
         for key in ("levels", "widths", *_OF_A_FILE):
             if given(key):
-                _refuse(fields, f"{key} belongs to the hierarchy, which is taken from another attribute: leave it out")
+                _refuse(
+                    fields,
+                    f"{key} belongs to the hierarchy, which is taken from another attribute: leave it out",
+                )
     if given("values"):
         for key in _OF_A_FILE:
             if given(key):
-                _refuse(fields, f"{key} is a column of a hierarchy file, but the values are listed here: leave it out")
+                _refuse(
+                    fields,
+                    f"{key} is a column of a hierarchy file, but the values are listed here: leave it out",
+                )
     if given("child") != given("parent"):
         _refuse(fields, "a parent list needs both child and parent, the names of its two columns")
     if given("codes") and not given("widths"):
-        _refuse(fields, "codes names a column of codes to be cut, but widths is missing: give the lengths of the prefixes")
+        _refuse(
+            fields,
+            "codes names a column of codes to be cut, but widths is missing: give the lengths of the prefixes",
+        )
     if given("child") and given("widths"):
         _refuse(fields, "widths cuts codes into levels and child/parent lists them: keep one")
     if given("latitude") != given("longitude"):
@@ -187,7 +194,10 @@ def _check_same_as(name: str, attribute: Attribute, attributes: Mapping[str, Att
     if other is None:
         return
     if other not in attributes:
-        _refuse(attribute.fields, f"same_as names {other!r}, which is not an attribute{nearest(other, attributes)}")
+        _refuse(
+            attribute.fields,
+            f"same_as names {other!r}, which is not an attribute{nearest(other, attributes)}",
+        )
     if attributes[other].same_as is not None:
         hint = "itself" if other == name else f"{other!r}, which has no hierarchy of its own"
         _refuse(attribute.fields, f"same_as names {hint}: name the attribute that has the hierarchy")

@@ -28,7 +28,10 @@ def describe_plan(plan: PlanFile | Plan) -> str:
     top: dict[str, Any] = {"title": ran.title}
     if file is not None and file.description:
         top["description"] = file.description
-    lines = ["# The plan as it was run. hierarchy_sha256 is of the levels, codes and parents of the tree.", ""]
+    lines = [
+        "# The plan as it was run. hierarchy_sha256 is of the levels, codes and parents of the tree.",
+        "",
+    ]
     lines += _pairs(top)
     for name, tree in zip(ran.spine.attributes, ran.spine.trees, strict=True):
         stated = _stated_attribute(file, name) or {"levels": list(tree.levels)}

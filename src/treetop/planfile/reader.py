@@ -137,16 +137,22 @@ class _Data:
             unknown = {attribute: table.text(attribute) for attribute in table.values}
         else:
             unknown = data.choice("unknown", ("error", "drop")) or "error"
-        return _Data(source, unknown, {"source": source, **kept, "delimiter": delimiter, "encoding": encoding})
+        return _Data(
+            source, unknown, {"source": source, **kept, "delimiter": delimiter, "encoding": encoding}
+        )
 
 
 def _read_text(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
-        raise PlanFileError(f"{path}: no such file; `treetop inspect TABLE --out {path}` drafts one") from None
+        raise PlanFileError(
+            f"{path}: no such file; `treetop inspect TABLE --out {path}` drafts one"
+        ) from None
     except UnicodeDecodeError as problem:
-        raise PlanFileError(f"{path}: byte {problem.start} is not UTF-8: save the plan file as UTF-8 text") from problem
+        raise PlanFileError(
+            f"{path}: byte {problem.start} is not UTF-8: save the plan file as UTF-8 text"
+        ) from problem
     except (OSError, ValueError) as problem:
         raise PlanFileError(f"{path}: cannot be read: {problem}") from problem
 
@@ -169,11 +175,13 @@ def _order(spine: Fields, attributes: Mapping[str, Attribute]) -> str | tuple[st
     if order is None:
         return None
     if order not in (choices := ("destination-first", "origin-first")):
-        spine.refuse("order", f'"destination-first", "origin-first" or a list of levels{nearest(order, choices)}')
+        spine.refuse(
+            "order", f'"destination-first", "origin-first" or a list of levels{nearest(order, choices)}'
+        )
     if set(attributes) != set(_ENDS):
         raise PlanFileError(
-            f"{spine.file}: [spine] order is {order!r}, which is for two attributes called origin and destination, but "
-            f"they are {', '.join(attributes)}: rename them, or list the levels in order"
+            f"{spine.file}: [spine] order is {order!r}, which is for two attributes called origin and "
+            f"destination, but they are {', '.join(attributes)}: rename them, or list the levels in order"
         )
     return order
 
@@ -210,7 +218,10 @@ def _split(loss: Fields) -> Any:
         weights = loss.table("split")
         return {level: weights.number(level) for level in weights.values}
     if loss.has("split") and loss.values["split"] != "uniform":
-        loss.refuse("split", '"uniform" or a table of weights, such as split = { "place.state" = 2, "place.town" = 1 }')
+        loss.refuse(
+            "split",
+            '"uniform" or a table of weights, such as split = { "place.state" = 2, "place.town" = 1 }',
+        )
     return "uniform"
 
 
@@ -226,6 +237,8 @@ def _open_questions(
 ) -> list[tuple[str, str]]:
     unit, loss = section["unit"], section["loss"]
     open_ = [question for attribute in attributes.values() for question in attribute.open_questions()]
+    if not attributes:
+        open_.append(("attributes", questions.ATTRIBUTES))
     if order is None and len(attributes) > 1:
         open_.append(("spine.order", questions.ORDER))
     if not (unit.text("entity") or "").strip():
@@ -245,8 +258,8 @@ def _refuse_private_hierarchy(attributes: Mapping[str, Attribute], source: str |
         file = attribute.file(path.parent)
         if file is not None and source is not None and file == Path(source):
             raise PlanFileError(
-                f"{path}: [{attribute.fields.section}] hierarchy is the private table itself: which codes occur there is "
-                "private. Take the list of codes from a public source"
+                f"{path}: [{attribute.fields.section}] hierarchy is the private table itself: which codes "
+                "occur there is private. Take the list of codes from a public source"
             )
 
 

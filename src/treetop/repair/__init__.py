@@ -8,15 +8,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from treetop.repair.sweep import (
-    ASCENDING,
-    CHEBYSHEV,
-    DESCENDING,
-    EUCLIDEAN,
-    HISTOGRAM_SIZE,
-    STATE_SIZE,
-    repair,
-)
+from treetop.repair.settle import repair
+from treetop.repair.state import ASCENDING, CHEBYSHEV, DESCENDING, EUCLIDEAN, STATE_SIZE
+from treetop.repair.sweep import SCRATCH_SIZE
 
 Order = Literal["ascending", "descending"]
 Repair = Literal["chebyshev", "euclidean"]
@@ -57,6 +51,6 @@ def _repair(measurements: ArrayLike, count: int, kind: int, order: Order, seed: 
     if len(x) == 0:
         raise ValueError("there is nothing to repair: a node has at least one child")
     word = np.uint64(secrets.randbits(64) if seed is None else seed)
-    state, histogram = np.empty(STATE_SIZE, np.int64), np.empty(HISTOGRAM_SIZE, np.int64)
-    repair(state, histogram, x, count, kind, ORDERS[order], word)
+    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
+    repair(state, scratch, x, count, kind, ORDERS[order], word)
     return x

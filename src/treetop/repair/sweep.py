@@ -22,40 +22,52 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.kernel import kernel
-
-CHEBYSHEV, EUCLIDEAN = 0, 1
-ASCENDING, DESCENDING = 0, 1
-
-# What `state` holds.
-PHASE, KIND, ORDER, SIZE, COUNT = 0, 1, 2, 3, 4
-SUM, MIN, MAX = 5, 6, 7
-UP, DOWN, HIGHS, LOWS, ACTIVE = 8, 9, 10, 11, 12
-NEED, FLOOR, SHIFT, BUCKETS = 13, 14, 15, 16
-THRESHOLD, TIES, FULL, PART, SEED = 17, 18, 19, 20, 21
-STATE_SIZE = 22
+from treetop.repair.state import (
+    ACTIVE,
+    ASCENDING,
+    BUCKETS,
+    CHEBYSHEV,
+    COUNT,
+    DOWN,
+    FLOOR,
+    FULL,
+    HIGHEST,
+    HIGHS,
+    KIND,
+    LOWEST,
+    LOWS,
+    MAX,
+    MIN,
+    NEED,
+    ORDER,
+    PART,
+    PHASE,
+    SHIFT,
+    SIZE,
+    SUM,
+    THRESHOLD,
+    TIES,
+    UP,
+)
 
 # What the next sweep is for.
-RANGE, BOUNDS, WATER, SEARCH, DONE = 0, 1, 2, 3, 4
+RANGE, BOUNDS, SEARCH, DONE = 0, 1, 2, 3
 
 LARGEST_BITS = 8
-HISTOGRAM_SIZE = (1 << LARGEST_BITS) + 1
+SCRATCH_SIZE = (1 << LARGEST_BITS) + 1
 """Buckets of the threshold search, and one for what lies outside its window."""
-
-_EVERYTHING = np.int64(np.iinfo(np.int64).max)
 
 
 @kernel
-def begin(state: NDArray[np.int64], size: int, count: int, kind: int, order: int, seed: np.uint64) -> None:
-    """Start the repair of `size` measurements to the sum `count`; ties are broken by `seed`."""
-    state[:] = 0
-    state[SIZE] = size
-    state[COUNT] = count
-    state[KIND] = kind
-    state[ORDER] = order
-    state[SEED] = np.int64(seed)
+def start_sweeping(state: NDArray[np.int64]) -> None:
+    """Prepare the first sweep."""
     state[PHASE] = RANGE
-    state[MIN] = _EVERYTHING
-    state[MAX] = -_EVERYTHING
+    state[SUM] = 0
+    state[MIN] = HIGHEST
+    state[MAX] = LOWEST
+    state[HIGHS] = 0
+    state[LOWS] = 0
+    state[ACTIVE] = 0
 
 
 @kernel
@@ -73,18 +85,12 @@ def sweep(state: NDArray[np.int64], histogram: NDArray[np.int64], x: NDArray[np.
         state[MAX] = high
     elif phase == BOUNDS:
         up, down = state[UP], state[DOWN]
-        highs, lows = np.int64(0), np.int64(0)
+        highs, lows, active = np.int64(0), np.int64(0), np.int64(0)
         for value in x:
             highs += max(value + up, 0)
             lows += max(value - down, 0)
-        state[HIGHS] += highs
-        state[LOWS] += lows
-    elif phase == WATER:
-        down = state[DOWN]
-        lows, active = np.int64(0), np.int64(0)
-        for value in x:
-            lows += max(value - down, 0)
             active += value > down
+        state[HIGHS] += highs
         state[LOWS] += lows
         state[ACTIVE] += active
     else:
@@ -102,29 +108,23 @@ def advance(state: NDArray[np.int64], histogram: NDArray[np.int64]) -> None:
     phase = state[PHASE]
     if phase == RANGE:
         rise = -((state[SUM] - state[COUNT]) // state[SIZE])  # ⌈(c − Σx)/b⌉
+        state[PHASE] = BOUNDS
         if state[KIND] == CHEBYSHEV:
             state[UP] = rise
             state[DOWN] = max(abs(rise), -state[MIN])
-            state[PHASE] = BOUNDS
         else:
-            state[DOWN] = -rise - 1  # Σ max(x − down, 0) ≥ Σx − b·down > c: below the water level
-            state[PHASE] = WATER
+            state[DOWN] = -rise  # Σ max(x − down + 1, 0) ≥ Σx − b·(down − 1) > c: not above the water level
+            state[UP] = 1 - state[DOWN]
     elif phase == BOUNDS:
-        if state[LOWS] > state[COUNT]:
-            state[PHASE] = WATER
+        excess = state[LOWS] - state[COUNT]
+        if excess > 0:
+            # Towards the water level by Newton's method on a convex, piecewise linear function: never beyond it.
+            state[DOWN] += -(-excess // state[ACTIVE])
+            state[UP] = 1 - state[DOWN]
         else:
             state[NEED] = state[HIGHS] - state[COUNT]
             _look_between(state, histogram, max(state[MIN], 1 - state[UP]), state[MAX])
-        state[LOWS] = 0
-    elif phase == WATER:
-        excess = state[LOWS] - state[COUNT]
-        if excess > 0:
-            # Newton from below on a convex, piecewise linear function: never beyond the level, and soon at it.
-            state[DOWN] += -(-excess // state[ACTIVE])
-        else:
-            state[UP] = 1 - state[DOWN]
-            state[HIGHS] = 0
-            state[PHASE] = BOUNDS
+        state[HIGHS] = 0
         state[LOWS] = 0
         state[ACTIVE] = 0
     else:
@@ -136,7 +136,7 @@ def _look_between(state: NDArray[np.int64], histogram: NDArray[np.int64], low: i
     """Look for the threshold between two values: by one bucket a value, or coarser if they are far apart."""
     if state[NEED] == 0:
         state[PHASE] = DONE
-        state[THRESHOLD] = -_EVERYTHING if state[ORDER] == ASCENDING else _EVERYTHING
+        state[THRESHOLD] = LOWEST if state[ORDER] == ASCENDING else HIGHEST
         return
     bits = np.int64(3)
     while bits < LARGEST_BITS and (1 << bits) < state[SIZE]:
@@ -176,67 +176,3 @@ def _narrow(state: NDArray[np.int64], histogram: NDArray[np.int64]) -> None:
     state[TIES] = histogram[bucket] // room
     state[FULL] = need // room
     state[PART] = need % room
-
-
-@kernel
-def settle(state: NDArray[np.int64], x: NDArray[np.int64]) -> None:
-    """Turn a block of measurements into the repaired counts, in place; blocks come in order."""
-    up, down, threshold = state[UP], state[DOWN], state[THRESHOLD]
-    below, above = (down, -up) if state[ORDER] == ASCENDING else (-up, down)
-    for i in range(len(x)):
-        value = x[i]
-        if value < threshold:
-            x[i] = max(value - below, 0)
-        elif value > threshold:
-            x[i] = max(value - above, 0)
-        else:
-            x[i] = _settle_tie(state, value)
-
-
-@kernel
-def _settle_tie(state: NDArray[np.int64], value: int) -> int:
-    """Give one of the entries at the threshold its part, drawn without replacement: all are treated alike."""
-    high = max(value + state[UP], 0)
-    drawn = _below(state, state[TIES])
-    state[TIES] -= 1
-    if drawn < state[FULL]:
-        state[FULL] -= 1
-        return max(value - state[DOWN], 0)
-    if drawn == state[FULL]:
-        part = state[PART]
-        state[PART] = 0
-        return high - part
-    return high
-
-
-@kernel
-def _below(state: NDArray[np.int64], bound: int) -> int:
-    """Return a pseudo-random integer in [0, bound) from the seed (splitmix64, by Steele, Lea and Flood 2014).
-
-    It decides who among equals is favoured, nothing else: it is independent of the noise, and the bias of the
-    modulus is below bound/2^63.
-    """
-    state[SEED] += np.int64(-7046029254386353131)  # 2^64 divided by the golden ratio
-    mixed = np.uint64(state[SEED])
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed ^= mixed >> np.uint64(31)
-    return np.int64((mixed >> np.uint64(1)) % np.uint64(bound))
-
-
-@kernel
-def repair(
-    state: NDArray[np.int64],
-    histogram: NDArray[np.int64],
-    x: NDArray[np.int64],
-    count: int,
-    kind: int,
-    order: int,
-    seed: np.uint64,
-) -> None:
-    """Repair measurements that are in memory, in place."""
-    begin(state, len(x), count, kind, order, seed)
-    while state[PHASE] != DONE:
-        sweep(state, histogram, x)
-        advance(state, histogram)
-    settle(state, x)

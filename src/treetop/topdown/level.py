@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from treetop.counts import Counts, Digit
 from treetop.kernel import kernel
 from treetop.noise import Key, Keystream, Law, NoiseStream
-from treetop.repair.sweep import DONE, HISTOGRAM_SIZE, PHASE, STATE_SIZE, advance, begin, repair, settle, sweep
+from treetop.repair.settle import begin, repair, settle
+from treetop.repair.state import PHASE, STATE_SIZE
+from treetop.repair.sweep import DONE, SCRATCH_SIZE, advance, start_sweeping, sweep
 from treetop.spine import Level
 from treetop.topdown.frontier import Frontier
-from treetop.topdown.measure import add_counts, run_end
+from treetop.topdown.measure import add_counts
 
 CHUNK = 1 << 15
 """Children measured at a time, so that noise and measurements stay in the processor's cache."""
@@ -36,24 +38,19 @@ class Step:
     """The order in which the repair lowers."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Kept:
-    """Room for the children that a batch keeps, to be filled by a kernel."""
+class _Room:
+    """Memory for the children of one batch, used again for the next."""
 
-    parent: NDArray[np.int32]
-    child: NDArray[np.int32]
-    count: NDArray[np.int64]
-    start: NDArray[np.int64]
-    stop: NDArray[np.int64]
+    def __init__(self, size: int) -> None:
+        self.count, self.start, self.stop = (np.empty(size, np.int64) for _ in range(3))
+        self.parent, self.child = np.empty(size, np.int32), np.empty(size, np.int32)
+        self.arrays = (self.count, self.start, self.stop, self.parent, self.child)
 
-    @staticmethod
-    def room(size: int) -> _Kept:
-        return _Kept(*(np.empty(size, kind) for kind in (np.int32, np.int32, np.int64, np.int64, np.int64)))
-
-    def below(self, batch: Frontier, level: Level, kept: int) -> Frontier:
-        nodes = batch.nodes[:, self.parent[:kept]]
-        nodes[level.attribute] = self.child[:kept]
-        return Frontier(nodes, self.count[:kept].copy(), self.start[:kept].copy(), self.stop[:kept].copy())
+    def kept(self, batch: Frontier, level: Level, size: int) -> Frontier:
+        """Return the children that a kernel has moved to the front."""
+        nodes = batch.nodes[:, self.parent[:size]]
+        nodes[level.attribute] = self.child[:size]
+        return Frontier(nodes, self.count[:size].copy(), self.start[:size].copy(), self.stop[:size].copy())
 
 
 def refine(step: Step, counts: Counts, above: Frontier, key: Key, chunk: int = CHUNK) -> Frontier:
@@ -65,24 +62,23 @@ def refine(step: Step, counts: Counts, above: Frontier, key: Key, chunk: int = C
     before = np.concatenate([[0], np.cumsum(slots)])
     noise = None if step.law is None else NoiseStream(step.law, key.derive("noise"))
     ties = Keystream(key.derive("ties"))
+    room = _Room(min(chunk, int(before[-1])) + min(chunk, len(above)))
     parts = []
     for start, stop in _batches(before, chunk):
         batch = above[start:stop]
         seeds = np.empty(stop - start, np.uint64)
         ties.fill(seeds, start)
         if noise is not None and slots[start] > chunk:
-            parts.append(_refine_wide(step, counts, batch, noise, int(before[start]), seeds[0], chunk))
+            parts += _refine_wide(step, counts, batch, noise, int(before[start]), seeds[0], room, chunk)
             continue
-        measured = np.empty(before[stop] - before[start], np.int64)
+        only = int(np.count_nonzero(slots[start:stop] == 0))
         if noise is not None:
-            noise.fill(measured, int(before[start]))
-        kept = _Kept.room(len(measured) + stop - start)
-        number = _refine_batch(
-            measured, seeds, node[start:stop], batch.count, batch.start, batch.stop, first,
+            noise.fill(room.count[only : only + before[stop] - before[start]], int(before[start]))
+        size = _refine_batch(
+            *room.arrays, only, seeds, node[start:stop], batch.count, batch.start, batch.stop, first,
             *_private(step, counts), step.kind, step.order,
-            kept.parent, kept.child, kept.count, kept.start, kept.stop,
         )  # fmt: skip
-        parts.append(kept.below(batch, step.level, number))
+        parts.append(room.kept(batch, step.level, size))
     return Frontier.concatenate(parts, len(above.nodes))
 
 
@@ -102,7 +98,12 @@ def _batches(before: NDArray[np.int64], chunk: int) -> Iterator[tuple[int, int]]
 
 @kernel
 def _refine_batch(
-    noise: NDArray[np.int64],
+    count: NDArray[np.int64],
+    start: NDArray[np.int64],
+    stop: NDArray[np.int64],
+    parent: NDArray[np.int32],
+    child: NDArray[np.int32],
+    only: int,
     seeds: NDArray[np.uint64],
     node: NDArray[np.int32],
     counts: NDArray[np.int64],
@@ -115,68 +116,58 @@ def _refine_batch(
     before: NDArray[np.int64],
     kind: int,
     order: int,
-    parent: NDArray[np.int32],
-    child: NDArray[np.int32],
-    count: NDArray[np.int64],
-    start: NDArray[np.int64],
-    stop: NDArray[np.int64],
 ) -> int:
-    """Measure, repair and prune the children of many nodes; return how many were kept."""
-    state, histogram = np.empty(STATE_SIZE, np.int64), np.empty(HISTOGRAM_SIZE, np.int64)
+    """Measure, repair and prune the children of many nodes; return how many were kept.
+
+    `count` holds their noise, behind room for the `only` children that have none, so that what is kept can be moved to
+    the front without overwriting noise that is still to be used.
+    """
+    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
     kept = 0
-    slot = 0
+    slot = only
     for i in range(len(node)):
         eldest = first[node[i]]
         fanout = first[node[i] + 1] - eldest
         if fanout == 1:
-            child[kept] = eldest
             count[kept] = counts[i]
             start[kept] = starts[i]
             stop[kept] = stops[i]
-            after = kept + 1
-        else:
-            x = noise[slot : slot + fanout]
-            slot += fanout
-            add_counts(x, 0, keys, shift, mask, before, starts[i], stops[i])
-            repair(state, histogram, x, counts[i], kind, order, seeds[i])
-            after, _ = _keep(
-                x, 0, eldest, keys, shift, mask, starts[i], stops[i], kept, child, count, start, stop
-            )
-        parent[kept:after] = i
-        kept = after
+            parent[kept] = i
+            child[kept] = eldest
+            kept += 1
+            continue
+        end = slot + fanout
+        x = count[slot:end]
+        add_counts(x, start[slot:end], stop[slot:end], 0, keys, shift, mask, before, starts[i], stops[i])
+        repair(state, scratch, x, counts[i], kind, order, seeds[i])
+        kept = _keep(count, start, stop, parent, child, slot, end, i, eldest, kept)
+        slot = end
     return kept
 
 
 @kernel
 def _keep(
-    repaired: NDArray[np.int64],
-    rank: int,
-    eldest: int,
-    keys: NDArray[np.uint64],
-    shift: int,
-    mask: np.uint64,
-    at: int,
-    end: int,
-    kept: int,
-    child: NDArray[np.int32],
     count: NDArray[np.int64],
     start: NDArray[np.int64],
     stop: NDArray[np.int64],
-) -> tuple[int, int]:
-    """Write down the children rank, rank + 1, … whose count is above zero, with the leaves that lie under them."""
-    for i in range(len(repaired)):
-        if repaired[i] <= 0:
-            continue
-        while at < end and np.int64((keys[at] >> np.uint64(shift)) & mask) < rank + i:
-            at = run_end(keys, shift, at, end)
-        child[kept] = eldest + rank + i
-        count[kept] = repaired[i]
-        start[kept] = at
-        if at < end and np.int64((keys[at] >> np.uint64(shift)) & mask) == rank + i:
-            at = run_end(keys, shift, at, end)
-        stop[kept] = at
-        kept += 1
-    return kept, at
+    parent: NDArray[np.int32],
+    child: NDArray[np.int32],
+    slot: int,
+    end: int,
+    node: int,
+    eldest: int,
+    kept: int,
+) -> int:
+    """Move the children above zero to the front; return how many there are now."""
+    for i in range(slot, end):
+        if count[i] > 0:
+            count[kept] = count[i]
+            start[kept] = start[i]
+            stop[kept] = stop[i]
+            parent[kept] = node
+            child[kept] = eldest + i - slot
+            kept += 1
+    return kept
 
 
 def _refine_wide(
@@ -186,37 +177,31 @@ def _refine_wide(
     noise: NoiseStream,
     slot: int,
     seed: np.uint64,
+    room: _Room,
     chunk: int,
-) -> Frontier:
+) -> Iterator[Frontier]:
     """Refine one node with very many children: they are drawn again for every sweep, and never all in memory."""
     first = step.level.first
     number = int(node.nodes[step.level.attribute, 0])
     eldest, fanout = int(first[number]), int(first[number + 1] - first[number])
-    start, stop = int(node.start[0]), int(node.stop[0])
-    private = _private(step, counts)
 
     def measurements() -> Iterator[tuple[int, NDArray[np.int64]]]:
-        at = start
+        at = int(node.start[0])
         for rank in range(0, fanout, chunk):
-            x = np.empty(min(chunk, fanout - rank), np.int64)
+            size = min(chunk, fanout - rank)
+            x, start, stop = room.count[:size], room.start[:size], room.stop[:size]
             noise.fill(x, slot + rank)
-            at = add_counts(x, rank, *private, at, stop)
+            at = add_counts(x, start, stop, rank, *_private(step, counts), at, int(node.stop[0]))
             yield rank, x
 
-    state, histogram = np.empty(STATE_SIZE, np.int64), np.empty(HISTOGRAM_SIZE, np.int64)
+    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
     begin(state, fanout, int(node.count[0]), step.kind, step.order, seed)
+    start_sweeping(state)
     while state[PHASE] != DONE:
         for _, x in measurements():
-            sweep(state, histogram, x)
-        advance(state, histogram)
-    parts = []
-    at = start
+            sweep(state, scratch, x)
+        advance(state, scratch)
     for rank, x in measurements():
         settle(state, x)
-        kept = _Kept.room(len(x))
-        size, at = _keep(
-            x, rank, eldest, *private[:3], at, stop, 0, kept.child, kept.count, kept.start, kept.stop
-        )
-        kept.parent[:size] = 0
-        parts.append(kept.below(node, step.level, size))
-    return Frontier.concatenate(parts, len(node.nodes))
+        size = _keep(*room.arrays, 0, len(x), 0, eldest + rank, 0)
+        yield room.kept(node, step.level, size)

@@ -11,6 +11,8 @@ from treetop.kernel import kernel
 @kernel
 def add_counts(
     noise: NDArray[np.int64],
+    start: NDArray[np.int64],
+    stop: NDArray[np.int64],
     rank: int,
     keys: NDArray[np.uint64],
     shift: int,
@@ -21,20 +23,25 @@ def add_counts(
 ) -> int:
     """Turn the noise of children rank, rank + 1, … of one node into measurements.
 
-    The node's leaves lie between `at` and `end`; returns where those of the next children start.
+    The node's leaves lie between `at` and `end`. Where those of each child start and stop is written down for the next
+    level; returns where those of the children after these start.
     """
+    start[:] = 0
+    stop[:] = 0
     while at < end:
         child = np.int64((keys[at] >> np.uint64(shift)) & mask) - rank
         if child >= len(noise):
             break
-        after = run_end(keys, shift, at, end)
+        after = _run_end(keys, shift, at, end)
         noise[child] += before[after] - before[at]
+        start[child] = at
+        stop[child] = after
         at = after
     return at
 
 
 @kernel
-def run_end(keys: NDArray[np.uint64], shift: int, start: int, stop: int) -> int:
+def _run_end(keys: NDArray[np.uint64], shift: int, start: int, stop: int) -> int:
     """Return where the leaves under the same child as `start` end: by galloping, since runs differ in length."""
     path = keys[start] >> np.uint64(shift)
     low, high, stride = start, start + 1, 1

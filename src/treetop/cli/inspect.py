@@ -1,0 +1,99 @@
+"""`treetop inspect`: describe a private table and draft a plan file, for the steward only."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from treetop.errors import PlanFileError
+
+if TYPE_CHECKING:
+    from treetop.data.inspect import Inspection
+
+FENCE = "treetop inspect reads the private table: what it prints is for the steward only, not for release."
+
+
+@click.command()
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option(
+    "--hierarchy", type=click.Path(path_type=Path), help="A public file with the codes of all levels."
+)
+@click.option("--count", help="The column that says how many records a row stands for.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Write the draft here; a file that exists is kept."
+)
+@click.option("--json", "as_json", is_flag=True, help="The same for machines.")
+def command(table: Path, hierarchy: Path | None, count: str | None, out: Path | None, as_json: bool) -> None:
+    """Describe TABLE and draft a plan file for it."""
+    from treetop.data.inspect import inspect_table
+    from treetop.planfile import draft_plan
+
+    if out is not None and out.exists():
+        raise PlanFileError(f"{out} exists already and is kept: name another file, or move it away")
+    inspection = inspect_table(table, hierarchy, count)
+    draft = draft_plan(inspection, Path() if out is None else out.parent)
+    click.echo(FENCE, err=True)
+    if out is not None:
+        _write(out, draft)
+    if as_json:
+        click.echo(json.dumps({**inspection.to_dict(), "draft": draft}, indent=2))
+        return
+    click.echo(render(inspection))
+    if out is None:
+        click.echo(f"\nA draft of a plan file (--out plan.toml writes it to a file):\n\n{draft}", nl=False)
+    else:
+        click.echo(f"\nThe draft is in {out}. Answer its open questions; then: treetop plan {out}")
+
+
+def render(inspection: Inspection) -> str:
+    """Return the description for people."""
+    from treetop.accuracy import text_table
+
+    rows = [("column", "type", "distinct", "missing", "looks like")]
+    rows += [
+        (column.name, column.type, f"{column.distinct:,}", f"{column.missing:,}", column.looks_like())
+        for column in inspection.columns
+    ]
+    lines = [
+        f"{inspection.path}: {inspection.rows:,} rows, {len(inspection.columns)} columns",
+        "",
+        text_table(rows, left=(0, 1, 4)),
+    ]
+    found = [*_nesting(inspection), *_hierarchy(inspection), *_notes(inspection)]
+    return "\n".join([*lines, "", *(f"- {line}" for line in found)] if found else lines)
+
+
+def _nesting(inspection: Inspection) -> list[str]:
+    from treetop.data.inspect import SAMPLE
+
+    sampled = f" (judged from {SAMPLE:,} rows)" if inspection.sampled else ""
+    return [f"columns that nest: {' > '.join(chain)}{sampled}" for chain in inspection.chains]
+
+
+def _hierarchy(inspection: Inspection) -> list[str]:
+    if inspection.lookup is None:
+        return ["no hierarchy file was given: --hierarchy FILE compares the codes with a public one"]
+    if not inspection.matches:
+        names = ", ".join(inspection.lookup.columns)
+        return [f"no column holds codes of {inspection.lookup.path}, whose columns are {names}"]
+    return [match.sentence() for match in inspection.matches]
+
+
+def _notes(inspection: Inspection) -> list[str]:
+    notes = [f"{column.name}: {column.note}" for column in inspection.columns if column.note]
+    if inspection.count is not None:
+        notes.append(f"{inspection.count} looks like the count: a row stands for so many records")
+    return notes
+
+
+def _write(out: Path, draft: str) -> None:
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.write(draft)
+    except FileExistsError:
+        raise PlanFileError(f"{out} exists already and is kept: name another file, or move it away") from None
+    except OSError as problem:
+        raise PlanFileError(f"{out}: cannot be written: {problem.strerror or problem}") from problem

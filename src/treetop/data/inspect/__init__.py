@@ -1,0 +1,94 @@
+"""Inspecting a private table: what its columns look like, and which attributes a plan could have. For the steward only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from treetop.data import table as tables
+from treetop.data.inspect.columns import Column, describe_columns
+from treetop.data.inspect.lookup import Lookup, Match, match_columns, read_lookup
+from treetop.data.inspect.nesting import SAMPLE, find_chains, sample_codes
+from treetop.data.inspect.suggest import Suggestion, suggest_attributes, suggest_count
+from treetop.errors import DataError
+
+__all__ = ["SAMPLE", "Column", "Inspection", "Lookup", "Match", "Suggestion", "inspect_table"]
+
+
+@dataclass(frozen=True, eq=False)
+class Inspection:
+    """What a private table looks like. It tells about the private data, and is not for release."""
+
+    path: str
+    """The table."""
+    rows: int
+    """How many rows it has."""
+    columns: tuple[Column, ...]
+    """Its columns."""
+    chains: tuple[tuple[str, ...], ...]
+    """Columns that nest, coarse to fine: each value of a finer one stands under one value of the coarser."""
+    lookup: Lookup | None
+    """The public hierarchy file, when one was given."""
+    matches: tuple[Match, ...]
+    """Columns whose values are codes of the hierarchy file."""
+    count: str | None
+    """The column that says how many records a row stands for."""
+    attributes: tuple[Suggestion, ...]
+    """The attributes that a plan could have."""
+
+    @property
+    def sampled(self) -> bool:
+        """Whether nesting was judged from a sample of the rows."""
+        return self.rows > SAMPLE
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "path": self.path,
+            "rows": self.rows,
+            "columns": [column.to_dict() for column in self.columns],
+            "chains": [list(chain) for chain in self.chains],
+            "chains_from_sample": self.sampled,
+            "hierarchy": None if self.lookup is None else str(self.lookup.path),
+            "matches": [match.to_dict() for match in self.matches],
+            "count": self.count,
+            "attributes": [attribute.to_dict() for attribute in self.attributes],
+        }
+
+
+def inspect_table(
+    path: str | Path, hierarchy: str | Path | None = None, count: str | None = None
+) -> Inspection:
+    """Read a private table and describe it; `hierarchy` is a public lookup file, `count` a column of counts."""
+    if hierarchy is not None and Path(hierarchy).resolve() == Path(path).resolve():
+        raise DataError(
+            f"{path} is given as its own hierarchy, but which codes occur in a private table is private: "
+            "take the hierarchy from a public file"
+        )
+    table = tables.read(path, None)
+    if len(set(table.column_names)) < len(table.column_names):
+        raise DataError(f"{path}: two columns have the same name: {', '.join(table.column_names)}")
+    if count is not None and count not in table.column_names:
+        raise DataError(
+            f"{path}: there is no column {count!r}{tables.nearest(count, table.column_names)}; "
+            f"the columns are {', '.join(table.column_names)}"
+        )
+    columns = describe_columns(table, count)
+    lookup = None if hierarchy is None else read_lookup(Path(hierarchy))
+    matches = () if lookup is None else match_columns(columns, lookup)
+    matched = {match.column for match in matches}
+    columns = tuple(column.known_code() if column.name in matched else column for column in columns)
+    sample = sample_codes(table, [column.name for column in columns if column.kind == "code"])
+    chains = find_chains(sample)
+    counts = suggest_count(columns, sample) if count is None else count
+    return Inspection(
+        path=str(path),
+        rows=table.num_rows,
+        columns=columns,
+        chains=chains,
+        lookup=lookup,
+        matches=matches,
+        count=counts,
+        attributes=suggest_attributes(columns, chains, matches, sample, counts),
+    )

@@ -1,0 +1,258 @@
+"""What the ledger charges, refuses and reports."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from treetop.errors import LedgerError, LossError, Overspent, Refusal
+from treetop.ledger import Ledger
+from treetop.ledger.budget import Budget, plain_down
+from treetop.privacy import Loss, rho_from_epsilon
+from treetop.privacy.exact import plain
+
+PLAN = "a" * 64
+CARD = "b" * 64
+
+
+def make(folder: Path, loss: Loss | None = None, datasets: tuple[str, ...] = ()) -> Ledger:
+    return Ledger.create(folder / "spent.ledger", loss=loss or Loss(rho=1), datasets=datasets)
+
+
+def test_a_new_ledger_has_spent_nothing_and_opens_again(tmp_path: Path) -> None:
+    made = make(tmp_path, Loss(epsilon=1, delta=1e-8))
+    opened = Ledger.open(tmp_path / "spent.ledger")
+    assert opened == made
+    assert opened.budget.amount == rho_from_epsilon(1, 1e-8) == opened.remaining("trips")
+    assert opened.spent("trips") == 0
+    assert opened.entries() == ()
+    assert opened.balances() == ()
+
+
+def test_thirds_add_up_exactly_to_the_budget(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    for _ in range(3):
+        ledger.reserve("trips", Fraction(1, 3), "zcdp", "Commuting", PLAN)
+    assert ledger.spent("trips") == 1
+    assert ledger.remaining("trips") == 0
+    with pytest.raises(Overspent, match="Nothing can be released"):
+        ledger.reserve("trips", Fraction(1, 10**90), "zcdp", "Commuting", PLAN)
+
+
+def test_one_part_in_ten_to_the_ninety_too_much_is_refused(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    with pytest.raises(Overspent):
+        ledger.reserve("trips", 1 + Fraction(1, 10**90), "zcdp", "Commuting", PLAN)
+    ledger.reserve("trips", Fraction(1), "zcdp", "Commuting", PLAN)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.fractions(Fraction(1, 1000), 1, max_denominator=1000), min_size=1, max_size=8))
+def test_a_release_is_accepted_if_and_only_if_the_exact_sum_fits(
+    tmp_path_factory: pytest.TempPathFactory, costs: list[Fraction]
+) -> None:
+    ledger = make(tmp_path_factory.mktemp("exact"))
+    spent = Fraction(0)
+    for cost in costs:
+        if spent + cost <= 1:
+            ledger.reserve("trips", cost, "zcdp", "Commuting", PLAN)
+            spent += cost
+        else:
+            with pytest.raises(Overspent):
+                ledger.reserve("trips", cost, "zcdp", "Commuting", PLAN)
+        assert (ledger.spent("trips"), ledger.remaining("trips")) == (spent, 1 - spent)
+
+
+def test_the_refusal_says_what_was_spent_asked_and_left_in_rho_and_epsilon(tmp_path: Path) -> None:
+    ledger = make(tmp_path, Loss(epsilon=1, delta=1e-8))
+    ledger.reserve("trips", Fraction(1, 100), "zcdp", "Commuting", PLAN)
+    with pytest.raises(Overspent) as refused:
+        ledger.reserve("trips", Fraction(1, 50), "zcdp", "Commuting again", PLAN)
+    message = str(refused.value)
+    number = r"rho ([\d.]+) \(epsilon ([\d.]+) at delta 1e-08\)"
+    found = re.search(f"spent {number}, asked {number}, remaining {number}, of a budget of {number}", message)
+    assert found is not None
+    rho = [Fraction(text) for text in found.groups()[::2]]
+    epsilon = [Fraction(text) for text in found.groups()[1::2]]
+    assert rho[:2] == [Fraction(1, 100), Fraction(1, 50)]
+    assert epsilon[3] == 1
+    remaining = rho_from_epsilon(1, 1e-8) - Fraction(1, 100)
+    assert remaining - Fraction(1, 10**6) < rho[2] <= remaining
+    assert "'trips'" in message
+    assert len(ledger.entries()) == 1
+
+
+def test_the_loss_that_the_refusal_names_as_remaining_is_accepted(tmp_path: Path) -> None:
+    ledger = make(tmp_path, Loss(epsilon=1, delta=1e-8))
+    ledger.reserve("trips", Fraction(1, 117), "zcdp", "Commuting", PLAN)
+    with pytest.raises(Overspent) as refused:
+        ledger.reserve("trips", Fraction(1), "zcdp", "Commuting", PLAN)
+    found = re.search(r"remaining rho [\d.]+ \(epsilon ([\d.]+) ", str(refused.value))
+    assert found is not None
+    ledger.reserve("trips", rho_from_epsilon(Fraction(found[1]), 1e-8), "zcdp", "Commuting", PLAN)
+
+
+def test_a_pure_release_costs_half_its_epsilon_squared_in_rho(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    assert ledger.reserve("trips", Fraction(1, 3), "pure", "Commuting", PLAN).charged == Fraction(1, 18)
+    (entry,) = ledger.entries()
+    assert (entry.cost, entry.definition, entry.charged) == (Fraction(1, 3), "pure", Fraction(1, 18))
+    assert ledger.spent("trips") == Fraction(1, 18)
+
+
+def test_a_pure_ledger_adds_epsilon_and_refuses_gaussian_noise_with_the_reason(tmp_path: Path) -> None:
+    ledger = make(tmp_path, Loss(epsilon=1))
+    ledger.reserve("trips", Fraction(3, 4), "pure", "Commuting", PLAN)
+    with pytest.raises(Refusal, match="Gaussian noise has no pure epsilon"):
+        ledger.reserve("trips", Fraction(1, 10**9), "zcdp", "Commuting", PLAN)
+    with pytest.raises(Overspent, match=r"spent epsilon 0\.75, asked epsilon 0\.5, remaining epsilon 0\.25"):
+        ledger.reserve("trips", Fraction(1, 2), "pure", "Commuting", PLAN)
+    assert ledger.spent("trips") == Fraction(3, 4)
+
+
+def test_each_data_set_has_the_whole_budget_to_itself(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    ledger.reserve("trips", Fraction(1), "zcdp", "Commuting", PLAN)
+    ledger.reserve("census", Fraction(1, 4), "zcdp", "People", PLAN)
+    assert [(one.dataset, one.spent) for one in ledger.balances()] == [
+        ("trips", 1),
+        ("census", Fraction(1, 4)),
+    ]
+    assert [entry.title for entry in ledger.entries("census")] == ["People"]
+    assert [entry.title for entry in ledger.entries()] == ["Commuting", "People"]
+
+
+@pytest.mark.parametrize("spelling", ["TRIPS 2011", "  Trips   2011 ", "trips 2011", "trips ２０１１"])
+def test_another_spelling_of_a_name_is_the_same_data_set(tmp_path: Path, spelling: str) -> None:
+    ledger = make(tmp_path)
+    assert ledger.reserve("Trips 2011", Fraction(1), "zcdp", "Commuting", PLAN).new
+    with pytest.raises(Overspent, match="'Trips 2011'"):
+        ledger.reserve(spelling, Fraction(1, 2), "zcdp", "Commuting", PLAN)
+    assert ledger.balances(spelling) == ledger.balances()
+    assert ledger.balances("Trips 2012") == ()
+
+
+def test_a_second_release_of_a_data_set_is_not_new(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    found = [ledger.reserve("trips", Fraction(1, 9), "zcdp", "Commuting", PLAN).new for _ in range(2)]
+    assert found == [True, False]
+
+
+def test_a_ledger_made_for_named_data_sets_takes_no_other(tmp_path: Path) -> None:
+    ledger = make(tmp_path, datasets=("Trips", "census", "trips"))
+    assert ledger.datasets == ("Trips", "census")
+    assert ledger.reserve("trips", Fraction(1, 2), "zcdp", "Commuting", PLAN).dataset == "Trips"
+    with pytest.raises(LedgerError, match="only: Trips, census; name one of them"):
+        ledger.reserve("trip", Fraction(1, 2), "zcdp", "Commuting", PLAN)
+    assert [(one.dataset, one.spent) for one in ledger.balances()] == [
+        ("Trips", Fraction(1, 2)),
+        ("census", 0),
+    ]
+
+
+@pytest.mark.parametrize("name", ["", "  ", "tr\x1bips", "\ud800"])
+def test_a_data_set_without_a_printable_name_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(LedgerError, match="printable"):
+        make(tmp_path).reserve(name, Fraction(1, 2), "zcdp", "Commuting", PLAN)
+
+
+def test_a_reservation_stays_spent_until_and_after_it_is_complete(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    reservation = ledger.reserve("trips", Fraction(1, 2), "zcdp", "Commuting", PLAN)
+    (entry,) = ledger.entries()
+    assert (entry.state, entry.completed, entry.card_sha256) == ("reserved, outcome unknown", None, None)
+    reservation.complete(CARD)
+    (entry,) = Ledger.open(ledger.path).entries()
+    assert (entry.state, entry.card_sha256, entry.plan_sha256) == ("complete", CARD, PLAN)
+    assert ledger.spent("trips") == Fraction(1, 2)
+
+
+def test_only_the_reservation_that_completes_is_marked(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    reservations = [ledger.reserve("trips", Fraction(1, 9), "zcdp", f"Release {n}", PLAN) for n in range(3)]
+    reservations[1].complete(CARD)
+    assert [entry.title for entry in ledger.entries() if entry.completed] == ["Release 1"]
+
+
+def test_a_reservation_completes_once(tmp_path: Path) -> None:
+    reservation = make(tmp_path).reserve("trips", Fraction(1, 2), "zcdp", "Commuting", PLAN)
+    reservation.complete(CARD)
+    with pytest.raises(LedgerError, match="complete already"):
+        reservation.complete(CARD)
+
+
+def test_a_reservation_does_not_complete_in_another_ledger_put_in_its_place(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    reservation = ledger.reserve("trips", Fraction(1, 2), "zcdp", "Commuting", PLAN)
+    ledger.path.unlink()
+    other = make(tmp_path)
+    with pytest.raises(LedgerError, match="exchanged for another"):
+        reservation.complete(CARD)
+    other.reserve("trips", Fraction(1, 3), "zcdp", "Commuting", PLAN)
+    with pytest.raises(LedgerError, match="exchanged for another"):
+        reservation.complete(CARD)
+
+
+def test_times_are_utc_and_those_of_the_clock(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    ledger.reserve("trips", Fraction(1, 2), "zcdp", "Commuting", PLAN).complete(CARD)
+    (entry,) = ledger.entries()
+    for text in (ledger.created, entry.time, entry.completed):
+        assert text is not None
+        assert text.endswith("Z")
+        assert abs(datetime.now(UTC) - datetime.fromisoformat(text)) < timedelta(minutes=1)
+
+
+@pytest.mark.parametrize("title", ["", "Pendolarità, città ②", "it's; DROP TABLE log", "a\nb\x00c\ud800"])
+def test_any_title_comes_back_as_it_was(tmp_path: Path, title: str) -> None:
+    ledger = make(tmp_path)
+    ledger.reserve("trips", Fraction(1, 2), "zcdp", title, PLAN)
+    assert ledger.entries()[0].title == title
+
+
+@pytest.mark.parametrize("cost", [Fraction(0), Fraction(-1, 2)])
+def test_a_cost_that_is_not_positive_is_refused(tmp_path: Path, cost: Fraction) -> None:
+    ledger = make(tmp_path)
+    with pytest.raises(LossError, match="greater than zero"):
+        ledger.reserve("trips", cost, "zcdp", "Commuting", PLAN)
+    assert ledger.entries() == ()
+
+
+def test_a_cost_of_hundreds_of_digits_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="200 digits"):
+        make(tmp_path).reserve("trips", Fraction(10**250, 10**250 + 1), "zcdp", "Commuting", PLAN)
+
+
+def test_a_cost_too_large_to_convert_is_refused_all_the_same(tmp_path: Path) -> None:
+    with pytest.raises(Overspent, match=r"asked rho 5e\+199, remaining rho 1"):
+        make(tmp_path, Loss(rho=1, delta=1e-8)).reserve("trips", Fraction(10**100), "pure", "All", PLAN)
+
+
+@pytest.mark.parametrize("digest", ["", "a" * 63, "A" * 64, f"{'a' * 64}\n"])
+def test_a_digest_that_is_not_sha256_is_refused(tmp_path: Path, digest: str) -> None:
+    ledger = make(tmp_path)
+    with pytest.raises(LedgerError, match="of the plan"):
+        ledger.reserve("trips", Fraction(1, 2), "zcdp", "Commuting", digest)
+    with pytest.raises(LedgerError, match="of the card"):
+        ledger.reserve("trips", Fraction(1, 2), "zcdp", "Commuting", PLAN).complete(digest)
+
+
+def test_an_unknown_definition_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match='write "pure" or "zcdp"'):
+        make(tmp_path).reserve("trips", Fraction(1, 2), "approximate", "Commuting", PLAN)  # type: ignore[arg-type]
+
+
+@given(st.fractions(0, 10**6))
+def test_what_is_left_is_never_written_larger_nor_what_is_spent_smaller(amount: Fraction) -> None:
+    assert Fraction(plain_down(amount)) <= amount <= Fraction(plain(amount))
+
+
+def test_a_ledger_in_rho_without_delta_speaks_of_rho_only() -> None:
+    assert Budget.of(Loss(rho=0.5)).say(Fraction(1, 4)) == "rho 0.25"
+    assert Budget.of(Loss(rho=0.5)).epsilon(Fraction(1, 4)) is None

@@ -1,0 +1,183 @@
+"""Many processes at one ledger, and processes that die: nothing is overspent, and nothing is forgotten."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from treetop.errors import LedgerError
+from treetop.ledger import Ledger
+from treetop.privacy import Loss
+
+PLAN = "a" * 64
+
+START = """
+import sys
+from fractions import Fraction
+from treetop.errors import Overspent
+from treetop.ledger import Ledger
+ledger = Ledger.open(sys.argv[1])
+"""
+
+
+def run(script: str, ledger: Ledger, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", START + script, str(ledger.path), *arguments]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def kill(process: subprocess.Popen[str]) -> str:
+    process.kill()
+    with process:
+        assert process.stdout is not None
+        rest = process.stdout.read()  # communicate() would miss what readline() has buffered
+    assert process.returncode == -signal.SIGKILL
+    return rest
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger.create(tmp_path / "spent.ledger", loss=Loss(rho=1))
+
+
+def test_eight_processes_together_make_exactly_the_reservations_that_fit(ledger: Ledger) -> None:
+    script = """
+input()
+made = 0
+for n in range(25):
+    try:
+        ledger.reserve("trips", Fraction(1, 77), "zcdp", f"{sys.argv[2]}.{n}", "a" * 64).complete("b" * 64)
+        made += 1
+    except Overspent:
+        pass
+print(made)
+"""
+    processes = [run(script, ledger, str(n)) for n in range(8)]
+    # All are told to start before any is waited for.
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("start\n")
+        process.stdin.flush()
+    made = [int(process.communicate(timeout=60)[0]) for process in processes]
+    assert sum(made) == 77
+    assert ledger.spent("trips") == 1
+    assert len({entry.title for entry in ledger.entries()}) == 77
+    assert {entry.state for entry in ledger.entries()} == {"complete"}
+
+
+def test_a_process_killed_right_after_it_reserved_leaves_the_loss_spent(ledger: Ledger) -> None:
+    script = """
+ledger.reserve("trips", Fraction(2, 3), "zcdp", "Commuting", "a" * 64)
+print("reserved", flush=True)
+input()
+"""
+    process = run(script, ledger)
+    assert line(process) == "reserved"
+    kill(process)
+    (entry,) = Ledger.open(ledger.path).entries()
+    assert (entry.charged, entry.state) == (Fraction(2, 3), "reserved, outcome unknown")
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["spent.ledger"]
+
+
+def test_a_process_killed_before_it_commits_has_spent_nothing_and_frees_the_lock(ledger: Ledger) -> None:
+    script = """
+def decide(records):
+    print("inside", flush=True)
+    input()
+ledger.log.append(decide)
+"""
+    process = run(script, ledger)
+    assert line(process) == "inside"
+    with pytest.raises(LedgerError, match=r"locked for 0\.1 seconds"):
+        Ledger.open(ledger.path, timeout=0.1).reserve("trips", Fraction(1), "zcdp", "Commuting", PLAN)
+    kill(process)
+    assert ledger.entries() == ()
+    ledger.reserve("trips", Fraction(1), "zcdp", "Commuting", PLAN)
+
+
+def test_pages_half_written_by_a_killed_process_are_rolled_back(ledger: Ledger) -> None:
+    ledger.reserve("trips", Fraction(1, 3), "zcdp", "Commuting", PLAN)
+    before = ledger.entries()
+    # A tiny cache makes SQLite write to the file before it commits.
+    script = """
+import sqlite3
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("PRAGMA cache_size = 1")
+connection.execute("BEGIN IMMEDIATE")
+connection.execute("UPDATE log SET content = ''")
+connection.executemany("INSERT INTO log VALUES (?, ?, '')", [(n, "x" * 5000) for n in range(2, 100)])
+print("written", flush=True)
+input()
+"""
+    size = ledger.path.stat().st_size
+    process = run(script, ledger)
+    assert line(process) == "written"
+    kill(process)
+    assert ledger.path.stat().st_size > size
+    assert Path(f"{ledger.path}-journal").exists()
+    assert Ledger.open(ledger.path).entries() == before
+
+
+def test_processes_killed_at_any_moment_leave_every_announced_reservation_spent(ledger: Ledger) -> None:
+    script = """
+while True:
+    ledger.reserve("trips", Fraction(1, 10**9), "zcdp", sys.argv[2], "a" * 64)
+    print("reserved", flush=True)
+"""
+    rng = random.Random(7)
+    processes = [run(script, ledger, f"process {n}") for n in range(6)]
+    announced = {}
+    for n, process in enumerate(processes):
+        assert line(process) == "reserved"
+        time.sleep(rng.uniform(0.05, 0.15))
+        announced[f"process {n}"] = 1 + kill(process).count("reserved\n")
+    titles = [entry.title for entry in Ledger.open(ledger.path).entries()]
+    for title, count in announced.items():
+        assert titles.count(title) in (count, count + 1)
+    assert ledger.spent("trips") == Fraction(len(titles), 10**9)
+
+
+def test_a_ledger_that_stays_locked_is_an_error_that_says_so(ledger: Ledger) -> None:
+    patient = Ledger.open(ledger.path, timeout=0.2)
+    with closing(sqlite3.connect(ledger.path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        started = time.monotonic()
+        with pytest.raises(LedgerError, match="another process has kept the ledger locked"):
+            patient.reserve("trips", Fraction(1, 2), "zcdp", "Commuting", PLAN)
+        with pytest.raises(LedgerError, match="nothing was recorded, try again"):
+            patient.spent("trips")
+        assert time.monotonic() - started < 5
+    assert patient.reserve("trips", Fraction(1, 2), "zcdp", "Commuting", PLAN).charged == Fraction(1, 2)
+
+
+def test_a_writer_waits_for_another_that_is_about_to_finish(ledger: Ledger) -> None:
+    script = """
+def decide(records):
+    print("inside", flush=True)
+    input()
+    raise Overspent
+ledger.log.append(decide)
+"""
+    waiting = "ledger.reserve('trips', Fraction(1, 2), 'zcdp', 'Waited', 'a' * 64)"
+    first = run(script, ledger)
+    assert line(first) == "inside"
+    second = run(waiting, ledger)
+    with pytest.raises(subprocess.TimeoutExpired):
+        second.wait(timeout=1)
+    kill(first)
+    second.communicate(timeout=30)
+    assert second.returncode == 0
+    assert [entry.title for entry in ledger.entries()] == ["Waited"]
