@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -17,9 +19,19 @@ def kernel(function: F) -> F:
     written the code is compiled anew in each process: a folder that others can write is not used, because
     cached kernels are executable.
     """
-    compiled: F
+    compiled: Any
     try:
         compiled = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     except RuntimeError:  # "no locator available": no writable cache folder
         compiled = numba.njit(nogil=True, error_model="numpy")(function)
-    return compiled
+    else:
+        # Numba looks only at a kernel's own file, but the kernels that it calls are compiled into it.
+        compiled._cache._cache_file._source_stamp = _stamp_of_all_kernels()
+    result: F = compiled
+    return result
+
+
+@cache
+def _stamp_of_all_kernels() -> tuple[tuple[str, int, int], ...]:
+    files = sorted(path for path in Path(__file__).parent.rglob("*.py") if b"@kernel" in path.read_bytes())
+    return tuple((path.name, (stat := path.stat()).st_mtime_ns, stat.st_size) for path in files)

@@ -60,14 +60,14 @@ def _sum(terms: Iterator[Decimal]) -> Decimal:
     result = Decimal(0)
     for term in terms:
         result += term
-        if term < result.scaleb(-DIGITS):
+        if term <= result.scaleb(-DIGITS):
             return result
     raise AssertionError("the sum has no end")
 
 
 @cache
 def _upper_sums(reference: Reference, size: int) -> list[Decimal]:
-    """The upper sums from 0, 1, …, size − 1, of positive terms from the smallest up, so that no digits cancel."""
+    """The upper sums from 0, 1, …, size − 1: of positive terms, so that no digits cancel."""
     with localcontext(prec=DIGITS):
         beyond = _sum(reference.weight(k) for k in count(size))
         return list(accumulate((reference.weight(k) for k in reversed(range(size))), initial=beyond))[:0:-1]

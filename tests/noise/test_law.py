@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import pytest
-from flint import ctx
+from flint import arb, ctx
 
 from treetop.errors import LossError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law, gaussian_sums
@@ -106,6 +107,24 @@ def test_euler_maclaurin_sums_enclose_the_direct_sum(variance: Fraction, first: 
         enclosing = gaussian_sums._euler_maclaurin(variance, first, order)
         assert direct.rel_accuracy_bits() > 290
         assert enclosing.contains(direct)
+
+
+def test_euler_maclaurin_sums_allow_for_the_zeros_of_their_derivatives() -> None:
+    variance, first = Fraction(1200), 60  # the third derivative is zero at √3 deviations
+    with ctx.workprec(400):
+        direct = gaussian_sums._direct(variance, first, 300)
+        assert gaussian_sums._euler_maclaurin(variance, first, 4).contains(direct)
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 5), Fraction(6, 25), Fraction(1, 4), Fraction(1, 3)])
+@pytest.mark.parametrize("enclose", [gaussian_sums.total, gaussian_sums.second_moment])
+def test_coarse_enclosures_contain_fine_ones(
+    variance: Fraction, enclose: Callable[[Fraction, int], arb]
+) -> None:
+    coarse, fine = enclose(variance, 4), enclose(variance, 500)
+    with ctx.workprec(600):
+        assert coarse.contains(fine)
+        assert fine.rel_accuracy_bits() > 490
 
 
 def test_far_out_the_answers_are_zero_and_one() -> None:

@@ -17,7 +17,7 @@ FENCE = "treetop inspect reads the private table: what it prints is for the stew
 
 
 @click.command()
-@click.argument("table", type=click.Path(path_type=Path))
+@click.argument("table")
 @click.option(
     "--hierarchy", type=click.Path(path_type=Path), help="A public file with the codes of all levels."
 )
@@ -26,7 +26,7 @@ FENCE = "treetop inspect reads the private table: what it prints is for the stew
     "--out", type=click.Path(path_type=Path), help="Write the draft here; a file that exists is kept."
 )
 @click.option("--json", "as_json", is_flag=True, help="The same for machines.")
-def command(table: Path, hierarchy: Path | None, count: str | None, out: Path | None, as_json: bool) -> None:
+def command(table: str, hierarchy: Path | None, count: str | None, out: Path | None, as_json: bool) -> None:
     """Describe TABLE and draft a plan file for it."""
     from treetop.data.inspect import inspect_table
     from treetop.planfile import draft_plan

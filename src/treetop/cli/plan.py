@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ UNITS = (5, 10, 50)
 """How many protected units one person may stand behind, for the table of what the loss means."""
 
 _COMPARED_AT = Fraction(1, 10**8)
-_PEOPLE = {"person": "persons", "individual": "individuals", "household": "households", "family": "families"}
+_PEOPLE = ("person", "individual", "household", "family")
 _TRAVEL = ("trip", "journey", "commute")
 
 
@@ -81,7 +82,7 @@ def meaning(plan: Plan) -> list[dict[str, Any]]:
 def exact(plan: Plan) -> list[str]:
     """Return what a release tells without noise."""
     told = [
-        "the hierarchies: their levels, codes and parents are taken from public files and published as they are",
+        "the hierarchies: their levels, codes and parents are public, and published as they are",
         "the plan itself: the unit, the loss and the noise of every level",
     ]
     if plan.levels[0].law is None:
@@ -99,20 +100,22 @@ def render(file: PlanFile, confidence: float) -> str:
     from treetop.privacy.exact import plain
 
     plan = file.plan
-    percent = f"{confidence:.0%}"
+    percent = f"{100 * confidence:g}%"
     rows = [("what it means for", "epsilon", "odds move by at most")]
-    rows += [(row["who"], plain(row["epsilon"]), _factor(row["epsilon"])) for row in meaning(plan)]
-    loss = _loss(plan)
-    chance = "" if loss["delta"] is None else f", but for a chance of delta {plain(Fraction(loss['delta']))}"
+    rows += [(row["who"], _short(row["epsilon"]), _factor(row["epsilon"])) for row in meaning(plan)]
+    pure = plan.loss.definition == "pure"
+    chance = "" if pure else f", but for a chance of delta {plain(plan.loss.delta or _COMPARED_AT)}"
+    levels = len(plan.spine.levels)
+    size = f"{levels} level{'s' * (levels > 1)}, {plan.spine.leaves:,} possible leaves"
     return "\n".join(
         [
             _bold(plan.title or file.path.name),
-            f"{len(plan.spine.levels)} levels, {plan.spine.leaves:,} possible leaves; no private data was read.",
+            f"{size}; no private data was read.",
             "",
             str(plan.accuracy(confidence)),
             "",
-            f"± one: a measurement is within this of the truth with {percent} confidence.",
-            f"± all: all counts of the level are, at once, within this with {percent} confidence; most are far closer.",
+            f"± one: a measurement is within this of the truth, with {percent} confidence.",
+            "± all: so are, at once, all counts of the level; most are far closer.",
             "",
             _bold("Cost"),
             _cost(plan),
@@ -149,19 +152,26 @@ def _cost(plan: Plan) -> str:
     if loss["rho"] is None:
         return f"Epsilon {plain(plan.spent)}, pure differential privacy; Laplace noise."
     compared = "" if loss["delta_is_stated"] else " (the plan states no delta: this one is for comparison)"
+    epsilon = plain(Fraction(repr(loss["epsilon"])))  # as it prints, not as the float nearest to it
     return (
-        f"Rho {plain(plan.spent)} (zero-concentrated), which is epsilon {plain(loss['epsilon'])} at delta "
+        f"Rho {plain(plan.spent)} (zero-concentrated), which is epsilon {epsilon} at delta "
         f"{plain(plan.loss.delta or _COMPARED_AT)}{compared}; Gaussian noise."
     )
 
 
 def _one_record(plan: Plan) -> Fraction:
     """What the noise costs one record alone, which moves the counts less than a whole unit."""
-    from treetop.privacy import Unit, cost
+    from treetop.privacy import Unit
 
     record = Unit(plan.unit.entity, contributions=1, neighbours=plan.unit.neighbours)
-    laws = [(level.name, level.law) for level in plan.levels if level.law is not None]
-    return sum((cost(record, name, law) for name, law in laws), Fraction(0))
+    spent = Fraction(0)
+    for level in plan.levels:
+        one, all_ = record.sensitivity(level.name), plan.unit.sensitivity(level.name)
+        if plan.loss.definition == "pure":
+            spent += level.cost * Fraction(one.l1, all_.l1)
+        else:
+            spent += level.cost * Fraction(one.l2_squared, all_.l2_squared)
+    return spent
 
 
 def _means(who: str, records: int, units: int | None, amount: Fraction, plan: Plan) -> dict[str, Any]:
@@ -183,9 +193,20 @@ def _epsilon(amount: Fraction, plan: Plan) -> float:
 def _several(plan: Plan, units: int) -> str:
     entity = plan.unit.entity
     if entity in _PEOPLE or plan.unit.enforced:
-        return f"{units} {_PEOPLE.get(entity, entity + 's')} together"
+        return f"{units} {_plural(entity)} together"
     week = " (a week there and back)" if entity in _TRAVEL and units == 10 else ""
-    return f"a person with {units} such {entity}s{week}"
+    return f"a person with {units} such {_plural(entity)}{week}"
+
+
+def _plural(noun: str) -> str:
+    if noun.endswith("y") and noun[-2:-1] not in tuple("aeiou"):
+        return noun[:-1] + "ies"
+    return noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
+
+
+def _short(epsilon: float) -> str:
+    """Write an epsilon with three digits, rounded up: a loss is never understated."""
+    return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal(repr(epsilon))):.3g}"
 
 
 def _factor(epsilon: float) -> str:

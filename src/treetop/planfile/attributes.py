@@ -1,4 +1,4 @@
-"""The attributes of a plan file: where each is found in the private table, and the public hierarchy it is read from."""
+"""The attributes of a plan file: the column of each in the private table, and its public hierarchy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from treetop.data import table as tables
 from treetop.data.table import nearest
 from treetop.errors import DataError, HierarchyError, PlanFileError
-from treetop.hierarchy import Hierarchy
+from treetop.hierarchy import Hierarchy, Ragged
 from treetop.planfile import questions
 from treetop.planfile.fields import Fields
 from treetop.privacy import TOTAL
@@ -91,7 +91,7 @@ class Attribute:
         with self.fields.located(), _system_errors():
             stated = self.stated
             path = self.file(folder)
-            ragged = stated["ragged"] or "error"
+            ragged: Ragged = "repeat" if stated["ragged"] == "repeat" else "error"
             if stated["widths"] is not None:
                 codes = stated["values"] if path is None else _column(path, stated["codes"])
                 return Hierarchy.from_prefixes(codes, stated["widths"], stated["levels"])
@@ -181,7 +181,7 @@ def _check_sources(attribute: Attribute) -> None:
     if given("codes") and not given("widths"):
         _refuse(
             fields,
-            "codes names a column of codes to be cut, but widths is missing: give the lengths of the prefixes",
+            "codes names a column of codes to be cut, but widths is missing: give the prefixes' lengths",
         )
     if given("child") and given("widths"):
         _refuse(fields, "widths cuts codes into levels and child/parent lists them: keep one")

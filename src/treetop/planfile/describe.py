@@ -20,8 +20,8 @@ _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': 
 def describe_plan(plan: PlanFile | Plan) -> str:
     """Return the plan as TOML, for the release folder.
 
-    Where the hierarchies came from files, putting those beside it makes it a plan file again, and `read_plan` then
-    checks their hashes. The private table's address and query are left out: they are the steward's own.
+    Where the hierarchies came from files, putting those beside it makes it a plan file again, and `read_plan`
+    then checks their hashes. The private table's address and query are left out: they are the steward's own.
     """
     file = plan if isinstance(plan, PlanFile) else None
     ran = plan.plan if isinstance(plan, PlanFile) else plan
@@ -131,7 +131,7 @@ def _escape(character: str) -> str:
 
 
 def _number(number: Fraction) -> str:
-    """Write a fraction exactly: as a decimal where it is one, otherwise as the text "a/b", which is read back."""
+    """Write a fraction exactly: as a decimal where it is one, otherwise as the text "a/b"."""
     places = 0
     rest = number.denominator
     for prime in (2, 5):

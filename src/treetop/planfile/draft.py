@@ -1,4 +1,4 @@
-"""Drafting a plan file for a table: what can be seen is filled in, what has no safe default is left open with its choice."""
+"""Drafting a plan file for a table: what can be seen is filled in, what has no safe default is left open."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _WIDTH = 96
 def draft_plan(inspection: Inspection, folder: str | Path = ".") -> str:
     """Return the text of a plan file that is to be kept in `folder`.
 
-    It holds names of columns and nothing else that was seen in the table, so that a plan may be shown to others. Open
-    questions are commented-out lines: the file is valid TOML, and `read_plan` refuses it until they are answered.
+    It holds names of columns and nothing else that was seen in the table, so that a plan may be shown to
+    others. Open questions are commented-out lines: the file is valid TOML, and `read_plan` refuses it until
+    they are answered.
     """
     folder = Path(folder)
     lines = [
@@ -82,7 +83,7 @@ def _attribute(inspection: Inspection, attribute: Suggestion, folder: Path) -> l
         return [*lines, *_unknown_hierarchy(attribute.chain or ["region", attribute.column])]
     lines += _comment(
         "Which values can it have? List them all from public knowledge, also those that do not occur: which "
-        "ones occur in the table is private. For more than a few, name a public file instead: hierarchy and levels."
+        "ones occur in the table is private. For more than a few, name a public file: hierarchy and levels."
     )
     return [*lines, '# values = ["first", "second"]']
 
@@ -166,7 +167,7 @@ def _loss() -> list[str]:
 
 
 def _data(inspection: Inspection, folder: Path) -> list[str]:
-    lines = ["", "[data]", f"source = {value(_relative(Path(inspection.path), folder))}"]
+    lines = ["", "[data]", f"source = {value(_relative(inspection.path, folder))}"]
     if inspection.count is not None:
         lines += [f"count = {value(inspection.count)}  # a row stands for so many records"]
     if any(match.unmatched for match in inspection.matches):
@@ -184,11 +185,13 @@ def _is_end(attribute: Suggestion) -> bool:
     return attribute.name in ("origin", "destination")
 
 
-def _relative(path: Path, folder: Path) -> str:
+def _relative(path: str | Path, folder: Path) -> str:
+    if "://" in str(path):
+        return str(path)
     try:
         return Path(os.path.relpath(path, folder)).as_posix()
     except ValueError:  # another drive
-        return path.resolve().as_posix()
+        return Path(path).resolve().as_posix()
 
 
 def _comment(text: str) -> list[str]:

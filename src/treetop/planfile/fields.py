@@ -1,4 +1,4 @@
-"""Typed fields of a plan file: a mistake is reported with its section and key, what was expected and what was found."""
+"""Typed fields of a plan file: a mistake is reported with its place, what was expected and what was found."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class Fields:
             if homes and key in homes:
                 hint = f" (it belongs under [{homes[key]}])"
             raise PlanFileError(
-                f"{self._place(key)} is not a field of a plan file{hint}; the fields here are {', '.join(known)}"
+                f"{self._place(key)} is not a field of a plan file{hint}; the fields here are "
+                f"{', '.join(known)}"
             )
         return self
 
@@ -69,10 +70,10 @@ class Fields:
     def choice(self, key: str, choices: Sequence[str]) -> str | None:
         """Return one of several texts."""
         value = self._get(key)
-        if value is None or (isinstance(value, str) and value in choices):
-            return value
-        hint = nearest(value, choices) if isinstance(value, str) else ""
-        self.refuse(key, " or ".join(f'"{choice}"' for choice in choices) + hint)
+        if value is not None and (not isinstance(value, str) or value not in choices):
+            hint = nearest(value, choices) if isinstance(value, str) else ""
+            self.refuse(key, " or ".join(f'"{choice}"' for choice in choices) + hint)
+        return value
 
     def texts(self, key: str) -> tuple[str, ...] | None:
         """Return a list of texts."""
@@ -111,7 +112,7 @@ class Fields:
         value = self._get(key)
         if isinstance(value, str) and (fraction := _FRACTION.fullmatch(value)) and int(fraction[2]):
             return Fraction(int(fraction[1]), int(fraction[2]))
-        if value is None or _is_whole(value):
+        if value is None or (isinstance(value, int) and not isinstance(value, bool)):
             return value
         if not isinstance(value, Decimal):
             self.refuse(key, "a number, without quotes")

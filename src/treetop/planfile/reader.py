@@ -69,8 +69,8 @@ class PlanFile:
 def read_plan(path: str | Path) -> PlanFile:
     """Read a plan file; private data is not touched.
 
-    Raises `PlanFileError` for what cannot be understood, `IncompletePlan` for questions that are left open, and the
-    engine's own errors, with file and section, for what does not fit together.
+    Raises `PlanFileError` for what cannot be understood, `IncompletePlan` for questions that are left open,
+    and the engine's own errors, with file and section, for what does not fit together.
     """
     path = Path(path)
     text = _read_text(path)
@@ -256,11 +256,18 @@ def _refuse_private_hierarchy(attributes: Mapping[str, Attribute], source: str |
     """Refuse the private table as its own hierarchy: which codes occur in it is private."""
     for attribute in attributes.values():
         file = attribute.file(path.parent)
-        if file is not None and source is not None and file == Path(source):
+        if file is not None and source is not None and _same_file(file, Path(source)):
             raise PlanFileError(
                 f"{path}: [{attribute.fields.section}] hierarchy is the private table itself: which codes "
                 "occur there is private. Take the list of codes from a public source"
             )
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return one == other or one.resolve() == other.resolve()
+    except (OSError, ValueError):  # a path that cannot be
+        return False
 
 
 def _check_digests(attributes: Mapping[str, Attribute], spine: Spine) -> None:
@@ -272,7 +279,7 @@ def _check_digests(attributes: Mapping[str, Attribute], spine: Spine) -> None:
         if stated is not None and stated.lower() != tree.digest:
             raise PlanFileError(
                 f"{attribute.fields.file}: [{attribute.fields.section}] the hierarchy of {name} has SHA-256 "
-                f"{tree.digest}, but hierarchy_sha256 is {stated}: this is not the tree that the plan was made for"
+                f"{tree.digest}, but hierarchy_sha256 is {stated}: the plan was made for another tree"
             )
 
 
@@ -290,5 +297,6 @@ def _check_unknown(data: Fields, unknown: Any, trees: Mapping[str, Hierarchy]) -
         if code is None or code not in tree.codes[-1].to_pylist():
             stated = f"the leaf {code!r} is not in its hierarchy" if code else "no leaf is named for it"
             raise PlanFileError(
-                f"{data.file}: [data.unknown] {attribute}: {stated}; name the leaf that its unknown codes count under"
+                f"{data.file}: [data.unknown] {attribute}: {stated}; name the leaf under which its "
+                "unknown codes are counted"
             )

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from treetop.repair.settle import repair
+from treetop.repair.settle import begin, settled, solve
 from treetop.repair.state import ASCENDING, CHEBYSHEV, DESCENDING, EUCLIDEAN, STATE_SIZE
 from treetop.repair.sweep import SCRATCH_SIZE
 
@@ -52,5 +52,6 @@ def _repair(measurements: ArrayLike, count: int, kind: int, order: Order, seed: 
         raise ValueError("there is nothing to repair: a node has at least one child")
     word = np.uint64(secrets.randbits(64) if seed is None else seed)
     state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
-    repair(state, scratch, x, count, kind, ORDERS[order], word)
-    return x
+    begin(state, len(x), count, kind, ORDERS[order], word)
+    solve(state, scratch, x)
+    return np.array([settled(state, value) for value in x], dtype=np.int64)

@@ -27,47 +27,43 @@ from treetop.repair.sweep import DONE, advance, start_sweeping, sweep
 
 @kernel
 def begin(state: NDArray[np.int64], size: int, count: int, kind: int, order: int, seed: np.uint64) -> None:
-    """Start the repair of `size` measurements to the sum `count`; ties are broken by `seed`."""
+    """Start the repair of `size` measurements to the sum `count`; ties are broken by `seed`, any word."""
     state[SIZE] = size
     state[COUNT] = count
     state[KIND] = kind
     state[ORDER] = order
-    state[SEED] = np.int64(seed)
+    state[SEED] = np.int64(mix(seed))
 
 
 @kernel
-def repair(
-    state: NDArray[np.int64],
-    scratch: NDArray[np.int64],
-    x: NDArray[np.int64],
-    count: int,
-    kind: int,
-    order: int,
-    seed: np.uint64,
-) -> None:
-    """Repair measurements that are in memory, in place."""
-    begin(state, len(x), count, kind, order, seed)
+def solve(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDArray[np.int64]) -> None:
+    """Find bounds and threshold for measurements that are all in memory."""
     if len(x) <= MOST:
         find_threshold(state, scratch, x)
-    else:
-        start_sweeping(state)
-        while state[PHASE] != DONE:
-            sweep(state, scratch, x)
-            advance(state, scratch)
-    settle(state, x)
+        return
+    start_sweeping(state)
+    while state[PHASE] != DONE:
+        sweep(state, scratch, x)
+        advance(state, scratch)
 
 
 @kernel
-def settle(state: NDArray[np.int64], x: NDArray[np.int64]) -> None:
-    """Turn a block of measurements into the repaired counts, in place; blocks come in order."""
-    up, down, threshold = state[UP], state[DOWN], state[THRESHOLD]
-    below, above = (down, -up) if state[ORDER] == ASCENDING else (-up, down)
-    for i in range(len(x)):
-        value = x[i]
-        change = below if value < threshold else above
-        x[i] = max(value - change, 0)
-        if value == threshold:
-            x[i] = _settle_tie(state, value)
+def least_kept(state: NDArray[np.int64]) -> int:
+    """Return a value below which every measurement becomes zero."""
+    least = 1 - state[UP]
+    if state[ORDER] == ASCENDING:
+        least = max(least, min(state[THRESHOLD], state[DOWN] + 1))
+    return least
+
+
+@kernel
+def settled(state: NDArray[np.int64], value: int) -> int:
+    """Return the repaired count of the next measurement; they come in the order of the children."""
+    threshold = state[THRESHOLD]
+    if value == threshold:
+        return _settle_tie(state, value)
+    lowered = value < threshold if state[ORDER] == ASCENDING else value > threshold
+    return max(value - state[DOWN] if lowered else value + state[UP], 0)
 
 
 @kernel
@@ -94,8 +90,12 @@ def _below(state: NDArray[np.int64], bound: int) -> int:
     modulus is below bound/2^63.
     """
     state[SEED] += np.int64(-7046029254386353131)  # 2^64 divided by the golden ratio
-    mixed = np.uint64(state[SEED])
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed ^= mixed >> np.uint64(31)
-    return np.int64((mixed >> np.uint64(1)) % np.uint64(bound))
+    return np.int64((mix(np.uint64(state[SEED])) >> np.uint64(1)) % np.uint64(bound))
+
+
+@kernel
+def mix(word: np.uint64) -> np.uint64:
+    """Return a word that looks unrelated to this one: a bijection."""
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))

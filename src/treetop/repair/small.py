@@ -25,7 +25,7 @@ from treetop.repair.state import (
     UP,
 )
 
-MOST = 32
+MOST = 16
 """Up to this many children sorting is the faster way."""
 
 

@@ -54,8 +54,8 @@ from treetop.repair.state import (
 RANGE, BOUNDS, SEARCH, DONE = 0, 1, 2, 3
 
 LARGEST_BITS = 8
-SCRATCH_SIZE = (1 << LARGEST_BITS) + 1
-"""Buckets of the threshold search, and one for what lies outside its window."""
+SCRATCH_SIZE = (1 << LARGEST_BITS) + 4
+"""Buckets of the threshold search, and some for what lies outside its window."""
 
 
 @kernel
@@ -71,12 +71,13 @@ def start_sweeping(state: NDArray[np.int64]) -> None:
 
 
 @kernel
-def sweep(state: NDArray[np.int64], histogram: NDArray[np.int64], x: NDArray[np.int64]) -> None:
+def sweep(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDArray[np.int64]) -> None:
     """Add a block of measurements to the sums that the current phase needs."""
     phase = state[PHASE]
     if phase == RANGE:
         total, low, high = np.int64(0), state[MIN], state[MAX]
-        for value in x:
+        for i in range(x.size):
+            value = x[i]
             total += value
             low = min(low, value)
             high = max(high, value)
@@ -86,7 +87,8 @@ def sweep(state: NDArray[np.int64], histogram: NDArray[np.int64], x: NDArray[np.
     elif phase == BOUNDS:
         up, down = state[UP], state[DOWN]
         highs, lows, active = np.int64(0), np.int64(0), np.int64(0)
-        for value in x:
+        for i in range(x.size):
+            value = x[i]
             highs += max(value + up, 0)
             lows += max(value - down, 0)
             active += value > down
@@ -96,14 +98,16 @@ def sweep(state: NDArray[np.int64], histogram: NDArray[np.int64], x: NDArray[np.
     else:
         up, down, floor, shift = state[UP], state[DOWN], state[FLOOR], np.uint64(state[SHIFT])
         outside = np.uint64(state[BUCKETS])
-        for value in x:
-            # A value below the floor wraps around to a huge number, and so falls outside as well.
-            bucket = min(np.uint64(value - floor) >> shift, outside)
-            histogram[bucket] += max(value + up, 0) - max(value - down, 0)
+        for i in range(x.size):
+            value = x[i]
+            # A value below the floor wraps around to a huge number, and so falls outside as well. There are several
+            # buckets for what is outside, or each addition would wait for the one before.
+            bucket = min(np.uint64(value - floor) >> shift, outside + np.uint64(i & 3))
+            scratch[bucket] += max(value + up, 0) - max(value - down, 0)
 
 
 @kernel
-def advance(state: NDArray[np.int64], histogram: NDArray[np.int64]) -> None:
+def advance(state: NDArray[np.int64], scratch: NDArray[np.int64]) -> None:
     """Draw the conclusion of a finished sweep, and decide what the next one is for."""
     phase = state[PHASE]
     if phase == RANGE:
@@ -123,16 +127,20 @@ def advance(state: NDArray[np.int64], histogram: NDArray[np.int64]) -> None:
             state[UP] = 1 - state[DOWN]
         else:
             state[NEED] = state[HIGHS] - state[COUNT]
-            _look_between(state, histogram, max(state[MIN], 1 - state[UP]), state[MAX])
+            low, high = max(state[MIN], 1 - state[UP]), state[MAX]
+            if state[ORDER] == ASCENDING and state[KIND] == CHEBYSHEV and low < state[DOWN]:
+                # The threshold is mostly among the entries that can vanish: look there first.
+                high = min(high, state[DOWN])
+            _look_between(state, scratch, low, high)
         state[HIGHS] = 0
         state[LOWS] = 0
         state[ACTIVE] = 0
     else:
-        _narrow(state, histogram)
+        _narrow(state, scratch)
 
 
 @kernel
-def _look_between(state: NDArray[np.int64], histogram: NDArray[np.int64], low: int, high: int) -> None:
+def _look_between(state: NDArray[np.int64], scratch: NDArray[np.int64], low: int, high: int) -> None:
     """Look for the threshold between two values: by one bucket a value, or coarser if they are far apart."""
     if state[NEED] == 0:
         state[PHASE] = DONE
@@ -148,31 +156,34 @@ def _look_between(state: NDArray[np.int64], histogram: NDArray[np.int64], low: i
     state[FLOOR] = low
     state[SHIFT] = shift
     state[BUCKETS] = ((high - low) >> shift) + 1
-    histogram[: state[BUCKETS] + 1] = 0
+    scratch[: state[BUCKETS]] = 0
 
 
 @kernel
-def _narrow(state: NDArray[np.int64], histogram: NDArray[np.int64]) -> None:
+def _narrow(state: NDArray[np.int64], scratch: NDArray[np.int64]) -> None:
     """Find the bucket in which the need is met; a bucket of one value is the threshold."""
     need = state[NEED]
     if state[ORDER] == ASCENDING:
         bucket = np.int64(0)
-        while histogram[bucket] < need:
-            need -= histogram[bucket]
+        while bucket < state[BUCKETS] and scratch[bucket] < need:
+            need -= scratch[bucket]
             bucket += 1
     else:
         bucket = state[BUCKETS] - 1
-        while histogram[bucket] < need:
-            need -= histogram[bucket]
+        while scratch[bucket] < need:
+            need -= scratch[bucket]
             bucket -= 1
     state[NEED] = need
     low = state[FLOOR] + (bucket << state[SHIFT])
+    if bucket == state[BUCKETS]:
+        _look_between(state, scratch, low, state[MAX])
+        return
     if state[SHIFT] > 0:
-        _look_between(state, histogram, low, low + (1 << state[SHIFT]) - 1)
+        _look_between(state, scratch, low, low + (1 << state[SHIFT]) - 1)
         return
     room = max(low + state[UP], 0) - max(low - state[DOWN], 0)
     state[PHASE] = DONE
     state[THRESHOLD] = low
-    state[TIES] = histogram[bucket] // room
+    state[TIES] = scratch[bucket] // room
     state[FULL] = need // room
     state[PART] = need % room

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,8 +11,8 @@ from numpy.typing import NDArray
 
 from treetop.counts import Counts, Digit
 from treetop.kernel import kernel
-from treetop.noise import Key, Keystream, Law, NoiseStream
-from treetop.repair.settle import begin, repair, settle
+from treetop.noise import Key, Law, NoiseStream
+from treetop.repair.settle import begin, least_kept, settled, solve
 from treetop.repair.state import PHASE, STATE_SIZE
 from treetop.repair.sweep import DONE, SCRATCH_SIZE, advance, start_sweeping, sweep
 from treetop.spine import Level
@@ -38,10 +39,13 @@ class Step:
     """The order in which the repair lowers."""
 
 
-class _Room:
-    """Memory for the children of one batch, used again for the next."""
+class _Room(threading.local):
+    """Memory for the children of one batch, which each thread uses again for the next."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self) -> None:
+        self.resize(0)
+
+    def resize(self, size: int) -> None:
         self.count, self.start, self.stop = (np.empty(size, np.int64) for _ in range(3))
         self.parent, self.child = np.empty(size, np.int32), np.empty(size, np.int32)
         self.arrays = (self.count, self.start, self.stop, self.parent, self.child)
@@ -53,6 +57,9 @@ class _Room:
         return Frontier(nodes, self.count[:size].copy(), self.start[:size].copy(), self.stop[:size].copy())
 
 
+_room = _Room()
+
+
 def refine(step: Step, counts: Counts, above: Frontier, key: Key, chunk: int = CHUNK) -> Frontier:
     """Return the retained children of a frontier; a child's noise depends on the key and its position only."""
     first = step.level.first
@@ -61,24 +68,24 @@ def refine(step: Step, counts: Counts, above: Frontier, key: Key, chunk: int = C
     slots = np.where(fanout > 1, fanout, 0)  # an only child has its parent's count: no noise, no loss
     before = np.concatenate([[0], np.cumsum(slots)])
     noise = None if step.law is None else NoiseStream(step.law, key.derive("noise"))
-    ties = Keystream(key.derive("ties"))
-    room = _Room(min(chunk, int(before[-1])) + min(chunk, len(above)))
-    parts = []
+    # Ties have a secret of their own: words that made noise would tell how large it was.
+    ties = int.from_bytes(key.derive("ties").secret[:7], "little")
+    if len(_room.count) < 2 * chunk:
+        _room.resize(2 * chunk)
+    parts: list[Frontier] = []
     for start, stop in _batches(before, chunk):
         batch = above[start:stop]
-        seeds = np.empty(stop - start, np.uint64)
-        ties.fill(seeds, start)
         if noise is not None and slots[start] > chunk:
-            parts += _refine_wide(step, counts, batch, noise, int(before[start]), seeds[0], room, chunk)
+            parts += _refine_wide(step, counts, batch, noise, int(before[start]), ties + start, chunk)
             continue
         only = int(np.count_nonzero(slots[start:stop] == 0))
         if noise is not None:
-            noise.fill(room.count[only : only + before[stop] - before[start]], int(before[start]))
+            noise.fill(_room.count[only : only + before[stop] - before[start]], int(before[start]))
         size = _refine_batch(
-            *room.arrays, only, seeds, node[start:stop], batch.count, batch.start, batch.stop, first,
+            *_room.arrays, only, ties + start, node[start:stop], batch.count, batch.start, batch.stop, first,
             *_private(step, counts), step.kind, step.order,
         )  # fmt: skip
-        parts.append(room.kept(batch, step.level, size))
+        parts.append(_room.kept(batch, step.level, size))
     return Frontier.concatenate(parts, len(above.nodes))
 
 
@@ -104,7 +111,7 @@ def _refine_batch(
     parent: NDArray[np.int32],
     child: NDArray[np.int32],
     only: int,
-    seeds: NDArray[np.uint64],
+    ties: int,
     node: NDArray[np.int32],
     counts: NDArray[np.int64],
     starts: NDArray[np.int64],
@@ -139,14 +146,16 @@ def _refine_batch(
         end = slot + fanout
         x = count[slot:end]
         add_counts(x, start[slot:end], stop[slot:end], 0, keys, shift, mask, before, starts[i], stops[i])
-        repair(state, scratch, x, counts[i], kind, order, seeds[i])
-        kept = _keep(count, start, stop, parent, child, slot, end, i, eldest, kept)
+        begin(state, fanout, counts[i], kind, order, np.uint64(ties + i))
+        solve(state, scratch, x)
+        kept = _keep(state, count, start, stop, parent, child, slot, end, i, eldest, kept)
         slot = end
     return kept
 
 
 @kernel
 def _keep(
+    state: NDArray[np.int64],
     count: NDArray[np.int64],
     start: NDArray[np.int64],
     stop: NDArray[np.int64],
@@ -158,10 +167,14 @@ def _keep(
     eldest: int,
     kept: int,
 ) -> int:
-    """Move the children above zero to the front; return how many there are now."""
+    """Repair the measurements of one node and move the children above zero to the front; return how many there are."""
+    least = least_kept(state)
     for i in range(slot, end):
-        if count[i] > 0:
-            count[kept] = count[i]
+        if count[i] < least:
+            continue
+        repaired = settled(state, count[i])
+        if repaired > 0:
+            count[kept] = repaired
             start[kept] = start[i]
             stop[kept] = stop[i]
             parent[kept] = node
@@ -176,8 +189,7 @@ def _refine_wide(
     node: Frontier,
     noise: NoiseStream,
     slot: int,
-    seed: np.uint64,
-    room: _Room,
+    tie: int,
     chunk: int,
 ) -> Iterator[Frontier]:
     """Refine one node with very many children: they are drawn again for every sweep, and never all in memory."""
@@ -189,19 +201,18 @@ def _refine_wide(
         at = int(node.start[0])
         for rank in range(0, fanout, chunk):
             size = min(chunk, fanout - rank)
-            x, start, stop = room.count[:size], room.start[:size], room.stop[:size]
+            x, start, stop = _room.count[:size], _room.start[:size], _room.stop[:size]
             noise.fill(x, slot + rank)
             at = add_counts(x, start, stop, rank, *_private(step, counts), at, int(node.stop[0]))
             yield rank, x
 
     state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
-    begin(state, fanout, int(node.count[0]), step.kind, step.order, seed)
+    begin(state, fanout, int(node.count[0]), step.kind, step.order, np.uint64(tie))
     start_sweeping(state)
     while state[PHASE] != DONE:
         for _, x in measurements():
             sweep(state, scratch, x)
         advance(state, scratch)
     for rank, x in measurements():
-        settle(state, x)
-        size = _keep(*room.arrays, 0, len(x), 0, eldest + rank, 0)
-        yield room.kept(node, step.level, size)
+        size = _keep(state, *_room.arrays, 0, len(x), 0, eldest + rank, 0)
+        yield _room.kept(node, step.level, size)

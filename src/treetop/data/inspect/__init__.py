@@ -1,4 +1,7 @@
-"""Inspecting a private table: what its columns look like, and which attributes a plan could have. For the steward only."""
+"""Inspecting a private table: what its columns look like, and which attributes a plan could have.
+
+What it finds tells about private data, and is for the steward only.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ class Inspection:
 def inspect_table(
     path: str | Path, hierarchy: str | Path | None = None, count: str | None = None
 ) -> Inspection:
-    """Read a private table and describe it; `hierarchy` is a public lookup file, `count` a column of counts."""
+    """Describe a private table; `hierarchy` is a public file, `count` names a column of counts."""
     if hierarchy is not None and Path(hierarchy).resolve() == Path(path).resolve():
         raise DataError(
             f"{path} is given as its own hierarchy, but which codes occur in a private table is private: "

@@ -14,15 +14,25 @@ from treetop.data.inspect.prefixes import Prefixes, find_prefixes, lost_zeros
 
 Kind = Literal["code", "count", "id", "date", "number", "constant", "empty", "other"]
 
-_COUNT_WORDS = frozenset(
-    "count counts n num number flow flows trips commuters flights pop population households people persons freq "
-    "frequency total weight volume records journeys travellers travelers employees jobs".split()
+
+def words(name: str) -> frozenset[str]:
+    """Return the words of a column's name.
+
+    >>> sorted(words("homeTract_id"))
+    ['home', 'id', 'tract']
+    """
+    return frozenset(re.findall(r"[a-z]+|[0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()))
+
+
+_COUNT_WORDS = words(
+    "count counts n num number flow flows trips commuters flights pop population households people persons "
+    "freq frequency total weight volume records journeys travellers travelers employees jobs"
 )
-_ID_WORDS = frozenset(
-    "person user device imei phone customer patient respondent household passenger rider card subscriber employee "
-    "visitor uuid guid".split()
+_ID_WORDS = words(
+    "person user device imei phone customer patient respondent household passenger rider card subscriber "
+    "employee visitor uuid guid"
 )
-_DATE_WORDS = frozenset("date day month year time datetime timestamp period week quarter hour".split())
+_DATE_WORDS = words("date day month year time datetime timestamp period week quarter hour")
 _DATE = r"^(\d{4}-\d{2}(-\d{2}([ T].*)?)?|\d{1,2}[/.]\d{1,2}[/.]\d{4}.*)$"
 _NEARLY_ALL = 0.95
 _FEW_ROWS = 50
@@ -134,19 +144,11 @@ def _without_codes(
     return Column(name, plain, distinct, missing, "other", note="to use it as an attribute, read it as text")
 
 
-def words(name: str) -> frozenset[str]:
-    """Return the words of a column's name.
-
-    >>> sorted(words("homeTract_id"))
-    ['home', 'id', 'tract']
-    """
-    return frozenset(re.findall(r"[a-z]+|[0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()))
-
-
 def _codes(column: pa.ChunkedArray, name: str) -> pa.Array | None:
     """Return the different values as text, or None where they cannot be codes."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    if not (pa.types.is_integer(kind) or any(is_text(kind) for is_text in texts)):
         return None
     values = tables.text(pa.chunked_array([pc.unique(_plain(column))]), name).combine_chunks()
     return values.filter(pc.fill_null(pc.not_equal(values, ""), False))

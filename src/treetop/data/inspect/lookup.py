@@ -127,31 +127,30 @@ def match_columns(columns: Sequence[Column], lookup: Lookup) -> tuple[Match, ...
 def _best(column: Column, lookup: Lookup) -> Match | None:
     if column.values is None or not len(column.values) or column.kind == "count":
         return None
-    matches = list(_matches(column, lookup))
+    matches = list(_matches(column.name, column.values, lookup))
     return max(matches, key=lambda match: (match.fit, match.matched), default=None)
 
 
-def _matches(column: Column, lookup: Lookup) -> Iterator[Match]:
-    for name in lookup.codes:
-        known = lookup.columns[name].values
-        assert known is not None
-        found = pc.is_in(column.values, value_set=known)
-        missing = column.values.filter(pc.invert(found))
-        matched = len(column.values) - len(missing)
+def _matches(name: str, values: pa.Array, lookup: Lookup) -> Iterator[Match]:
+    for leaf in lookup.codes:
+        known = lookup.columns[leaf].values
+        assert known is not None  # only such columns are there
+        missing = values.filter(pc.invert(pc.is_in(values, value_set=known)))
+        matched = len(values) - len(missing)
         zeros = _lost(missing, known)
         if not matched and zeros < _ENOUGH:
             zeros = 0
-        if not _is_match(matched + zeros, len(column.values), known):
+        if not _is_match(matched + zeros, len(values), known):
             continue
         yield Match(
-            column=column.name,
-            leaf=name,
-            levels=lookup.levels(name),
-            codes=len(column.values),
+            column=name,
+            leaf=leaf,
+            levels=lookup.levels(leaf),
+            codes=len(values),
             matched=matched,
             unmatched=tuple(sorted(missing.to_pylist())[:_SHOWN]),
             lost_zeros=zeros,
-            label=lookup.label(name),
+            label=lookup.label(leaf),
             coordinates=lookup.coordinates(),
         )
 

@@ -44,8 +44,8 @@ def determines(finer: Codes, coarser: Codes) -> bool:
 def find_chains(sample: Mapping[str, Codes], repeats: int = 2) -> tuple[tuple[str, ...], ...]:
     """Return the chains of columns that nest, coarse to fine, longest for each finest column.
 
-    A column whose values hardly recur determines everything by accident, so a value has to stand for `repeats` rows on
-    average.
+    A column whose values hardly recur determines everything by accident, so a value has to stand for
+    `repeats` rows on average.
     """
     recurring = {
         name: codes for name, codes in sample.items() if 2 <= codes.distinct <= len(codes.number) / repeats
@@ -61,7 +61,7 @@ def chain_above(finest: str, columns: Mapping[str, Codes]) -> tuple[str, ...]:
     above = [
         name
         for name, codes in columns.items()
-        if 2 <= codes.distinct and _FINER * codes.distinct <= under.distinct and determines(under, codes)
+        if codes.distinct >= 2 and _FINER * codes.distinct <= under.distinct and determines(under, codes)
     ]
     best: dict[str, tuple[str, ...]] = {}
     for name in sorted(above, key=lambda name: columns[name].distinct):

@@ -86,7 +86,7 @@ def lost_zeros(values: pa.Array) -> str:
         return ""
     lengths = sorted(pc.unique(pc.utf8_length(values)).to_pylist())
     if len(lengths) == 2 and lengths[1] == lengths[0] + 1 and lengths[1] in {*_FIPS, *_ISTAT} - {2, 3}:
-        return f"lengths {lengths[0]} and {lengths[1]}: leading zeros may have been lost; read the column as text"
+        return f"lengths {lengths[0]} and {lengths[1]}: leading zeros may be lost; read the column as text"
     return ""
 
 

@@ -13,8 +13,8 @@ from treetop.data.inspect.lookup import Match
 from treetop.data.inspect.nesting import Codes, determines
 from treetop.data.inspect.prefixes import Prefixes
 
-_ORIGIN = frozenset("origin orig o from home pickup start source residence departure u".split())
-_DESTINATION = frozenset("destination dest d to work dropoff end target workplace arrival v".split())
+_ORIGIN = words("origin orig o from home pickup start source residence departure u")
+_DESTINATION = words("destination dest d to work dropoff end target workplace arrival v")
 _ENDS = _ORIGIN | _DESTINATION
 _TAKEN = frozenset(("count", "lower", "upper", "level", "total"))
 _MOST_FLAT = 4
@@ -54,7 +54,7 @@ class Suggestion:
 
 
 def suggest_count(columns: Sequence[Column], sample: Mapping[str, Codes]) -> str | None:
-    """Return the column of counts: by its name, or the only whole number beside codes that never recur together."""
+    """Return the column of counts: named so, or the only whole number beside codes that never recur."""
     named = [column.name for column in columns if column.kind == "count"]
     if named:
         return named[0]
@@ -76,7 +76,7 @@ def suggest_attributes(
     sample: Mapping[str, Codes],
     count: str | None,
 ) -> tuple[Suggestion, ...]:
-    """Return attributes from matches with a lookup, or else prefix codes and columns that nest, or else plain codes."""
+    """Return attributes: columns that match a lookup, or prefix codes and nesting columns, or plain codes."""
     above = {name for chain in chains for name in chain[:-1]}
     rest = [
         column

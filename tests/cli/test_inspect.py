@@ -1,0 +1,431 @@
+"""`treetop inspect`: a description of a private table, and a draft of a plan."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from treetop import cli
+from treetop.errors import IncompletePlan
+from treetop.planfile import PlanFile, read_plan
+
+DATA = Path(__file__).parents[2].parent / "shared" / "data"
+FLIGHTS = ["region", "division", "state", "iata"]
+OPEN = ["unit.entity", "unit.contributions", "unit.neighbours", "loss.epsilon"]
+
+PLACES = "region,province,town,town_name,lat,lon\n" + "".join(
+    f"{'NS'[i // 20]},{i // 5:02},{i:05},Town {i},45.{i},9.{i}\n" for i in range(40)
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setitem(cli.COMMANDS, "inspect", "Describe a table and draft a plan file.")
+    (tmp_path / "places.csv").write_text(PLACES)
+    return tmp_path
+
+
+@pytest.fixture
+def shared(folder: Path) -> Path:
+    if not DATA.is_dir():
+        pytest.skip("the shared tables are not here")
+    return DATA
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    cli.main(["inspect", *map(str, arguments)])
+    captured = capsys.readouterr()
+    assert "for the steward only" in captured.err
+    return captured.out
+
+
+def as_json(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
+    return json.loads(run(capsys, *arguments, "--json"))
+
+
+def failure(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    with pytest.raises(SystemExit) as leaving:
+        cli.main(["inspect", *map(str, arguments)])
+    assert leaving.value.code == 2
+    return capsys.readouterr().err
+
+
+def looks(described: Any) -> dict[str, str]:
+    return {column["name"]: column["looks_like"] for column in described["columns"]}
+
+
+def open_fields(path: Path) -> list[str]:
+    with pytest.raises(IncompletePlan) as refused:
+        read_plan(path)
+    return re.findall(r"^  ([\w.]+): ", str(refused.value), re.MULTILINE)
+
+
+def answer(path: Path, *fields: str, **answers: str) -> PlanFile:
+    """Remove the # before the fields, as a steward would, and read the plan."""
+    text = path.read_text()
+    for field in ("entity", "contributions", "neighbours", "epsilon", "delta", *fields):
+        text, answered = re.subn(rf"^# ({field} = )", r"\1", text, flags=re.MULTILINE)
+        assert answered, field
+    for field, value in answers.items():
+        text = re.sub(rf"^{field} = .*$", f"{field} = {value}", text, flags=re.MULTILINE)
+    path.write_text(text)
+    return read_plan(path)
+
+
+def write(folder: Path, **columns: list[Any]) -> Path:
+    pq.write_table(pa.table(columns), folder / "table.parquet")
+    return folder / "table.parquet"
+
+
+def trips(folder: Path) -> Path:
+    pairs = [(i, j) for i in range(40) for j in range(0, 40, 3)]
+    return write(
+        folder,
+        work=[f"{j:05}" for _, j in pairs],
+        home=[f"{i:05}" for i, _ in pairs],
+        flow=[i * j % 7 + 1 for i, j in pairs],
+    )
+
+
+def test_rows_columns_types_distinct_and_missing_values_are_told(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = write(folder, sex=["f", "m", None, ""], age=[1, 2, 3, 3], x=[0.5, 1.0, 2.0, None])
+    described = as_json(capsys, table)
+    assert described["rows"] == 4
+    assert [(c["name"], c["type"], c["distinct"], c["missing"]) for c in described["columns"]] == [
+        ("sex", "text", 2, 2),
+        ("age", "whole number", 3, 0),
+        ("x", "number", 3, 1),
+    ]
+    assert "4 rows, 3 columns" in run(capsys, table)
+
+
+def test_two_columns_of_one_lookup_become_origin_and_destination(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = folder / "plan.toml"
+    told = run(capsys, trips(folder), "--hierarchy", folder / "places.csv", "--out", out)
+    assert "40 of 40 codes of home are in town (region > province > town)" in told
+    assert open_fields(out) == OPEN
+    file = answer(out)
+    assert file.columns == {"origin": "home", "destination": "work"}
+    assert (file.count, file.source) == ("flow", str(folder / "table.parquet"))
+    assert file.plan.spine.splits[0] == "destination.region"
+    assert file.plan.spine.attributes["origin"].levels == ("region", "province", "town")
+    lookup = file.lookups["origin"]
+    assert (lookup.name, lookup.latitude, lookup.longitude) == ("town_name", "lat", "lon")
+
+
+def test_the_draft_is_printed_when_no_file_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = trips(folder)
+    told = run(capsys, table, "--hierarchy", folder / "places.csv")
+    draft = told[told.index("# A plan for table.parquet") :]
+    assert tomllib.loads(draft)["attributes"]["destination"] == {"column": "work", "same_as": "origin"}
+    assert as_json(capsys, table, "--hierarchy", folder / "places.csv")["draft"] == draft
+
+
+def test_a_file_that_exists_is_never_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = folder / "plan.toml"
+    out.write_text("mine")
+    assert "exists already and is kept" in failure(capsys, trips(folder), "--out", out)
+    assert out.read_text() == "mine"
+
+
+def test_a_draft_that_cannot_be_written_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "cannot be written" in failure(capsys, trips(folder), "--out", folder / "none" / "plan.toml")
+
+
+def test_codes_that_do_not_match_are_listed_and_the_draft_asks_about_them(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = write(folder, town=[f"{i:05}" for i in range(30)] * 3 + ["99999", "88888"])
+    described = as_json(capsys, table, "--hierarchy", folder / "places.csv")
+    (match,) = described["matches"]
+    assert (match["codes"], match["matched"], match["unmatched_examples"]) == (32, 30, ["88888", "99999"])
+    assert '# unknown = "drop"' in described["draft"]
+    assert "88888" not in described["draft"]
+
+
+def test_lost_leading_zeros_are_noticed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = write(folder, town=list(range(40)) * 3)
+    described = as_json(capsys, table, "--hierarchy", folder / "places.csv")
+    assert described["matches"][0]["leading_zeros_lost"] == 40
+    assert "with their leading zeros" in run(capsys, table, "--hierarchy", folder / "places.csv")
+
+
+def test_lost_leading_zeros_are_suspected_without_a_lookup(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = write(folder, county=list(range(1001, 56001, 1000)) * 3)
+    assert "leading zeros may be lost" in run(capsys, table)
+
+
+def test_a_coarser_column_that_also_matches_is_not_an_attribute_of_its_own(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    towns = [f"{i:05}" for i in range(40)]
+    table = write(folder, province=[f"{int(t) // 5:02}" for t in towns], town=towns)
+    described = as_json(capsys, table, "--hierarchy", folder / "places.csv")
+    assert [match["hierarchy_column"] for match in described["matches"]] == ["province", "town"]
+    assert [attribute["column"] for attribute in described["attributes"]] == ["town"]
+
+
+def test_a_few_small_numbers_are_not_taken_for_codes(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "zones.csv").write_text("zone,borough\n" + "".join(f"{i},b{i % 5}\n" for i in range(1, 266)))
+    table = write(folder, passengers=[1, 2, 3, 4] * 20, zone=[*range(1, 81)])
+    described = as_json(capsys, table, "--hierarchy", folder / "zones.csv")
+    assert [match["column"] for match in described["matches"]] == ["zone"]
+
+
+def test_a_lookup_that_matches_nothing_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = write(folder, sex=["f", "m"] * 30)
+    assert "no column holds codes of" in run(capsys, table, "--hierarchy", folder / "places.csv")
+
+
+def test_columns_that_nest_are_found_and_drafted_as_one_attribute(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    towns = [i % 30 for i in range(300)]
+    table = write(
+        folder,
+        town=[f"t{i}" for i in towns],
+        region=[f"r{i % 2}" for i in towns],
+        province=[f"p{i % 6}" for i in towns],
+        colour=[f"c{i % 7}" for i in range(300)],
+    )
+    described = as_json(capsys, table, "--out", folder / "plan.toml")
+    assert described["chains"] == [["region", "province", "town"]]
+    assert described["attributes"][0]["column"] == "town"
+    assert open_fields(folder / "plan.toml")[:2] == ["attributes.town.hierarchy", "attributes.town.levels"]
+    (folder / "places.csv").write_text(
+        "region,province,town\n" + "".join(f"r{i % 2},p{i % 6},t{i}\n" for i in range(30))
+    )
+    file = answer(folder / "plan.toml", "hierarchy", "levels")
+    assert file.plan.spine.splits == ("town.region", "town.province", "town.town")
+
+
+def test_prefix_codes_are_cut_where_their_scheme_cuts(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocks = [
+        f"{state:02}{county:03}{tract:06}1001"
+        for state in (1, 2)
+        for county in (1, 3)
+        for tract in (100, 200)
+    ]
+    described = as_json(capsys, write(folder, block=blocks * 3), "--out", folder / "plan.toml")
+    assert described["columns"][0]["prefixes"] == {
+        "length": 15,
+        "widths": [2, 5, 11, 12],
+        "levels": ["state", "county", "tract", "block_group", "block"],
+        "scheme": "FIPS codes",
+    }
+    assert open_fields(folder / "plan.toml") == [
+        "attributes.block.hierarchy",
+        "attributes.block.codes",
+        *OPEN,
+    ]
+    (folder / "places.csv").write_text("block\n" + "\n".join(blocks))
+    assert answer(folder / "plan.toml", "hierarchy", "codes").plan.spine.trees[0].sizes == (2, 4, 8, 8, 8)
+
+
+def test_prefix_codes_of_no_known_scheme_are_cut_where_a_field_begins(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    codes = [f"9{a}{b:02}" for a in range(10) for b in range(1, 9)]
+    (column,) = as_json(capsys, write(folder, code=codes * 3))["columns"]
+    assert column["prefixes"]["widths"] == [2]
+
+
+def test_identifiers_dates_counts_and_constants_are_recognised(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = 200
+    table = write(
+        folder,
+        ticket=[f"T{i}" for i in range(rows)],
+        person_id=[f"{i % 60}" for i in range(rows)],
+        day=["2011-10-09"] * rows,
+        year=[2000 + i % 3 for i in range(rows)],
+        flow=list(range(rows)),
+        trips=[i - 5 for i in range(rows)],
+        same=["x"] * rows,
+        fare=[i + 0.5 for i in range(rows)],
+        vendor=[float(i % 2) for i in range(rows)],
+        blank=pa.nulls(rows, pa.string()),
+        yes=[True, False] * (rows // 2),
+        many=[[1, 2]] * rows,
+    )
+    described = as_json(capsys, table)
+    assert looks(described) == {
+        "ticket": "id",
+        "person_id": "id",
+        "day": "date",
+        "year": "date",
+        "flow": "count",
+        "trips": "id",
+        "same": "constant",
+        "fare": "number",
+        "vendor": "number",
+        "blank": "empty",
+        "yes": "other",
+        "many": "other",
+    }
+    assert described["count"] == "flow"
+    assert '# id = "ticket"' in described["draft"]
+    assert "stored as fractions" in run(capsys, table)
+
+
+def test_the_only_number_beside_codes_that_never_recur_is_taken_for_the_count(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = write(folder, a=["x", "x", "y", "y"], b=["u", "v", "u", "v"], z=[4, 9, 4, 1])
+    assert as_json(capsys, table)["count"] == "z"
+
+
+def test_the_count_may_be_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = write(folder, a=["x", "y"] * 30, z=[4, 9] * 30)
+    described = as_json(capsys, table, "--count", "z")
+    assert described["count"] == "z"
+    assert tomllib.loads(described["draft"])["data"]["count"] == "z"
+    assert "did you mean 'z'?" in failure(capsys, table, "--count", "zz")
+
+
+def test_plain_values_are_asked_for_and_never_taken_from_the_table(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = write(folder, sex=["female", "male"] * 30, colour=["red", "blue", "blue"] * 20)
+    run(capsys, table, "--out", folder / "plan.toml")
+    draft = (folder / "plan.toml").read_text()
+    assert not any(word in draft for word in ("female", "blue"))
+    assert open_fields(folder / "plan.toml")[0] == "attributes.sex.hierarchy"
+    file = answer(folder / "plan.toml", "values")
+    assert file.plan.spine.splits == ("sex.value", "colour.value")
+
+
+def test_a_table_without_codes_gives_a_draft_that_asks_for_attributes(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, write(folder, x=[0.5, 1.5]), "--out", folder / "plan.toml")
+    assert open_fields(folder / "plan.toml") == ["attributes", *OPEN]
+
+
+def test_names_that_need_quotes_are_quoted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = write(folder, **{'a."b" c': ["x", "y"] * 30, "count": ["p", "q", "r"] * 20})
+    draft = tomllib.loads(as_json(capsys, table)["draft"])
+    assert [section["column"] for section in draft["attributes"].values()] == ['a."b" c', "count"]
+    assert list(draft["attributes"]) == ['a_"b" c', "count_code"]
+
+
+def test_csv_codes_stay_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "t.csv").write_text("home;n\n" + "".join(f"{i:05};{i}\n" for i in range(40)))
+    described = as_json(capsys, folder / "t.csv", "--hierarchy", folder / "places.csv")
+    assert described["matches"][0]["matched"] == 40
+    assert described["count"] == "n"
+
+
+def test_a_table_without_rows_is_described(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "t.csv").write_text("a,b\n")
+    described = as_json(capsys, folder / "t.csv", "--hierarchy", folder / "places.csv")
+    assert (described["rows"], looks(described)) == (0, {"a": "empty", "b": "empty"})
+
+
+def test_mistakes_in_the_call_are_told_with_exit_code_2(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = trips(folder)
+    assert "no such file" in failure(capsys, folder / "none.csv")
+    assert "hierarchy: " in failure(capsys, table, "--hierarchy", folder / "none.csv")
+    assert "its own hierarchy" in failure(capsys, table, "--hierarchy", table)
+    (folder / "twice.csv").write_text("a,a\n1,2\n")
+    assert "the same name" in failure(capsys, folder / "twice.csv")
+
+
+@pytest.mark.parametrize(
+    ("table", "lookup", "columns", "levels", "count"),
+    [
+        (
+            "shippable/od_us_flights_2001/od_total",
+            "lookup_airport",
+            ("origin", "destination"),
+            FLIGHTS,
+            "flights",
+        ),
+        (
+            "shippable/od_us_flights_2001/od_daily",
+            "lookup_airport",
+            ("origin", "destination"),
+            FLIGHTS,
+            "flights",
+        ),
+        ("od_slovenia_2000_2008/od", "lookup", ("o_mun", "d_mun"), ["region", "mun"], "commuters"),
+        (
+            "od_nyc_taxi/trips_sample_360k",
+            "zone_lookup",
+            ("pickup_location_id", "dropoff_location_id"),
+            ["borough", "zone_id"],
+            None,
+        ),
+        (
+            "od_nyc_taxi/seaborn_taxis_2019_03",
+            "zone_lookup",
+            ("pickup_zone", "dropoff_zone"),
+            ["borough", "zone"],
+            None,
+        ),
+        (
+            "od_it_istat/od_region_2011",
+            "../lookup_it/comuni_2011",
+            ("o_reg", "d_reg"),
+            ["macro", "reg"],
+            "commuters",
+        ),
+    ],
+)
+def test_real_tables_are_matched_with_their_lookups(
+    shared: Path,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    table: str,
+    lookup: str,
+    columns: tuple[str, str],
+    levels: list[str],
+    count: str | None,
+) -> None:
+    path = shared / f"{table}.parquet"
+    out = folder / "plan.toml"
+    run(capsys, path, "--hierarchy", path.parent / f"{lookup}.parquet", "--out", out)
+    assert open_fields(out) == OPEN
+    draft = tomllib.loads(out.read_text())
+    assert draft["attributes"]["origin"]["column"] == columns[0]
+    assert draft["attributes"]["origin"]["levels"] == levels
+    assert draft["attributes"]["destination"] == {"column": columns[1], "same_as": "origin"}
+    assert draft["data"].get("count") == count
+    if table != "od_nyc_taxi/seaborn_taxis_2019_03":  # two zones there have one name
+        assert answer(out).source is not None
+
+
+def test_real_prefix_codes_are_recognised(
+    shared: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    described = as_json(capsys, shared / "od_ny_tract_mobility" / "od.parquet")
+    assert described["rows"] == 616_991
+    draft = tomllib.loads(described["draft"])
+    assert draft["attributes"]["origin"] == {
+        "column": "o_tract",
+        "widths": [5],
+        "levels": ["county", "tract"],
+    }
+    assert draft["attributes"]["destination"] == {"column": "d_tract", "same_as": "origin"}
+    described = as_json(capsys, shared / "od_it_istat" / "od_comune_sardinia_2001.parquet")
+    assert described["columns"][0]["prefixes"]["scheme"] == "ISTAT codes"

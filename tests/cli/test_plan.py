@@ -1,0 +1,206 @@
+"""`treetop plan`: accuracy and cost before private data is read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from treetop import cli
+from treetop.privacy import Loss, epsilon_from_rho
+
+PLAN = """
+title = "Trips"
+[attributes.origin]
+hierarchy = "places.csv"
+levels = ["region", "town"]
+[attributes.destination]
+same_as = "origin"
+[spine]
+order = "destination-first"
+[unit]
+entity = "trip"
+contributions = 1
+neighbours = "replace"
+[loss]
+epsilon = 1.0
+delta = 1e-8
+[data]
+source = "there-is-no-such-table.parquet"
+"""
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setitem(cli.COMMANDS, "plan", "Accuracy per level, noise and cost; reads no private data.")
+    (tmp_path / "places.csv").write_text("region,town\nN,n1\nN,n2\nS,s1\nS,s2\nS,s3\n")
+    (tmp_path / "plan.toml").write_text(PLAN)
+    return tmp_path / "plan.toml"
+
+
+def change(plan: Path, old: str, new: str) -> None:
+    assert old in plan.read_text()
+    plan.write_text(plan.read_text().replace(old, new))
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    cli.main(["plan", *map(str, arguments)])
+    return capsys.readouterr().out
+
+
+def as_json(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
+    return json.loads(run(capsys, *arguments, "--json"))
+
+
+def failure(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[Any, str]:
+    with pytest.raises(SystemExit) as leaving:
+        cli.main(["plan", *map(str, arguments)])
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return leaving.value.code, captured.err
+
+
+def test_there_is_one_row_a_level_in_spine_order(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["total", "destination.region", "origin.region", "destination.town", "origin.town"]
+    lines = run(capsys, plan).splitlines()
+    assert [line.split()[1] for line in lines if line[:5].strip().isdigit()] == names
+    assert [level["name"] for level in as_json(capsys, plan)["levels"]] == names
+
+
+def test_the_table_and_the_json_have_the_same_numbers(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = {
+        line.split()[1]: line.split() for line in run(capsys, plan).splitlines() if line[:5].strip().isdigit()
+    }
+    for level in as_json(capsys, plan)["levels"][1:]:
+        row = rows[level["name"]]
+        assert int(row[2]) == level["nodes"]
+        assert row[3] == f"{level['share']:.1%}"
+        assert row[4] == f"{level['noise']:.4g}"
+        assert [int(cell) for cell in row[5:]] == [level["margin"], level["bound"]]
+
+
+def test_the_total_cost_is_given_as_rho_and_as_epsilon_at_delta(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loss = as_json(capsys, plan)["loss"]
+    assert (loss["epsilon"], loss["delta"], loss["delta_is_stated"]) == (1, 1e-8, True)
+    assert loss["rho"] == float(Loss(epsilon=1, delta=1e-8).budget)
+    assert "Rho 0.0172054 (zero-concentrated), which is epsilon 1 at delta 1e-08" in run(capsys, plan)
+
+
+def test_an_epsilon_that_is_no_binary_fraction_is_shown_as_it_was_written(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(plan, "epsilon = 1.0", "epsilon = 0.1")
+    told = run(capsys, plan)
+    assert "which is epsilon 0.1 at delta 1e-08" in told
+    assert "one trip (1 record)                                      0.1 " in told
+
+
+def test_the_loss_is_told_for_a_person_with_many_trips(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    meaning = as_json(capsys, plan)["meaning"]
+    budget = Loss(epsilon=1, delta=1e-8).budget
+    assert [row["records"] for row in meaning] == [1, 5, 10, 50]
+    assert meaning[0]["epsilon"] == 1
+    for row in meaning[1:]:
+        assert row["epsilon"] == epsilon_from_rho(row["units"] ** 2 * budget, 1e-8)
+        assert row["epsilon"] == Loss(epsilon=1, delta=1e-8).for_records(row["units"]).epsilon_at(1e-8)
+    assert "a person with 10 such trips (a week there and back)     12.3" in run(capsys, plan)
+
+
+def test_a_rho_without_delta_is_compared_at_one_and_says_so(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(plan, "epsilon = 1.0\ndelta = 1e-8", "rho = 0.5")
+    assert as_json(capsys, plan)["loss"]["delta_is_stated"] is False
+    assert "the plan states no delta" in run(capsys, plan)
+
+
+def test_a_pure_loss_adds_up_over_records(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    change(plan, "delta = 1e-8", "")
+    told = as_json(capsys, plan)
+    assert (told["loss"]["rho"], told["loss"]["delta"], told["loss"]["epsilon"]) == (None, None, 1)
+    assert [row["epsilon"] for row in told["meaning"]] == [1, 5, 10, 50]
+    assert "pure differential privacy; Laplace noise" in run(capsys, plan)
+
+
+def test_a_unit_with_several_records_also_tells_about_one_record(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(plan, 'entity = "trip"\ncontributions = 1', 'entity = "person"\ncontributions = 4')
+    told = as_json(capsys, plan)
+    one, whole, *groups = told["meaning"]
+    # Without a cap per node four records move the counts four times as far as one.
+    assert one["rho"] == pytest.approx(whole["rho"] / 16)
+    assert one["epsilon"] < whole["epsilon"] == 1
+    assert (one["who"], whole["who"]) == ("one record", "one person (up to 4 records)")
+    assert [group["who"] for group in groups] == [
+        "5 persons together",
+        "10 persons together",
+        "50 persons together",
+    ]
+
+
+def test_an_exact_total_is_told_and_a_measured_one_is_not(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert any("the total" in thing for thing in as_json(capsys, plan)["exact"])
+    assert "- the total number of records" in run(capsys, plan)
+    change(plan, '"replace"', '"add-remove"')
+    assert not any("the total" in thing for thing in as_json(capsys, plan)["exact"])
+
+
+def test_more_confidence_gives_wider_margins(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    usual, sure = as_json(capsys, plan), as_json(capsys, plan, "--confidence", "0.999")
+    assert sure["levels"][1]["margin"] > usual["levels"][1]["margin"]
+    assert "99.9%" in run(capsys, plan, "--confidence", "0.999")
+
+
+def test_an_impossible_confidence_is_a_mistake_in_the_call(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, message = failure(capsys, plan, "--confidence", "95")
+    assert code == 2
+    assert "between 0 and 1" in message
+
+
+def test_an_incomplete_plan_is_refused_with_exit_code_3(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(plan, 'entity = "trip"', '# entity = "trip"')
+    code, message = failure(capsys, plan)
+    assert code == 3
+    assert "unit.entity" in message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [("[loss]", "[los]", "did you mean 'loss'?"), ("1.0", "= 1", "line 15, column 11")],
+)
+def test_a_broken_plan_is_a_mistake_with_exit_code_2(
+    plan: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, message: str
+) -> None:
+    change(plan, old, new)
+    code, told = failure(capsys, plan)
+    assert code == 2
+    assert message in told
+
+
+def test_a_missing_plan_is_a_mistake_with_exit_code_2(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, told = failure(capsys, plan.parent / "other.toml")
+    assert code == 2
+    assert "no such file" in told
+
+
+@pytest.mark.parametrize("module", ["plan", "inspect"])
+def test_the_help_of_a_command_loads_no_heavy_library(module: str) -> None:
+    heavy = "{'numpy', 'pyarrow', 'duckdb', 'rich', 'numba', 'flint'}"
+    program = f"import sys, treetop.cli.{module}; print(*({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("", "")
