@@ -90,7 +90,17 @@ def test_other_delimiters_are_recognised(tmp_path: Path, delimiter: str) -> None
 
 
 def test_parents_and_table_give_the_same_tree(places: Hierarchy) -> None:
-    edges = {"n1a": "N1", "n1b": "N1", "n2a": "N2", "s1a": "S1", "N1": "N", "N2": "N", "S1": "S", "N": None, "S": ""}
+    edges = {
+        "n1a": "N1",
+        "n1b": "N1",
+        "n2a": "N2",
+        "s1a": "S1",
+        "N1": "N",
+        "N2": "N",
+        "S1": "S",
+        "N": None,
+        "S": "",
+    }
     table = pa.table({"code": list(edges), "up": list(edges.values())})
     assert Hierarchy.from_parents(table, "code", "up", levels=LEVELS).digest == places.digest
 
@@ -109,7 +119,9 @@ def test_prefixes_make_levels() -> None:
 
 def test_ragged_branches_are_an_error_with_a_suggestion() -> None:
     ragged = pa.table({"region": ["A", "B"], "town": ["a1", None]})
-    with pytest.raises(HierarchyError, match='row 2 has no code at level \'town\' under \'B\'.*ragged="repeat"'):
+    with pytest.raises(
+        HierarchyError, match="row 2 has no code at level 'town' under 'B'.*ragged=\"repeat\""
+    ):
         Hierarchy.from_table(ragged, ["region", "town"])
 
 

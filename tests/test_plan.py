@@ -13,7 +13,9 @@ import treetop as tt
 from treetop.errors import DataError, LossError, PlanError, UnitError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
 
-PLACE = tt.Hierarchy.from_prefixes([f"{a}{b}" for a in "AB" for b in "123"], widths=[1], levels=["state", "county"])
+PLACE = tt.Hierarchy.from_prefixes(
+    [f"{a}{b}" for a in "AB" for b in "123"], widths=[1], levels=["state", "county"]
+)
 SPINE = tt.Spine.destination_first(origin=PLACE, destination=PLACE)
 TRIP = tt.Unit("trip", neighbours="replace")
 NAMES = ["destination.state", "origin.state", "destination.county", "origin.county"]
@@ -74,7 +76,9 @@ def test_a_cap_on_records_per_node_lowers_the_noise_there() -> None:
     plan = tt.Plan(SPINE, person, tt.Loss(rho=1))
     variances = [level.law.variance for level in plan.levels if isinstance(level.law, DiscreteGaussian)]
     assert variances == [40, 80, 80, 80, 20]
-    with pytest.raises(PlanError, match="caps records per node of 'origin.conty'.*did you mean 'origin.county'"):
+    with pytest.raises(
+        PlanError, match="caps records per node of 'origin.conty'.*did you mean 'origin.county'"
+    ):
         tt.Plan(SPINE, tt.Unit("p", 4, "replace", per_node={"origin.conty": 1}), tt.Loss(rho=1))
 
 
@@ -131,7 +135,9 @@ def test_the_bound_for_all_nodes_holds_in_simulation(repair: Any, neighbours: An
     codes = np.array(PLACE.codes[-1].to_pylist())
     table = pa.table({name: codes[rng.integers(0, 6, 3_000)] for name in ("origin", "destination")})
     truth = {
-        level: {tuple(row.values())[:-1]: row["count"] for row in _release_exactly(table).table(level).to_pylist()}
+        level: {
+            tuple(row.values())[:-1]: row["count"] for row in _release_exactly(table).table(level).to_pylist()
+        }
         for level in NAMES
     }
     # With 1 % the union bound is broken far less often than that; with 100 runs, never in practice.
@@ -140,7 +146,9 @@ def test_the_bound_for_all_nodes_holds_in_simulation(repair: Any, neighbours: An
         release = plan.release(table)
         for level in NAMES:
             counts = {tuple(row.values())[:-1]: row["count"] for row in release.table(level).to_pylist()}
-            error = max(abs(counts.get(k, 0) - truth[level].get(k, 0)) for k in counts.keys() | truth[level].keys())
+            error = max(
+                abs(counts.get(k, 0) - truth[level].get(k, 0)) for k in counts.keys() | truth[level].keys()
+            )
             assert error <= bounds[level]
 
 
@@ -166,4 +174,6 @@ def test_a_bad_table_is_refused_before_anything_is_drawn(monkeypatch: pytest.Mon
 
 def test_a_testing_key_needs_32_bytes() -> None:
     with pytest.raises(PlanError, match="32 bytes"):
-        tt.Plan(SPINE, TRIP, tt.Loss(rho=1)).release(pa.table({"origin": ["A1"], "destination": ["A1"]}), testing_key=b"x")
+        tt.Plan(SPINE, TRIP, tt.Loss(rho=1)).release(
+            pa.table({"origin": ["A1"], "destination": ["A1"]}), testing_key=b"x"
+        )

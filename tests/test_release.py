@@ -29,7 +29,9 @@ def trips(rows: int = 500, seed: int = 1) -> pa.Table:
 
 
 def plan() -> tt.Plan:
-    return tt.Plan(SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=1, delta=1e-6), title="Trips")
+    return tt.Plan(
+        SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=1, delta=1e-6), title="Trips"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +53,9 @@ def test_a_table_has_the_attributes_refined_so_far(release: tt.Release) -> None:
 
 
 def test_coarser_tables_are_sums_of_finer_ones(release: tt.Release) -> None:
-    region = dict(zip(PLACE.to_table()["town"].to_pylist(), PLACE.to_table()["region"].to_pylist(), strict=True))
+    region = dict(
+        zip(PLACE.to_table()["town"].to_pylist(), PLACE.to_table()["region"].to_pylist(), strict=True)
+    )
     expected: dict[str, int] = {}
     for row in release.table().to_pylist():
         code = region[row["destination"]]
@@ -127,7 +131,11 @@ def test_the_counts_file_keeps_its_contract(release: tt.Release, tmp_path: Path)
     schema = pq.read_schema(tmp_path / "out" / "counts.parquet")
     assert schema.names == ["destination", "origin", "count"]
     assert [str(kind) for kind in schema.types] == ["string", "string", "int64"]
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["card.json", "counts.parquet", "hierarchies"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "card.json",
+        "counts.parquet",
+        "hierarchies",
+    ]
 
 
 def test_an_existing_folder_is_refused_and_left_alone(release: tt.Release, tmp_path: Path) -> None:

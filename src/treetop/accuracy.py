@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-COLUMNS = ("level", "name", "nodes", "share", "noise", "margin", "bound")
-
 
 @dataclass(frozen=True)
 class LevelAccuracy:
@@ -44,9 +42,17 @@ class Accuracy:
         return [asdict(level) for level in self.levels]
 
     def __str__(self) -> str:
-        percent = f"{self.confidence:.0%}"
+        percent = f"{100 * self.confidence:g}%"
         rows = [
-            ("level", "name", "public nodes", "share", "noise (sd)", f"± one, {percent}", f"± all, {percent}"),
+            (
+                "level",
+                "name",
+                "public nodes",
+                "share",
+                "noise (sd)",
+                f"± one, {percent}",
+                f"± all, {percent}",
+            ),
             *(_cells(level) for level in self.levels),
         ]
         return text_table(rows, left=(1,))
@@ -63,7 +69,13 @@ class Accuracy:
 def _cells(row: LevelAccuracy) -> tuple[str, ...]:
     start = (str(row.level), row.name, f"{row.nodes:,}")
     if row.noise == 0:
-        return (*start, "-", "exact" if row.level == 0 else "as above", "0" if row.level == 0 else "-", f"{row.bound:,}")
+        return (
+            *start,
+            "-",
+            "exact" if row.level == 0 else "as above",
+            "0" if row.level == 0 else "-",
+            f"{row.bound:,}",
+        )
     return (*start, f"{row.share:.1%}", f"{row.noise:,.4g}", f"{row.margin:,}", f"{row.bound:,}")
 
 
@@ -78,4 +90,6 @@ def text_table(rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> str:
         )
         return "  ".join(cells).rstrip()
 
-    return "\n".join([line(rows[0]), "  ".join("─" * width for width in widths), *(line(row) for row in rows[1:])])
+    return "\n".join(
+        [line(rows[0]), "  ".join("─" * width for width in widths), *(line(row) for row in rows[1:])]
+    )

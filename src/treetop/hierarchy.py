@@ -65,7 +65,9 @@ class Hierarchy:
         paths = _paths(*_read(table, [child, parent]))
         names = _level_names(levels or [f"level{depth + 1}" for depth in range(len(paths))])
         if len(names) != len(paths):
-            raise HierarchyError(f"the tree is {len(paths)} levels deep, but {len(names)} level names were given")
+            raise HierarchyError(
+                f"the tree is {len(paths)} levels deep, but {len(names)} level names were given"
+            )
         return _build(names, _fill_down(names, paths, ragged))
 
     @staticmethod
@@ -90,12 +92,16 @@ class Hierarchy:
             )
         cuts = [int(width) for width in widths]
         if cuts != sorted(set(cuts)) or (cuts and not 0 < cuts[0] <= cuts[-1] <= longest):
-            raise HierarchyError(f"widths {cuts} must increase and lie between 1 and the code length {longest}")
+            raise HierarchyError(
+                f"widths {cuts} must increase and lie between 1 and the code length {longest}"
+            )
         if not cuts or cuts[-1] < longest:
             cuts.append(longest)
         names = _level_names(levels or [f"digits{width}" for width in cuts])
         if len(names) != len(cuts):
-            raise HierarchyError(f"widths {cuts} make {len(cuts)} levels, but {len(names)} level names were given")
+            raise HierarchyError(
+                f"widths {cuts} make {len(cuts)} levels, but {len(names)} level names were given"
+            )
         return _build(names, [pc.utf8_slice_codeunits(leaves, 0, width) for width in cuts])
 
     @staticmethod
@@ -175,9 +181,7 @@ class Hierarchy:
 
     def to_table(self) -> pa.Table:
         """Return one row a leaf, one column a level: what `from_table` reads."""
-        columns = [
-            codes.take(pa.array(self.ancestors(depth))) for depth, codes in enumerate(self.codes)
-        ]
+        columns = [codes.take(pa.array(self.ancestors(depth))) for depth, codes in enumerate(self.codes)]
         return pa.table(columns, names=list(self.levels))
 
     def __repr__(self) -> str:
@@ -197,7 +201,9 @@ def _strings(values: Iterable[Any]) -> list[str]:
     strings = list(values)
     for value in strings:
         if not isinstance(value, str):
-            raise HierarchyError(f"codes are strings, but {value!r} is {type(value).__name__}: leading zeros count")
+            raise HierarchyError(
+                f"codes are strings, but {value!r} is {type(value).__name__}: leading zeros count"
+            )
     return strings
 
 
@@ -207,7 +213,9 @@ def _level_names(levels: Sequence[str]) -> tuple[str, ...]:
         raise HierarchyError("give the names of the levels as a list, coarse to fine")
     for name in names:
         if not name or "." in name:
-            raise HierarchyError(f"level name {name!r} must be non-empty and without dots (they join attribute.level)")
+            raise HierarchyError(
+                f"level name {name!r} must be non-empty and without dots (they join attribute.level)"
+            )
         if names.count(name) > 1:
             raise HierarchyError(f"level name {name!r} is given twice: every level needs a name of its own")
     return names
@@ -221,7 +229,9 @@ def _fill_down(names: Sequence[str], columns: list[pa.Array], ragged: Ragged) ->
         if not filled:
             if column.null_count:
                 row = tables.first_missing(column)
-                raise HierarchyError(f"row {row + 1} has no code at the coarsest level {name!r}: every branch needs one")
+                raise HierarchyError(
+                    f"row {row + 1} has no code at the coarsest level {name!r}: every branch needs one"
+                )
         elif column.null_count:
             if ragged != "repeat":
                 row = pc.index(pc.is_null(column), True).as_py()
@@ -331,7 +341,9 @@ def _depths(up: NDArray[np.int64], codes: pa.Array) -> NDArray[np.int64]:
             ring.append(int(up[ring[-1]]))
         ring = [*ring[ring.index(int(up[ring[-1]])) :], int(up[ring[-1]])]
         raise HierarchyError(
-            "parents go in a circle: " + " → ".join(codes[node].as_py() for node in ring[:6]) + "; a tree needs a top"
+            "parents go in a circle: "
+            + " → ".join(codes[node].as_py() for node in ring[:6])
+            + "; a tree needs a top"
         )
     return depth
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -191,8 +191,9 @@ class Plan:
         from treetop.topdown.level import Step
 
         total, *below = self.levels
+        leaf = len(self.spine.levels)
         steps = (
-            Step(level, digit, planned.law, KINDS[self.repair], ORDERS[self.order])
+            Step(level, digit, planned.law, KINDS[self.repair], ORDERS[self.order], last=level.index == leaf)
             for level, digit, planned in zip(self.spine.levels, layout(self.spine), below, strict=True)
         )
         return Descent(len(self.spine.attributes), total.law, tuple(steps))
@@ -205,13 +206,15 @@ class Plan:
         count: str | None = None,
         threads: int | None = None,
         progress: Progress | None = None,
+        before_measuring: Callable[[], object] | None = None,
         testing_key: bytes | None = None,
     ) -> Release:
         """Read the private table, run the plan once, and return the public result.
 
         `columns` names the column of each attribute where it is not the attribute's name, `count` a column that says how
-        many records a row stands for. Every call draws fresh noise and spends the loss again. With a `testing_key` of 32
-        bytes the noise is reproducible, and the release says that it is not private.
+        many records a row stands for. Every call draws fresh noise and spends the loss again; `before_measuring` is called
+        when the table has been read and nothing has been spent yet. With a `testing_key` of 32 bytes the noise is
+        reproducible, and the release says that it is not private.
         """
         from treetop.card import describe_release
         from treetop.data.encode import read_counts
@@ -227,16 +230,22 @@ class Plan:
             raise PlanError(f"a testing key has 32 bytes, not {len(testing_key)}")
         descent = self.descent
         counts = read_counts(table, self.spine, columns, count, self.unknown)
+        if before_measuring is not None:
+            before_measuring()
         secret = Key.fresh() if testing_key is None else Key(testing_key)
         # Bound to plan and data: even a key that is used twice cannot put the same noise on different counts.
         key = secret.derive("run", bytes.fromhex(self.digest), counts.digest)
         leaves = descend(descent, counts, key, threads or os.cpu_count() or 1, progress)
-        return Release(self.spine, leaves.nodes, leaves.count, describe_release(self, private=testing_key is None))
+        return Release(
+            self.spine, leaves.nodes, leaves.count, describe_release(self, private=testing_key is None)
+        )
 
 
 def _choice(what: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise PlanError(f"{what} is {value!r}{nearest(str(value), choices)}; choose one of {', '.join(choices)}")
+        raise PlanError(
+            f"{what} is {value!r}{nearest(str(value), choices)}; choose one of {', '.join(choices)}"
+        )
 
 
 def _describe_level(level: PlannedLevel) -> dict[str, Any]:

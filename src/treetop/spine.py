@@ -96,7 +96,10 @@ class Spine:
     @cached_property
     def digest(self) -> str:
         """A SHA-256 of the order and of every hierarchy."""
-        parts = [*self.splits, *(f"{name}={tree.digest}" for name, tree in zip(self.attributes, self.trees, strict=True))]
+        parts = [
+            *self.splits,
+            *(f"{name}={tree.digest}" for name, tree in zip(self.attributes, self.trees, strict=True)),
+        ]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def level(self, name: str) -> Level:
@@ -105,7 +108,9 @@ class Spine:
             if name in (level.name, split):
                 return level
         names = [level.name for level in self.levels]
-        raise SpineError(f"there is no level {name!r}{nearest(name, names)}; the levels are {', '.join(names)}")
+        raise SpineError(
+            f"there is no level {name!r}{nearest(name, names)}; the levels are {', '.join(names)}"
+        )
 
     def depths(self, index: int) -> tuple[int, ...]:
         """Return how many levels of each attribute are refined at spine level `index` (the root is 0)."""

@@ -15,7 +15,9 @@ import treetop as tt
 from treetop.data.encode import read_counts
 from treetop.errors import DataError
 
-PLACE = tt.Hierarchy.from_prefixes(["01001", "01003", "02001", "99999"], widths=[2], levels=["state", "county"])
+PLACE = tt.Hierarchy.from_prefixes(
+    ["01001", "01003", "02001", "99999"], widths=[2], levels=["state", "county"]
+)
 SPINE = tt.Spine.destination_first(origin=PLACE, destination=PLACE)
 RECORDS = {"home": ["01001", "01001", "02001"], "work": ["01003", "01003", "01001"]}
 COLUMNS = {"origin": "home", "destination": "work"}
@@ -61,13 +63,21 @@ def test_tables_in_chunks_are_one_table() -> None:
 
 
 def test_an_empty_table_is_a_table() -> None:
-    assert read_counts(pa.table({"home": pa.array([], pa.string()), "work": pa.array([], pa.string())}), SPINE, COLUMNS).total == 0
+    assert (
+        read_counts(
+            pa.table({"home": pa.array([], pa.string()), "work": pa.array([], pa.string())}), SPINE, COLUMNS
+        ).total
+        == 0
+    )
 
 
 @pytest.mark.parametrize(
     ("home", "message"),
     [
-        (["01001", "77777", "88888"], "'home', row 2: '77777' is not a county code .* \\(and 1 more codes\\)"),
+        (
+            ["01001", "77777", "88888"],
+            "'home', row 2: '77777' is not a county code .* \\(and 1 more codes\\)",
+        ),
         (["01001", None, "02001"], "'home', row 2: the code is missing"),
         (["01001", "", "02001"], "'home', row 2: the code is missing"),
         ([1001, 1003, 2001], "The hierarchy has '01001': leading zeros were lost"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from concurrent.futures import Future, ThreadPoolExecutor
+import time
 from fractions import Fraction
 from typing import Any
 
@@ -17,8 +17,17 @@ from treetop.noise import Key
 from treetop.topdown import descent as descents
 from treetop.topdown.descent import descend
 from treetop.topdown.frontier import Frontier
+from treetop.topdown.level import refine
 
 KEY = Key(bytes(range(32)))
+
+
+@pytest.fixture(autouse=True)
+def _small_trees_are_cut_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(descents, "LARGEST_TRUNK", 20)
+    monkeypatch.setattr(descents, "CHUNK", 16)
+
+
 PLACE = tt.Hierarchy.from_prefixes(
     [f"{a}{b}{c}" for a in "ABCD" for b in "123" for c in "wxyz"[: 1 + ord(b) % 4]], widths=[1, 2]
 )
@@ -54,7 +63,6 @@ def test_without_noise_the_data_come_back(repair: str, order: str) -> None:
     counts = random_counts(SPINE, 200)
     leaves = descend(plan(SPINE, Fraction(10**6), repair=repair, order=order).descent, counts, KEY)
     assert leaves.count.tolist() == np.diff(counts.before).tolist()
-    assert (leaves.stop - leaves.start).tolist() == [1] * len(counts)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -63,24 +71,24 @@ def test_threads_and_chunks_change_nothing(threads: int, chunk: int) -> None:
     counts = random_counts(SPINE, 300)
     whole = descend(plan(SPINE).descent, counts, KEY)
     cut = descend(plan(SPINE).descent, counts, KEY, threads=threads, chunk=chunk)
-    for name in ("nodes", "count", "start", "stop"):
+    for name in ("nodes", "count"):
         assert np.array_equal(getattr(whole, name), getattr(cut, name)), name
 
 
 def test_the_order_of_completion_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = random_counts(SPINE, 300)
     whole = descend(plan(SPINE).descent, counts, KEY)
-    shuffle = random.Random(4)
+    pause = random.Random(4)
+    descend_subtree = descents._subtree
 
-    def out_of_order(futures: dict[Future[Frontier], int]) -> list[Future[Frontier]]:
-        finished = list(futures)
-        shuffle.shuffle(finished)
-        return finished
+    def slowly(*arguments: Any) -> Frontier:
+        time.sleep(pause.random() / 50)
+        return descend_subtree(*arguments)
 
-    monkeypatch.setattr(descents, "as_completed", out_of_order)
-    again = descend(plan(SPINE).descent, counts, KEY, threads=2)
-    assert as_dict(again) == as_dict(whole)
+    monkeypatch.setattr(descents, "_subtree", slowly)
+    again = descend(plan(SPINE).descent, counts, KEY, threads=8)
     assert np.array_equal(again.nodes, whole.nodes)
+    assert np.array_equal(again.count, whole.count)
 
 
 def test_another_key_gives_other_noise() -> None:
@@ -133,9 +141,7 @@ def test_only_some_single_children_use_noise_for_the_others_only() -> None:
 
 
 def test_a_measured_total_that_falls_below_zero_gives_an_empty_release() -> None:
-    add_remove = tt.Plan(
-        SPINE, tt.Unit("trip", neighbours="add-remove"), tt.Loss(rho=Fraction(1, 10**6))
-    )
+    add_remove = tt.Plan(SPINE, tt.Unit("trip", neighbours="add-remove"), tt.Loss(rho=Fraction(1, 10**6)))
     counts = Counts.from_leaves(SPINE, [np.array([5]), np.array([7])])
     totals = [
         int(descend(add_remove.descent, counts, KEY.derive("run", run)).count.sum()) for run in range(40)
@@ -195,6 +201,18 @@ def test_a_descent_takes_noise_of_the_planned_size() -> None:
     assert errors.std() == pytest.approx(law.standard_deviation, rel=0.15)
 
 
+def test_the_tree_is_cut_into_subtrees_that_cover_it() -> None:
+    counts = random_counts(SPINE, 300)
+    planned = plan(SPINE).descent
+    assert 0 < planned.trunk < len(planned.steps)
+    nodes = Frontier.root(2, counts.total, len(counts))
+    for step in planned.steps[: planned.trunk]:
+        nodes = refine(step, counts, nodes, KEY)
+    parts = descents._cut(nodes, planned.steps[planned.trunk :])
+    assert len(parts) > 4
+    assert np.concatenate([part.count for part in parts]).tolist() == nodes.count.tolist()
+
+
 def test_progress_reaches_the_end() -> None:
     told: list[float] = []
     descend(plan(SPINE).descent, random_counts(SPINE, 100), KEY, progress=lambda _, done: told.append(done))
@@ -207,5 +225,5 @@ def test_a_failing_subtree_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> Non
         raise MemoryError
 
     monkeypatch.setattr(descents, "_subtree", broken)
-    with pytest.raises(MemoryError), ThreadPoolExecutor():
+    with pytest.raises(MemoryError):
         descend(plan(SPINE).descent, random_counts(SPINE, 10), KEY, threads=2)

@@ -11,6 +11,9 @@ import click
 from treetop.errors import Refusal, TreetopError
 
 COMMANDS = {
+    "inspect": "Describe a table and draft a plan file.",
+    "plan": "Accuracy, noise and cost of a plan; reads no private data.",
+    "ledger": "Create and show the record of what has been spent.",
     "demo": "Everything on shipped data, in under a minute.",
 }
 """Every command and its one line of help; the module has the same name. `--help` imports none of them."""

@@ -103,7 +103,9 @@ def _refuse_unknown(
     tree: Hierarchy,
 ) -> NoReturn:
     code = encoded[row].as_py()
-    remedy = 'Correct the table or the hierarchy; or pass unknown="drop", or the leaf that such rows count under'
+    remedy = (
+        'Correct the table or the hierarchy; or pass unknown="drop", or the leaf that such rows count under'
+    )
     if not code:
         raise DataError(f"column {name!r}, row {row + 1}: the code is missing. {remedy}")
     others = int((number < 0).sum()) - 1
@@ -127,7 +129,12 @@ def _weights(column: pa.ChunkedArray, name: str) -> NDArray[np.int64]:
         column = column.cast(column.type.value_type)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         column = pc.utf8_trim_whitespace(column)
-        _refuse_first(pc.invert(pc.match_substring_regex(column, r"^[+-]?[0-9]+$")), column, name, "is not a whole number")
+        _refuse_first(
+            pc.invert(pc.match_substring_regex(column, r"^[+-]?[0-9]+$")),
+            column,
+            name,
+            "is not a whole number",
+        )
         _refuse_first(pc.match_substring_regex(column, r"[0-9]{19}"), column, name, "is too large")
     elif pa.types.is_floating(column.type):
         whole = pc.and_(pc.is_finite(column), pc.equal(column, pc.floor(column)))
@@ -138,7 +145,9 @@ def _weights(column: pa.ChunkedArray, name: str) -> NDArray[np.int64]:
     try:
         column = column.cast(pa.int64())
     except pa.ArrowInvalid as problem:
-        raise DataError(f"column {name!r} holds a count that is fractional or too large: {problem}") from problem
+        raise DataError(
+            f"column {name!r} holds a count that is fractional or too large: {problem}"
+        ) from problem
     return np.asarray(column.to_numpy(), dtype=np.int64)
 
 

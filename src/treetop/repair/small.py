@@ -29,8 +29,6 @@ MOST = 16
 """Up to this many children sorting is the faster way."""
 
 
-
-
 @kernel
 def find_threshold(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDArray[np.int64]) -> None:
     """Set the bounds and the threshold for measurements that are all here."""

@@ -12,7 +12,19 @@ KIND, ORDER, SIZE, COUNT = 0, 1, 2, 3
 # The answer: the bounds, the threshold, and how the entries at the threshold are to be treated.
 UP, DOWN, THRESHOLD, TIES, FULL, PART, SEED = 4, 5, 6, 7, 8, 9, 10
 # Between sweeps.
-PHASE, SUM, MIN, MAX, HIGHS, LOWS, ACTIVE, NEED, FLOOR, SHIFT, BUCKETS = 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21
+PHASE, SUM, MIN, MAX, HIGHS, LOWS, ACTIVE, NEED, FLOOR, SHIFT, BUCKETS = (
+    11,
+    12,
+    13,
+    14,
+    15,
+    16,
+    17,
+    18,
+    19,
+    20,
+    21,
+)
 STATE_SIZE = 22
 
 LOWEST, HIGHEST = np.int64(np.iinfo(np.int64).min), np.int64(np.iinfo(np.int64).max)

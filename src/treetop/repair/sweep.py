@@ -28,6 +28,7 @@ from treetop.repair.state import (
     BUCKETS,
     CHEBYSHEV,
     COUNT,
+    DESCENDING,
     DOWN,
     FLOOR,
     FULL,
@@ -95,15 +96,24 @@ def sweep(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDArray[np.in
         state[HIGHS] += highs
         state[LOWS] += lows
         state[ACTIVE] += active
-    else:
-        up, down, floor, shift = state[UP], state[DOWN], state[FLOOR], np.uint64(state[SHIFT])
-        outside = np.uint64(state[BUCKETS])
+    elif state[SHIFT] == 0:
+        floor, outside = state[FLOOR], np.uint64(state[BUCKETS])
         for i in range(x.size):
-            value = x[i]
             # A value below the floor wraps around to a huge number, and so falls outside as well. There are several
             # buckets for what is outside, or each addition would wait for the one before.
-            bucket = min(np.uint64(value - floor) >> shift, outside + np.uint64(i & 3))
-            scratch[bucket] += max(value + up, 0) - max(value - down, 0)
+            bucket = min(np.uint64(x[i] - floor), outside + np.uint64(i & 3))
+            scratch[bucket] += 1
+    else:
+        floor, outside, shift = state[FLOOR], np.uint64(state[BUCKETS]), np.uint64(state[SHIFT])
+        for i in range(x.size):
+            bucket = min(np.uint64(x[i] - floor) >> shift, outside + np.uint64(i & 3))
+            scratch[bucket] += _room(state, x[i])
+
+
+@kernel
+def _room(state: NDArray[np.int64], value: int) -> int:
+    """Return by how much an entry can be lowered."""
+    return max(value + state[UP], 0) - max(value - state[DOWN], 0)
 
 
 @kernel
@@ -162,28 +172,28 @@ def _look_between(state: NDArray[np.int64], scratch: NDArray[np.int64], low: int
 @kernel
 def _narrow(state: NDArray[np.int64], scratch: NDArray[np.int64]) -> None:
     """Find the bucket in which the need is met; a bucket of one value is the threshold."""
-    need = state[NEED]
-    if state[ORDER] == ASCENDING:
-        bucket = np.int64(0)
-        while bucket < state[BUCKETS] and scratch[bucket] < need:
-            need -= scratch[bucket]
-            bucket += 1
-    else:
-        bucket = state[BUCKETS] - 1
-        while scratch[bucket] < need:
-            need -= scratch[bucket]
-            bucket -= 1
+    buckets, step = state[BUCKETS], np.int64(1)
+    bucket = np.int64(0)
+    if state[ORDER] == DESCENDING:
+        bucket, step = buckets - 1, np.int64(-1)
+    need, shift = state[NEED], state[SHIFT]
+    value, room = state[FLOOR], np.int64(1)
+    while 0 <= bucket < buckets:
+        value = state[FLOOR] + (bucket << shift)
+        if shift == 0:
+            room = _room(state, value)  # buckets of one value count entries, wider ones sum their room
+        if scratch[bucket] * room >= need:
+            break
+        need -= scratch[bucket] * room
+        bucket += step
     state[NEED] = need
-    low = state[FLOOR] + (bucket << state[SHIFT])
-    if bucket == state[BUCKETS]:
-        _look_between(state, scratch, low, state[MAX])
-        return
-    if state[SHIFT] > 0:
-        _look_between(state, scratch, low, low + (1 << state[SHIFT]) - 1)
-        return
-    room = max(low + state[UP], 0) - max(low - state[DOWN], 0)
-    state[PHASE] = DONE
-    state[THRESHOLD] = low
-    state[TIES] = scratch[bucket] // room
-    state[FULL] = need // room
-    state[PART] = need % room
+    if bucket == buckets:
+        _look_between(state, scratch, state[FLOOR] + (buckets << shift), state[MAX])
+    elif shift > 0:
+        _look_between(state, scratch, value, value + (1 << shift) - 1)
+    else:
+        state[PHASE] = DONE
+        state[THRESHOLD] = value
+        state[TIES] = scratch[bucket]
+        state[FULL] = need // room
+        state[PART] = need % room

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -13,8 +14,10 @@ from treetop.noise import Key, Law, NoiseStream
 from treetop.topdown.frontier import Frontier
 from treetop.topdown.level import CHUNK, Step, refine
 
+LARGEST_TRUNK = 1 << 14
+"""The trunk ends at the deepest level with at most this many public nodes."""
 MOST_SUBTREES = 64
-"""The tree is cut at its deepest level with at most this many public nodes."""
+"""Below the trunk the tree is cut into at most this many subtrees."""
 
 Progress = Callable[[str, float], None]
 """Told what is being done, and how much of it is done, from 0 to 1."""
@@ -32,9 +35,9 @@ class Descent:
     """The levels below the root."""
 
     @property
-    def cut(self) -> int:
-        """The level at which the tree is cut into subtrees: a function of the public tree only."""
-        return max((step.level.index for step in self.steps if step.level.nodes <= MOST_SUBTREES), default=0)
+    def trunk(self) -> int:
+        """The level down to which the tree is descended in one piece: a function of the public tree only."""
+        return max((step.level.index for step in self.steps if step.level.nodes <= LARGEST_TRUNK), default=0)
 
 
 def descend(
@@ -51,22 +54,37 @@ def descend(
     or on which subtree is finished first.
     """
     root = Frontier.root(descent.attributes, _total(descent.total, counts, key), len(counts))
-    top = _subtree(descent.steps[: descent.cut], counts, root, key, chunk)
-    below = descent.steps[descent.cut :]
-    subtrees = [top[i : i + 1] for i in range(len(top))]
-    # The largest first: a long one that starts last would leave the other threads idle. Released counts, not true ones.
-    largest_first = sorted(range(len(subtrees)), key=lambda i: -int(subtrees[i].count[0]))
-    leaves: dict[int, Frontier] = {}
-    done, everything = 0, max(int(top.count.sum()), 1)
+    above, below = descent.steps[: descent.trunk], descent.steps[descent.trunk :]
+    trunk = _subtree(above, counts, root, key.derive("trunk"), chunk)
+    if not below or len(trunk) == 0:
+        return trunk
+    subtrees = _cut(trunk, below)
+    keys = [key.derive("subtree", number) for number in range(len(subtrees))]
+
+    def run(subtree: Frontier, key: Key) -> Frontier:
+        return _subtree(below, counts, subtree, key, chunk)
+
+    leaves = []
     with ThreadPoolExecutor(max_workers=max(threads, 1)) as pool:
-        running = {pool.submit(_subtree, below, counts, subtrees[i], key, chunk): i for i in largest_first}
-        for finished in as_completed(running):
-            i = running[finished]
-            leaves[i] = finished.result()
-            done += int(subtrees[i].count[0])
+        for finished in (pool.map if threads > 1 else map)(run, subtrees, keys):
+            leaves.append(finished)
             if progress is not None:
-                progress("descending", done / everything)
-    return Frontier.concatenate([leaves[i] for i in range(len(subtrees))], descent.attributes)
+                progress("descending", len(leaves) / len(subtrees))
+    return Frontier.concatenate(leaves, descent.attributes)
+
+
+def _cut(trunk: Frontier, below: Sequence[Step]) -> list[Frontier]:
+    """Cut below the trunk into parts with about the same released count, more of them if there is more to do.
+
+    It looks at released values only, so that the same release is cut in the same way everywhere.
+    """
+    level = below[0].level
+    node = trunk.nodes[level.attribute]
+    slots = int((level.first[node + 1] - level.first[node]).sum())
+    parts = min(max(slots * len(below) // CHUNK, 1), MOST_SUBTREES)
+    done = np.cumsum(trunk.count)
+    bounds = np.searchsorted(done, done[-1] * np.arange(1, parts) // parts, side="right")
+    return [trunk[start:stop] for start, stop in pairwise([0, *bounds.tolist(), len(trunk)]) if start < stop]
 
 
 def _total(law: Law | None, counts: Counts, key: Key) -> int:
@@ -77,12 +95,8 @@ def _total(law: Law | None, counts: Counts, key: Key) -> int:
     return max(counts.total + int(noise[0]), 0)
 
 
-def _subtree(steps: Sequence[Step], counts: Counts, node: Frontier, key: Key, chunk: int) -> Frontier:
-    """Descend from one node: a pure function, so that any engine may run it, and run it again."""
-    if len(node) == 0:
-        return node
-    name = [int(number) for number in node.nodes[:, 0]]
-    frontier = node
+def _subtree(steps: Sequence[Step], counts: Counts, nodes: Frontier, key: Key, chunk: int) -> Frontier:
+    """Descend from some nodes: a pure function, so that any engine may run it, and run it again."""
     for step in steps:
-        frontier = refine(step, counts, frontier, key.derive("subtree", step.level.index, *name), chunk)
-    return frontier
+        nodes = refine(step, counts, nodes, key.derive("level", step.level.index), chunk)
+    return nodes

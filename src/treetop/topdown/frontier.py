@@ -18,7 +18,7 @@ class Frontier:
     count: NDArray[np.int64]
     """The released counts."""
     start: NDArray[np.int64]
-    """Where the private leaves under each node start."""
+    """Where the private leaves under each node start; not kept (empty) for leaves."""
     stop: NDArray[np.int64]
     """Where they stop; equal to the start for a node that the noise invented."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,8 @@ class Step:
     """The repair."""
     order: int
     """The order in which the repair lowers."""
+    last: bool
+    """Whether the children are leaves: then nobody asks which private leaves lie under them."""
 
 
 class _Room(threading.local):
@@ -46,15 +49,20 @@ class _Room(threading.local):
         self.resize(0)
 
     def resize(self, size: int) -> None:
-        self.count, self.start, self.stop = (np.empty(size, np.int64) for _ in range(3))
+        self.count, self._start, self._stop = (np.empty(size, np.int64) for _ in range(3))
         self.parent, self.child = np.empty(size, np.int32), np.empty(size, np.int32)
-        self.arrays = (self.count, self.start, self.stop, self.parent, self.child)
 
-    def kept(self, batch: Frontier, level: Level, size: int) -> Frontier:
+    def arrays(self, last: bool) -> tuple[NDArray[Any], ...]:
+        """Return count, start, stop, parent and child."""
+        room = 0 if last else len(self.count)
+        return self.count, self._start[:room], self._stop[:room], self.parent, self.child
+
+    def kept(self, batch: Frontier, step: Step, size: int) -> Frontier:
         """Return the children that a kernel has moved to the front."""
         nodes = batch.nodes[:, self.parent[:size]]
-        nodes[level.attribute] = self.child[:size]
-        return Frontier(nodes, self.count[:size].copy(), self.start[:size].copy(), self.stop[:size].copy())
+        nodes[step.level.attribute] = self.child[:size]
+        count, start, stop, _, _ = self.arrays(step.last)
+        return Frontier(nodes, count[:size].copy(), start[:size].copy(), stop[:size].copy())
 
 
 _room = _Room()
@@ -82,10 +90,10 @@ def refine(step: Step, counts: Counts, above: Frontier, key: Key, chunk: int = C
         if noise is not None:
             noise.fill(_room.count[only : only + before[stop] - before[start]], int(before[start]))
         size = _refine_batch(
-            *_room.arrays, only, ties + start, node[start:stop], batch.count, batch.start, batch.stop, first,
+            *_room.arrays(step.last), only, ties + start, node[start:stop], batch.count, batch.start, batch.stop, first,
             *_private(step, counts), step.kind, step.order,
         )  # fmt: skip
-        parts.append(_room.kept(batch, step.level, size))
+        parts.append(_room.kept(batch, step, size))
     return Frontier.concatenate(parts, len(above.nodes))
 
 
@@ -130,6 +138,7 @@ def _refine_batch(
     the front without overwriting noise that is still to be used.
     """
     state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
+    tracked = len(start) > 0
     kept = 0
     slot = only
     for i in range(len(node)):
@@ -137,8 +146,9 @@ def _refine_batch(
         fanout = first[node[i] + 1] - eldest
         if fanout == 1:
             count[kept] = counts[i]
-            start[kept] = starts[i]
-            stop[kept] = stops[i]
+            if tracked:
+                start[kept] = starts[i]
+                stop[kept] = stops[i]
             parent[kept] = i
             child[kept] = eldest
             kept += 1
@@ -168,6 +178,7 @@ def _keep(
     kept: int,
 ) -> int:
     """Repair the measurements of one node and move the children above zero to the front; return how many there are."""
+    tracked = len(start) > 0
     least = least_kept(state)
     for i in range(slot, end):
         if count[i] < least:
@@ -175,8 +186,9 @@ def _keep(
         repaired = settled(state, count[i])
         if repaired > 0:
             count[kept] = repaired
-            start[kept] = start[i]
-            stop[kept] = stop[i]
+            if tracked:
+                start[kept] = start[i]
+                stop[kept] = stop[i]
             parent[kept] = node
             child[kept] = eldest + i - slot
             kept += 1
@@ -201,7 +213,7 @@ def _refine_wide(
         at = int(node.start[0])
         for rank in range(0, fanout, chunk):
             size = min(chunk, fanout - rank)
-            x, start, stop = _room.count[:size], _room.start[:size], _room.stop[:size]
+            x, start, stop = (array[:size] for array in _room.arrays(step.last)[:3])
             noise.fill(x, slot + rank)
             at = add_counts(x, start, stop, rank, *_private(step, counts), at, int(node.stop[0]))
             yield rank, x
@@ -214,5 +226,5 @@ def _refine_wide(
             sweep(state, scratch, x)
         advance(state, scratch)
     for rank, x in measurements():
-        size = _keep(state, *_room.arrays, 0, len(x), 0, eldest + rank, 0)
-        yield _room.kept(node, step.level, size)
+        size = _keep(state, *_room.arrays(step.last), 0, len(x), 0, eldest + rank, 0)
+        yield _room.kept(node, step, size)

@@ -24,8 +24,9 @@ def add_counts(
     """Turn the noise of children rank, rank + 1, … of one node into measurements.
 
     The node's leaves lie between `at` and `end`. Where those of each child start and stop is written down for the next
-    level; returns where those of the children after these start.
+    level, unless there is no room for it; returns where those of the children after these start.
     """
+    tracked = len(start) > 0
     start[:] = 0
     stop[:] = 0
     while at < end:
@@ -34,8 +35,9 @@ def add_counts(
             break
         after = _run_end(keys, shift, at, end)
         noise[child] += before[after] - before[at]
-        start[child] = at
-        stop[child] = after
+        if tracked:
+            start[child] = at
+            stop[child] = after
         at = after
     return at
 
