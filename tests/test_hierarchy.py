@@ -119,9 +119,7 @@ def test_prefixes_make_levels() -> None:
 
 def test_ragged_branches_are_an_error_with_a_suggestion() -> None:
     ragged = pa.table({"region": ["A", "B"], "town": ["a1", None]})
-    with pytest.raises(
-        HierarchyError, match="row 2 has no code at level 'town' under 'B'.*ragged=\"repeat\""
-    ):
+    with pytest.raises(HierarchyError, match="row 2 has no code at level 'town' under 'B'.*ragged=\"repeat\""):
         Hierarchy.from_table(ragged, ["region", "town"])
 
 

@@ -13,9 +13,7 @@ import treetop as tt
 from treetop.errors import DataError, LossError, PlanError, UnitError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
 
-PLACE = tt.Hierarchy.from_prefixes(
-    [f"{a}{b}" for a in "AB" for b in "123"], widths=[1], levels=["state", "county"]
-)
+PLACE = tt.Hierarchy.from_prefixes([f"{a}{b}" for a in "AB" for b in "123"], widths=[1], levels=["state", "county"])
 SPINE = tt.Spine.destination_first(origin=PLACE, destination=PLACE)
 TRIP = tt.Unit("trip", neighbours="replace")
 NAMES = ["destination.state", "origin.state", "destination.county", "origin.county"]
@@ -76,15 +74,11 @@ def test_a_cap_on_records_per_node_lowers_the_noise_there() -> None:
     plan = tt.Plan(SPINE, person, tt.Loss(rho=1))
     variances = [level.law.variance for level in plan.levels if isinstance(level.law, DiscreteGaussian)]
     assert variances == [40, 80, 80, 80, 20]
-    with pytest.raises(
-        PlanError, match="caps records per node of 'origin.conty'.*did you mean 'origin.county'"
-    ):
+    with pytest.raises(PlanError, match="caps records per node of 'origin.conty'.*did you mean 'origin.county'"):
         tt.Plan(SPINE, tt.Unit("p", 4, "replace", per_node={"origin.conty": 1}), tt.Loss(rho=1))
 
 
-@pytest.mark.parametrize(
-    ("option", "value"), [("repair", "magic"), ("order", "sideways"), ("unknown", "ignore")]
-)
+@pytest.mark.parametrize(("option", "value"), [("repair", "magic"), ("order", "sideways"), ("unknown", "ignore")])
 def test_options_that_do_not_exist_are_refused(option: str, value: str) -> None:
     options: dict[str, Any] = {option: value}
     with pytest.raises(PlanError, match=f"{option} is '{value}'"):
@@ -135,9 +129,7 @@ def test_the_bound_for_all_nodes_holds_in_simulation(repair: Any, neighbours: An
     codes = np.array(PLACE.codes[-1].to_pylist())
     table = pa.table({name: codes[rng.integers(0, 6, 3_000)] for name in ("origin", "destination")})
     truth = {
-        level: {
-            tuple(row.values())[:-1]: row["count"] for row in _release_exactly(table).table(level).to_pylist()
-        }
+        level: {tuple(row.values())[:-1]: row["count"] for row in _release_exactly(table).table(level).to_pylist()}
         for level in NAMES
     }
     # With 1 % the union bound is broken far less often than that; with 100 runs, never in practice.
@@ -146,9 +138,7 @@ def test_the_bound_for_all_nodes_holds_in_simulation(repair: Any, neighbours: An
         release = plan.release(table)
         for level in NAMES:
             counts = {tuple(row.values())[:-1]: row["count"] for row in release.table(level).to_pylist()}
-            error = max(
-                abs(counts.get(k, 0) - truth[level].get(k, 0)) for k in counts.keys() | truth[level].keys()
-            )
+            error = max(abs(counts.get(k, 0) - truth[level].get(k, 0)) for k in counts.keys() | truth[level].keys())
             assert error <= bounds[level]
 
 
@@ -177,3 +167,56 @@ def test_a_testing_key_needs_32_bytes() -> None:
         tt.Plan(SPINE, TRIP, tt.Loss(rho=1)).release(
             pa.table({"origin": ["A1"], "destination": ["A1"]}), testing_key=b"x"
         )
+
+
+def test_noise_too_wide_for_whole_numbers_is_refused_by_the_plan() -> None:
+    with pytest.raises(LossError, match="too wide"):
+        tt.Plan(SPINE, TRIP, tt.Loss(epsilon=Fraction(1, 10**17)))
+
+
+def test_noise_that_cannot_be_drawn_is_refused_before_anything_is_spent() -> None:
+    spent: list[bool] = []
+    wide = tt.Plan(SPINE, TRIP, tt.Loss(rho=Fraction(1, 10**22)))
+    with pytest.raises(LossError, match="too wide"):
+        wide.release(pa.table({"origin": ["A1"], "destination": ["A1"]}), before_measuring=lambda: spent.append(True))
+    assert spent == []
+
+
+def keys_of_a_run(monkeypatch: pytest.MonkeyPatch, plan: tt.Plan, codes: list[str]) -> Any:
+    """The key that the engine is given, for one and the same secret."""
+    from treetop.topdown import descent
+
+    given: list[Any] = []
+    run = descent.descend
+
+    def watched(planned: Any, counts: Any, key: Any, *rest: Any) -> Any:
+        given.append(key)
+        return run(planned, counts, key, *rest)
+
+    monkeypatch.setattr(descent, "descend", watched)
+    plan.release(pa.table({"origin": codes, "destination": codes}), testing_key=bytes(32))
+    return given[0]
+
+
+def test_the_same_secret_gives_unrelated_noise_to_other_data_and_to_other_plans(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan, other = tt.Plan(SPINE, TRIP, tt.Loss(rho=1)), tt.Plan(SPINE, TRIP, tt.Loss(rho=2))
+    first = keys_of_a_run(monkeypatch, plan, ["A1", "B1"])
+    assert keys_of_a_run(monkeypatch, plan, ["B1", "A1"]) == first  # the same table
+    assert keys_of_a_run(monkeypatch, plan, ["A1", "B2"]) != first
+    assert keys_of_a_run(monkeypatch, other, ["A1", "B1"]) != first
+
+
+def test_parts_of_the_wrong_kind_are_refused() -> None:
+    with pytest.raises(PlanError, match="give a treetop.Unit"):
+        tt.Plan(SPINE, "trip", tt.Loss(rho=1))  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match="not one of its leaves"):
+        tt.Plan(SPINE, TRIP, tt.Loss(rho=1), unknown={"origin": "?", "destination": "A1"})
+
+
+def test_a_plan_does_not_change_with_the_callers_split() -> None:
+    weights: dict[str, Any] = dict.fromkeys(NAMES, 1)
+    plan = tt.Plan(SPINE, TRIP, tt.Loss(rho=1), split=weights)
+    weights[NAMES[0]] = 99
+    assert plan.split != weights

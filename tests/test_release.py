@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,18 @@ import pytest
 
 import treetop as tt
 from treetop.errors import QueryError, ReleaseError, SpineError
+from treetop.folder import drafted, place
 
 PLACE = tt.Hierarchy.from_table(
-    pa.table({"region": ["N", "N", "N", "S"], "province": ["Milano", "Milano", "Como", "Bari"], "town": ["Milano", "Monza", "Como", "Bari"]}),
+    pa.table(
+        {
+            "region": ["N", "N", "N", "S"],
+            "province": ["Milano", "Milano", "Como", "Bari"],
+            "town": ["Milano", "Monza", "Como", "Bari"],
+        }
+    ),
     levels=["region", "province", "town"],
-)  # fmt: skip
+)
 SPINE = tt.Spine.destination_first(origin=PLACE, destination=PLACE)
 KEY = bytes(32)
 
@@ -29,9 +37,7 @@ def trips(rows: int = 500, seed: int = 1) -> pa.Table:
 
 
 def plan() -> tt.Plan:
-    return tt.Plan(
-        SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=1, delta=1e-6), title="Trips"
-    )
+    return tt.Plan(SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=1, delta=1e-6), title="Trips")
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +59,7 @@ def test_a_table_has_the_attributes_refined_so_far(release: tt.Release) -> None:
 
 
 def test_coarser_tables_are_sums_of_finer_ones(release: tt.Release) -> None:
-    region = dict(
-        zip(PLACE.to_table()["town"].to_pylist(), PLACE.to_table()["region"].to_pylist(), strict=True)
-    )
+    region = dict(zip(PLACE.to_table()["town"].to_pylist(), PLACE.to_table()["region"].to_pylist(), strict=True))
     expected: dict[str, int] = {}
     for row in release.table().to_pylist():
         code = region[row["destination"]]
@@ -101,9 +105,7 @@ def test_a_code_that_means_the_same_at_both_levels_is_not_ambiguous(release: tt.
         ("origin.town", "N", "no code 'N' at origin.town"),
     ],
 )
-def test_a_question_that_names_nothing_is_refused(
-    release: tt.Release, name: str, code: str, message: str
-) -> None:
+def test_a_question_that_names_nothing_is_refused(release: tt.Release, name: str, code: str, message: str) -> None:
     with pytest.raises(QueryError, match=message):
         release.query(**{name: code})
 
@@ -121,7 +123,7 @@ def test_a_folder_reads_back(release: tt.Release, tmp_path: Path) -> None:
     release.save(tmp_path / "out")
     loaded = tt.Release.load(tmp_path / "out")
     assert loaded.table().equals(release.table())
-    assert loaded.card == release.card
+    assert {name: loaded.card[name] for name in release.card} == release.card
     assert loaded.spine.digest == release.spine.digest
     assert loaded.query(origin="N", destination="S") == release.query(origin="N", destination="S")
 
@@ -132,10 +134,98 @@ def test_the_counts_file_keeps_its_contract(release: tt.Release, tmp_path: Path)
     assert schema.names == ["destination", "origin", "count"]
     assert [str(kind) for kind in schema.types] == ["string", "string", "int64"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "card.html",
         "card.json",
         "counts.parquet",
         "hierarchies",
+        "plan.toml",
     ]
+
+
+def test_the_nodes_file_has_every_level_with_nulls_where_nothing_is_refined(
+    release: tt.Release, tmp_path: Path
+) -> None:
+    release.save(tmp_path / "out", nodes=True)
+    nodes = pq.read_table(tmp_path / "out" / "nodes.parquet")
+    assert nodes.column_names == ["level", "destination", "origin", "count"]
+    assert nodes.slice(0, 1).to_pylist() == [{"level": 0, "destination": None, "origin": None, "count": 500}]
+    for level in SPINE.levels:
+        rows = nodes.filter(pc.equal(nodes["level"], level.index)).drop_columns("level")
+        expected = release.table(level.name)
+        for name in ("destination", "origin"):
+            if name not in expected.column_names:
+                assert rows[name].null_count == rows.num_rows
+        assert rows.select(expected.column_names).equals(expected)
+
+
+def test_a_loaded_release_can_be_saved_again(release: tt.Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "one")
+    tt.Release.load(tmp_path / "one").save(tmp_path / "two")
+    for path in (tmp_path / "one").rglob("*.*"):
+        assert path.read_bytes() == (tmp_path / "two" / path.relative_to(tmp_path / "one")).read_bytes()
+
+
+def test_the_plan_in_the_folder_is_the_plan_that_was_run(release: tt.Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "out")
+    told = tomllib.loads((tmp_path / "out" / "plan.toml").read_text(encoding="utf-8"))
+    assert told["title"] == "Trips"
+    assert told["spine"]["order"] == list(SPINE.splits)
+    assert told["attributes"]["origin"]["hierarchy_sha256"] == PLACE.digest
+
+
+def test_force_replaces_a_release_but_nothing_else(release: tt.Release, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    release.save(out, nodes=True)
+    release.save(out, force=True)
+    assert not (out / "nodes.parquet").exists()
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "thesis.tex").touch()
+    with pytest.raises(ReleaseError, match="never replaced"):
+        release.save(tmp_path / "home", force=True)
+    (tmp_path / "link").symlink_to(out)
+    with pytest.raises(ReleaseError, match="not a folder"):
+        release.save(tmp_path / "link", force=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "link", "out"]
+
+
+def test_a_draft_that_another_process_is_writing_is_left_alone(release: tt.Release, tmp_path: Path) -> None:
+    with drafted(release, tmp_path / "out") as draft:
+        release.save(tmp_path / "out")
+        assert (draft.path / "card.json").exists()
+        with pytest.raises(ReleaseError, match="exists already"):
+            draft.place()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_failed_replacement_leaves_the_old_release(
+    release: tt.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    release.save(out)
+    before = (out / "card.json").read_bytes()
+
+    def fail(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(place, "exchange", fail)
+    with pytest.raises(ReleaseError, match="Input/output error"):
+        release.save(out, force=True)
+    assert (out / "card.json").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_folders_are_exchanged_also_where_the_system_cannot_in_one_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(place, "_in_one_step", lambda one, other: False)
+    (tmp_path / "one" / "1").mkdir(parents=True)
+    (tmp_path / "other" / "2").mkdir(parents=True)
+    place.exchange(tmp_path / "one", tmp_path / "other")
+    assert (tmp_path / "one" / "2").exists() and (tmp_path / "other" / "1").exists()
+    (tmp_path / "other" / "1").rmdir()
+    with pytest.raises(OSError, match="No such file"):
+        place.exchange(tmp_path / "absent", tmp_path / "other")
+    assert (tmp_path / "other").exists()
 
 
 def test_an_existing_folder_is_refused_and_left_alone(release: tt.Release, tmp_path: Path) -> None:

@@ -10,9 +10,7 @@ from treetop.errors import SpineError
 from treetop.hierarchy import Hierarchy
 from treetop.spine import Spine
 
-PLACE = Hierarchy.from_prefixes(
-    ["AX1", "AX2", "AY1", "BX1"], widths=[1, 2], levels=["state", "county", "tract"]
-)
+PLACE = Hierarchy.from_prefixes(["AX1", "AX2", "AY1", "BX1"], widths=[1, 2], levels=["state", "county", "tract"])
 SEX = Hierarchy.flat(["f", "m"], level="sex")
 ATTRIBUTES = {"place": PLACE, "sex": SEX}
 

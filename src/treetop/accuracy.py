@@ -68,7 +68,7 @@ class Accuracy:
 
 def _cells(row: LevelAccuracy) -> tuple[str, ...]:
     start = (str(row.level), row.name, f"{row.nodes:,}")
-    if row.noise == 0:
+    if row.share == 0:
         return (
             *start,
             "-",
@@ -90,6 +90,4 @@ def text_table(rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> str:
         )
         return "  ".join(cells).rstrip()
 
-    return "\n".join(
-        [line(rows[0]), "  ".join("─" * width for width in widths), *(line(row) for row in rows[1:])]
-    )
+    return "\n".join([line(rows[0]), "  ".join("─" * width for width in widths), *(line(row) for row in rows[1:])])

@@ -52,9 +52,7 @@ def layout(spine: Spine) -> tuple[Digit, ...]:
 def packed_paths(spine: Spine) -> list[list[NDArray[np.uint64] | None]]:
     """Return, per word and attribute, what each leaf of the attribute adds to the key (None: nothing)."""
     digits = layout(spine)
-    parts: list[list[NDArray[np.uint64] | None]] = [
-        [None] * len(spine.attributes) for _ in range(digits[-1].word + 1)
-    ]
+    parts: list[list[NDArray[np.uint64] | None]] = [[None] * len(spine.attributes) for _ in range(digits[-1].word + 1)]
     for level, digit in zip(spine.levels, digits, strict=True):
         if digit.bits == 0:
             continue
@@ -80,12 +78,24 @@ class Counts:
         spine: Spine, leaves: Sequence[NDArray[np.integer]], counts: NDArray[np.int64] | None = None
     ) -> Counts:
         """Count records given as one array of leaf numbers per attribute, each worth `counts` (1 when None)."""
+        for leaf, tree, name in zip(leaves, spine.trees, spine.attributes, strict=True):
+            if leaf.dtype.kind not in "iu" or (len(leaf) and not 0 <= leaf.min() <= leaf.max() < tree.sizes[-1]):
+                raise DataError(f"the leaves of {name!r} must be whole numbers from 0 to {tree.sizes[-1] - 1}")
+        if counts is not None and counts.dtype.kind not in "iu":
+            raise DataError(f"counts are whole numbers, not {counts.dtype}")
+        return Counts.from_keys(pack(spine, leaves), counts)
+
+    @staticmethod
+    def from_keys(keys: list[NDArray[np.uint64]], counts: NDArray[np.int64] | None = None) -> Counts:
+        """Count records given by their packed paths, one array a word, each worth `counts` (1 when None).
+
+        The arrays are given away: they may be sorted in place.
+        """
         if counts is not None and len(counts):
             _check(counts)
             if not counts.all():
                 present = counts > 0
-                leaves, counts = [leaf[present] for leaf in leaves], counts[present]
-        keys = _pack(spine, leaves)
+                keys, counts = [key[present] for key in keys], counts[present]
         if counts is None and len(keys) == 1:
             keys[0].sort()  # several times faster than finding an order and applying it
         else:
@@ -111,7 +121,7 @@ class Counts:
         digest = hashlib.blake2b(digest_size=32)
         for array in (*self.keys, self.before):
             digest.update(len(array).to_bytes(8, "little"))
-            digest.update(np.ascontiguousarray(array).view(np.uint8))
+            digest.update(np.ascontiguousarray(array).data.cast("B"))
         return digest.digest()
 
 
@@ -124,7 +134,8 @@ def _check(counts: NDArray[np.int64]) -> None:
         raise DataError("the counts add up to more than 2^53: check that the count column holds counts")
 
 
-def _pack(spine: Spine, leaves: Sequence[NDArray[np.integer]]) -> list[NDArray[np.uint64]]:
+def pack(spine: Spine, leaves: Sequence[NDArray[np.integer]] | NDArray[np.integer]) -> list[NDArray[np.uint64]]:
+    """Return the packed paths of leaves given as one array of leaf numbers per attribute: one array a word."""
     keys = []
     for parts in packed_paths(spine):
         key = np.zeros(len(leaves[0]), dtype=np.uint64)
@@ -143,8 +154,5 @@ def _merge(keys: list[NDArray[np.uint64]], counts: NDArray[np.int64] | None) -> 
     for key in keys:
         starts[1:] |= key[1:] != key[:-1]
     bounds = np.append(np.flatnonzero(starts), rows)
-    if counts is None:
-        before = bounds
-    else:
-        before = np.concatenate([[0], np.cumsum(counts)])[bounds]
+    before = bounds if counts is None else np.concatenate([[0], np.cumsum(counts)])[bounds]
     return Counts(tuple(key[bounds[:-1]] for key in keys), before.astype(np.int64, copy=False))

@@ -65,15 +65,11 @@ class Hierarchy:
         paths = _paths(*_read(table, [child, parent]))
         names = _level_names(levels or [f"level{depth + 1}" for depth in range(len(paths))])
         if len(names) != len(paths):
-            raise HierarchyError(
-                f"the tree is {len(paths)} levels deep, but {len(names)} level names were given"
-            )
+            raise HierarchyError(f"the tree is {len(paths)} levels deep, but {len(names)} level names were given")
         return _build(names, _fill_down(names, paths, ragged))
 
     @staticmethod
-    def from_prefixes(
-        codes: Iterable[str], widths: Sequence[int], levels: Sequence[str] | None = None
-    ) -> Hierarchy:
+    def from_prefixes(codes: Iterable[str], widths: Sequence[int], levels: Sequence[str] | None = None) -> Hierarchy:
         """Cut codes of constant length into levels: `widths=[2, 5]` makes state and county of longer FIPS codes.
 
         >>> Hierarchy.from_prefixes(["01001", "01003", "02013"], widths=[2], levels=["state", "county"])
@@ -92,16 +88,12 @@ class Hierarchy:
             )
         cuts = [int(width) for width in widths]
         if cuts != sorted(set(cuts)) or (cuts and not 0 < cuts[0] <= cuts[-1] <= longest):
-            raise HierarchyError(
-                f"widths {cuts} must increase and lie between 1 and the code length {longest}"
-            )
+            raise HierarchyError(f"widths {cuts} must increase and lie between 1 and the code length {longest}")
         if not cuts or cuts[-1] < longest:
             cuts.append(longest)
         names = _level_names(levels or [f"digits{width}" for width in cuts])
         if len(names) != len(cuts):
-            raise HierarchyError(
-                f"widths {cuts} make {len(cuts)} levels, but {len(names)} level names were given"
-            )
+            raise HierarchyError(f"widths {cuts} make {len(cuts)} levels, but {len(names)} level names were given")
         return _build(names, [pc.utf8_slice_codeunits(leaves, 0, width) for width in cuts])
 
     @staticmethod
@@ -111,7 +103,9 @@ class Hierarchy:
         >>> Hierarchy.flat(["f", "m"], level="sex")
         Hierarchy(sex 2)
         """
-        return _build((level,), [pa.array(_strings(values), pa.string())])
+        if isinstance(values, str):
+            raise HierarchyError(f"give a list of codes, not the text {values!r}")
+        return _build(_level_names([level]), [pa.array(_strings(values), pa.string())])
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -201,9 +195,7 @@ def _strings(values: Iterable[Any]) -> list[str]:
     strings = list(values)
     for value in strings:
         if not isinstance(value, str):
-            raise HierarchyError(
-                f"codes are strings, but {value!r} is {type(value).__name__}: leading zeros count"
-            )
+            raise HierarchyError(f"codes are strings, but {value!r} is {type(value).__name__}: leading zeros count")
     return strings
 
 
@@ -213,9 +205,7 @@ def _level_names(levels: Sequence[str]) -> tuple[str, ...]:
         raise HierarchyError("give the names of the levels as a list, coarse to fine")
     for name in names:
         if not name or "." in name:
-            raise HierarchyError(
-                f"level name {name!r} must be non-empty and without dots (they join attribute.level)"
-            )
+            raise HierarchyError(f"level name {name!r} must be non-empty and without dots (they join attribute.level)")
         if names.count(name) > 1:
             raise HierarchyError(f"level name {name!r} is given twice: every level needs a name of its own")
     return names
@@ -223,12 +213,14 @@ def _level_names(levels: Sequence[str]) -> tuple[str, ...]:
 
 def _fill_down(names: Sequence[str], columns: list[pa.Array], ragged: Ragged) -> list[pa.Array]:
     """Deal with branches that end early: blank finer levels."""
+    if ragged not in ("error", "repeat"):
+        raise HierarchyError(f'ragged is {ragged!r}: choose "error" or "repeat"')
     filled: list[pa.Array] = []
-    for name, column in zip(names, columns, strict=True):
-        column = pc.if_else(pc.equal(column, ""), None, column)
+    for name, given in zip(names, columns, strict=True):
+        column = pc.if_else(pc.equal(given, ""), None, given)
         if not filled:
             if column.null_count:
-                row = tables.first_missing(column)
+                row = pc.index(pc.is_null(column), True).as_py()
                 raise HierarchyError(
                     f"row {row + 1} has no code at the coarsest level {name!r}: every branch needs one"
                 )
@@ -341,9 +333,7 @@ def _depths(up: NDArray[np.int64], codes: pa.Array) -> NDArray[np.int64]:
             ring.append(int(up[ring[-1]]))
         ring = [*ring[ring.index(int(up[ring[-1]])) :], int(up[ring[-1]])]
         raise HierarchyError(
-            "parents go in a circle: "
-            + " → ".join(codes[node].as_py() for node in ring[:6])
-            + "; a tree needs a top"
+            "parents go in a circle: " + " → ".join(codes[node].as_py() for node in ring[:6]) + "; a tree needs a top"
         )
     return depth
 

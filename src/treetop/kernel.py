@@ -24,14 +24,17 @@ def kernel(function: F) -> F:
         compiled = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     except RuntimeError:  # "no locator available": no writable cache folder
         compiled = numba.njit(nogil=True, error_model="numpy")(function)
-    else:
-        # Numba looks only at a kernel's own file, but the kernels that it calls are compiled into it.
-        compiled._cache._cache_file._source_stamp = _stamp_of_all_kernels()
+    if hasattr(compiled, "_cache") and hasattr(compiled._cache, "_cache_file"):
+        # Numba looks only at a kernel's own file, but what it takes from other modules is compiled into it.
+        compiled._cache._cache_file._source_stamp = _stamp()
     result: F = compiled
     return result
 
 
 @cache
-def _stamp_of_all_kernels() -> tuple[tuple[str, int, int], ...]:
-    files = sorted(path for path in Path(__file__).parent.rglob("*.py") if b"@kernel" in path.read_bytes())
-    return tuple((path.name, (stat := path.stat()).st_mtime_ns, stat.st_size) for path in files)
+def _stamp() -> tuple[tuple[str, int, int], ...]:
+    """Return the state of every module in the folders that have kernels."""
+    package = Path(__file__).parent
+    folders = {path.parent for path in package.rglob("*.py") if b"@kernel" in path.read_bytes()} - {package}
+    files = sorted(path for folder in folders for path in folder.glob("*.py"))
+    return tuple((str(path.relative_to(package)), (stat := path.stat()).st_mtime_ns, stat.st_size) for path in files)

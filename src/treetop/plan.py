@@ -12,8 +12,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from treetop.accuracy import Accuracy, LevelAccuracy
+from treetop.counts import LARGEST_TOTAL
 from treetop.data.table import nearest
-from treetop.errors import PlanError
+from treetop.errors import LossError, PlanError
 from treetop.frozen import FrozenMap
 from treetop.noise import Key, Law
 from treetop.privacy import Loss, Split, Unit, cost, level_noise, shares
@@ -71,12 +72,18 @@ class Plan:
     """The total and every level of the spine, with noise and cost."""
 
     def __post_init__(self) -> None:
+        for what, value, kind in (("spine", self.spine, Spine), ("unit", self.unit, Unit), ("loss", self.loss, Loss)):
+            if not isinstance(value, kind):
+                raise PlanError(f"{what} is {value!r}: give a treetop.{kind.__name__}")
         _choice("repair", self.repair, ("chebyshev", "euclidean"))
         _choice("order", self.order, ("ascending", "descending"))
         if isinstance(self.unknown, Mapping):
             object.__setattr__(self, "unknown", FrozenMap(self.unknown))
+            self._check_unknown()
         else:
             _choice("unknown", self.unknown, ("error", "drop"))
+        if isinstance(self.split, Mapping):
+            object.__setattr__(self, "split", FrozenMap(self.split))
         self._check_caps()
         object.__setattr__(self, "levels", self._plan_levels())
 
@@ -88,6 +95,12 @@ class Plan:
                     f"the unit caps records per node of {name!r}, which is not a level{nearest(name, names)}"
                 )
 
+    def _check_unknown(self) -> None:
+        for name, code in self.unknown.items():  # type: ignore[union-attr]
+            tree = self.spine.attributes.get(name)
+            if tree is None or tree.levels[-1] not in [tree.levels[depth] for depth, _ in tree.find(code)]:
+                raise PlanError(f"unknown codes of {name!r} go to {code!r}, which is not one of its leaves")
+
     def _plan_levels(self) -> tuple[PlannedLevel, ...]:
         public_total = self.unit.total_is_exact(records_may_be_dropped=self.unknown == "drop")
         nodes = [(TOTAL, 1, not public_total)]
@@ -97,6 +110,8 @@ class Plan:
         levels = []
         for index, (name, size, _) in enumerate(nodes):
             law = level_noise(self.unit, self.loss, name, share[name]) if name in share else None
+            if law is not None:
+                _refuse_overflow(name, law, 1 if index == 0 else self.spine.levels[index - 1].widest)
             spent = Fraction(0) if law is None else cost(self.unit, name, law)
             levels.append(PlannedLevel(index, name, size, share.get(name, Fraction(0)), law, spent))
         total = sum((level.cost for level in levels), Fraction(0))
@@ -154,7 +169,7 @@ class Plan:
         `margin` is the exact quantile of one measurement's noise. `bound` holds for all nodes of a level at once: an
         error grows, from a node to its children, by at most twice the largest noise among them (InfTDA, Theorem 1; here
         with exact quantiles of the noise instead of its tail bound, each at the confidence that a union bound over
-        levels and public nodes leaves).
+        levels and public nodes leaves; it holds for both repairs).
         """
         if not 0 < confidence < 1:
             raise PlanError(f"confidence is {confidence}: give a probability between 0 and 1")
@@ -164,9 +179,7 @@ class Plan:
             noise = 0.0 if level.law is None else level.law.standard_deviation
             margin = 0 if level.law is None else level.law.margin(risk)
             bound = self._bound(level.index, risk)
-            rows.append(
-                LevelAccuracy(level.index, level.name, level.nodes, float(level.share), noise, margin, bound)
-            )
+            rows.append(LevelAccuracy(level.index, level.name, level.nodes, float(level.share), noise, margin, bound))
         return Accuracy(tuple(rows), confidence)
 
     def _bound(self, index: int, risk: Fraction) -> int:
@@ -175,21 +188,21 @@ class Plan:
         for level in measured:
             assert level.law is not None
             largest = level.law.margin(risk / (len(measured) * level.nodes))
-            if level.index == 0:
-                bound += largest
-            else:
-                # Integers nearest in squares can be one further off than the nearest point itself.
-                bound += 2 * largest + (self.repair == "euclidean")
+            bound += largest if level.index == 0 else 2 * largest
         return bound
 
     @cached_property
     def descent(self) -> Descent:
         """The plan in the engine's terms."""
         from treetop.counts import layout
+        from treetop.noise.sampler import sampler
         from treetop.repair import KINDS, ORDERS
         from treetop.topdown.descent import Descent
         from treetop.topdown.level import Step
 
+        for level in self.levels:
+            if level.law is not None:
+                sampler(level.law)  # now, once and before data is read: a noise that cannot be drawn is refused here
         total, *below = self.levels
         leaf = len(self.spine.levels)
         steps = (
@@ -211,58 +224,55 @@ class Plan:
     ) -> Release:
         """Read the private table, run the plan once, and return the public result.
 
-        `columns` names the column of each attribute where it is not the attribute's name, `count` a column that says how
-        many records a row stands for. Every call draws fresh noise and spends the loss again; `before_measuring` is called
-        when the table has been read and nothing has been spent yet. With a `testing_key` of 32 bytes the noise is
-        reproducible, and the release says that it is not private.
+        `columns` names the column of each attribute where it is not the attribute's name, `count` a column that says
+        how many records a row stands for. Every call draws fresh noise and spends the loss again; `before_measuring`
+        is called when the table has been read and nothing has been spent yet. With a `testing_key` of 32 bytes the
+        noise is reproducible, and the release says that it is not private.
         """
-        from treetop.card import describe_release
+        from treetop.card import Facts, describe_release
+        from treetop.data.bound import Bound
         from treetop.data.encode import read_counts
         from treetop.release import Release
         from treetop.topdown.descent import descend
 
-        if self.unit.id is not None:
-            raise PlanError(
-                f"the unit is identified by column {self.unit.id!r}, but bounding contributions by an id is not "
-                "available yet: bound the table first and leave the id out, or protect single records"
-            )
-        if testing_key is not None and len(testing_key) != 32:
-            raise PlanError(f"a testing key has 32 bytes, not {len(testing_key)}")
+        if testing_key is not None and (type(testing_key), len(testing_key)) != (bytes, 32):
+            raise PlanError("a testing key is 32 bytes, as in bytes(32)")
+        # Drafted first: a card that lacks a required field stops the release before it spends.
+        card = describe_release(self, Facts(private=testing_key is None, columns=columns, count=count))
         descent = self.descent
-        counts = read_counts(table, self.spine, columns, count, self.unknown)
+        secret = None if testing_key is None else Key(testing_key)
+        bound = None
+        if self.unit.id is not None:
+            secret = secret or Key.fresh()
+            choice = secret.derive("bound", bytes.fromhex(self.digest))
+            bound = Bound(self.unit.id, self.unit.contributions, choice)
+        counts = read_counts(table, self.spine, columns, count, self.unknown, bound, progress)
         if before_measuring is not None:
             before_measuring()
-        secret = Key.fresh() if testing_key is None else Key(testing_key)
+        secret = secret or Key.fresh()
         # Bound to plan and data: even a key that is used twice cannot put the same noise on different counts.
         key = secret.derive("run", bytes.fromhex(self.digest), counts.digest)
         leaves = descend(descent, counts, key, threads or os.cpu_count() or 1, progress)
-        return Release(
-            self.spine, leaves.nodes, leaves.count, describe_release(self, private=testing_key is None)
-        )
+        return Release(self.spine, leaves.nodes, leaves.count, card)
+
+
+def _refuse_overflow(name: str, law: Law, widest: int) -> None:
+    """Refuse noise so wide that sums of measurements could leave 64 bits."""
+    if law.margin(Fraction(1, 2**80)) * widest + LARGEST_TOTAL >= 2**56:
+        raise LossError(f"the noise of {name} would be too wide for 64-bit counts: give the level more of the loss")
 
 
 def _choice(what: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise PlanError(
-            f"{what} is {value!r}{nearest(str(value), choices)}; choose one of {', '.join(choices)}"
-        )
+        raise PlanError(f"{what} is {value!r}{nearest(str(value), choices)}; choose one of {', '.join(choices)}")
 
 
 def _describe_level(level: PlannedLevel) -> dict[str, Any]:
-    from treetop.noise import DiscreteGaussian
-
-    noise = None
-    if level.law is not None:
-        gaussian = isinstance(level.law, DiscreteGaussian)
-        noise = {
-            "law": "discrete Gaussian" if gaussian else "discrete Laplace",
-            "variance" if gaussian else "scale": str(level.law.variance if gaussian else level.law.scale),
-        }
     return {
         "level": level.index,
         "name": level.name,
         "nodes": level.nodes,
         "share": str(level.share),
         "cost": str(level.cost),
-        "noise": noise,
+        "noise": None if level.law is None else level.law.describe(),
     }

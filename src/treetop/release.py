@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.errors import QueryError
+from treetop.errors import QueryError, ReleaseError
 from treetop.privacy.unit import TOTAL
 from treetop.spine import Spine
 
@@ -31,6 +31,10 @@ class Release:
     """The released count of each leaf, above zero. A leaf that is not here is a released zero."""
     card: dict[str, Any] = field(repr=False)
     """The statement of guarantee and method."""
+    plan_toml: str | None = field(default=None, repr=False)
+    """The plan file as it was run; written from the card when None."""
+    selection: tuple[str, ...] = ()
+    """What `where` narrowed it to; a whole release has none."""
 
     @property
     def total(self) -> int:
@@ -46,6 +50,10 @@ class Release:
             return self._table(self._nodes_at(len(self.spine.levels)))
         index = 0 if level == TOTAL else self.spine.level(level).index
         return self._table(self._nodes_at(index))
+
+    def nodes_above_zero(self, index: int) -> int:
+        """Return how many nodes are above zero at a level of the spine, by its position; the total is 0."""
+        return len(self._nodes_at(index)[1])
 
     def by(self, *levels: str) -> pa.Table:
         """Return sums over any choice of `attribute.level`, one row a combination above zero.
@@ -67,17 +75,25 @@ class Release:
         ]
         return pa.table([*arrays, pa.array(count)], names=[*levels, "count"])
 
-    def query(self, **codes: str) -> int:
-        """Return the count of a combination of codes, each of any level; attributes left out are summed over.
+    def where(self, **codes: str) -> Release:
+        """Return what matches a combination of codes, each of any level, for `table`, `by`, `total` and `records`.
 
-        `query(origin="Veneto", destination="Milano")`; where a code stands at several levels, name the one that
-        is meant: `query(**{"destination.province": "Milano"})`.
+        `where(origin="Veneto").by("destination.province")`; where a code stands at several levels, name the one
+        that is meant: `where(**{"destination.province": "Milano"})`.
         """
         chosen = np.ones(len(self.count), dtype=bool)
         for name, code in codes.items():
             attribute, start, stop = self._find(name, code)
             chosen &= (self.nodes[attribute] >= start) & (self.nodes[attribute] < stop)
-        return int(self.count[chosen].sum())
+        selection = (*self.selection, *(f"{name}={code}" for name, code in codes.items()))
+        return replace(self, nodes=self.nodes[:, chosen], count=self.count[chosen], selection=selection)
+
+    def query(self, **codes: str) -> int:
+        """Return the count of a combination of codes, each of any level; attributes left out are summed over.
+
+        `query(origin="Veneto", destination="Milano")`; an ambiguous code is named as in `where`.
+        """
+        return self.where(**codes).total
 
     def records(self) -> pa.Table:
         """Return synthetic records, one row a unit of count, with dictionary-coded columns."""
@@ -90,11 +106,19 @@ class Release:
         ]
         return pa.table(columns, names=list(self.spine.attributes))
 
-    def save(self, folder: str | Path) -> None:
-        """Write the release folder, whole or not at all; an existing one is refused."""
+    def save(self, folder: str | Path, force: bool = False, nodes: bool = False) -> None:
+        """Write the release folder, whole or not at all.
+
+        An existing folder is refused unless `force`, which replaces it once the new one is complete. With `nodes`,
+        every level is written out beside the leaves.
+        """
         from treetop.folder import save
 
-        save(self, Path(folder))
+        if self.selection:
+            raise ReleaseError(
+                f"this is only what matches {', '.join(self.selection)}: save the release, or export the selection"
+            )
+        save(self, Path(folder), force=force, nodes=nodes)
 
     @staticmethod
     def load(folder: str | Path) -> Release:
@@ -105,7 +129,8 @@ class Release:
 
     def _nodes(self, attribute: int, depth: int) -> NDArray[np.int64]:
         """Return each leaf's node of one attribute at a coarser depth."""
-        return self.spine.trees[attribute].ancestors(depth)[self.nodes[attribute]]
+        nodes: NDArray[np.int64] = self.spine.trees[attribute].ancestors(depth)[self.nodes[attribute]]
+        return nodes
 
     def _nodes_at(self, index: int) -> tuple[list[tuple[int, int, NDArray[np.int64]]], NDArray[np.int64]]:
         """Return (attribute, depth, nodes) for every attribute refined at a spine level, and the counts.
@@ -149,6 +174,11 @@ class Release:
             )
         attribute = names.index(attribute_name)
         tree = self.spine.trees[attribute]
+        if level and level not in tree.levels:
+            raise QueryError(
+                f"{attribute_name!r} has no level {level!r}{nearest(level, tree.levels)}; "
+                f"its levels are {', '.join(tree.levels)}"
+            )
         found = [
             (tree.levels[depth], tree.below(depth, node))
             for depth, node in tree.find(str(code))
@@ -156,7 +186,8 @@ class Release:
         ]
         if not found:
             where = f"at {name}" if level else f"in {attribute_name} ({' > '.join(tree.levels)})"
-            known = (code for codes in tree.codes for code in codes.slice(0, 20_000).to_pylist())
+            shown = tree.codes if not level else [tree.codes[tree.depth(level)]]
+            known = (code for codes in shown for code in codes.slice(0, 20_000).to_pylist())
             raise QueryError(f"there is no code {code!r} {where}{nearest(str(code), known)}")
         if len({span for _, span in found}) > 1:
             choices = " or ".join(f"{attribute_name}.{level_name}={code}" for level_name, _ in found)
@@ -165,7 +196,8 @@ class Release:
 
     def __repr__(self) -> str:
         warning = "" if self.card["private"] else "NOT PRIVATE; "
-        return f"Release({warning}{self.total:,} in {len(self.count):,} leaves; {self._spine_text()})"
+        where = f"where {', '.join(self.selection)}: " if self.selection else ""
+        return f"Release({warning}{where}{self.total:,} in {len(self.count):,} leaves; {self._spine_text()})"
 
     def _spine_text(self) -> str:
         return " > ".join(level.name for level in self.spine.levels)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,8 +69,13 @@ class Spine:
     """The levels below the root, in order."""
 
     def __post_init__(self) -> None:
-        if TOTAL in self.attributes:
-            raise SpineError(f"an attribute cannot be called {TOTAL!r}: that is the name of the root")
+        if not self.attributes:
+            raise SpineError("a spine needs at least one attribute with a hierarchy")
+        for name in self.attributes:
+            if name == TOTAL or not name or "." in name:
+                raise SpineError(
+                    f"an attribute cannot be called {name!r}: dots join attribute.level, {TOTAL!r} is the root"
+                )
         splits = tuple(_parse(split, self.attributes) for split in self.splits)
         trees = [tree.select(_refined(name, splits, tree)) for name, tree in self.attributes.items()]
         object.__setattr__(self, "splits", tuple(f"{attribute}.{level}" for attribute, level in splits))
@@ -95,7 +100,7 @@ class Spine:
 
     @cached_property
     def digest(self) -> str:
-        """A SHA-256 of the order and of every hierarchy."""
+        """A SHA-256 of the order and of every hierarchy, as far as it is refined."""
         parts = [
             *self.splits,
             *(f"{name}={tree.digest}" for name, tree in zip(self.attributes, self.trees, strict=True)),
@@ -108,9 +113,7 @@ class Spine:
             if name in (level.name, split):
                 return level
         names = [level.name for level in self.levels]
-        raise SpineError(
-            f"there is no level {name!r}{nearest(name, names)}; the levels are {', '.join(names)}"
-        )
+        raise SpineError(f"there is no level {name!r}{nearest(name, names)}; the levels are {', '.join(names)}")
 
     def depths(self, index: int) -> tuple[int, ...]:
         """Return how many levels of each attribute are refined at spine level `index` (the root is 0)."""
@@ -151,7 +154,7 @@ def _refined(attribute: str, splits: Sequence[tuple[str, str]], hierarchy: Hiera
     used = [level for name, level in splits if name == attribute]
     if not used:
         raise SpineError(f"attribute {attribute!r} is never refined: add one of its levels, or leave it out")
-    for earlier, later in zip(used, used[1:], strict=False):
+    for earlier, later in pairwise(used):
         if hierarchy.depth(later) == hierarchy.depth(earlier):
             raise SpineError(f"{attribute}.{later} stands twice in the spine")
         if hierarchy.depth(later) < hierarchy.depth(earlier):

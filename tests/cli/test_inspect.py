@@ -161,9 +161,7 @@ def test_lost_leading_zeros_are_noticed(folder: Path, capsys: pytest.CaptureFixt
     assert "with their leading zeros" in run(capsys, table, "--hierarchy", folder / "places.csv")
 
 
-def test_lost_leading_zeros_are_suspected_without_a_lookup(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lost_leading_zeros_are_suspected_without_a_lookup(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = write(folder, county=list(range(1001, 56001, 1000)) * 3)
     assert "leading zeros may be lost" in run(capsys, table)
 
@@ -178,9 +176,7 @@ def test_a_coarser_column_that_also_matches_is_not_an_attribute_of_its_own(
     assert [attribute["column"] for attribute in described["attributes"]] == ["town"]
 
 
-def test_a_few_small_numbers_are_not_taken_for_codes(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_few_small_numbers_are_not_taken_for_codes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "zones.csv").write_text("zone,borough\n" + "".join(f"{i},b{i % 5}\n" for i in range(1, 266)))
     table = write(folder, passengers=[1, 2, 3, 4] * 20, zone=[*range(1, 81)])
     described = as_json(capsys, table, "--hierarchy", folder / "zones.csv")
@@ -214,15 +210,8 @@ def test_columns_that_nest_are_found_and_drafted_as_one_attribute(
     assert file.plan.spine.splits == ("town.region", "town.province", "town.town")
 
 
-def test_prefix_codes_are_cut_where_their_scheme_cuts(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    blocks = [
-        f"{state:02}{county:03}{tract:06}1001"
-        for state in (1, 2)
-        for county in (1, 3)
-        for tract in (100, 200)
-    ]
+def test_prefix_codes_are_cut_where_their_scheme_cuts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = [f"{state:02}{county:03}{tract:06}1001" for state in (1, 2) for county in (1, 3) for tract in (100, 200)]
     described = as_json(capsys, write(folder, block=blocks * 3), "--out", folder / "plan.toml")
     assert described["columns"][0]["prefixes"] == {
         "length": 15,
@@ -340,9 +329,7 @@ def test_a_table_without_rows_is_described(folder: Path, capsys: pytest.CaptureF
     assert (described["rows"], looks(described)) == (0, {"a": "empty", "b": "empty"})
 
 
-def test_mistakes_in_the_call_are_told_with_exit_code_2(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_mistakes_in_the_call_are_told_with_exit_code_2(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = trips(folder)
     assert "no such file" in failure(capsys, folder / "none.csv")
     assert "hierarchy: " in failure(capsys, table, "--hierarchy", folder / "none.csv")
@@ -415,9 +402,7 @@ def test_real_tables_are_matched_with_their_lookups(
         assert answer(out).source is not None
 
 
-def test_real_prefix_codes_are_recognised(
-    shared: Path, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_real_prefix_codes_are_recognised(shared: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     described = as_json(capsys, shared / "od_ny_tract_mobility" / "od.parquet")
     assert described["rows"] == 616_991
     draft = tomllib.loads(described["draft"])

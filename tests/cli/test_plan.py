@@ -72,9 +72,7 @@ def test_there_is_one_row_a_level_in_spine_order(plan: Path, capsys: pytest.Capt
 
 
 def test_the_table_and_the_json_have_the_same_numbers(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = {
-        line.split()[1]: line.split() for line in run(capsys, plan).splitlines() if line[:5].strip().isdigit()
-    }
+    rows = {line.split()[1]: line.split() for line in run(capsys, plan).splitlines() if line[:5].strip().isdigit()}
     for level in as_json(capsys, plan)["levels"][1:]:
         row = rows[level["name"]]
         assert int(row[2]) == level["nodes"]
@@ -83,9 +81,7 @@ def test_the_table_and_the_json_have_the_same_numbers(plan: Path, capsys: pytest
         assert [int(cell) for cell in row[5:]] == [level["margin"], level["bound"]]
 
 
-def test_the_total_cost_is_given_as_rho_and_as_epsilon_at_delta(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_total_cost_is_given_as_rho_and_as_epsilon_at_delta(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     loss = as_json(capsys, plan)["loss"]
     assert (loss["epsilon"], loss["delta"], loss["delta_is_stated"]) == (1, 1e-8, True)
     assert loss["rho"] == float(Loss(epsilon=1, delta=1e-8).budget)
@@ -101,9 +97,7 @@ def test_an_epsilon_that_is_no_binary_fraction_is_shown_as_it_was_written(
     assert "one trip (1 record)                                      0.1 " in told
 
 
-def test_the_loss_is_told_for_a_person_with_many_trips(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_loss_is_told_for_a_person_with_many_trips(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     meaning = as_json(capsys, plan)["meaning"]
     budget = Loss(epsilon=1, delta=1e-8).budget
     assert [row["records"] for row in meaning] == [1, 5, 10, 50]
@@ -114,9 +108,7 @@ def test_the_loss_is_told_for_a_person_with_many_trips(
     assert "a person with 10 such trips (a week there and back)     12.3" in run(capsys, plan)
 
 
-def test_a_rho_without_delta_is_compared_at_one_and_says_so(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rho_without_delta_is_compared_at_one_and_says_so(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     change(plan, "epsilon = 1.0\ndelta = 1e-8", "rho = 0.5")
     assert as_json(capsys, plan)["loss"]["delta_is_stated"] is False
     assert "the plan states no delta" in run(capsys, plan)
@@ -147,9 +139,7 @@ def test_a_unit_with_several_records_also_tells_about_one_record(
     ]
 
 
-def test_an_exact_total_is_told_and_a_measured_one_is_not(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_exact_total_is_told_and_a_measured_one_is_not(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert any("the total" in thing for thing in as_json(capsys, plan)["exact"])
     assert "- the total number of records" in run(capsys, plan)
     change(plan, '"replace"', '"add-remove"')
@@ -162,17 +152,13 @@ def test_more_confidence_gives_wider_margins(plan: Path, capsys: pytest.CaptureF
     assert "99.9%" in run(capsys, plan, "--confidence", "0.999")
 
 
-def test_an_impossible_confidence_is_a_mistake_in_the_call(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_impossible_confidence_is_a_mistake_in_the_call(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, message = failure(capsys, plan, "--confidence", "95")
     assert code == 2
     assert "between 0 and 1" in message
 
 
-def test_an_incomplete_plan_is_refused_with_exit_code_3(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_incomplete_plan_is_refused_with_exit_code_3(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     change(plan, 'entity = "trip"', '# entity = "trip"')
     code, message = failure(capsys, plan)
     assert code == 3

@@ -95,9 +95,7 @@ def test_show_lists_each_data_set_then_each_release(tmp_path: Path) -> None:
     assert "census budget 0.0172054 1" in cells
     commuting, people = cells[-2:]
     assert commuting.endswith("Z trips rho 0.01 complete Commuting 2011")
-    assert people.endswith(
-        "Z census rho 0.005 (pure epsilon 0.1) reserved, outcome unknown [bold]People\ufffd[2J"
-    )
+    assert people.endswith("Z census rho 0.005 (pure epsilon 0.1) reserved, outcome unknown [bold]People\ufffd[2J")
 
 
 def test_show_of_one_data_set_leaves_the_others_out(tmp_path: Path) -> None:

@@ -146,12 +146,8 @@ def test_an_edit_with_another_program_is_found_and_nothing_can_be_charged(
         ledger.reserve("trips", Fraction(1, 1000), "zcdp", "More", PLAN)
 
 
-@pytest.mark.parametrize(
-    "content", ["nothing", "[]", "{}", '{"event": "reserved"}', '{"event": "completed"}']
-)
-def test_a_record_forged_with_its_hash_is_an_error_when_it_makes_no_sense(
-    ledger: Ledger, content: str
-) -> None:
+@pytest.mark.parametrize("content", ["nothing", "[]", "{}", '{"event": "reserved"}', '{"event": "completed"}'])
+def test_a_record_forged_with_its_hash_is_an_error_when_it_makes_no_sense(ledger: Ledger, content: str) -> None:
     with closing(sqlite3.connect(ledger.path)) as connection, connection:
         (head,) = connection.execute("SELECT sha256 FROM head").fetchone()
         link = sha256(f"{head}\n{content}".encode()).hexdigest()

@@ -59,9 +59,7 @@ def test_high_products_are_those_of_whole_numbers(key: Key) -> None:
             assert int(_high_product(np.uint64(a), np.uint64(b))) == a * b >> 64
 
 
-@pytest.mark.parametrize(
-    "law", [WIDE, DiscreteGaussian(Fraction(10**18)), DiscreteLaplace(Fraction(10**6))], ids=str
-)
+@pytest.mark.parametrize("law", [WIDE, DiscreteGaussian(Fraction(10**18)), DiscreteLaplace(Fraction(10**6))], ids=str)
 def test_the_product_of_factors_encloses_the_chance_of_keeping(law: Law, key: Key) -> None:
     block = block_rejection(law)
     digits, base = block.factors.shape

@@ -118,9 +118,7 @@ def test_euler_maclaurin_sums_allow_for_the_zeros_of_their_derivatives() -> None
 
 @pytest.mark.parametrize("variance", [Fraction(1, 5), Fraction(6, 25), Fraction(1, 4), Fraction(1, 3)])
 @pytest.mark.parametrize("enclose", [gaussian_sums.total, gaussian_sums.second_moment])
-def test_coarse_enclosures_contain_fine_ones(
-    variance: Fraction, enclose: Callable[[Fraction, int], arb]
-) -> None:
+def test_coarse_enclosures_contain_fine_ones(variance: Fraction, enclose: Callable[[Fraction, int], arb]) -> None:
     coarse, fine = enclose(variance, 4), enclose(variance, 500)
     with ctx.workprec(600):
         assert coarse.contains(fine)

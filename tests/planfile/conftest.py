@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PLACES = (
-    "region,province,municipality,town,lat,lon\nN,NA,NA1,Agra,45,9\nN,NA,NA2,Bra,45,8\nS,SA,SA1,Cto,40,16\n"
-)
+PLACES = "region,province,municipality,town,lat,lon\nN,NA,NA1,Agra,45,9\nN,NA,NA2,Bra,45,8\nS,SA,SA1,Cto,40,16\n"
 
 DESIGN = """
 title = "Commuting in Italy, 2011"

@@ -62,8 +62,7 @@ def test_everything_that_a_plan_decides_is_stated(write: Write, more: dict[str, 
     st.recursive(
         st.booleans() | st.integers() | st.text(st.characters(codec="utf-8")),
         lambda inner: (
-            st.lists(inner, max_size=3)
-            | st.dictionaries(st.text(st.characters(codec="utf-8")), inner, max_size=3)
+            st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner, max_size=3)
         ),
         max_leaves=8,
     )

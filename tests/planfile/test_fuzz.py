@@ -29,12 +29,8 @@ def read(content: bytes) -> None:
             read_plan(path)
 
 
-FIELDS = (
-    "comuni.csv region town origin destination destination-first origin.region replace add-remove uniform"
-)
-words = st.sampled_from(
-    [*FIELDS.split(), "drop", "trip", "?", "", "total", "1/3", "0/0", ".", "\0", "a" * 300]
-)
+FIELDS = "comuni.csv region town origin destination destination-first origin.region replace add-remove uniform"
+words = st.sampled_from([*FIELDS.split(), "drop", "trip", "?", "", "total", "1/3", "0/0", ".", "\0", "a" * 300])
 scalars = st.one_of(
     words,
     words,
@@ -52,9 +48,7 @@ values = st.one_of(
     st.lists(scalars.filter(lambda item: isinstance(item, str | bool | int)), max_size=3).map(value),
     st.dictionaries(words, st.integers(0, 3) | words, max_size=3).map(value),
 )
-names = st.sampled_from([*TOP, *(name for keys in SECTIONS.values() for name in keys), *KEYS]) | st.text(
-    max_size=5
-)
+names = st.sampled_from([*TOP, *(name for keys in SECTIONS.values() for name in keys), *KEYS]) | st.text(max_size=5)
 
 
 @st.composite

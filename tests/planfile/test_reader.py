@@ -83,12 +83,8 @@ def test_everything_about_the_private_table_is_kept(write: Write, design: str) -
     assert (file.delimiter, file.encoding, file.description) == (";", "latin-1", "At length")
 
 
-@pytest.mark.parametrize(
-    "source", ["postgresql://host/db", "sqlite:///trips.db", "-", "/data/trips-*.parquet"]
-)
-def test_a_url_standard_input_and_an_absolute_path_stay_as_they_are(
-    write: Write, design: str, source: str
-) -> None:
+@pytest.mark.parametrize("source", ["postgresql://host/db", "sqlite:///trips.db", "-", "/data/trips-*.parquet"])
+def test_a_url_standard_input_and_an_absolute_path_stay_as_they_are(write: Write, design: str, source: str) -> None:
     assert read_plan(write(f'{design}\nsource = "{source}"')).source == source
 
 
@@ -113,9 +109,7 @@ def test_prefix_codes_may_be_listed_in_the_plan(write: Write) -> None:
 
 
 def test_a_parent_list_is_read_with_names_for_its_levels(write: Write) -> None:
-    fields = (
-        'hierarchy = "p.csv"\nchild = "code"\nparent = "up"\nlevels = ["region", "town"]\nragged = "repeat"'
-    )
+    fields = 'hierarchy = "p.csv"\nchild = "code"\nparent = "up"\nlevels = ["region", "town"]\nragged = "repeat"'
     path = write(SEX.replace('values = ["f", "m"]', fields))
     (path.parent / "p.csv").write_text("code,up\nN,\nn1,N\nS,\n")
     assert read_plan(path).plan.spine.trees[0].sizes == (2, 2)
@@ -167,9 +161,7 @@ def test_broken_toml_is_reported_with_line_and_column(write: Write) -> None:
     ],
     ids=["deep", "long", "huge"],
 )
-def test_toml_that_the_parser_cannot_take_is_refused_like_broken_toml(
-    write: Write, text: str, why: str
-) -> None:
+def test_toml_that_the_parser_cannot_take_is_refused_like_broken_toml(write: Write, text: str, why: str) -> None:
     assert why in refused(write(text))
 
 
@@ -250,9 +242,7 @@ def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None
         ("[data]", '[data]\nsource = "x/../comuni.csv"', "hierarchy is the private table itself"),
     ],
 )
-def test_a_mistake_is_named_with_its_field(
-    write: Write, design: str, old: str, new: str, message: str
-) -> None:
+def test_a_mistake_is_named_with_its_field(write: Write, design: str, old: str, new: str, message: str) -> None:
     assert old in design
     assert message in refused(write(design.replace(old, new)))
 
@@ -326,9 +316,7 @@ def test_all_open_questions_are_named_at_once(write: Write) -> None:
 
 @pytest.mark.parametrize("field", ["entity", "contributions", "neighbours", "epsilon"])
 @pytest.mark.parametrize("left", ["out", "open"])
-def test_a_question_without_a_safe_default_is_refused_by_name(
-    write: Write, design: str, field: str, left: str
-) -> None:
+def test_a_question_without_a_safe_default_is_refused_by_name(write: Write, design: str, field: str, left: str) -> None:
     text = without(design, f"{field} =")
     if left == "open":
         text = re.sub(rf"^{field} = .*$", f'{field} = "?"', design, flags=re.MULTILINE)

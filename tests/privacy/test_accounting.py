@@ -58,9 +58,7 @@ def test_the_loose_inverse_inverts_and_is_never_above_the_tight_one(epsilon: flo
 
 @settings(max_examples=200, deadline=None)
 @given(epsilon=epsilons, delta=deltas)
-def test_rho_from_epsilon_never_costs_more_than_epsilon_and_wastes_almost_nothing(
-    epsilon: float, delta: float
-) -> None:
+def test_rho_from_epsilon_never_costs_more_than_epsilon_and_wastes_almost_nothing(epsilon: float, delta: float) -> None:
     rho = rho_from_epsilon(epsilon, delta)
     assert rho > 0
     assert Fraction(epsilon_from_rho(rho, delta)) <= Fraction(repr(epsilon))

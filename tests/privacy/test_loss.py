@@ -38,9 +38,7 @@ def test_epsilon_alone_is_pure_at_every_delta() -> None:
     assert loss.epsilon_at(1e-3) == loss.epsilon_at(1e-30) == 0.1
 
 
-@pytest.mark.parametrize(
-    "written", [0.1, Fraction(1, 10), Decimal("0.1"), Decimal("0.10"), np.float64(0.1)], ids=repr
-)
+@pytest.mark.parametrize("written", [0.1, Fraction(1, 10), Decimal("0.1"), Decimal("0.10"), np.float64(0.1)], ids=repr)
 def test_a_number_is_read_as_what_was_written(written: Any) -> None:
     assert Loss(epsilon=written).epsilon == Fraction(1, 10)
 

@@ -53,9 +53,7 @@ def test_explicit_shares_are_read_as_they_are_written() -> None:
 
 
 @pytest.mark.parametrize(("last", "total"), [(0.5, "11/10"), (0.3, "9/10")])
-def test_shares_that_do_not_sum_to_one_are_refused_with_the_sum_and_the_remedy(
-    last: float, total: str
-) -> None:
+def test_shares_that_do_not_sum_to_one_are_refused_with_the_sum_and_the_remedy(last: float, total: str) -> None:
     with pytest.raises(LossError) as refusal:
         Split({"place": 0.6, "sex": last})
     message = str(refusal.value)

@@ -35,9 +35,7 @@ def enumerated(neighbours: Neighbours, most: int, cap: int, nodes: int) -> tuple
 
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 @pytest.mark.parametrize(("most", "cap"), [(1, 1), (2, 1), (2, 2), (3, 1), (3, 3), (4, 2)])
-def test_sensitivity_is_the_largest_change_that_enumeration_finds(
-    neighbours: Neighbours, most: int, cap: int
-) -> None:
+def test_sensitivity_is_the_largest_change_that_enumeration_finds(neighbours: Neighbours, most: int, cap: int) -> None:
     unit = Unit("person", most, neighbours, per_node={"place": cap})
     nodes = (2 if neighbours == "replace" else 1) * (most // cap)
     assert tuple(unit.sensitivity("place")) == enumerated(neighbours, most, cap, nodes)
@@ -56,9 +54,7 @@ def test_no_change_exceeds_the_sensitivity_when_the_cap_does_not_divide_the_cont
 
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 @pytest.mark.parametrize("most", [1, 2, 5])
-def test_the_total_moves_by_at_most_the_contributions_under_both_relations(
-    neighbours: Neighbours, most: int
-) -> None:
+def test_the_total_moves_by_at_most_the_contributions_under_both_relations(neighbours: Neighbours, most: int) -> None:
     unit = Unit("person", most, neighbours)
     assert tuple(unit.sensitivity("total")) == enumerated(neighbours, most, most, 1) == (most, most**2)
 

@@ -58,7 +58,7 @@ def test_it_is_algorithm_2_on_random_vectors(order: Order) -> None:
 
 
 def least_largest_change(x: NDArray[np.int64], count: int) -> float:
-    """The optimum by mixed-integer programming: minimise t with |y − x| ≤ t, y whole, non-negative, summing to count."""
+    """The optimum by mixed-integer programming: minimise t with |y − x| ≤ t, y whole, ≥ 0, with sum count."""
     size = len(x)
     one = np.ones((size, 1))
     within = np.block([[np.eye(size), -one], [-np.eye(size), -one]])

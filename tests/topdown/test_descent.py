@@ -143,9 +143,7 @@ def test_only_some_single_children_use_noise_for_the_others_only() -> None:
 def test_a_measured_total_that_falls_below_zero_gives_an_empty_release() -> None:
     add_remove = tt.Plan(SPINE, tt.Unit("trip", neighbours="add-remove"), tt.Loss(rho=Fraction(1, 10**6)))
     counts = Counts.from_leaves(SPINE, [np.array([5]), np.array([7])])
-    totals = [
-        int(descend(add_remove.descent, counts, KEY.derive("run", run)).count.sum()) for run in range(40)
-    ]
+    totals = [int(descend(add_remove.descent, counts, KEY.derive("run", run)).count.sum()) for run in range(40)]
     assert min(totals) == 0 < max(totals)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -13,10 +15,21 @@ from treetop.errors import Refusal, TreetopError
 COMMANDS = {
     "inspect": "Describe a table and draft a plan file.",
     "plan": "Accuracy, noise and cost of a plan; reads no private data.",
+    "release": "Run a plan once on a private table; the one command that spends.",
+    "check": "Verify a release: sums, integers, card, hashes, loss.",
+    "query": "Counts of a release, by codes of any level.",
+    "export": "A release in the formats of other tools.",
     "ledger": "Create and show the record of what has been spent.",
     "demo": "Everything on shipped data, in under a minute.",
 }
 """Every command and its one line of help; the module has the same name. `--help` imports none of them."""
+
+
+class _Broken(Exception):
+    """An error of the system on its way past click, which would end with exit code 1: that is for findings."""
+
+    def __init__(self, problem: OSError | MemoryError) -> None:
+        self.problem = problem
 
 
 class _Lazy(click.Group):
@@ -29,6 +42,14 @@ class _Lazy(click.Group):
         command: click.Command = import_module(f"treetop.cli.{name}").command
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except (OSError, MemoryError) as problem:
+            raise _Broken(problem) from problem
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -40,12 +61,12 @@ def cli() -> None:
     """Publish hierarchical counts under differential privacy."""
 
 
-def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line: exit code 0, 2 for a mistake in the call or the input, 3 for a refusal."""
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line: exit code 0, 1 for a finding, 2 for a mistake in the call or the input, 3 for a refusal."""
     try:
-        return cli.main(arguments, prog_name="treetop", standalone_mode=False)
-    except click.exceptions.Exit as leaving:
-        sys.exit(leaving.exit_code)
+        code = cli.main(arguments, prog_name="treetop", standalone_mode=False)
+        if code:  # click turns an early exit into a value
+            sys.exit(code)
     except click.ClickException as problem:
         problem.show()
         sys.exit(2)
@@ -55,3 +76,22 @@ def main(arguments: list[str] | None = None) -> Any:
     except TreetopError as problem:
         click.echo(f"treetop: {problem}", err=True)
         sys.exit(3 if isinstance(problem, Refusal) else 2)
+    except _Broken as broken:
+        _leave(broken.problem)
+    except (OSError, MemoryError) as problem:
+        _leave(problem)
+
+
+def _leave(problem: OSError | MemoryError) -> NoReturn:
+    """Leave on an error of the system, with one message."""
+    if isinstance(problem, OSError):
+        with suppress(OSError):  # what is still to be printed may have nowhere to go
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(problem, BrokenPipeError):
+        sys.exit(128 + 13)  # as a process that ends by SIGPIPE
+    if isinstance(problem, MemoryError):
+        click.echo("treetop: there is not enough memory for this", err=True)
+    else:
+        where = f"{problem.filename}: " if problem.filename else ""
+        click.echo(f"treetop: {where}{problem.strerror or problem}", err=True)
+    sys.exit(2)

@@ -18,13 +18,9 @@ FENCE = "treetop inspect reads the private table: what it prints is for the stew
 
 @click.command()
 @click.argument("table")
-@click.option(
-    "--hierarchy", type=click.Path(path_type=Path), help="A public file with the codes of all levels."
-)
+@click.option("--hierarchy", type=click.Path(path_type=Path), help="A public file with the codes of all levels.")
 @click.option("--count", help="The column that says how many records a row stands for.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Write the draft here; a file that exists is kept."
-)
+@click.option("--out", type=click.Path(path_type=Path), help="Write the draft here; a file that exists is kept.")
 @click.option("--json", "as_json", is_flag=True, help="The same for machines.")
 def command(table: str, hierarchy: Path | None, count: str | None, out: Path | None, as_json: bool) -> None:
     """Describe TABLE and draft a plan file for it."""

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, NoReturn
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NoReturn, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from treetop.counts import LARGEST_TOTAL, Counts
+from treetop.counts import Counts, packed_paths
 from treetop.data import table as tables
+from treetop.data.bound import Bound, Bounder
+from treetop.data.codebook import Codebook
+from treetop.data.table import Batch
+from treetop.data.weights import Weighing
 from treetop.errors import DataError
 from treetop.hierarchy import Hierarchy
 from treetop.spine import Spine
 
+if TYPE_CHECKING:
+    from treetop.topdown.descent import Progress
+
 Unknown = Literal["error", "drop"] | Mapping[str, str]
 """Missing codes and codes that are not in the hierarchy: refuse them, drop their rows, or count them under a leaf
 that is named for each attribute."""
+
+_REMEDY = 'Correct the table or the hierarchy; or pass unknown="drop", or the leaf that such rows count under'
 
 
 def read_counts(
@@ -27,11 +37,126 @@ def read_counts(
     columns: Mapping[str, str] | None = None,
     count: str | None = None,
     unknown: Unknown = "error",
+    bound: Bound | None = None,
+    progress: Progress | None = None,
 ) -> Counts:
-    """Read a private table of records, or of rows with a count, and count its leaves.
+    """Read a private table of records, or of rows with a count, and count its leaves, batch by batch.
 
-    `columns` names the column of each attribute where it differs from the attribute's own name.
+    `columns` names the column of each attribute where it differs from the attribute's own name. With a `bound`, at most
+    so many records of each unit are counted.
     """
+    attributes = _attributes(spine, _columns(spine, columns), unknown)
+    weighing = None if count is None else Weighing(count)
+    collected: Collected = Gathered(attributes[0].words) if bound is None else Bounder(bound, attributes[0].words)
+    wanted = [*(attribute.column for attribute in attributes), count, None if bound is None else bound.id]
+    for batch in tables.batches(table, [name for name in dict.fromkeys(wanted) if name is not None]):
+        leaves = [attribute.leaves(batch, unknown) for attribute in attributes]
+        weights = None if weighing is None else weighing.read(batch)
+        ids = None if bound is None else _ids(batch, bound.id, unknown)
+        if unknown == "drop":
+            known = _known(leaves, ids)
+            leaves = [leaf[known] for leaf in leaves]
+            weights = None if weights is None else weights[known]
+            ids = None if ids is None else ids.filter(pa.array(known))
+        collected.add(_pack(attributes, leaves), weights, ids)
+        if progress is not None:
+            progress("reading", batch.done)
+    counts = Counts.from_keys(*collected.kept())
+    if progress is not None:
+        progress("reading", 1.0)
+    return counts
+
+
+class Collected(Protocol):
+    """The rows of a table so far."""
+
+    def add(
+        self, keys: Sequence[NDArray[np.uint64]], weights: NDArray[np.int64] | None, ids: pa.StringArray | None
+    ) -> None:
+        """Add rows: their packed paths, how many records each stands for (1 when None), and their units."""
+
+    def kept(self) -> tuple[list[NDArray[np.uint64]], NDArray[np.int64] | None]:
+        """Return the packed paths of the rows that count, and how many records each stands for."""
+
+
+class Gathered:
+    """All rows of a table."""
+
+    def __init__(self, words: int) -> None:
+        self._keys: list[list[NDArray[np.uint64]]] = [[] for _ in range(words)]
+        self._weights: list[NDArray[np.int64]] = []
+
+    def add(
+        self, keys: Sequence[NDArray[np.uint64]], weights: NDArray[np.int64] | None, ids: pa.StringArray | None
+    ) -> None:
+        """Add rows."""
+        for word, key in zip(self._keys, keys, strict=True):
+            word.append(key)
+        if weights is not None:
+            self._weights.append(weights)
+
+    def kept(self) -> tuple[list[NDArray[np.uint64]], NDArray[np.int64] | None]:
+        """Return all rows."""
+        weights = np.concatenate(self._weights) if self._weights else None
+        keys = []
+        while self._keys:
+            keys.append(np.concatenate(self._keys.pop(0)))
+        return keys, weights
+
+
+@dataclass(frozen=True, eq=False)
+class _Attribute:
+    """How the codes of one attribute become parts of packed paths."""
+
+    name: str
+    column: str
+    tree: Hierarchy
+    book: Codebook
+    other: int | None
+    """The leaf for unknown codes."""
+    parts: Sequence[NDArray[np.uint64] | None]
+    """Per word, what each leaf adds to the path."""
+
+    @property
+    def words(self) -> int:
+        return len(self.parts)
+
+    def leaves(self, batch: Batch, unknown: Unknown) -> NDArray[np.int64]:
+        """Return the leaf number of every row; -1 for a row that is to be dropped."""
+        column = batch.rows.column(self.column)
+        if pa.types.is_dictionary(column.type):
+            codes = tables.text(column.dictionary, self.column)
+            found = np.append(self.book.find(codes), -1)  # the last is for missing values
+            leaves: NDArray[np.int64] = found[column.indices.cast(pa.int64()).fill_null(len(codes)).to_numpy()]
+        else:
+            leaves = self.book.find(tables.text(column, self.column))
+        if unknown == "drop" or len(leaves) == 0 or leaves.min() >= 0:
+            return leaves
+        if self.other is None:
+            self._refuse(batch, leaves)
+        leaves[leaves < 0] = self.other
+        return leaves
+
+    def _refuse(self, batch: Batch, leaves: NDArray[np.int64]) -> NoReturn:
+        unknown = np.flatnonzero(leaves < 0)
+        row = int(unknown[0])
+        codes = tables.text(batch.rows.column(self.column), self.column)
+        code, place = codes[row].as_py(), batch.place(self.column, row)
+        if not code:
+            raise DataError(f"{place}: the code is missing. {_REMEDY}")
+        others = len(codes.take(pa.array(unknown)).unique()) - 1
+        more = f" (nor are {others} more codes after it)" if others else ""
+        hint = ""
+        width = len(self.tree.codes[-1][0].as_py())
+        if len(code) < width and self.tree.encode(pa.array([code.zfill(width)]))[0] >= 0:
+            hint = f". The hierarchy has {code.zfill(width)!r}: leading zeros were lost, read the column as text"
+        raise DataError(
+            f"{place}: {code!r} is not a {self.tree.levels[-1]} code in the hierarchy of {self.name!r}{more}{hint}. "
+            f"{_REMEDY}"
+        )
+
+
+def _columns(spine: Spine, columns: Mapping[str, str] | None) -> dict[str, str]:
     column_of = {attribute: attribute for attribute in spine.attributes}
     for attribute, column in (columns or {}).items():
         if attribute not in column_of:
@@ -40,47 +165,27 @@ def read_counts(
                 f"the attributes are {', '.join(column_of)}"
             )
         column_of[attribute] = column
-    wanted = [*column_of.values(), *([count] if count else [])]
-    rows = tables.read(table, list(dict.fromkeys(wanted)))
-    weights = None if count is None else _weights(rows.column(count), count)
-    leaves = [
-        _leaves(rows.column(column_of[attribute]), column_of[attribute], attribute, tree, unknown)
-        for attribute, tree in spine.attributes.items()
-    ]
-    if unknown == "drop":
-        known = np.logical_and.reduce([leaf >= 0 for leaf in leaves])
-        if not known.all():
-            leaves = [leaf[known] for leaf in leaves]
-            weights = None if weights is None else weights[known]
-    return Counts.from_leaves(spine, [_to_spine(spine, i, leaf) for i, leaf in enumerate(leaves)], weights)
+    return column_of
 
 
-def _to_spine(spine: Spine, attribute: int, leaf: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Map leaves of the hierarchy as given to leaves of the spine, which may stop at a coarser level."""
-    given, used = list(spine.attributes.values())[attribute], spine.trees[attribute]
-    if given.levels[-1] == used.levels[-1]:
-        return leaf
-    return given.ancestors(given.depth(used.levels[-1]))[leaf]
+def _attributes(spine: Spine, column_of: Mapping[str, str], unknown: Unknown) -> list[_Attribute]:
+    books: dict[int, Codebook] = {}
+    attributes = []
+    paths = packed_paths(spine)
+    for index, (name, tree) in enumerate(spine.attributes.items()):
+        if id(tree) not in books:
+            books[id(tree)] = Codebook(tree.codes[-1])
+        other = _other_leaf(unknown, name, tree) if isinstance(unknown, Mapping) else None
+        parts = [_from_given(spine.trees[index], tree, word[index]) for word in paths]
+        attributes.append(_Attribute(name, column_of[name], tree, books[id(tree)], other, parts))
+    return attributes
 
 
-def _leaves(
-    column: pa.ChunkedArray, name: str, attribute: str, tree: Hierarchy, unknown: Unknown
-) -> NDArray[np.int64]:
-    """Return the leaf number of every row; -1 for a row that is to be dropped."""
-    encoded = tables.text(column, name).dictionary_encode().unify_dictionaries()
-    if len(encoded) == 0:
-        return np.empty(0, np.int64)
-    codes = encoded.chunk(0).dictionary
-    number = np.append(tree.encode(codes), -1)  # the last is for missing values
-    index = np.concatenate([chunk.indices.fill_null(len(codes)).to_numpy() for chunk in encoded.chunks])
-    leaves = number[index]
-    if isinstance(unknown, Mapping):
-        leaves[leaves < 0] = _other_leaf(unknown, attribute, tree)
-    elif unknown != "drop":
-        row = int(leaves.argmin())
-        if leaves[row] < 0:
-            _refuse_unknown(encoded, row, number[:-1], name, attribute, tree)
-    return leaves
+def _from_given(used: Hierarchy, given: Hierarchy, part: NDArray[np.uint64] | None) -> NDArray[np.uint64] | None:
+    """Map leaves of the hierarchy as given, where the spine may stop at a coarser level."""
+    if part is None or given.levels[-1] == used.levels[-1]:
+        return part
+    return part[given.ancestors(given.depth(used.levels[-1]))]
 
 
 def _other_leaf(unknown: Mapping[str, str], attribute: str, tree: Hierarchy) -> int:
@@ -94,64 +199,29 @@ def _other_leaf(unknown: Mapping[str, str], attribute: str, tree: Hierarchy) -> 
     return leaf
 
 
-def _refuse_unknown(
-    encoded: pa.ChunkedArray,
-    row: int,
-    number: NDArray[np.int64],
-    name: str,
-    attribute: str,
-    tree: Hierarchy,
-) -> NoReturn:
-    code = encoded[row].as_py()
-    remedy = (
-        'Correct the table or the hierarchy; or pass unknown="drop", or the leaf that such rows count under'
-    )
-    if not code:
-        raise DataError(f"column {name!r}, row {row + 1}: the code is missing. {remedy}")
-    others = int((number < 0).sum()) - 1
-    more = f" (and {others} more codes)" if others > 0 else ""
-    hint = ""
-    width = len(tree.codes[-1][0].as_py())
-    if len(code) < width and tree.encode(pa.array([code.zfill(width)]))[0] >= 0:
-        hint = f". The hierarchy has {code.zfill(width)!r}: leading zeros were lost, read the column as text"
-    raise DataError(
-        f"column {name!r}, row {row + 1}: {code!r} is not a {tree.levels[-1]} code in the hierarchy of "
-        f"{attribute!r}{more}{hint}. {remedy}"
-    )
+def _ids(batch: Batch, name: str, unknown: Unknown) -> pa.StringArray:
+    """Return the units of the rows; a row without one cannot be bounded."""
+    ids = tables.text(batch.rows.column(name), name)
+    row = tables.first_missing(ids)
+    if row is not None and unknown != "drop":
+        raise DataError(f'{batch.place(name, row)}: the id is missing. Correct the table, or pass unknown="drop"')
+    return ids
 
 
-def _weights(column: pa.ChunkedArray, name: str) -> NDArray[np.int64]:
-    """Return a count column as whole numbers."""
-    if column.null_count:
-        row = pc.index(pc.is_null(column), True).as_py()
-        raise DataError(f"column {name!r}, row {row + 1}: the count is missing")
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        column = pc.utf8_trim_whitespace(column)
-        _refuse_first(
-            pc.invert(pc.match_substring_regex(column, r"^[+-]?[0-9]+$")),
-            column,
-            name,
-            "is not a whole number",
-        )
-        _refuse_first(pc.match_substring_regex(column, r"[0-9]{19}"), column, name, "is too large")
-    elif pa.types.is_floating(column.type):
-        whole = pc.and_(pc.is_finite(column), pc.equal(column, pc.floor(column)))
-        _refuse_first(pc.invert(whole), column, name, "is not a whole number")
-        _refuse_first(pc.greater(pc.abs(column), float(LARGEST_TOTAL)), column, name, "is too large")
-    elif not (pa.types.is_integer(column.type) or pa.types.is_decimal(column.type)):
-        raise DataError(f"column {name!r} holds {column.type}, not counts")
-    try:
-        column = column.cast(pa.int64())
-    except pa.ArrowInvalid as problem:
-        raise DataError(
-            f"column {name!r} holds a count that is fractional or too large: {problem}"
-        ) from problem
-    return np.asarray(column.to_numpy(), dtype=np.int64)
+def _known(leaves: Sequence[NDArray[np.int64]], ids: pa.StringArray | None) -> NDArray[np.bool_]:
+    known: NDArray[np.bool_] = np.logical_and.reduce([leaf >= 0 for leaf in leaves])
+    if ids is not None:
+        known &= pc.fill_null(pc.not_equal(ids, ""), False).to_numpy(zero_copy_only=False)
+    return known
 
 
-def _refuse_first(bad: pa.ChunkedArray, column: pa.ChunkedArray, name: str, why: str) -> None:
-    row = pc.index(bad, True).as_py()
-    if row >= 0:
-        raise DataError(f"column {name!r}, row {row + 1}: the count {column[row].as_py()!r} {why}")
+def _pack(attributes: Sequence[_Attribute], leaves: Sequence[NDArray[np.int64]]) -> list[NDArray[np.uint64]]:
+    keys = []
+    for word in range(attributes[0].words):
+        key = np.zeros(len(leaves[0]), dtype=np.uint64)
+        for attribute, leaf in zip(attributes, leaves, strict=True):
+            part = attribute.parts[word]
+            if part is not None:
+                key |= part[leaf]
+        keys.append(key)
+    return keys

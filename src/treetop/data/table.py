@@ -1,42 +1,85 @@
-"""Reading a table as text columns: a path, or anything with an Arrow stream; codes are never guessed to be numbers."""
+"""Reading a table in batches, from files, databases or Arrow streams; codes are never guessed to be numbers."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+import io
+import sys
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from treetop.data.source import Source, as_source, file_kind
 from treetop.errors import DataError
 
-Table = str | Path | Any  # a path, or an object with __arrow_c_stream__
+Table = str | Path | Source | Sequence[str | Path] | Any
+"""A path, a list of paths, a `Source`, or an object with __arrow_c_stream__."""
 
-_DELIMITERS = ",;\t|"
+ROWS = 1 << 18
+"""The most rows that are dealt with at once."""
+
+_SHOWN = 30
+_Shared = Generator[tuple[pa.RecordBatch, float], None, None]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some rows of a table."""
+
+    rows: pa.RecordBatch
+    """The rows."""
+    where: str
+    """The file or database that they are from, as messages name it."""
+    first: int
+    """How many rows of it come before them."""
+    done: float
+    """The share of the whole table that is read with them, as far as it is known."""
+
+    def place(self, column: str, row: int) -> str:
+        """Say where a value stands."""
+        return f"{self.where}, column {column!r}, row {self.first + row + 1}"
+
+
+def batches(table: Table, columns: Sequence[str] | None = None, dictionaries: bool = True) -> Iterator[Batch]:
+    """Yield the rows of a table in order, at least one batch of each file; all columns when None.
+
+    With `dictionaries`, text that a file stores as a dictionary is left so.
+    """
+    source = as_source(table)
+    if source is None:
+        yield from _numbered(_from_memory(table, columns), "the table")
+    elif source.scheme is not None or source.location == "-":
+        yield from _numbered(_from_elsewhere(source, columns), str(source))
+    else:
+        files = source.files()
+        for number, file in enumerate(files):
+            parts = _ahead(_from_file(file, columns, source, dictionaries))
+            shares = ((rows, (number + done) / len(files)) for rows, done in parts)
+            yield from _numbered(shares, str(file))
 
 
 def read(table: Table, columns: Sequence[str] | None = None) -> pa.Table:
     """Return `columns` of a table (all of them when None) as an Arrow table; CSV columns are text, always."""
-    if isinstance(table, str | Path):
-        return _read_file(Path(table), columns)
     if isinstance(table, pa.Table):
-        return _select(table, columns, "the table")
-    if hasattr(table, "__arrow_c_stream__"):
-        return _select(pa.RecordBatchReader.from_stream(table).read_all(), columns, "the table")
-    raise DataError(
-        f"cannot read a table from {type(table).__name__}: give a path to a CSV or Parquet file, "
-        "or an object with __arrow_c_stream__ (PyArrow, Polars, pandas, DuckDB)"
-    )
+        require(columns, table.column_names, "the table")
+        return table if columns is None else table.select(list(columns))
+    parts = [pa.Table.from_batches([batch.rows]) for batch in batches(table, columns, dictionaries=False)]
+    try:
+        return pa.concat_tables(parts)
+    except pa.ArrowException as problem:
+        raise DataError(f"{as_source(table)}: the files do not have the same columns: {problem}") from problem
 
 
-def text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+def text(column: Any, name: str) -> Any:
     """Return a column of codes as strings; whole numbers are written out, anything else is refused."""
+    column = plain(column)
     kind = column.type
-    if pa.types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
-        kind = column.type
     if pa.types.is_string(kind):
         return column
     if (
@@ -52,7 +95,16 @@ def text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     )
 
 
-def first_missing(column: pa.ChunkedArray) -> int | None:
+def plain(column: Any) -> Any:
+    """Return a column without a dictionary, and without a driver's name for a type that it stores as another."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.cast(column.type.storage_type)
+    return column
+
+
+def first_missing(column: Any) -> int | None:
     """Return the row of the first missing or empty value of a text column, if there is one."""
     missing = pc.or_kleene(pc.is_null(column), pc.equal(column, ""))
     row = int(pc.index(missing, True).as_py())
@@ -65,55 +117,115 @@ def nearest(name: str, choices: Iterable[str]) -> str:
     return f" (did you mean {found[0]!r}?)" if found else ""
 
 
-def _read_file(path: Path, columns: Sequence[str] | None) -> pa.Table:
-    if not path.exists():
-        raise DataError(f"{path}: no such file")
-    try:
-        if _is_parquet(path):
-            import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import, and not always needed
-
-            file = pq.ParquetFile(path)
-            _require(columns, file.schema_arrow.names, str(path))
-            return file.read(columns=None if columns is None else list(columns))
-        return _select(_read_csv(path), columns, str(path))
-    except pa.ArrowException as problem:
-        raise DataError(f"{path}: cannot be read as a table: {problem}") from problem
-    except OSError as problem:
-        raise DataError(f"{path}: {problem.strerror or problem}") from problem
-
-
-def _is_parquet(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(4) == b"PAR1"
-
-
-def _read_csv(path: Path) -> pa.Table:
-    import pyarrow.csv as csv  # noqa: PLC0415 - only for CSV files
-
-    with pa.input_stream(str(path)) as stream:
-        header = stream.read(1 << 16).split(b"\n", 1)[0].decode("utf-8-sig", "replace").rstrip("\r")
-    if not header:
-        raise DataError(f"{path}: the file is empty; a header line with column names is expected")
-    delimiter = max(_DELIMITERS, key=header.count)
-    names = [name.strip().strip('"') for name in header.split(delimiter)]
-    return csv.read_csv(
-        path,
-        parse_options=csv.ParseOptions(delimiter=delimiter),
-        # Only an empty field is missing: a municipality is really called "None".
-        convert_options=csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()), null_values=[""], strings_can_be_null=True
-        ),
-    )
-
-
-def _select(table: pa.Table, columns: Sequence[str] | None, where: str) -> pa.Table:
-    _require(columns, table.column_names, where)
-    return table if columns is None else table.select(list(columns))
-
-
-def _require(columns: Sequence[str] | None, present: Sequence[str], where: str) -> None:
+def require(columns: Sequence[str] | None, present: Sequence[str], where: str) -> None:
+    """Refuse columns that are not there, or there twice."""
     for name in columns or ():
         if name not in present:
+            shown = ", ".join(one[:_SHOWN] for one in present[:_SHOWN])
+            more = ", …" if len(present) > _SHOWN else ""
             raise DataError(
-                f"{where}: there is no column {name!r}{nearest(name, present)}; the columns are {', '.join(present)}"
+                f"{where}: there is no column {name!r}{nearest(name, present)}; the columns are {shown}{more}"
             )
+        if list(present).count(name) > 1:
+            raise DataError(f"{where}: two columns are called {name!r}: give each a name of its own")
+
+
+def _numbered(parts: Iterable[tuple[pa.RecordBatch, float]], where: str) -> Iterator[Batch]:
+    first = 0
+    for rows, done in parts:
+        for start in range(0, max(len(rows), 1), ROWS):
+            piece = rows.slice(start, ROWS)
+            yield Batch(piece, where, first, done)
+            first += len(piece)
+
+
+def _from_memory(table: Any, columns: Sequence[str] | None) -> _Shared:
+    if not hasattr(table, "__arrow_c_stream__"):
+        raise DataError(
+            f"cannot read a table from {type(table).__name__}: give a path to a CSV or Parquet file, a Source, "
+            "or an object with __arrow_c_stream__ (PyArrow, Polars, pandas, DuckDB)"
+        )
+    everything = len(table) if isinstance(table, pa.Table) else 0
+    with _explained("the table"):
+        reader = pa.RecordBatchReader.from_stream(table)
+        require(columns, reader.schema.names, "the table")
+        names = list(reader.schema.names if columns is None else columns)
+        done = 0
+        yield pa.RecordBatch.from_pylist([], pa.schema([reader.schema.field(name) for name in names])), 0.0
+        for rows in reader:
+            done += len(rows)
+            yield rows.select(names) if columns is not None else rows, done / everything if everything else 0.0
+
+
+def _from_elsewhere(source: Source, columns: Sequence[str] | None) -> _Shared:
+    """Read standard input or a database URL."""
+    if source.scheme is None:
+        from treetop.data.csv_file import read_csv
+
+        _refuse_query(source)
+        stream = sys.stdin.buffer
+        buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[type-var]
+        with _explained(str(source)):
+            yield from read_csv(buffered, str(source), columns, source, None)
+        return
+    from treetop.data.database import read_database, sqlite_path
+
+    if source.scheme != "sqlite":
+        parts = read_database("postgresql", str(source.location), source, columns)
+    else:
+        path = sqlite_path(str(source.location))
+        if not path.is_file():
+            raise DataError(f"{source}: no such file")
+        parts = read_database("sqlite", path, source, columns)
+    for rows in parts:
+        yield rows, 0.0
+
+
+def _from_file(path: Path, columns: Sequence[str] | None, source: Source, dictionaries: bool) -> _Shared:
+    with _explained(str(path)), path.open("rb") as file:
+        kind = file_kind(file.peek(16))
+        if kind in ("duckdb", "sqlite"):
+            from treetop.data.database import read_database
+
+            for rows in read_database("duckdb" if kind == "duckdb" else "sqlite", path, source, columns):
+                yield rows, 0.0
+            return
+        _refuse_query(source)
+        if kind == "parquet":
+            from treetop.data.parquet import read_parquet
+
+            yield from read_parquet(path, columns, ROWS, dictionaries)
+        elif path.suffix.lower() in (".parquet", ".pq"):
+            raise DataError(f"{path}: is not a Parquet file, whatever its name says: give it its true name")
+        else:
+            from treetop.data.csv_file import read_csv
+
+            yield from read_csv(file, str(path), columns, source, path.stat().st_size)
+
+
+def _refuse_query(source: Source) -> None:
+    if source.query is not None:
+        raise DataError(f"{source}: a query is for a database, and this is none: leave the query out")
+
+
+def _ahead(parts: _Shared) -> _Shared:
+    """Read the next part while the last one is dealt with."""
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            coming = pool.submit(next, parts, None)
+            while (part := coming.result()) is not None:
+                coming = pool.submit(next, parts, None)
+                yield part
+        finally:
+            pool.submit(parts.close).result()
+
+
+@contextmanager
+def _explained(where: str) -> Iterator[None]:
+    """Turn what the system or Arrow says about a file into an error that names it."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as problem:
+        if isinstance(problem, OSError) and problem.strerror:
+            raise DataError(f"{where}: {problem.strerror}") from problem
+        raise DataError(f"{where}: cannot be read as a table: {problem}") from problem

@@ -134,9 +134,7 @@ def italy_like(
     return OriginDestination(LEVELS[:depth], parents, *_join(flows))
 
 
-def two_level_square(
-    seed: int = 300, zones: int = 300, regions: int = 20, trips: int = 1_000_000
-) -> OriginDestination:
+def two_level_square(seed: int = 300, zones: int = 300, regions: int = 20, trips: int = 1_000_000) -> OriginDestination:
     """A small square table, `zones` by `zones`, whose zones lie in `regions`: two levels on each side."""
     rng = np.random.default_rng(seed)
     top = np.zeros(regions, dtype=np.int32)
@@ -153,9 +151,7 @@ def _italian_tree(rng: np.random.Generator) -> tuple[Ints, Ints, Ints, Ints, Int
     counts = _apportion(SIZES[1], rng.lognormal(0, 0.5, SIZES[0]), CAPS[1])
     regions, provinces = np.zeros(SIZES[0], dtype=np.int32), _children(counts)
     # A province has at least 6 municipalities, as Trieste does.
-    municipalities = _children(
-        5 + _apportion(SIZES[2] - 5 * SIZES[1], rng.lognormal(0, 0.7, SIZES[1]), CAPS[2] - 5)
-    )
+    municipalities = _children(5 + _apportion(SIZES[2] - 5 * SIZES[1], rng.lognormal(0, 0.7, SIZES[1]), CAPS[2] - 5))
     # Municipalities are log-normal, but for the capitals of the provinces: Zipf's law from Rome down.
     people = rng.lognormal(7.8, 1.2, SIZES[2])
     first = np.searchsorted(municipalities, np.arange(SIZES[1]))

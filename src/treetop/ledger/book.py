@@ -119,9 +119,7 @@ class Ledger:
         """Where the file is."""
         return self.log.path
 
-    def reserve(
-        self, dataset: str, cost: Fraction, definition: Currency, title: str, plan_sha256: str
-    ) -> Reservation:
+    def reserve(self, dataset: str, cost: Fraction, definition: Currency, title: str, plan_sha256: str) -> Reservation:
         """Charge a release, durably, before its first measurement; `Overspent` if the budget is too small."""
         charged = self.budget.charge(cost, definition)
         content: Content = {

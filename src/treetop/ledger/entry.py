@@ -78,9 +78,7 @@ def read_entries(records: list[Record], path: Path) -> tuple[Entry, ...]:
             if one["event"] == "reserved"
         )
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as problem:
-        raise LedgerError(
-            f"{path}: has a record that no ledger writes ({problem!r}); it was edited"
-        ) from problem
+        raise LedgerError(f"{path}: has a record that no ledger writes ({problem!r}); it was edited") from problem
 
 
 def _entry(number: int, reserved: Content, completion: Content) -> Entry:

@@ -114,9 +114,7 @@ class Log:
         except (OSError, ValueError) as problem:
             raise LedgerError(f"{self.path}: cannot be opened: {_reason(problem)}") from problem
         if not there:
-            raise LedgerError(
-                f"{self.path}: there is no such file; make a ledger with `treetop ledger create`"
-            )
+            raise LedgerError(f"{self.path}: there is no such file; make a ledger with `treetop ledger create`")
 
     def _records(self, connection: sqlite3.Connection) -> list[Record]:
         (application,) = connection.execute("PRAGMA application_id").fetchone()

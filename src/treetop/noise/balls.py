@@ -75,10 +75,13 @@ def _fraction(exact: arb) -> Fraction:
 
 
 def certain_floors(numbers: Iterable[arb], last: int | None = None) -> list[int] | None:
-    """The floors of the numbers, up to the first that is `last`, or None if a ball leaves its floor open."""
+    """The floors of the numbers, up to the first that is `last`, or None if a ball leaves its floor open.
+
+    Where a `last` is given, all numbers are below last + 1, though a ball around one may reach beyond.
+    """
     floors = []
     for number in numbers:
-        floor = number.floor().unique_fmpz()
+        floor = last if last is not None and number >= last else number.floor().unique_fmpz()
         if floor is None:
             return None
         floors.append(int(floor))

@@ -33,6 +33,10 @@ class Law(ABC):
         """The factor of |k|^power in the exponent."""
 
     @abstractmethod
+    def describe(self) -> dict[str, str]:
+        """The law's name and its exact parameter, for cards."""
+
+    @abstractmethod
     def coarsened(self, width: int) -> Self:
         """The law whose weight at k is this law's weight at width·k."""
 
@@ -156,6 +160,10 @@ class DiscreteGaussian(Law):
         """1/(2·variance)."""
         return 1 / (2 * self.variance)
 
+    def describe(self) -> dict[str, str]:
+        """The law's name and its exact variance."""
+        return {"law": "discrete Gaussian", "variance": str(self.variance)}
+
     def coarsened(self, width: int) -> Self:
         """The law whose weight at k is this law's weight at width·k."""
         return type(self)(self.variance / width**2)
@@ -189,6 +197,10 @@ class DiscreteLaplace(Law):
     def rate(self) -> Fraction:
         """1/scale."""
         return 1 / self.scale
+
+    def describe(self) -> dict[str, str]:
+        """The law's name and its exact scale."""
+        return {"law": "discrete Laplace", "scale": str(self.scale)}
 
     def coarsened(self, width: int) -> Self:
         """The law whose weight at k is this law's weight at width·k."""

@@ -98,9 +98,7 @@ class Attribute:
             if path is None:
                 return _flat(stated["values"], stated["levels"])
             if stated["child"] is not None:
-                return Hierarchy.from_parents(
-                    path, stated["child"], stated["parent"], stated["levels"], ragged
-                )
+                return Hierarchy.from_parents(path, stated["child"], stated["parent"], stated["levels"], ragged)
             return Hierarchy.from_table(path, stated["levels"], ragged)
 
     def lookup(self, folder: Path) -> Lookup | None:

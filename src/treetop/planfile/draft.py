@@ -56,9 +56,7 @@ def _attribute(inspection: Inspection, attribute: Suggestion, folder: Path) -> l
         return [*lines, f"same_as = {value(attribute.same_as)}"]
     match = attribute.match
     if match is not None and inspection.lookup is not None:
-        lines += _comment(
-            "Is this file public, and complete? A hierarchy never comes from the private table."
-        )
+        lines += _comment("Is this file public, and complete? A hierarchy never comes from the private table.")
         lines += [f"hierarchy = {value(_relative(inspection.lookup.path, folder))}"]
         lines += [f"levels = {value(match.levels)}"]
         if match.label is not None:
@@ -71,13 +69,9 @@ def _attribute(inspection: Inspection, attribute: Suggestion, folder: Path) -> l
         return lines
     if attribute.prefixes is not None:
         prefixes = attribute.prefixes
-        lines += _comment(
-            f"{questions.HIERARCHY} It needs one column with all codes of {prefixes.length} digits."
-        )
+        lines += _comment(f"{questions.HIERARCHY} It needs one column with all codes of {prefixes.length} digits.")
         lines += ['# hierarchy = "places.csv"', f"# codes = {value(prefixes.levels[-1])}"]
-        lines += [
-            f"widths = {value(prefixes.widths)}  # lengths of the prefixes: check where the cuts belong"
-        ]
+        lines += [f"widths = {value(prefixes.widths)}  # lengths of the prefixes: check where the cuts belong"]
         return [*lines, f"levels = {value(prefixes.levels)}"]
     if attribute.chain or _is_end(attribute):
         return [*lines, *_unknown_hierarchy(attribute.chain or ["region", attribute.column])]
@@ -101,9 +95,7 @@ def _other_columns(inspection: Inspection) -> list[str]:
     used = {attribute.column for attribute in inspection.attributes} | {inspection.count}
     used |= {name for chain in inspection.chains for name in chain[:-1]}
     others = [
-        column.name
-        for column in inspection.columns
-        if column.kind in ("code", "date") and column.name not in used
+        column.name for column in inspection.columns if column.kind in ("code", "date") and column.name not in used
     ]
     if not others:
         return []
@@ -148,9 +140,7 @@ def _unit(inspection: Inspection) -> list[str]:
         "# contributions = 1",
         *_comment(questions.NEIGHBOURS),
         '# neighbours = "replace"  # or "add-remove"',
-        *_comment(
-            "Optional: the column that identifies one of them. With it the limit is enforced, not declared."
-        ),
+        *_comment("Optional: the column that identifies one of them. With it the limit is enforced, not declared."),
         named,
     ]
 

@@ -43,8 +43,7 @@ class Fields:
             if homes and key in homes:
                 hint = f" (it belongs under [{homes[key]}])"
             raise PlanFileError(
-                f"{self._place(key)} is not a field of a plan file{hint}; the fields here are "
-                f"{', '.join(known)}"
+                f"{self._place(key)} is not a field of a plan file{hint}; the fields here are {', '.join(known)}"
             )
         return self
 

@@ -53,6 +53,4 @@ def refuse_open(file: str, questions: Sequence[tuple[str, str]]) -> None:
         return
     many = "a question" if len(questions) == 1 else f"{len(questions)} questions"
     lines = [f"  {field}: {question}" for field, question in questions]
-    raise IncompletePlan(
-        "\n".join([f"{file} leaves {many} open, for which there is no safe default:", *lines])
-    )
+    raise IncompletePlan("\n".join([f"{file} leaves {many} open, for which there is no safe default:", *lines]))

@@ -137,22 +137,16 @@ class _Data:
             unknown = {attribute: table.text(attribute) for attribute in table.values}
         else:
             unknown = data.choice("unknown", ("error", "drop")) or "error"
-        return _Data(
-            source, unknown, {"source": source, **kept, "delimiter": delimiter, "encoding": encoding}
-        )
+        return _Data(source, unknown, {"source": source, **kept, "delimiter": delimiter, "encoding": encoding})
 
 
 def _read_text(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
-        raise PlanFileError(
-            f"{path}: no such file; `treetop inspect TABLE --out {path}` drafts one"
-        ) from None
+        raise PlanFileError(f"{path}: no such file; `treetop inspect TABLE --out {path}` drafts one") from None
     except UnicodeDecodeError as problem:
-        raise PlanFileError(
-            f"{path}: byte {problem.start} is not UTF-8: save the plan file as UTF-8 text"
-        ) from problem
+        raise PlanFileError(f"{path}: byte {problem.start} is not UTF-8: save the plan file as UTF-8 text") from problem
     except (OSError, ValueError) as problem:
         raise PlanFileError(f"{path}: cannot be read: {problem}") from problem
 
@@ -175,9 +169,7 @@ def _order(spine: Fields, attributes: Mapping[str, Attribute]) -> str | tuple[st
     if order is None:
         return None
     if order not in (choices := ("destination-first", "origin-first")):
-        spine.refuse(
-            "order", f'"destination-first", "origin-first" or a list of levels{nearest(order, choices)}'
-        )
+        spine.refuse("order", f'"destination-first", "origin-first" or a list of levels{nearest(order, choices)}')
     if set(attributes) != set(_ENDS):
         raise PlanFileError(
             f"{spine.file}: [spine] order is {order!r}, which is for two attributes called origin and "

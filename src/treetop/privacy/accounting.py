@@ -17,7 +17,7 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal, localcont
 from fractions import Fraction
 
 from treetop.errors import LossError
-from treetop.privacy.exact import SMALLEST, Number, delta_between_0_and_1, positive
+from treetop.privacy.exact import SMALLEST, Number, delta_between_0_and_1, positive, rounded_up
 
 # Orders as close to 1 as 1e-104 must leave a − 1 with digits to spare.
 _LONG = Context(prec=150, Emax=MAX_EMAX, Emin=MIN_EMIN)
@@ -39,7 +39,7 @@ def epsilon_from_rho(rho: Number, delta: Number) -> float:
         slope, target = float(exact_rho), float(log)
         # d/da (a·rho + g(a)) = rho − (ln(1/δ) − ln a)/(a − 1)², which rises through zero once.
         s = _best(lambda s: slope * s * s + math.log1p(s) < target)
-        return _up(max(Decimal(0), (1 + s) * _decimal(exact_rho) + _offset(s, log)))
+        return rounded_up(max(Decimal(0), (1 + s) * _decimal(exact_rho) + _offset(s, log)))
 
 
 def rho_from_epsilon(epsilon: Number, delta: Number) -> Fraction:
@@ -69,7 +69,7 @@ def epsilon_from_rho_loose(rho: Number, delta: Number) -> float:
     exact_rho = positive(rho, "rho")
     with localcontext(_LONG):
         value = _decimal(exact_rho)
-        return _up(value + 2 * (value * _log_inverse(delta)).sqrt())
+        return rounded_up(value + 2 * (value * _log_inverse(delta)).sqrt())
 
 
 def rho_from_epsilon_loose(epsilon: Number, delta: Number) -> Fraction:
@@ -103,11 +103,6 @@ def _log_inverse(delta: Number) -> Decimal:
 
 def _decimal(value: Fraction) -> Decimal:
     return Decimal(value.numerator) / Decimal(value.denominator)
-
-
-def _up(value: Decimal) -> float:
-    nearest = float(value)
-    return nearest if Decimal(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def _down(value: Decimal) -> Fraction:

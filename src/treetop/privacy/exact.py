@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from numbers import Integral, Rational
@@ -49,6 +50,12 @@ def _read(value: object, what: str) -> Fraction:
     if not decimal.is_finite():
         raise LossError(f"{what} is {value}; give a finite number.")
     return Fraction(decimal)
+
+
+def rounded_up(value: Fraction | Decimal) -> float:
+    """The least float that is not below the value: a loss is never understated."""
+    nearest = float(value)
+    return nearest if type(value)(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def whole(value: object) -> int | None:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from treetop.errors import LossError
 from treetop.privacy.accounting import epsilon_from_rho, rho_from_epsilon
-from treetop.privacy.exact import Number, delta_between_0_and_1, plain, positive, whole
+from treetop.privacy.exact import Number, delta_between_0_and_1, plain, positive, rounded_up, whole
 
 Definition: TypeAlias = Literal["pure", "zcdp", "approximate"]
 
@@ -60,7 +60,7 @@ class Loss:
         """The epsilon that this loss guarantees with this delta; a pure loss has the same at every delta."""
         if self.definition == "pure":
             delta_between_0_and_1(delta)
-            return float(self.budget)
+            return rounded_up(self.budget)
         return epsilon_from_rho(self.budget, delta)
 
     def for_records(self, k: int) -> Loss:

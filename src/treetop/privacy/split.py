@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import Literal
 
 from treetop.errors import LossError
-from treetop.privacy.exact import Number, positive
 from treetop.frozen import FrozenMap
+from treetop.privacy.exact import Number, positive
 from treetop.privacy.unit import TOTAL
 
 
@@ -58,9 +58,7 @@ class Split:
         return tuple(self.shares[level] for level in levels)
 
 
-def shares(
-    split: Literal["uniform"] | Mapping[str, Number] | Split, levels: Sequence[str]
-) -> tuple[Fraction, ...]:
+def shares(split: Literal["uniform"] | Mapping[str, Number] | Split, levels: Sequence[str]) -> tuple[Fraction, ...]:
     """Each level's share of the loss, as a plan states it: "uniform", weights by level name, or a `Split`.
 
     >>> shares({"place.state": 1, "place.county": 3}, ["place.state", "place.county"])

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from treetop.errors import UnitError
-from treetop.privacy.exact import whole
 from treetop.frozen import FrozenMap
+from treetop.privacy.exact import whole
 
 Neighbours: TypeAlias = Literal["replace", "add-remove"]
 
@@ -64,9 +64,7 @@ class Unit:
                 f'"add-remove" also hides whether one {entity} is in the data at all.'
             )
         if id is not None and not _is_name(id):
-            raise UnitError(
-                f"The unit's id is {id!r}; name the column that identifies one {entity}, or omit it."
-            )
+            raise UnitError(f"The unit's id is {id!r}; name the column that identifies one {entity}, or omit it.")
         most = _whole(contributions, "contributions")
         object.__setattr__(self, "entity", entity)
         object.__setattr__(self, "contributions", most)
@@ -105,17 +103,27 @@ class Unit:
 whether any one trip, of at most 1 record, is in the data. The limit of 1 record is declared, not enforced.
         """
         records = _records(self.contributions)
+        if self.neighbours == "replace" and self.contributions == 1:
+            # Not "at most one": a unit without a record would change the total, which is the same for all neighbours.
+            return (
+                f"One {self.entity} is protected: the loss bounds what the release tells about the record of any one "
+                f"{self.entity}, exchanged for any other. Each has exactly one record, which "
+                f"{self._limit()}; how many there are is not hidden.{self._caps_sentence()}"
+            )
         if self.neighbours == "replace":
             secret = f"the records of any one {self.entity}, at most {records}, exchanged for any others"
         else:
             secret = f"whether any one {self.entity}, of at most {records}, is in the data"
-        limit = f'is enforced by the column "{self.id}"' if self.enforced else "is declared, not enforced"
-        caps = "".join(
-            f" Of them, at most {cap} in one node of {level} (declared)."
-            for level, cap in self.per_node.items()
-        )
         promise = f"One {self.entity} is protected: the loss bounds what the release tells about {secret}."
-        return f"{promise} The limit of {records} {limit}.{caps}"
+        return f"{promise} The limit of {records} {self._limit()}.{self._caps_sentence()}"
+
+    def _limit(self) -> str:
+        return f'is enforced by the column "{self.id}"' if self.enforced else "is declared, not enforced"
+
+    def _caps_sentence(self) -> str:
+        return "".join(
+            f" Of them, at most {cap} in one node of {level} (declared)." for level, cap in self.per_node.items()
+        )
 
 
 def _is_name(value: object) -> bool:
@@ -131,17 +139,13 @@ def _whole(value: object, what: str) -> int:
 
 def _caps(per_node: object, contributions: int) -> FrozenMap[int]:
     if not isinstance(per_node, Mapping):
-        raise UnitError(
-            f'The unit\'s per_node is {per_node!r}; give a cap by level name, such as {{"place.town": 1}}.'
-        )
+        raise UnitError(f'The unit\'s per_node is {per_node!r}; give a cap by level name, such as {{"place.town": 1}}.')
     caps = {}
     for level, cap in per_node.items():
         if not _is_name(level):
             raise UnitError(f"The unit's per_node has the key {level!r}; name a level, such as place.town.")
         if level == TOTAL:
-            raise UnitError(
-                "The total holds every record of a unit, so per_node cannot cap it; lower contributions."
-            )
+            raise UnitError("The total holds every record of a unit, so per_node cannot cap it; lower contributions.")
         caps[level] = _whole(cap, f"per_node cap at {level}")
         if caps[level] > contributions:
             raise UnitError(

@@ -44,9 +44,7 @@ def euclidean(
     return _repair(measurements, count, EUCLIDEAN, order, seed)
 
 
-def _repair(
-    measurements: ArrayLike, count: int, kind: int, order: Order, seed: int | None
-) -> NDArray[np.int64]:
+def _repair(measurements: ArrayLike, count: int, kind: int, order: Order, seed: int | None) -> NDArray[np.int64]:
     x = np.array(measurements, dtype=np.int64, ndmin=1)
     if count < 0:
         raise ValueError(f"the parent's count is {count}: it cannot be negative")

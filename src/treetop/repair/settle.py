@@ -83,7 +83,7 @@ def _settle_tie(state: NDArray[np.int64], value: int) -> int:
 
 
 @kernel
-def _below(state: NDArray[np.int64], bound: int) -> int:
+def _below(state: NDArray[np.int64], bound: int) -> np.int64:
     """Return a pseudo-random integer in [0, bound) from the seed (splitmix64: Steele, Lea and Flood 2014).
 
     It decides who among equals is favoured, nothing else: it is independent of the noise, and the bias of the

@@ -90,8 +90,7 @@ def _sort(scratch: NDArray[np.int64], x: NDArray[np.int64], out: NDArray[np.int6
 @kernel
 def _water_level(values: NDArray[np.int64], count: int) -> int:
     """Return the least t with Σ max(x − t, 0) ≤ count, for ascending values."""
-    above = np.int64(0)
-    k = np.int64(0)  # the entries above the level are the k largest
+    above, k = 0, 0  # the entries above the level are the k largest
     for i in range(len(values) - 1, -1, -1):
         if above - k * values[i] > count:
             break

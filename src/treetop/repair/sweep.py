@@ -172,12 +172,12 @@ def _look_between(state: NDArray[np.int64], scratch: NDArray[np.int64], low: int
 @kernel
 def _narrow(state: NDArray[np.int64], scratch: NDArray[np.int64]) -> None:
     """Find the bucket in which the need is met; a bucket of one value is the threshold."""
-    buckets, step = state[BUCKETS], np.int64(1)
-    bucket = np.int64(0)
+    buckets, step = state[BUCKETS], 1
+    bucket = 0
     if state[ORDER] == DESCENDING:
-        bucket, step = buckets - 1, np.int64(-1)
+        bucket, step = buckets - 1, -1
     need, shift = state[NEED], state[SHIFT]
-    value, room = state[FLOOR], np.int64(1)
+    value, room = state[FLOOR], 1
     while 0 <= bucket < buckets:
         value = state[FLOOR] + (bucket << shift)
         if shift == 0:

@@ -1,0 +1,1 @@
+"""The engine: one level, one subtree, and the local runner."""

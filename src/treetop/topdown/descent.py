@@ -10,9 +10,10 @@ from itertools import pairwise
 import numpy as np
 
 from treetop.counts import Counts
-from treetop.noise import Key, Law, NoiseStream
+from treetop.noise import Key, Law
 from treetop.topdown.frontier import Frontier
 from treetop.topdown.level import CHUNK, Step, refine
+from treetop.topdown.measure import measure_total
 
 LARGEST_TRUNK = 1 << 14
 """The trunk ends at the deepest level with at most this many public nodes."""
@@ -50,13 +51,15 @@ def descend(
 ) -> Frontier:
     """Run the descent and return the retained leaves in spine order.
 
-    The noise of a node is a function of the key and the node, so the result does not depend on `threads`, on `chunk`,
-    or on which subtree is finished first.
+    The noise of a node is a function of the key, its subtree and its place among the nodes retained there. So the
+    result does not depend on `threads`, on `chunk`, or on which subtree is finished first.
     """
-    root = Frontier.root(descent.attributes, _total(descent.total, counts, key), len(counts))
+    root = Frontier.root(descent.attributes, measure_total(counts, descent.total, key.derive("total")), len(counts))
     above, below = descent.steps[: descent.trunk], descent.steps[descent.trunk :]
     trunk = _subtree(above, counts, root, key.derive("trunk"), chunk)
     if not below or len(trunk) == 0:
+        if progress is not None:
+            progress("descending", 1.0)
         return trunk
     subtrees = _cut(trunk, below)
     keys = [key.derive("subtree", number) for number in range(len(subtrees))]
@@ -81,18 +84,10 @@ def _cut(trunk: Frontier, below: Sequence[Step]) -> list[Frontier]:
     level = below[0].level
     node = trunk.nodes[level.attribute]
     slots = int((level.first[node + 1] - level.first[node]).sum())
-    parts = min(max(slots * len(below) // CHUNK, 1), MOST_SUBTREES)
+    parts = min(max(slots * len(below) // (2 * CHUNK), 1), MOST_SUBTREES)
     done = np.cumsum(trunk.count)
     bounds = np.searchsorted(done, done[-1] * np.arange(1, parts) // parts, side="right")
     return [trunk[start:stop] for start, stop in pairwise([0, *bounds.tolist(), len(trunk)]) if start < stop]
-
-
-def _total(law: Law | None, counts: Counts, key: Key) -> int:
-    if law is None:
-        return counts.total
-    noise = np.empty(1, np.int64)
-    NoiseStream(law, key.derive("total")).fill(noise, 0)
-    return max(counts.total + int(noise[0]), 0)
 
 
 def _subtree(steps: Sequence[Step], counts: Counts, nodes: Frontier, key: Key, chunk: int) -> Frontier:

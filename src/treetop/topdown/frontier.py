@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,9 @@ class Frontier:
     """For each attribute (row) and retained node (column), the attribute's node; 0 while it is not refined."""
     count: NDArray[np.int64]
     """The released counts."""
-    start: NDArray[np.int64]
+    start: NDArray[np.int64] = field(repr=False)
     """Where the private leaves under each node start; not kept (empty) for leaves."""
-    stop: NDArray[np.int64]
+    stop: NDArray[np.int64] = field(repr=False)
     """Where they stop; equal to the start for a node that the noise invented."""
 
     @staticmethod

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +41,9 @@ class Step:
     """Whether the children are leaves: then nobody asks which private leaves lie under them."""
 
 
+_Arrays = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
+
+
 class _Room(threading.local):
     """Memory for the children of one batch, which each thread uses again for the next."""
 
@@ -52,14 +54,14 @@ class _Room(threading.local):
         self.count, self._start, self._stop = (np.empty(size, np.int64) for _ in range(3))
         self.parent, self.child = np.empty(size, np.int32), np.empty(size, np.int32)
 
-    def arrays(self, last: bool) -> tuple[NDArray[Any], ...]:
+    def arrays(self, last: bool) -> _Arrays:
         """Return count, start, stop, parent and child."""
         room = 0 if last else len(self.count)
         return self.count, self._start[:room], self._stop[:room], self.parent, self.child
 
     def kept(self, batch: Frontier, step: Step, size: int) -> Frontier:
         """Return the children that a kernel has moved to the front."""
-        nodes = batch.nodes[:, self.parent[:size]]
+        nodes = batch.nodes.take(self.parent[:size], axis=1)  # several times faster than indexing
         nodes[step.level.attribute] = self.child[:size]
         count, start, stop, _, _ = self.arrays(step.last)
         return Frontier(nodes, count[:size].copy(), start[:size].copy(), stop[:size].copy())

@@ -60,9 +60,7 @@ class Inspection:
         }
 
 
-def inspect_table(
-    path: str | Path, hierarchy: str | Path | None = None, count: str | None = None
-) -> Inspection:
+def inspect_table(path: str | Path, hierarchy: str | Path | None = None, count: str | None = None) -> Inspection:
     """Describe a private table; `hierarchy` is a public file, `count` names a column of counts."""
     if hierarchy is not None and Path(hierarchy).resolve() == Path(path).resolve():
         raise DataError(

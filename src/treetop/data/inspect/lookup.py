@@ -90,9 +90,7 @@ class Match:
         ending = f" and {more:,} more" if more > 0 else ""
         zeros = ""
         if self.lost_zeros:
-            zeros = (
-                f"; {self.lost_zeros:,} of them would be with their leading zeros: read the column as text"
-            )
+            zeros = f"; {self.lost_zeros:,} of them would be with their leading zeros: read the column as text"
         return f"{all_of}{levels}; not there: {shown}{ending}{zeros}"
 
     def to_dict(self) -> dict[str, Any]:

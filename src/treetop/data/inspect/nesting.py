@@ -47,9 +47,7 @@ def find_chains(sample: Mapping[str, Codes], repeats: int = 2) -> tuple[tuple[st
     A column whose values hardly recur determines everything by accident, so a value has to stand for
     `repeats` rows on average.
     """
-    recurring = {
-        name: codes for name, codes in sample.items() if 2 <= codes.distinct <= len(codes.number) / repeats
-    }
+    recurring = {name: codes for name, codes in sample.items() if 2 <= codes.distinct <= len(codes.number) / repeats}
     chains = {name: chain_above(name, recurring) for name in recurring}
     coarser = {name for chain in chains.values() for name in chain[:-1]}
     return tuple(chain for name, chain in chains.items() if len(chain) > 1 and name not in coarser)
@@ -68,11 +66,7 @@ def chain_above(finest: str, columns: Mapping[str, Codes]) -> tuple[str, ...]:
         best[name] = (name,)
         for coarser in [other for other in best if other != name]:
             nests = _FINER * columns[coarser].distinct <= columns[name].distinct
-            if (
-                nests
-                and len(best[coarser]) >= len(best[name])
-                and determines(columns[name], columns[coarser])
-            ):
+            if nests and len(best[coarser]) >= len(best[name]) and determines(columns[name], columns[coarser]):
                 best[name] = (*best[coarser], name)
     order = list(columns)
     longest = max(best.values(), key=lambda chain: (len(chain), -order.index(chain[-1])), default=())

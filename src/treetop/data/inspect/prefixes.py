@@ -60,8 +60,7 @@ def find_prefixes(values: pa.Array, repeats: bool) -> Prefixes | None:
     if length is None or not 3 <= length <= _LONGEST:
         return None
     groups = {
-        width: int(pc.count_distinct(pc.utf8_slice_codeunits(values, 0, width)).as_py())
-        for width in range(1, length)
+        width: int(pc.count_distinct(pc.utf8_slice_codeunits(values, 0, width)).as_py()) for width in range(1, length)
     }
     for known, names, coarsest in (
         ("FIPS codes", _FIPS, _FIPS_STATES),
@@ -75,9 +74,7 @@ def find_prefixes(values: pa.Array, repeats: bool) -> Prefixes | None:
     if not repeats or len(values) < _MANY or length < _SHORTEST:
         return None
     widths = _cuts(groups, len(values))
-    return (
-        Prefixes(length, widths, tuple(f"digits{width}" for width in (*widths, length))) if widths else None
-    )
+    return Prefixes(length, widths, tuple(f"digits{width}" for width in (*widths, length))) if widths else None
 
 
 def lost_zeros(values: pa.Array) -> str:

@@ -78,11 +78,7 @@ def suggest_attributes(
 ) -> tuple[Suggestion, ...]:
     """Return attributes: columns that match a lookup, or prefix codes and nesting columns, or plain codes."""
     above = {name for chain in chains for name in chain[:-1]}
-    rest = [
-        column
-        for column in columns
-        if column.kind == "code" and column.name != count and column.name not in above
-    ]
+    rest = [column for column in columns if column.kind == "code" and column.name != count and column.name not in above]
     found = (
         _matched([match for match in matches if match.column != count], sample)
         or _structured(rest, {chain[-1]: chain for chain in chains})
@@ -140,9 +136,7 @@ def _name(found: list[Suggestion]) -> list[Suggestion]:
         first, second = (words(one.column) for one in found)
         swapped = bool(first & _DESTINATION or second & _ORIGIN) and not first & _ORIGIN
         names = ("destination", "origin") if swapped else ("origin", "destination")
-        return sorted(
-            (replace(one, name=name) for one, name in zip(found, names, strict=True)), key=_origin_first
-        )
+        return sorted((replace(one, name=name) for one, name in zip(found, names, strict=True)), key=_origin_first)
     return [replace(one, name=_safe(one.name)) for one in found]
 
 

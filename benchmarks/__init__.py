@@ -1,0 +1,1 @@
+"""Side-by-side measurements, each printing a ratio taken in one run."""

@@ -1,0 +1,21 @@
+"""All measurements as one table: `make bench`."""
+
+from __future__ import annotations
+
+import os
+import platform
+
+from benchmarks import italy, noise, reference, startup
+from treetop.accuracy import text_table
+
+
+def main() -> None:
+    print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}")
+    rows = [("measurement", "treetop", "beside", "ratio")]
+    for measure in (noise.rows, reference.rows, italy.overhead, italy.full_detail, startup.rows):
+        rows += measure()
+    print(text_table(rows, left=(0, 2)))
+
+
+if __name__ == "__main__":
+    main()

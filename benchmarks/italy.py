@@ -1,0 +1,102 @@
+"""(c), (d) An Italy-like table: what a release costs beyond its own noise, and full detail in seconds and bytes."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+import treetop as tt
+from benchmarks.timing import median_seconds
+from treetop.counts import Counts
+from treetop.evaluate.synthetic import italy_like
+from treetop.noise import Key, NoiseStream
+from treetop.topdown.descent import descend
+from treetop.topdown.level import CHUNK
+
+Detail = Literal["municipality", "section"]
+
+
+def prepared(detail: Detail, epsilon: float) -> tuple[tt.Plan, Counts]:
+    trips = italy_like(detail=detail)
+    places = tt.Hierarchy.from_table(trips.place_table(), trips.levels)
+    spine = tt.Spine.destination_first(origin=places, destination=places)
+    plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=epsilon, delta=1e-8))
+    return plan, Counts.from_leaves(spine, [trips.destination, trips.origin], trips.count)
+
+
+def slots(plan: tt.Plan, counts: Counts, key: Key) -> int:
+    """How many samples a release draws: the children of every retained node that has several."""
+    leaves = descend(plan.descent, counts, key)
+    release = tt.Release(plan.spine, leaves.nodes, leaves.count, {})
+    drawn = 0
+    for level in plan.spine.levels:
+        refined, count = release._nodes_at(level.index - 1)
+        nodes = {attribute: column for attribute, _, column in refined}
+        node = nodes.get(level.attribute, np.zeros(len(count), np.int64))
+        fanout = level.first[node + 1] - level.first[node]
+        drawn += int(fanout[fanout > 1].sum())
+    return drawn
+
+
+def noise_alone(plan: tt.Plan, size: int, key: Key) -> None:
+    law = plan.levels[-1].law
+    assert law is not None
+    stream, out = NoiseStream(law, key), np.empty(CHUNK, np.int64)
+    for slot in range(0, size, CHUNK):
+        stream.fill(out[: size - slot], slot)
+
+
+def overhead() -> list[tuple[str, str, str, str]]:
+    found = []
+    for epsilon in (1, 10):
+        plan, counts = prepared("municipality", epsilon)
+        key = Key(bytes(32))
+        size = slots(plan, counts, key)
+        release = median_seconds(partial(descend, plan.descent, counts, key), 15)
+        noise = median_seconds(partial(noise_alone, plan, size, key), 15)
+        name = f"(c) municipalities, ε = {epsilon}"
+        found.append(
+            (name, f"{release * 1e3:.0f} ms", f"its noise alone {noise * 1e3:.1f} ms", f"{release / noise:.1f}")
+        )
+    return found
+
+
+def full_detail() -> list[tuple[str, str, str, str]]:
+    """Each in a process of its own, for its peak memory."""
+    found = []
+    for epsilon in ("1", "10"):
+        run = subprocess.run(
+            [sys.executable, "-m", "benchmarks.italy", epsilon], check=True, capture_output=True, text=True
+        )
+        drawn, leaves, one, two, peak = run.stdout.split()
+        name = f"(d) sections, ε = {epsilon}"
+        about = f"{int(drawn) / 1e6:.0f} million draws, {int(leaves) / 1e6:.2f} million leaves, {float(peak):.2f} GB"
+        found.append(
+            (
+                name,
+                f"{float(two):.2f} s on 2 threads",
+                f"{float(one):.2f} s on 1; {about}",
+                f"{float(one) / float(two):.1f} ×",
+            )
+        )
+    return found
+
+
+def main() -> None:
+    plan, counts = prepared("section", float(sys.argv[1]))
+    key = Key(bytes(32))
+    leaves = descend(plan.descent, counts, key)
+    one = median_seconds(lambda: descend(plan.descent, counts, key, threads=1), 3)
+    two = median_seconds(lambda: descend(plan.descent, counts, key, threads=min(2, os.cpu_count() or 1)), 3)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    print(slots(plan, counts, key), len(leaves), one, two, peak)
+
+
+if __name__ == "__main__":
+    main()

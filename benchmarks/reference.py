@@ -1,0 +1,52 @@
+"""(b) A release of a 300 × 300 table, over the public reference implementation on the same table and rho."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+import treetop as tt
+from benchmarks.timing import median_seconds
+from treetop.evaluate.synthetic import two_level_square
+
+RHO = Fraction(1, 10)
+REFERENCE = Path(".bench/bin/python")
+
+
+def rows() -> list[tuple[str, str, str, str]]:
+    square = two_level_square()
+    places = tt.Hierarchy.from_table(square.place_table(), square.levels)
+    plan = tt.Plan(
+        tt.Spine.destination_first(origin=places, destination=places),
+        tt.Unit("trip", neighbours="replace"),
+        tt.Loss(rho=RHO),
+    )
+    codes = pa.array(square.codes("zone"))
+    table = pa.table(
+        {
+            "origin": codes.take(pa.array(square.origin)),
+            "destination": codes.take(pa.array(square.destination)),
+            "count": square.count,
+        }
+    )
+    ours = median_seconds(lambda: plan.release(table, count="count", threads=1), repeats=31)
+    name = "(b) release, 300 × 300"
+    if not REFERENCE.exists():
+        return [(name, f"{ours * 1e3:.1f} ms", "inf-tda: not set up (make bench)", "-")]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "square.npz"
+        np.savez(
+            path, origin=square.origin, destination=square.destination, count=square.count, region=square.parents[1]
+        )
+        script = Path(__file__).with_name("inf_tda_baseline.py")
+        run = subprocess.run(
+            [REFERENCE, script, path, "--rho", str(float(RHO))], check=True, capture_output=True, text=True
+        )
+    theirs = json.loads(run.stdout)["release_seconds"]
+    return [(name, f"{ours * 1e3:.1f} ms", f"inf-tda {theirs:.2f} s", f"{theirs / ours:,.0f} ×")]

@@ -1,0 +1,90 @@
+"""The checks of a card that are arithmetic: the loss from the noise, its conversion, and what adds up with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from hashlib import sha256
+from typing import Any
+
+from treetop.noise import DiscreteGaussian, DiscreteLaplace
+from treetop.privacy import TOTAL, Unit, cost, epsilon_from_rho
+
+
+def plan_hash(card: dict[str, Any]) -> Iterator[str]:
+    """Hash the plan that a card describes."""
+    digest = sha256(json.dumps(card["plan"], sort_keys=True).encode()).hexdigest()
+    if digest != card["plan_sha256"]:
+        yield f"card.json: plan_sha256 is {card['plan_sha256']}, but the plan that it describes has {digest}"
+
+
+def loss(card: dict[str, Any]) -> Iterator[str]:
+    """Recompute what every level costs from its noise and its sensitivity, and sum it up, exactly."""
+    told = card["unit"]
+    unit = Unit(told["entity"], told["contributions"], told["neighbours"], per_node=told["per_node"])
+    total = Fraction(0)
+    for level in card["levels"]:
+        if level["noise"] is None:
+            if level["name"] == TOTAL and not unit.total_is_exact(card["plan"]["unknown"] == "drop"):
+                yield "levels.total is not measured, but neighbours may differ in their total"
+            continue
+        yield from _sensitivity(unit, level)
+        spent = cost(unit, level["name"], _law(level["noise"]))
+        total += spent
+        if spent != Fraction(level["cost"]["exact"]):
+            stated = level["cost"]["exact"]
+            yield f"levels.{level['name']}.cost is {stated}, but its noise and sensitivity cost {spent}"
+    loss = card["loss"]
+    name = "rho" if loss["rho"] else "epsilon"
+    if loss[name]["exact"] is None or total != Fraction(loss[name]["exact"]):
+        yield f"loss.{name} is {loss[name]['exact']}, but the levels together cost {total}"
+
+
+def conversion(card: dict[str, Any]) -> Iterator[str]:
+    """Convert rho to epsilon again."""
+    loss, stated = card["loss"], card["loss"]["epsilon"]
+    exact = None if stated["exact"] is None else Fraction(stated["exact"])
+    if exact is not None and float(exact) != stated["value"]:
+        yield f"loss.epsilon is {stated['exact']}, but its value is {stated['value']}"
+    if loss["rho"] is None:
+        return
+    least = epsilon_from_rho(Fraction(loss["rho"]["exact"]), Fraction(loss["delta"]["exact"]))
+    # A stated epsilon is turned into rho rounded down, so it may be above what its rho needs, by a hair.
+    if not least <= stated["value"] <= least * (1 + 1e-9):
+        yield f"loss.epsilon is {stated['value']}, but rho {loss['rho']['exact']} gives {least}"
+
+
+def composition(card: dict[str, Any]) -> Iterator[str]:
+    """Add up what the ledger's entries cost."""
+    told = card["composition"]
+    if not told["ledger"]:
+        return
+    earlier = sum((Fraction(entry["charged"]["exact"]) for entry in told["earlier"]), Fraction(0))
+    before, charged, after, budget = (
+        Fraction(told[name]["exact"]) for name in ("spent_before", "charged", "spent_after", "budget")
+    )
+    if earlier != before:
+        yield f"composition.spent_before is {before}, but the earlier releases sum to {earlier}"
+    if before + charged != after:
+        yield f"composition.spent_after is {after}, but {before} and {charged} make {before + charged}"
+    if after > budget:
+        yield f"composition.spent_after is {after}, more than the budget {budget}"
+    loss = card["loss"]
+    own = Fraction((loss["rho"] or loss["epsilon"])["exact"])
+    expected = own**2 / 2 if loss["rho"] is None and told["currency"] == "rho" else own
+    if charged != expected:
+        yield f"composition.charged is {charged}, but this release costs {expected}"
+
+
+def _law(noise: dict[str, Any]) -> DiscreteGaussian | DiscreteLaplace:
+    if noise["law"] == "discrete Gaussian":
+        return DiscreteGaussian(Fraction(noise["variance"]["exact"]))
+    return DiscreteLaplace(Fraction(noise["scale"]["exact"]))
+
+
+def _sensitivity(unit: Unit, level: dict[str, Any]) -> Iterator[str]:
+    change = unit.sensitivity(level["name"])
+    expected = {"l1": change.l1, "l2_squared": change.l2_squared}
+    if level["sensitivity"] != expected:
+        yield f"levels.{level['name']}.sensitivity is {level['sensitivity']}, but a unit can move it by {expected}"

@@ -1,0 +1,220 @@
+"""Checking a release folder: everything that its card states is recomputed, and every difference is a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from treetop.card import arithmetic, counting, schema
+from treetop.card.compare import differences
+from treetop.card.content import draft_card
+from treetop.card.facts import Facts
+from treetop.card.html import render
+from treetop.card.rebuild import rebuild_plan
+from treetop.errors import ReleaseError, TreetopError
+from treetop.folder import CARD, HIERARCHIES, PAGE, PLACES, PLAN, file_sha256, load, read_card, read_spine
+from treetop.plan import Plan
+from treetop.privacy.exact import plain
+from treetop.release import Release
+from treetop.spine import Spine
+
+_PROBLEMS = (
+    TreetopError,
+    OSError,
+    pa.ArrowException,
+    ArithmeticError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    RecursionError,
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one check."""
+
+    subject: str
+    """What was checked."""
+    findings: tuple[str, ...] = ()
+    """What is wrong; empty where it was verified."""
+
+    @property
+    def verified(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
+
+
+def check_folder(folder: Path) -> Iterator[Verdict]:
+    """Check a release folder, and yield a verdict for each thing that was recomputed.
+
+    `ReleaseError` if it is no release folder at all.
+    """
+    if not (folder / CARD).is_file():
+        raise ReleaseError(f"{folder} is not a release folder: there is no {CARD} in it")
+    try:
+        card = read_card(folder)
+    except ReleaseError as problem:
+        yield Verdict(f"{CARD} is a card", (str(problem),))
+        return
+    misfits = tuple(f"{CARD}: {finding}" for finding in schema.findings(card))
+    yield Verdict(f"{CARD} fits its schema", misfits)
+    yield _verdict(*_page(folder, card, fits=not misfits))
+    if misfits:
+        return
+    folder_check = _Check(folder, card)
+    for subject, check in folder_check.checks():
+        yield _verdict(subject, check)
+
+
+def check_card(card: dict[str, Any], folder: Path) -> list[str]:
+    """Return what is wrong with a card by itself; the folder gives the hierarchies that it names."""
+    misfits = list(schema.findings(card))
+    if misfits:
+        return misfits
+    checks: list[Callable[[], Iterator[str]]] = [_Check(folder, card).content]
+    for check in (arithmetic.plan_hash, arithmetic.loss, arithmetic.conversion, arithmetic.composition):
+        checks.append(partial(check, card))
+    return [finding for one in checks for finding in _verdict("", one).findings]
+
+
+@dataclass(frozen=True)
+class _Check:
+    """The checks of a card that fits its schema; what several of them need is computed once."""
+
+    folder: Path
+    card: dict[str, Any]
+
+    def checks(self) -> Iterator[tuple[str, Callable[[], Iterator[str]]]]:
+        """Yield each check under the line that is printed for it."""
+        card = self.card
+        amount = card["loss"]["rho"] or card["loss"]["epsilon"]
+        name = "rho" if card["loss"]["rho"] else "epsilon"
+        yield f"the SHA-256, size and rows of {len(card['files'])} files, and no other file is there", self.files
+        yield f"the SHA-256 of the plan ({card['plan_sha256'][:12]}…)", lambda: arithmetic.plan_hash(card)
+        yield f"{PLAN} states the same plan", self.plan_file
+        yield f"the trees of {len(card['hierarchies'])} hierarchies have the SHA-256 that the card names", self.trees
+        yield (
+            f"the loss, from the noise and the sensitivity of every level: {name} = {amount['exact']}",
+            lambda: arithmetic.loss(card),
+        )
+        yield (
+            f"the conversion: epsilon {card['loss']['epsilon']['value']}{self._delta()}",
+            lambda: arithmetic.conversion(card),
+        )
+        yield (
+            "what was spent before and with this release adds up within the budget",
+            lambda: arithmetic.composition(card),
+        )
+        yield "everything else in the card is what the plan gives: meaning, margins, bounds, sentences", self.content
+        yield f"{card['released']['leaves']:,} leaves: whole numbers above zero, known codes, none twice", self.leaves
+        levels = len(card["levels"])
+        yield f"{levels} levels add up to the same total, {card['released']['total']:,}, node by node", self.sums
+
+    def _delta(self) -> str:
+        delta = self.card["loss"]["delta"]
+        return " (pure)" if delta is None else f" at delta {plain(Fraction(delta['exact']))}"
+
+    @cached_property
+    def spine(self) -> Spine:
+        return read_spine(self.folder, self.card)
+
+    @cached_property
+    def plan(self) -> Plan:
+        return rebuild_plan(self.card, self.spine)
+
+    @cached_property
+    def release(self) -> Release:
+        return load(self.folder)
+
+    def files(self) -> Iterator[str]:
+        stated = [file["path"] for file in self.card["files"]]
+        for path in {path for path in stated if stated.count(path) > 1}:
+            yield f"{CARD} lists {path} twice"
+        for needed in (*counting.needed(self.card), PLAN):
+            if needed not in stated:
+                yield f"{CARD} does not list {needed}"
+        for file in self.card["files"]:
+            yield from _file(self.folder, file)
+        allowed = {*stated, CARD, PAGE}
+        for path in sorted(self.folder.rglob("*")):
+            name = path.relative_to(self.folder).as_posix()
+            if name not in allowed and name not in (HIERARCHIES, PLACES):
+                yield f"{name} is in the folder, but not in the card"
+
+    def plan_file(self) -> Iterator[str]:
+        yield from counting.plan_file(self.folder, self.plan)
+
+    def trees(self) -> Iterator[str]:
+        for name, tree in zip(self.spine.attributes, self.spine.trees, strict=True):
+            stated = self.card["plan"]["attributes"][name]["sha256"]
+            if tree.digest != stated:
+                yield f"the hierarchy of {name!r} has SHA-256 {tree.digest}, but the card says {stated}"
+
+    def content(self) -> Iterator[str]:
+        expected = draft_card(self.plan, Facts.of_card(self.card))
+        stated = {name: value for name, value in self.card.items() if name not in schema.FINISHED}
+        # Another version may put things in other words; its numbers have to be the same.
+        same_words = self.card["software"]["treetop"] == version("treetop")
+        for where, told, given in differences(stated, expected, words=same_words):
+            yield f"{CARD}: {where} is {told}, but the plan gives {given}"
+
+    def leaves(self) -> Iterator[str]:
+        yield from counting.leaves(self.release, self.card)
+
+    def sums(self) -> Iterator[str]:
+        yield from counting.sums(self.release, self.card, self.folder)
+
+
+def _verdict(subject: str, check: Callable[[], Iterator[str]]) -> Verdict:
+    findings: list[str] = []
+    try:
+        findings.extend(check())
+    except _PROBLEMS as problem:
+        message = str(problem) if isinstance(problem, TreetopError | OSError) else repr(problem)
+        findings.append(message or repr(problem))
+    return Verdict(subject, tuple(findings))
+
+
+def _page(folder: Path, card: dict[str, Any], fits: bool) -> tuple[str, Callable[[], Iterator[str]]]:
+    """Compare card.html with card.json: by the hash that it names and, of the same version, letter by letter."""
+    own = fits and card["software"]["treetop"] == version("treetop")
+
+    def check() -> Iterator[str]:
+        page = (folder / PAGE).read_bytes()
+        digest = file_sha256(folder / CARD)
+        if digest.encode() not in page:
+            yield f"{CARD} has SHA-256 {digest}, which is not the one that {PAGE} names: one of them was changed"
+        elif own and page != render(card, digest).encode():
+            at = _first_difference(page, render(card, digest).encode())
+            yield f"{PAGE} is not the page of {CARD}: they differ from byte {at} on"
+
+    how = "is the page of" if own else "names the SHA-256 of"
+    return f"{PAGE} {how} {CARD}", check
+
+
+def _first_difference(one: bytes, other: bytes) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
+
+
+def _file(folder: Path, file: dict[str, Any]) -> Iterator[str]:
+    path = folder / file["path"]
+    if not path.is_file():
+        yield f"{file['path']} is missing"
+        return
+    size = path.stat().st_size
+    if size != file["bytes"]:
+        yield f"{file['path']} has {size:,} bytes, but the card says {file['bytes']:,}"
+    digest = file_sha256(path)
+    if digest != file["sha256"]:
+        yield f"{file['path']} has SHA-256 {digest}, but the card says {file['sha256']}"
+    yield from counting.rows(path, file)

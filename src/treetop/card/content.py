@@ -1,0 +1,142 @@
+"""The card's content: everything that a plan and the facts of its run say about a release."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from treetop.accuracy import LevelAccuracy
+from treetop.card import words
+from treetop.card.composition import amount, sentence
+from treetop.card.facts import FORMAT, Facts
+from treetop.card.meaning import COMPARED_AT, CONVERSION, epsilon_of, exact, meaning
+from treetop.card.schema import validate_fields
+from treetop.plan import Plan, PlannedLevel
+
+CONFIDENCE = 0.95
+UNTITLED = "Untitled release"
+
+
+def draft_card(plan: Plan, facts: Facts) -> dict[str, Any]:
+    """Return the card without what only the finished release knows: its size and its files."""
+    return of_plan(plan) | {
+        "description": facts.description,
+        "id": facts.id,
+        "time": facts.time,
+        "private": facts.private,
+        "warning": None if facts.private else words.WARNING,
+        "guarantee": plan.loss.sentence() if facts.private else "None.",
+        "data": {
+            "period": facts.period,
+            "columns": None if facts.columns is None else dict(facts.columns),
+            "count_column": facts.count,
+            "unknown_codes": words.unknown(plan),
+        },
+        "unit": _unit(plan, facts),
+        "mechanism": {
+            "name": words.MECHANISM,
+            "noise": words.noise(plan),
+            "sampler": words.SAMPLER,
+            "randomness": words.FRESH if facts.private else words.FIXED,
+        },
+        "composition": {
+            **(facts.composition or {"ledger": False}),
+            "sentence": sentence(facts.composition, plan.unit.entity),
+        },
+        "caveats": words.caveats(plan, facts),
+        "software": dict(facts.software),
+    }
+
+
+@lru_cache(maxsize=8)
+def of_plan(plan: Plan) -> dict[str, Any]:
+    """Return what is the same for every release of a plan; worked out and checked once."""
+    part = {
+        "treetop": FORMAT,
+        "title": plan.title or UNTITLED,
+        "protects": plan.unit.sentence(),
+        "hierarchies": _hierarchies(plan),
+        "loss": _loss(plan),
+        "meaning": meaning(plan),
+        "exact": exact(plan),
+        "levels": _levels(plan),
+        "accuracy": {"confidence": CONFIDENCE, "margin": words.MARGIN, "bound": words.BOUND},
+        "post_processing": words.post_processing(plan),
+        "plan": plan.describe(),
+        "plan_sha256": plan.digest,
+    }
+    validate_fields(part)
+    return part
+
+
+def _hierarchies(plan: Plan) -> list[dict[str, Any]]:
+    return [
+        {
+            "attribute": name,
+            "levels": [{"name": level, "nodes": size} for level, size in zip(tree.levels, tree.sizes, strict=True)],
+            "sha256": tree.digest,
+        }
+        for name, tree in zip(plan.spine.attributes, plan.spine.trees, strict=True)
+    ]
+
+
+def _unit(plan: Plan, facts: Facts) -> dict[str, Any]:
+    unit = plan.unit
+    return {
+        "entity": unit.entity,
+        "contributions": unit.contributions,
+        "enforced": unit.enforced,
+        "bound": words.bound(plan),
+        "per_node": dict(unit.per_node),
+        "neighbours": unit.neighbours,
+        "neighbouring_tables": words.neighbours(plan, facts),
+    }
+
+
+def _loss(plan: Plan) -> dict[str, Any]:
+    loss = plan.loss
+    pure = loss.definition == "pure"
+    delta = None if pure else loss.delta or COMPARED_AT
+    stated = loss.epsilon if loss.epsilon is not None and plan.spent == loss.budget else None
+    if pure:
+        stated = plan.spent
+    return {
+        "definition": loss.definition,
+        "rho": None if pure else amount(plan.spent),
+        "epsilon": {"exact": None if stated is None else str(stated), "value": epsilon_of(plan.spent, plan)},
+        "delta": None if delta is None else amount(delta),
+        "delta_is_stated": loss.delta is not None,
+        "conversion": None if pure else CONVERSION,
+    }
+
+
+def _levels(plan: Plan) -> list[dict[str, Any]]:
+    rows = plan.accuracy(CONFIDENCE).levels
+    return [_level(plan, level, row) for level, row in zip(plan.levels, rows, strict=True)]
+
+
+def _level(plan: Plan, level: PlannedLevel, accuracy: LevelAccuracy) -> dict[str, Any]:
+    measured = level.law is not None
+    change = plan.unit.sensitivity(level.name)
+    return {
+        "level": level.index,
+        "name": level.name,
+        "nodes": level.nodes,
+        "measured": measured,
+        "sensitivity": {"l1": change.l1, "l2_squared": change.l2_squared} if measured else None,
+        "share": amount(level.share),
+        "cost": amount(level.cost),
+        "noise": _noise(level),
+        "margin": accuracy.margin if measured else None,
+        "bound": accuracy.bound,
+    }
+
+
+def _noise(level: PlannedLevel) -> dict[str, Any] | None:
+    if level.law is None:
+        return None
+    described = level.law.describe()
+    (name,) = (key for key in described if key != "law")
+    parameter = Fraction(described[name])
+    return {"law": described["law"], name: amount(parameter), "sigma": level.law.standard_deviation}

@@ -1,0 +1,99 @@
+"""The checks of a release folder that read its tables: rows, leaves, and sums at every level."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from treetop.card.compare import differences
+from treetop.errors import ReleaseError
+from treetop.folder import COUNTS, HIERARCHIES, NODES, PLAN, nodes_schema, nodes_table, released
+from treetop.plan import Plan
+from treetop.planfile import describe_plan
+from treetop.release import Release
+
+
+def needed(card: dict[str, Any]) -> list[str]:
+    """Return the tables that every folder of this card has."""
+    trees = {tree["sha256"] for tree in card["hierarchies"]}
+    return [COUNTS, *(f"{HIERARCHIES}/{digest}.parquet" for digest in sorted(trees))]
+
+
+def rows(path: Path, file: dict[str, Any]) -> Iterator[str]:
+    """Compare the rows of a table with those that the card states."""
+    count = None
+    if path.suffix == ".parquet":
+        try:
+            count = pq.ParquetFile(path).metadata.num_rows
+        except (OSError, pa.ArrowException) as problem:
+            yield f"{file['path']} cannot be read: {problem}"
+            return
+    if count != file["rows"]:
+        yield f"{file['path']} has {count} rows, but the card says {file['rows']}"
+
+
+def plan_file(folder: Path, plan: Plan) -> Iterator[str]:
+    """Compare plan.toml, field by field, with the plan that the card describes."""
+    try:
+        stated = tomllib.loads((folder / PLAN).read_text(encoding="utf-8"))
+    except ValueError as problem:
+        raise ReleaseError(f"{PLAN} is not a plan: {problem}") from problem
+    expected = tomllib.loads(describe_plan(plan))
+    for told in (stated, expected):
+        told.pop("description", None)
+        attributes = told.get("attributes", {})
+        told["attributes"] = {name: about.get("hierarchy_sha256") for name, about in attributes.items()}
+        told["data"] = {"unknown": told.get("data", {}).get("unknown")}
+    split = stated.get("loss", {}).get("split")
+    if split != "uniform" and isinstance(split, dict) and expected["loss"]["split"] == "uniform":
+        expected["loss"]["split"] = dict.fromkeys(split, next(iter(split.values())))
+    for where, one, other in differences(stated, expected):
+        yield f"{PLAN}: {where} is {one}, but the card's plan has {other}"
+
+
+def leaves(release: Release, card: dict[str, Any]) -> Iterator[str]:
+    """Compare the leaves, which are valid once they are loaded, with the number that the card states."""
+    stated = card["released"]
+    if len(release.count) != stated["leaves"]:
+        yield f"{COUNTS} has {len(release.count):,} leaves, but the card says {stated['leaves']:,}"
+    if release.total != stated["total"]:
+        yield f"{COUNTS} sums to {release.total:,}, but the card says {stated['total']:,}"
+
+
+def sums(release: Release, card: dict[str, Any], folder: Path) -> Iterator[str]:
+    """Recompute every level from the leaves, and compare it with the card and with nodes.parquet."""
+    for where, one, other in differences(card["released"], released(release)):
+        yield f"card.json: released.{where} is {one}, but the leaves give {other}"
+    if not any(file["path"] == NODES for file in card["files"]):
+        return
+    stated = pq.read_table(folder / NODES)
+    schema = nodes_schema(release)
+    if [(field.name, field.type) for field in stated.schema] != [(field.name, field.type) for field in schema]:
+        yield f"{NODES} has the columns {', '.join(stated.column_names)}, of other names or types than it should"
+        return
+    at = 0
+    for index in range(len(release.spine.levels) + 1):
+        expected = nodes_table(release, index)
+        found = stated.slice(at, expected.num_rows)
+        at += expected.num_rows
+        if not found.equals(expected):
+            row = _first_row(found, expected)
+            name = "total" if index == 0 else release.spine.levels[index - 1].name
+            yield f"{NODES}, level {name}: {_row(found, row)} stands where the leaves give {_row(expected, row)}"
+            return
+    if at != stated.num_rows:
+        yield f"{NODES} has {stated.num_rows - at} rows too many"
+
+
+def _first_row(found: pa.Table, expected: pa.Table) -> int:
+    rows = min(found.num_rows, expected.num_rows)
+    return next((row for row in range(rows) if _row(found, row) != _row(expected, row)), rows)
+
+
+def _row(table: pa.Table, row: int) -> str:
+    return str(table.slice(row, 1).to_pylist()[0]) if row < table.num_rows else "nothing"

@@ -1,0 +1,86 @@
+"""What a card states that its plan does not know: which run it was, on which data, and what was spent before."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+if TYPE_CHECKING:
+    from treetop.planfile import PlanFile
+
+FORMAT = 1
+"""The version of the card's layout, which its schema describes."""
+
+_LIBRARIES = ("numpy", "numba", "pyarrow", "python-flint", "cryptography")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+@cache
+def _software() -> Mapping[str, str]:
+    return {
+        "treetop": version("treetop"),
+        "python": platform.python_version(),
+        **{name: version(name) for name in _LIBRARIES},
+    }
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts of one run. Nothing here is private: no path, no key, no count of records."""
+
+    private: bool = True
+    """False when the noise came from a testing key."""
+    description: str = ""
+    """What the release is about, at length."""
+    period: str | None = None
+    """The time that the data are about, in words."""
+    columns: Mapping[str, str] | None = None
+    """The column of each attribute in the private table."""
+    count: str | None = None
+    """The column that says how many records a row stands for."""
+    composition: Mapping[str, Any] | None = None
+    """What the ledger says; None when no ledger was used."""
+    id: str = field(default_factory=lambda: str(uuid4()))
+    """A random name for this release."""
+    time: str = field(default_factory=_now)
+    """When it was made, UTC."""
+    software: Mapping[str, str] = field(default_factory=_software)
+    """What it was made with."""
+
+    @staticmethod
+    def of_file(file: PlanFile, *, private: bool = True, composition: Mapping[str, Any] | None = None) -> Facts:
+        """Take what a plan file says about the data."""
+        return Facts(
+            private=private,
+            description=file.description,
+            period=file.period,
+            columns=dict(file.columns),
+            count=file.count,
+            composition=composition,
+        )
+
+    @staticmethod
+    def of_card(card: Mapping[str, Any]) -> Facts:
+        """Take the facts back out of a card that fits its schema."""
+        data, composition = card["data"], dict(card["composition"])
+        composition.pop("sentence")
+        return Facts(
+            private=card["private"],
+            description=card["description"],
+            period=data["period"],
+            columns=data["columns"],
+            count=data["count_column"],
+            composition=composition if composition["ledger"] else None,
+            id=card["id"],
+            time=card["time"],
+            software=card["software"],
+        )

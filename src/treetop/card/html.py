@@ -1,0 +1,92 @@
+"""The card as one page for people: no scripts, nothing loaded from elsewhere, printable on A4."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from treetop.card.meaning import say_epsilon, say_odds
+from treetop.errors import ReleaseError
+from treetop.privacy.exact import plain
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+_BAR = 72
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def render(card: Mapping[str, Any], card_sha256: str) -> str:
+    """Return the page of a finished card; it names card.json by its SHA-256."""
+    from jinja2 import TemplateError
+
+    shown = {"card": card, "card_sha256": card_sha256, "levels": _levels(card), "widest": _widest(card), "bar": _BAR}
+    try:
+        return _template().render(shown)
+    except TemplateError as problem:
+        raise ReleaseError(f"the card cannot be shown as a page: {problem}") from problem
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    environment.filters |= {
+        "epsilon": say_epsilon,
+        "odds": say_odds,
+        "plain": lambda text: power(plain(Fraction(text))),
+        "whole": whole,
+        "short": lambda value: f"{value:,.4g}",
+        "percent": lambda value: f"{100 * value:.1f} %",
+        "sure": lambda value: f"{100 * value:g} %",
+        "size": _size,
+    }
+    return environment.from_string(files("treetop.card").joinpath("page.html").read_text(encoding="utf-8"))
+
+
+def whole(value: int) -> str:
+    """Write a whole number with thousands apart; beyond a thousand billions, as a power of ten.
+
+    >>> whole(1234567), whole(131_000_000_000_000_000)
+    ('1,234,567', '1.31 × 10¹⁷')
+    """
+    return f"{value:,}" if value < 10**15 else power(f"{Decimal(value):.2e}")
+
+
+def power(text: str) -> str:
+    """Write 1e-08 as 10⁻⁸.
+
+    >>> power("1e-08"), power("2.5e-07"), power("0.25")
+    ('10⁻⁸', '2.5 × 10⁻⁷', '0.25')
+    """
+    digits, exponent, ten = text.partition("e")
+    if not exponent:
+        return text
+    factor = "" if digits == "1" else f"{digits} × "
+    return f"{factor}10{str(int(ten)).translate(_SUPERSCRIPT)}"
+
+
+def _levels(card: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Put each level's plan and its released size side by side."""
+    sizes = {level["name"]: level["nodes"] for level in card["released"]["levels"]}
+    return [{**level, "released": sizes.get(level["name"], 0)} for level in card["levels"]]
+
+
+def _widest(card: Mapping[str, Any]) -> float:
+    return max((level["share"]["value"] for level in card["levels"]), default=0) or 1.0
+
+
+def _size(count: int) -> str:
+    size, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if size < 1000:
+            break
+        size, unit = size / 1000, larger
+    return f"{size:.3g} {unit}"

@@ -1,0 +1,139 @@
+"""What a plan's loss means: as epsilon at a delta, for one record, for a unit, and for a person behind several."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, Context
+from fractions import Fraction
+from typing import Any
+
+from treetop.plan import Plan
+from treetop.privacy import Unit, epsilon_from_rho
+
+UNITS = (5, 10, 50)
+"""How many protected units one person may stand behind, for the table of what the loss means."""
+
+COMPARED_AT = Fraction(1, 10**8)
+"""The delta at which an epsilon is reported where the plan states none."""
+
+CONVERSION = (
+    "The tight conversion of zero-concentrated differential privacy: the least epsilon over a > 1 of "
+    "a·rho + (ln(1/delta) − ln a)/(a − 1) + ln(1 − 1/a), rounded up "
+    "(Canonne, Kamath and Steinke 2020, Proposition 12)."
+)
+
+_PEOPLE = ("person", "individual", "household", "family")
+_TRAVEL = ("trip", "journey", "commute")
+
+
+def loss_summary(plan: Plan) -> dict[str, Any]:
+    """Return what a release costs, as rho and as epsilon at a delta."""
+    loss = plan.loss
+    pure = loss.definition == "pure"
+    delta = None if pure else loss.delta or COMPARED_AT
+    return {
+        "definition": loss.definition,
+        "rho": None if pure else float(plan.spent),
+        "epsilon": epsilon_of(plan.spent, plan),
+        "delta": None if delta is None else float(delta),
+        "delta_is_stated": loss.delta is not None,
+        "spent": str(plan.spent),
+    }
+
+
+def meaning(plan: Plan) -> list[dict[str, Any]]:
+    """Return what the loss comes to for one record, for a unit, and for a person behind several units."""
+    unit = plan.unit
+    rows = []
+    if unit.contributions > 1:
+        rows.append(_means("one record", 1, None, _one_record(plan), plan))
+    records = "1 record" if unit.contributions == 1 else f"up to {unit.contributions} records"
+    rows.append(_means(f"one {unit.entity} ({records})", unit.contributions, 1, plan.spent, plan))
+    for units in UNITS:
+        # Group privacy: k·epsilon when pure, k²·rho otherwise.
+        factor = units if plan.loss.definition == "pure" else units**2
+        rows.append(_means(_several(plan, units), units * unit.contributions, units, factor * plan.spent, plan))
+    return rows
+
+
+def exact(plan: Plan) -> list[str]:
+    """Return what a release tells without noise."""
+    told = [
+        "the hierarchies: their levels, codes and parents are public, and published as they are",
+        "the plan itself: the unit, the loss and the noise of every level",
+    ]
+    if plan.levels[0].law is None:
+        told.insert(
+            0,
+            "the total number of records: neighbours all have the same one, so it is released without noise, "
+            f"and whether a {plan.unit.entity} is in the data at all is not hidden",
+        )
+    return told
+
+
+def epsilon_of(amount: Fraction, plan: Plan) -> float:
+    """Return the epsilon of a cost, at the plan's delta or, where it has none, at the one for comparison."""
+    loss = plan.loss
+    if amount == 0 or loss.definition == "pure":
+        return float(amount)
+    if amount == loss.budget and loss.epsilon is not None:
+        return float(loss.epsilon)
+    return epsilon_from_rho(amount, loss.delta or COMPARED_AT)
+
+
+def plural(noun: str) -> str:
+    """Return the plural of an English noun.
+
+    >>> plural("trip"), plural("journey"), plural("family"), plural("box")
+    ('trips', 'journeys', 'families', 'boxes')
+    """
+    if noun.endswith("y") and noun[-2:-1] not in tuple("aeiou"):
+        return noun[:-1] + "ies"
+    return noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
+
+
+def say_epsilon(epsilon: float) -> str:
+    """Write an epsilon with three digits, rounded up: a loss is never understated.
+
+    >>> say_epsilon(1.0), say_epsilon(2.7142)
+    ('1', '2.72')
+    """
+    return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal(repr(epsilon))):.3g}"
+
+
+def say_odds(epsilon: float) -> str:
+    """Write the factor by which an epsilon can move anyone's odds, rounded up.
+
+    >>> say_odds(1.0), say_odds(50.0)
+    ('× 2.72', 'over a million')
+    """
+    if epsilon > math.log(1e6):
+        return "over a million"
+    factor = math.exp(epsilon)
+    return f"× {math.ceil(factor * 100) / 100:.2f}" if factor < 10 else f"× {math.ceil(factor):,}"
+
+
+def _one_record(plan: Plan) -> Fraction:
+    """What the noise costs one record alone, which moves the counts less than a whole unit."""
+    record = Unit(plan.unit.entity, contributions=1, neighbours=plan.unit.neighbours)
+    spent = Fraction(0)
+    for level in plan.levels:
+        one, all_ = record.sensitivity(level.name), plan.unit.sensitivity(level.name)
+        if plan.loss.definition == "pure":
+            spent += level.cost * Fraction(one.l1, all_.l1)
+        else:
+            spent += level.cost * Fraction(one.l2_squared, all_.l2_squared)
+    return spent
+
+
+def _means(who: str, records: int, units: int | None, amount: Fraction, plan: Plan) -> dict[str, Any]:
+    rho = None if plan.loss.definition == "pure" else float(amount)
+    return {"who": who, "records": records, "units": units, "rho": rho, "epsilon": epsilon_of(amount, plan)}
+
+
+def _several(plan: Plan, units: int) -> str:
+    entity = plan.unit.entity
+    if entity in _PEOPLE or plan.unit.enforced:
+        return f"{units} {plural(entity)} together"
+    week = " (a week there and back)" if entity in _TRAVEL and units == 10 else ""
+    return f"a person with {units} such {plural(entity)}{week}"

@@ -1,0 +1,111 @@
+"""The card's JSON Schema, and a validator for the part of JSON Schema (draft 2020-12) that it uses."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterator
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from treetop.errors import ReleaseError
+
+FINISHED = ("released", "files")
+"""What a card has only when its release is written."""
+
+
+def validate(card: object, *, draft: bool = False, checked: Collection[str] = ()) -> None:
+    """Refuse a card that does not fit the schema, naming the first place where it does not."""
+    _refuse(findings(card, draft=draft, checked=checked))
+
+
+def validate_fields(part: dict[str, Any]) -> None:
+    """Refuse fields of a card that do not fit the schema; other fields may be missing."""
+    _refuse(_check_object(part, {"properties": schema()["properties"]}, "card"))
+
+
+def _refuse(found: Iterator[str]) -> None:
+    for finding in found:
+        raise ReleaseError(f"card.json does not fit its schema: {finding}")
+
+
+def findings(card: object, *, draft: bool = False, checked: Collection[str] = ()) -> Iterator[str]:
+    """Yield each place where a card does not fit the schema.
+
+    A draft may lack what only a written release has; fields that are `checked` need only be there.
+    """
+    rules = schema()
+    required = [name for name in rules["required"] if not (draft and name in FINISHED)]
+    properties = {name: {} if name in checked else rule for name, rule in rules["properties"].items()}
+    yield from _check(card, {**rules, "required": required, "properties": properties}, "card")
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """Return the schema that ships with the package."""
+    loaded: dict[str, Any] = json.loads(files("treetop.card").joinpath("schema.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+def _check(value: object, rules: dict[str, Any], where: str) -> Iterator[str]:
+    if "$ref" in rules:
+        yield from _check(value, schema()["$defs"][rules["$ref"].removeprefix("#/$defs/")], where)
+    kinds = rules.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if kinds and not any(_TYPES[kind](value) for kind in kinds):
+        yield f"{where} must be {' or '.join(kinds)}, not {_short(value)}"
+        return
+    if "const" in rules and not _same(value, rules["const"]):
+        yield f"{where} must be {rules['const']!r}, not {_short(value)}"
+    if "enum" in rules and not any(_same(value, choice) for choice in rules["enum"]):
+        yield f"{where} must be one of {rules['enum']}, not {_short(value)}"
+    if isinstance(value, str) and not re.search(rules.get("pattern", ""), value):
+        yield f"{where} is {_short(value)}, which does not match {rules['pattern']}"
+    if _TYPES["number"](value) and "minimum" in rules and value < rules["minimum"]:
+        yield f"{where} is {_short(value)}, below {rules['minimum']}"
+    if isinstance(value, dict):
+        yield from _check_object(value, rules, where)
+    if isinstance(value, list) and "items" in rules:
+        for index, item in enumerate(value):
+            yield from _check(item, rules["items"], f"{where}[{index}]")
+
+
+def _check_object(value: dict[str, Any], rules: dict[str, Any], where: str) -> Iterator[str]:
+    for name in rules.get("required", ()):
+        if name not in value:
+            yield f"{where} lacks {name!r}"
+    known = rules.get("properties", {})
+    others = rules.get("additionalProperties", True)
+    for name, item in value.items():
+        if name in known:
+            yield from _check(item, known[name], f"{where}.{name}")
+        elif others is False:
+            yield f"{where} has {_short(name)}, which no card has"
+        elif isinstance(others, dict):
+            yield from _check(item, others, f"{where}.{name}")
+
+
+def _same(one: object, other: object) -> bool:
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+# A number without a fraction is an integer in JSON Schema, however it is written.
+_TYPES: dict[str, Callable[[object], bool]] = {
+    "null": lambda value: value is None,
+    "boolean": lambda value: isinstance(value, bool),
+    "string": lambda value: isinstance(value, str),
+    "number": _is_number,
+    "integer": lambda value: _is_number(value) and (isinstance(value, int) or float(value).is_integer()),  # type: ignore[arg-type]
+    "array": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, dict),
+}
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"

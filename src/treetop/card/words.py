@@ -1,0 +1,123 @@
+"""The card's sentences: neighbours, bounds, method and caveats, in words that a reviewer can hold us to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from treetop.card.facts import Facts
+from treetop.card.meaning import plural
+from treetop.plan import Plan
+
+WARNING = "Not private: the noise came from a testing key. Do not publish."
+MECHANISM = (
+    "Top-down: from the total to the leaves, every public child of every node above zero is measured with noise, "
+    "present in the data or not, and the measurements are repaired to non-negative whole numbers that add up to "
+    "their parent."
+)
+SAMPLER = (
+    "Exact: noise is drawn from the discrete law itself, by comparing random bits with its cumulative probabilities "
+    "in rigorous interval arithmetic; no floating-point approximation."
+)
+FRESH = "A fresh 256-bit key from the operating system for this run only, expanded by AES-256-CTR; it was not kept."
+FIXED = "A testing key that is known to others: whoever has it can take the noise off again."
+MARGIN = "One measurement is within its margin of the truth with this confidence: the exact quantile of its noise."
+BOUND = (
+    "All counts of a level are, at once, within its bound of the truth with this confidence, repairs included; most "
+    "are far closer (inftda-categorical, Theorem 1, with exact quantiles)."
+)
+
+
+def noise(plan: Plan) -> str:
+    """Say which noise, and how its levels add up."""
+    if plan.loss.definition == "pure":
+        return "Discrete Laplace noise; a level costs its L1 sensitivity divided by the scale, and levels add up."
+    return (
+        "Discrete Gaussian noise; a level costs its squared L2 sensitivity divided by twice the variance, as rho of "
+        "zero-concentrated differential privacy, and levels add up."
+    )
+
+
+def neighbours(plan: Plan, facts: Facts) -> str:
+    """Say which tables must be hard to tell apart, in terms of the table."""
+    unit = plan.unit
+    rows = "rows" if facts.count is None else f"records (a row stands for as many as its {facts.count!r} says)"
+    one = "row" if facts.count is None else f"record (a row stands for as many as its {facts.count!r} says)"
+    values = ", ".join((facts.columns or {name: name for name in plan.spine.attributes}).values())
+    if unit.neighbours == "replace":
+        if unit.contributions == 1:
+            return (
+                f"Two tables are neighbours when one becomes the other by changing the values ({values}) of one "
+                f"{one}, that of one {unit.entity}."
+            )
+        return (
+            f"Two tables are neighbours when one becomes the other by exchanging the {rows} of one {unit.entity}, at "
+            f"most {unit.contributions}, for at most {unit.contributions} others."
+        )
+    many = f"the one {one}" if unit.contributions == 1 else f"all the {rows}, at most {unit.contributions},"
+    return f"Two tables are neighbours when one becomes the other by adding or removing {many} of one {unit.entity}."
+
+
+def bound(plan: Plan) -> str:
+    """Say how contributions were bounded, but never how many records that took."""
+    unit = plan.unit
+    most = "1 record" if unit.contributions == 1 else f"{unit.contributions} records"
+    if unit.enforced:
+        return (
+            f"Enforced: of each {unit.entity}, told apart by the column {unit.id!r}, at most {most} entered the "
+            "release, chosen at random."
+        )
+    return f"Declared, not enforced: whoever made the release states that no {unit.entity} has more than {most}."
+
+
+def unknown(plan: Plan) -> str:
+    """Say what happened to codes that are not in a hierarchy."""
+    if isinstance(plan.unknown, Mapping):
+        leaves = ", ".join(f"{attribute} under {code!r}" for attribute, code in plan.unknown.items())
+        return f"Codes that are not in their hierarchy were counted under a leaf of their own: {leaves}."
+    if plan.unknown == "drop":
+        return "Records with a code that is not in its hierarchy were left out; how many is private."
+    return "A code that is not in its hierarchy stops a release."
+
+
+def post_processing(plan: Plan) -> list[str]:
+    """Say what was done to measurements; it reads no private data, so it costs nothing."""
+    repair = (
+        "Each node's measurements were repaired to non-negative whole numbers that sum to their parent, with the least "
+        + ("largest change" if plan.repair == "chebyshev" else "sum of squared changes")
+        + (
+            ", small entries being lowered first"
+            if plan.order == "ascending"
+            else ", large entries being lowered first"
+        )
+        + "; ties were broken at random."
+    )
+    return [
+        repair,
+        "Children that were repaired to zero were not descended into: everything under them is a released zero.",
+        "Coarser counts are the sums of the released leaves.",
+    ]
+
+
+def caveats(plan: Plan, facts: Facts) -> list[str]:
+    """Say what the release does not promise."""
+    unit = plan.unit
+    told = [] if facts.private else [WARNING]
+    if not unit.enforced:
+        told.append(
+            f"The limit of {unit.contributions} per {unit.entity} was declared, not enforced: a {unit.entity} with "
+            "more records is less protected, as the table of what the loss means shows."
+        )
+    if unit.per_node:
+        told.append("The limits of records per node were declared, not enforced.")
+    if plan.levels[0].law is None:
+        told.append(f"The total is exact: whether a {unit.entity} is in the data at all is not hidden.")
+    told += [
+        "Small counts are uncertain: a count that is within the margin of zero may be noise, and a leaf that is not "
+        "listed is a released zero, which may hide a small true count.",
+        f"The guarantee is about one {unit.entity}. What the data say about many {plural(unit.entity)} is what is "
+        "published, and may be used to guess about one of them as about anyone like them.",
+        "The guarantee is about the published files, not about the machine that made them: its memory, its logs and "
+        "how long it took are the steward's to guard.",
+        "Every other release about the same data adds to the loss.",
+    ]
+    return told

@@ -1,0 +1,141 @@
+"""`treetop check`: verify a release folder; with the truth, its errors, for the steward only."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from treetop.errors import ReleaseError
+
+if TYPE_CHECKING:
+    from treetop.card.checking import Verdict
+    from treetop.evaluate.errors import LevelErrors
+
+FENCE = "for the steward only, not for release"
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--truth", metavar="TABLE", help="The private table: adds the errors, for the steward only.")
+@click.option("--plan", type=click.Path(path_type=Path), help="The plan file that says how to read the truth.")
+@click.option("--column", "columns", multiple=True, metavar="ATTRIBUTE=COLUMN", help="A column of the truth.")
+@click.option("--count", help="The column of the truth that says how many records a row stands for.")
+@click.option("--query", help="The query, where the truth is a database.")
+@click.option("--plot", type=click.Path(path_type=Path), help="Draw the errors to this file, outside of DIR.")
+@click.option("--json", "as_json", is_flag=True, help="The same for machines.")
+def command(folder: Path, truth: str | None, plot: Path | None, as_json: bool, **options: Any) -> None:
+    """Verify the release in DIR: sums, integers, card, hashes, loss. Exit code 1 if anything is wrong."""
+    from treetop.card.checking import check_folder
+
+    _check_call(folder, truth, plot, options)
+    verdicts = []
+    for verdict in check_folder(folder):
+        verdicts.append(verdict)
+        if not as_json:
+            click.echo(render_verdict(verdict))
+    wrong = [verdict for verdict in verdicts if not verdict.verified]
+    errors = _errors(folder, truth, plot, options) if truth is not None and not wrong else None
+    if as_json:
+        click.echo(json.dumps(_report(folder, verdicts, errors), indent=2))
+    else:
+        click.echo(_conclusion(folder, bool(wrong)))
+        if errors is not None:
+            click.echo(render_errors(errors))
+    if wrong:
+        raise click.exceptions.Exit(1)
+
+
+def render_verdict(verdict: Verdict) -> str:
+    """Return a line for what was verified, or for each thing that is wrong."""
+    if verdict.verified:
+        return f"{click.style('✓', fg='green')} {_printable(verdict.subject)}"
+    lines = [f"{click.style('✗', fg='red', bold=True)} {_printable(verdict.subject)}"]
+    return "\n".join([*lines, *(f"    {_printable(finding)}" for finding in verdict.findings)])
+
+
+def render_errors(rows: tuple[LevelErrors, ...]) -> str:
+    """Return the errors for people, behind a fence."""
+    from treetop.accuracy import text_table
+
+    table = [("level", "largest error", "mean error", "false discoveries", "false negatives")]
+    table += [
+        (row.name, f"{row.largest:,}", f"{row.mean:,.3g}", f"{row.false_discoveries:.1%}", f"{row.false_negatives:.1%}")
+        for row in rows
+    ]
+    sizes = [("bias by true count", *(bias.size for bias in rows[0].biases))]
+    sizes += [(row.name, *("-" if bias.bias is None else f"{bias.bias:+.3g}" for bias in row.biases)) for row in rows]
+    rule = click.style(f"──── {FENCE} ────", fg="red", bold=True)
+    note = (
+        "The mean is over nodes above zero in truth or in the release; the bias is released less true count.\n"
+        "The truth is the whole table: records beyond a limit of contributions count as errors."
+    )
+    return "\n".join(["", rule, text_table(table, left=(0,)), "", text_table(sizes, left=(0,)), "", note, rule])
+
+
+def _check_call(folder: Path, truth: str | None, plot: Path | None, options: dict[str, Any]) -> None:
+    given = [f"--{name.rstrip('s')}" for name in ("plan", "columns", "count", "query") if options[name]]
+    if truth is None and (plot or given):
+        raise click.UsageError(f"{given[0] if given else '--plot'} is about the truth: give --truth TABLE as well")
+    if plot is not None and plot.resolve().is_relative_to(folder.resolve()):
+        raise click.UsageError("the plot shows private errors: never write it into the release folder")
+
+
+def _errors(folder: Path, truth: str, plot: Path | None, options: dict[str, Any]) -> tuple[LevelErrors, ...]:
+    from treetop.data.encode import read_counts
+    from treetop.data.source import Source
+    from treetop.evaluate.errors import measure_errors, plot_errors
+    from treetop.planfile import read_plan
+    from treetop.release import Release
+
+    release = Release.load(folder)
+    data, unknown = release.card["data"], release.card["plan"]["unknown"]
+    columns, count, delimiter, encoding = data["columns"] or {}, data["count_column"], None, None
+    if options["plan"] is not None:
+        file = read_plan(options["plan"])
+        if file.plan.spine.digest != release.spine.digest:
+            raise ReleaseError(f"{options['plan']} refines other levels or hierarchies than the release in {folder}")
+        columns, count, delimiter, encoding = file.columns, file.count, file.delimiter, file.encoding
+    columns = {**columns, **dict(_column(text) for text in options["columns"])}
+    source = Source(truth, options["query"], delimiter, encoding)
+    counts = read_counts(source, release.spine, columns, options["count"] or count, unknown)
+    rows = measure_errors(release, counts)
+    if plot is not None:
+        plot_errors(rows, plot, release.card["title"])
+    return rows
+
+
+def _column(text: str) -> tuple[str, str]:
+    attribute, equals, column = text.partition("=")
+    if not equals or not attribute or not column:
+        raise click.UsageError(f"--column is {text!r}: write ATTRIBUTE=COLUMN, such as origin=home")
+    return attribute, column
+
+
+def _conclusion(folder: Path, wrong: bool) -> str:
+    from treetop.folder import read_card
+
+    if wrong:
+        return click.style(f"{folder} is NOT what its card says: do not rely on it.", fg="red", bold=True)
+    lines = [f"{folder} is what its card says."]
+    if warning := read_card(folder)["warning"]:
+        lines.append(click.style(warning.upper(), fg="red", bold=True))
+    return "\n".join(lines)
+
+
+def _report(folder: Path, verdicts: list[Verdict], errors: tuple[LevelErrors, ...] | None) -> dict[str, Any]:
+    report: dict[str, Any] = {
+        "folder": str(folder),
+        "verified": all(verdict.verified for verdict in verdicts),
+        "checks": [{"subject": one.subject, "findings": list(one.findings)} for one in verdicts],
+    }
+    if errors is not None:
+        report["errors"] = {"fence": FENCE, "levels": [row.to_dict() for row in errors]}
+    return report
+
+
+def _printable(text: str) -> str:
+    # A card may hold anything, even codes that drive a terminal.
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -1,0 +1,112 @@
+"""`treetop demo`: a release of shipped data, from the plan to the answers, with the truth beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from treetop.planfile import PlanFile
+    from treetop.release import Release
+
+PAIRS = (("Northeast", "South"), ("CA", "TX"), ("SEA", "ORD"), ("BOS", "LGA"))
+
+
+def shipped(name: str) -> Path:
+    """Return a folder of the shipped examples: inside the package, or beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    inside = package / "examples" / name
+    return inside if inside.exists() else package.parents[1] / "examples" / name
+
+
+@click.command()
+@click.option("--out", type=click.Path(path_type=Path), help="Keep the release in this folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print for machines.")
+def command(out: Path | None, as_json: bool) -> None:
+    """Everything on shipped data, in under a minute.
+
+    Three million flights between 229 US airports stand in for a private table. Nothing here is secret, so the demo can
+    show the truth beside what is released.
+    """
+    from treetop.planfile import read_plan
+
+    file = read_plan(shipped("flights") / "plan.toml")
+    release, exact = _release(file), _truth(file)
+    if out is not None:
+        release.save(out)
+    report = _report(file, release, exact)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(report, indent=2))
+    else:
+        _show(file, release, report, out)
+
+
+def _release(file: PlanFile) -> Release:
+    return file.plan.release(file.source, columns=file.columns, count=file.count)
+
+
+def _truth(file: PlanFile) -> Release:
+    """The same table without noise: a loss so large that nothing is hidden, on data that are public anyway."""
+    import treetop as tt
+
+    plan = tt.Plan(file.plan.spine, file.plan.unit, tt.Loss(rho=10**9))
+    return plan.release(file.source, columns=file.columns, count=file.count)
+
+
+def _report(file: PlanFile, release: Release, exact: Release) -> dict[str, Any]:
+    from treetop.data.encode import read_counts
+    from treetop.evaluate.errors import measure_errors
+
+    counts = read_counts(file.source, file.plan.spine, file.columns, file.count)
+    return {
+        "title": file.plan.title,
+        "accuracy": file.plan.accuracy().to_dicts(),
+        "total": release.total,
+        "leaves": len(release.count),
+        "levels": [row.to_dict() for row in measure_errors(release, counts)],
+        "queries": [
+            {"origin": origin, "destination": destination}
+            | {name: one.query(origin=origin, destination=destination) for name, one in _both(release, exact)}
+            for origin, destination in PAIRS
+        ],
+    }
+
+
+def _both(release: Release, exact: Release) -> tuple[tuple[str, Release], tuple[str, Release]]:
+    return ("released", release), ("truth", exact)
+
+
+def _show(file: PlanFile, release: Release, report: dict[str, Any], out: Path | None) -> None:
+    from treetop.accuracy import text_table
+
+    click.echo(f"{report['title']}\n{file.plan.loss.sentence()}\n{file.plan.unit.sentence()}\n")
+    click.echo("Before any data is read, the plan knows how accurate it will be:\n")
+    click.echo(f"{file.plan.accuracy()}\n")
+    click.echo(f"Released: {report['total']:,} flights in {report['leaves']:,} of {file.plan.spine.leaves:,} pairs.")
+    click.echo("Beside the truth, which only a steward can see:\n")
+    levels = [("level", "public nodes", "mean error", "largest", "invented", "lost")]
+    levels += [
+        (
+            row["name"],
+            f"{row['nodes']:,}",
+            f"{row['mean']:,.1f}",
+            f"{row['largest']:,}",
+            f"{row['false_discoveries']:.0%}",
+            f"{row['false_negatives']:.0%}",
+        )
+        for row in report["levels"]
+    ]
+    click.echo(text_table(levels, left=(0,)))
+    click.echo("\nAny code of any level can be asked, and the answers always add up:\n")
+    queries = [("query", "released", "truth")]
+    queries += [
+        (f"origin={row['origin']} destination={row['destination']}", f"{row['released']:,}", f"{row['truth']:,}")
+        for row in report["queries"]
+    ]
+    click.echo(text_table(queries, left=(0,)))
+    if out is not None:
+        click.echo(f"\nThe release is in {out}.")

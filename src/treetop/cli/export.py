@@ -1,0 +1,79 @@
+"""`treetop export`: a release in the formats of other tools."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from treetop.data.export import Exported
+
+FORMATS = ("flowmap", "skmob", "kepler", "od", "qgis", "records")
+"""As in `treetop.data.export`, which is slow to import."""
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=_PATH)
+@click.option("--to", type=click.Choice(FORMATS), required=True, help="The tool that will read it.")
+@click.option("--out", type=_PATH, required=True, metavar="FOLDER_OR_FILE", help="A folder, or a file by its ending.")
+@click.option("--level", multiple=True, metavar="LEVEL", help="A coarser level: province, or origin.province.")
+@click.option("--coordinates", type=_PATH, metavar="FILE", help="A public file with a row a place.")
+@click.option("--code", metavar="COLUMN", help="Its column with the codes.")
+@click.option("--latitude", metavar="COLUMN", help="Its column with the latitudes, in degrees.")
+@click.option("--longitude", metavar="COLUMN", help="Its column with the longitudes, in degrees.")
+@click.option("--name", metavar="COLUMN", help="Its column with the names.")
+@click.option("--skip-missing", is_flag=True, help="Leave out the flows of places that lack coordinates.")
+@click.option("--force", is_flag=True, help="Replace an earlier export.")
+@click.option("--json", "as_json", is_flag=True, help="What was written, for machines.")
+def command(folder: Path, to: str, out: Path, as_json: bool, **options: Any) -> None:
+    """Write the release DIR for another tool.
+
+    \b
+    flowmap  flowmap.blue: locations.csv (id,name,lat,lon) and flows.csv (origin,dest,count)
+    skmob    scikit-mobility: origin,destination,flow
+    kepler   kepler.gl: origin,destination,count,lat0,lng0,lat1,lng1
+    od       R od and stplanr: origin,destination,count
+    qgis     QGIS: a CSV with its .csvt, so that codes stay text; with coordinates, lines
+    records  synthetic records, one row a unit: .parquet or .csv
+
+    Coordinates come from --coordinates, or from the release if it has them; those of a coarser level are the mean of
+    its leaves'. Attributes other than origin and destination are summed over in the formats for flows.
+    """
+    from treetop.data.export import export
+    from treetop.release import Release
+
+    if to == "records" and sys.stderr.isatty():
+        release = Release.load(folder)
+        with click.progressbar(length=release.total, label="records", file=sys.stderr) as bar:
+            done = export(release, to, out, progress=bar.update, **options)
+    else:
+        done = export(folder, to, out, **options)
+    if done.warning:
+        click.echo(f"treetop: {done.warning}", err=True)
+    click.echo(json.dumps(_summary(to, done), indent=2) if as_json else render(to, done))
+
+
+def render(to: str, done: Exported) -> str:
+    """Return what was written, for people."""
+    of = "records" if to == "records" else f"rows, {done.total:,} in all"
+    lines = [f"{done.files[0]}: {done.rows:,} {of}", *(str(file) for file in done.files[1:])]
+    if done.skipped:
+        codes = f"{len(done.skipped):,} code{'s' * (len(done.skipped) > 1)}"
+        lines.append(f"The flows of {codes} without coordinates were left out: {', '.join(done.skipped[:10])}")
+    return "\n".join(lines)
+
+
+def _summary(to: str, done: Exported) -> dict[str, Any]:
+    return {
+        "to": to,
+        "files": [str(file) for file in done.files],
+        "rows": done.rows,
+        "total": done.total,
+        "skipped": list(done.skipped),
+    }

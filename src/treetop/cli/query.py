@@ -1,0 +1,141 @@
+"""`treetop query`: counts of a release by codes of any level, and tables of sums."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from treetop.errors import QueryError, ReleaseError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from treetop.release import Release
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("conditions", metavar="[ATTRIBUTE=CODE]...", nargs=-1)
+@click.option("--by", "levels", metavar="LEVEL", multiple=True, help="A row for each code of a level; repeatable.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the N largest counts, largest first.")
+@click.option("--csv", "as_csv", is_flag=True, help="Comma-separated values.")
+@click.option("--json", "as_json", is_flag=True, help="The same for machines.")
+def command(
+    folder: Path,
+    conditions: tuple[str, ...],
+    levels: tuple[str, ...],
+    limit: int | None,
+    as_csv: bool,
+    as_json: bool,
+) -> None:
+    """Count what matches the codes in the release DIR: the total when there are none.
+
+    Codes are of any level: origin=Veneto destination=Milano. Where a code stands at several levels, say which:
+    destination.province=Milano. With --by origin.region there is a row for each region above zero; those that are
+    not listed are released zeros.
+    """
+    from treetop.release import Release
+
+    if as_csv and as_json:
+        raise click.UsageError("--csv and --json are two ways to print the same: choose one")
+    if limit is not None and not levels:
+        raise click.UsageError("--limit is for the rows of a table: add --by LEVEL")
+    release = Release.load(folder)
+    asked = parse_conditions(conditions, release)
+    chosen = release.where(**asked)
+    table = _table(chosen, levels)
+    shown = table if limit is None else table.sort_by([("count", "descending")]).slice(0, limit)
+    if warning := release.card.get("warning"):
+        click.echo(f"treetop: {warning}", err=True)
+    with _standard_output():
+        if as_json:
+            click.echo(json.dumps(_summary(chosen, asked, levels, table, shown), indent=2, ensure_ascii=False))
+        elif as_csv:
+            _print_csv(shown)
+        elif levels:
+            click.echo(render(shown, chosen.total, table.num_rows, sys.stdout.isatty()))
+        else:
+            click.echo(f"{chosen.total:,}" if sys.stdout.isatty() else chosen.total)
+
+
+def parse_conditions(conditions: Sequence[str], release: Release) -> dict[str, str]:
+    """Return the code asked for by `attribute` or `attribute.level`; names and codes may hold spaces and =."""
+    trees = zip(release.spine.attributes, release.spine.trees, strict=True)
+    known = [name for attribute, tree in trees for name in (attribute, *(f"{attribute}.{x}" for x in tree.levels))]
+    asked: dict[str, str] = {}
+    for condition in conditions:
+        plain, equals, _ = condition.partition("=")
+        if not equals:
+            attribute = next(iter(release.spine.attributes))
+            raise QueryError(f"{condition!r} is not a condition: write ATTRIBUTE=CODE, such as {attribute}={condition}")
+        name = max((name for name in known if condition.startswith(f"{name}=")), key=len, default=plain)
+        if name in asked:
+            raise QueryError(f"{name} is asked for twice, as {asked[name]!r} and in {condition!r}: ask once for each")
+        asked[name] = condition[len(name) + 1 :]
+    return asked
+
+
+def render(table: pa.Table, total: int, rows: int, for_terminal: bool) -> str:
+    """Return a table for people: with separators, a rule and the total on a terminal, plain otherwise."""
+    from treetop.accuracy import text_table
+
+    names = table.column_names
+    codes = [[_printable(code) for code in table.column(i).to_pylist()] for i in range(len(names) - 1)]
+    counts = [f"{count:,}" if for_terminal else str(count) for count in table["count"].to_pylist()]
+    text = text_table([names, *zip(*codes, counts, strict=True)], left=range(len(names) - 1))
+    if not for_terminal:
+        header, _, *lines = text.split("\n")
+        return "\n".join([header, *lines])
+    left = f"; {rows - table.num_rows:,} smaller not shown" if rows > table.num_rows else ""
+    return f"{text}\n\n{total:,} in {rows:,} row{'s' * (rows != 1)}{left}"
+
+
+def _table(release: Release, levels: Sequence[str]) -> pa.Table:
+    import pyarrow as pa
+
+    if levels:
+        return release.by(*dict.fromkeys(levels))
+    return pa.table({"count": pa.array([release.total], pa.int64())})
+
+
+def _summary(
+    chosen: Release, asked: dict[str, str], levels: Sequence[str], table: pa.Table, shown: pa.Table
+) -> dict[str, Any]:
+    summary: dict[str, Any] = {"title": chosen.card.get("title"), "where": asked, "count": chosen.total}
+    if levels:
+        summary |= {"by": table.column_names[:-1], "rows": shown.to_pylist()}
+        summary["left_out"] = table.num_rows - shown.num_rows
+    return summary
+
+
+def _print_csv(table: pa.Table) -> None:
+    from treetop.data.export.flows import csv_header, write_csv
+
+    stdout = sys.stdout.buffer
+    stdout.write(csv_header(table.column_names))
+    write_csv(table.schema, table.to_batches(), stdout)
+
+
+def _printable(code: str) -> str:
+    # A code may hold anything, even what drives a terminal.
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in code)
+
+
+@contextmanager
+def _standard_output() -> Iterator[None]:
+    """End quietly when the reader has read enough, as `head` does; say so when nothing can be written."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as problem:
+        # What is left in the buffer would be written again, and fail again, at the end of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(problem, BrokenPipeError):
+            raise ReleaseError(f"standard output: cannot be written: {problem.strerror or problem}") from problem

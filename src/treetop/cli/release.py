@@ -1,0 +1,263 @@
+"""`treetop release`: run a plan once on a private table. The one command that spends."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from treetop.cli.progress import Bar
+from treetop.errors import DataError, LedgerError, TreetopError
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from treetop.ledger import Ledger, Reservation
+    from treetop.ledger.budget import Currency
+    from treetop.planfile import PlanFile
+    from treetop.release import Release
+
+
+def _key(text: str) -> bytes:
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        key = b""
+    if len(key) != 32:
+        raise click.BadParameter("give 64 hexadecimal digits")
+    return key
+
+
+@click.command()
+@click.argument("plan", type=click.Path(path_type=Path))
+@click.argument("table", required=False)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write.")
+@click.option("--ledger", type=click.Path(path_type=Path), help="Charge the loss to this ledger.")
+@click.option("--dataset", help="The data set to charge in the ledger.")
+@click.option("--query", help="The query, where TABLE is a database.")
+@click.option("--force", is_flag=True, help="Replace the folder if there is one.")
+@click.option("--nodes", is_flag=True, help="Also write every level, to nodes.parquet.")
+@click.option("--threads", type=click.IntRange(min=1), help="How many threads; all cores by default.")
+@click.option("--testing-key", type=_key, hidden=True, help="Reproducible noise; the release is NOT private.")
+@click.option("--quiet", is_flag=True, help="Print nothing on success.")
+@click.option("--json", "as_json", is_flag=True, help="The summary for machines.")
+def command(plan: Path, table: str | None, out: Path, quiet: bool, as_json: bool, **options: Any) -> None:
+    """Run PLAN once on TABLE and write the release to a folder. Every run spends the plan's loss again.
+
+    TABLE is a CSV or Parquet file, a database URL (with --query) or - for standard input; it may be left out where
+    the plan names its source.
+    """
+    from treetop.planfile import read_plan
+
+    run = Run(read_plan(plan), out, **options)
+    with Bar(shown=not (quiet or as_json)) as bar:
+        summary = run(table, bar)
+    if as_json:
+        click.echo(json.dumps(summary, indent=2))
+    elif not quiet:
+        click.echo(render(summary))
+
+
+class Run:
+    """One release from a plan file: checked, charged, measured, written, recorded."""
+
+    def __init__(
+        self,
+        file: PlanFile,
+        out: Path,
+        ledger: Path | None,
+        dataset: str | None,
+        query: str | None,
+        force: bool,
+        nodes: bool,
+        threads: int | None,
+        testing_key: bytes | None,
+    ) -> None:
+        from treetop.card import Facts
+
+        if dataset is not None and ledger is None:
+            raise click.UsageError("--dataset names a data set of a ledger: give --ledger FILE as well")
+        if testing_key is not None and ledger is not None:
+            raise click.UsageError("a release with a testing key protects nobody and is not charged: drop --ledger")
+        self.file, self.out, self.dataset = file, out, dataset
+        self.query, self.force, self.nodes, self.threads = query, force, nodes, threads
+        self.testing_key = testing_key
+        self.ledger_path = ledger
+        self.ledger: Ledger | None = None
+        self.reservation: Reservation | None = None
+        self.facts = Facts.of_file(file, private=testing_key is None)
+
+    def __call__(self, table: str | None, bar: Bar) -> dict[str, Any]:
+        """Run it, and return its summary."""
+        from treetop.folder import drafted
+        from treetop.planfile import describe_plan
+
+        source = self._source(table)
+        self._check()
+        places = self._places()
+        self._card()
+        try:
+            release = self.file.plan.release(
+                source,
+                columns=self.file.columns,
+                count=self.file.count,
+                threads=self.threads,
+                progress=bar,
+                before_measuring=self._reserve,
+                testing_key=self.testing_key,
+            )
+            release = replace(release, card=self._card(), plan_toml=describe_plan(self.file))
+            writing = drafted(release, self.out, force=self.force, nodes=self.nodes, places=places, progress=bar)
+            with writing as draft, _uninterrupted():
+                draft.place()
+                self._complete(draft.card_sha256)
+        except (TreetopError, KeyboardInterrupt):
+            if self.reservation is not None:
+                click.echo(f"treetop: the loss stays spent: {self._entry()}", err=True)
+            raise
+        return summarise(release, self.out, self.reservation)
+
+    def _source(self, table: str | None) -> Any:
+        from treetop.data.source import Source
+
+        location = table or self.file.source
+        if location is None:
+            raise click.UsageError("name the private TABLE, or give the plan a [data] source")
+        for name, lookup in self.file.lookups.items():
+            if _same_file(location, lookup.file):
+                raise DataError(
+                    f"{location} is the hierarchy of {name!r}, not a private table: name the table, and never "
+                    "take a hierarchy from it"
+                )
+        return Source(location, self.query or self.file.query, self.file.delimiter, self.file.encoding)
+
+    def _places(self) -> dict[str, Any]:
+        """Return the coordinates that the plan's public files give for its leaves, for the folder to carry."""
+        from treetop.data.export.places import read_places
+
+        spine, found = self.file.plan.spine, {}
+        for tree, (name, given) in zip(spine.trees, spine.attributes.items(), strict=True):
+            lookup = self.file.lookups.get(name)
+            if lookup is not None and lookup.latitude is not None and tree.levels[-1] == given.levels[-1]:
+                found[tree.digest] = read_places(
+                    lookup.file,
+                    code=lookup.code,
+                    latitude=lookup.latitude,
+                    longitude=lookup.longitude,
+                    name=lookup.name,
+                ).to_table()
+        return found
+
+    def _check(self) -> None:
+        """Refuse what cannot succeed, before the table is read."""
+        from treetop.card.composition import expected_composition
+        from treetop.folder import check_place
+        from treetop.ledger import DEFAULT_DATASET, Ledger
+
+        check_place(self.out, self.force)
+        if self.ledger_path is None:
+            return
+        self.ledger = Ledger.open(self.ledger_path)
+        self.dataset = self.dataset or DEFAULT_DATASET
+        self.facts = replace(self.facts, composition=expected_composition(self.ledger, self.dataset, self.file.plan))
+        if self.ledger.budget.charge(*self._cost()) > self.ledger.remaining(self.dataset):
+            # What is spent never comes back, so this can only refuse, in the ledger's own words.
+            self._reserve()
+
+    def _card(self) -> dict[str, Any]:
+        """Draft the card; one that lacks a required field stops the release here."""
+        from treetop.card import describe_release
+
+        return describe_release(self.file.plan, facts=self.facts)
+
+    def _cost(self) -> tuple[Fraction, Currency]:
+        from treetop.card.composition import currency
+
+        return self.file.plan.spent, currency(self.file.plan)
+
+    def _reserve(self) -> None:
+        from treetop.card.composition import reserved_composition
+
+        if self.ledger is None or self.dataset is None:
+            return
+        plan = self.file.plan
+        self.reservation = self.ledger.reserve(self.dataset, *self._cost(), plan.title, plan.digest)
+        composition = reserved_composition(self.ledger, self.reservation)
+        self.facts = replace(self.facts, composition=composition)
+
+    def _complete(self, card_sha256: str) -> None:
+        if self.reservation is None:
+            return
+        try:
+            self.reservation.complete(card_sha256)
+        except LedgerError as problem:
+            raise LedgerError(f"{self.out} is written, but the ledger could not record it: {problem}") from problem
+
+    def _entry(self) -> str:
+        assert self.reservation is not None
+        return f"entry {self.reservation.number} of {self.ledger_path}"
+
+
+def summarise(release: Release, out: Path, reservation: Reservation | None) -> dict[str, Any]:
+    """Return where the release is and what it guarantees, as plain values."""
+    card = release.card
+    charged = None if reservation is None else {"entry": reservation.number, "sha256": reservation.sha256}
+    return {
+        "out": str(out),
+        "id": card["id"],
+        "title": card["title"],
+        "private": card["private"],
+        "guarantee": card["guarantee"],
+        "protects": card["protects"],
+        "leaves": len(release.count),
+        "total": release.total,
+        "ledger": charged and {**charged, "dataset": reservation.dataset, "new": reservation.new},  # type: ignore[union-attr]
+        "next": f"treetop check {out}",
+    }
+
+
+def render(summary: dict[str, Any]) -> str:
+    """Return the summary for people."""
+    lines = [
+        click.style(f"{summary['title']}: {summary['out']}", bold=True),
+        f"{summary['total']:,} in {summary['leaves']:,} leaves.",
+    ]
+    if not summary["private"]:
+        lines.append(
+            click.style("NOT PRIVATE: the noise came from a testing key. Do not publish.", fg="red", bold=True)
+        )
+    else:
+        lines += [summary["guarantee"], summary["protects"]]
+        if summary["ledger"] is None:
+            lines.append("No ledger records what this spent (--ledger FILE would): add it up by hand.")
+        else:
+            first = ", its first release" if summary["ledger"]["new"] else ""
+            lines.append(f"Charged to the data set {summary['ledger']['dataset']!r}{first}.")
+    return "\n".join([*lines, f"Next: {summary['next']}"])
+
+
+def _same_file(location: str, other: Path) -> bool:
+    try:
+        return Path(location).resolve() == other.resolve()
+    except (OSError, ValueError):  # a path that cannot be, or a URL
+        return False
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait while the folder is moved and recorded: both happen, or neither."""
+    try:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:  # not in the main thread, where it would not arrive
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

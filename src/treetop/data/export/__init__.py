@@ -1,0 +1,160 @@
+"""Exports: a release in the formats of other tools, written whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from treetop.data.export.flows import Progress, Sheet, flow_sheets, record_sheet, table_sheet
+from treetop.data.export.levels import ENDS, Depths, depths_of
+from treetop.data.export.places import Places, read_places, saved_places
+from treetop.data.export.target import Target
+from treetop.data.table import nearest
+from treetop.errors import ReleaseError
+from treetop.release import Release
+
+__all__ = ["FORMATS", "Exported", "Format", "Places", "Sheet", "export", "read_places"]
+
+
+@dataclass(frozen=True)
+class Format:
+    """What one tool expects."""
+
+    about: str
+    """The tool and the columns, in a few words."""
+    files: tuple[str, ...]
+    """The names of the files in a folder; the first is the one that a file's name stands for."""
+    flows: bool = True
+    """Whether only an origin/destination release has it."""
+    coordinates: str = "none"
+    """`needed`, `used` where they are known, or `none`."""
+    suffixes: tuple[str, ...] = (".csv",)
+    """What the name of a single file may end in; nothing where there are several files."""
+
+
+FORMATS = {
+    "flowmap": Format("flowmap.blue: locations.csv and flows.csv", ("flows.csv", "locations.csv"), True, "needed", ()),
+    "skmob": Format("scikit-mobility: origin, destination, flow", ("flows.csv",)),
+    "kepler": Format("kepler.gl: origin, destination, count, lat0, lng0, lat1, lng1", ("flows.csv",), True, "needed"),
+    "od": Format("R od and stplanr: origin, destination, count", ("flows.csv",)),
+    "qgis": Format("QGIS: a CSV and its .csvt, so that codes stay text", ("table.csv", "table.csvt"), False, "used"),
+    "records": Format("synthetic records, one row a unit", ("records.parquet",), False, "none", (".parquet", ".csv")),
+}
+"""The formats, by the name that `--to` takes."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written."""
+
+    files: tuple[Path, ...]
+    """The files, the main one first."""
+    rows: int
+    """The rows of the main file."""
+    total: int
+    """The sum of its counts."""
+    skipped: tuple[str, ...]
+    """The codes whose rows were left out because they have no coordinates."""
+    warning: str | None
+    """What the card warns of, which the files do not say."""
+
+
+def export(
+    release: Release | str | Path,
+    to: str,
+    out: str | Path,
+    *,
+    level: str | Sequence[str] | None = None,
+    coordinates: str | Path | None = None,
+    code: str | None = None,
+    latitude: str | None = None,
+    longitude: str | None = None,
+    name: str | None = None,
+    skip_missing: bool = False,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Exported:
+    """Write a release, or a release folder, for another tool: to a folder, or to a file by its suffix.
+
+    `level` is a level of both ends ("province"), or one of an attribute ("origin.province"); the finest when None.
+    `coordinates` is a public file with a row a place, such as the hierarchy file; `code`, `latitude`, `longitude` and
+    `name` are its columns, found by their usual names when None. Without it, what the folder carries is used.
+    """
+    form = _format(to)
+    target = Target.of(Path(out), form.files, form.suffixes, force, every=_every_file())
+    folder = None if isinstance(release, Release) else Path(release)
+    loaded = release if isinstance(release, Release) else Release.load(release)
+    if form.flows:
+        _require_ends(loaded, to)
+    depths = depths_of(loaded, level)
+    columns = {"code": code, "latitude": latitude, "longitude": longitude, "name": name}
+    places = _places(loaded, to, folder, coordinates, columns)
+    sheets, skipped = _sheets(loaded, to, depths, places, skip_missing, progress)
+    with target.draft() as draft:
+        for sheet in sheets:
+            sheet.write(draft / target.named(sheet.file))
+    main = sheets[0]
+    return Exported(target.files(), main.rows, main.total, skipped, loaded.card.get("warning"))
+
+
+def _format(to: str) -> Format:
+    if to not in FORMATS:
+        raise ReleaseError(f"there is no format {to!r}{nearest(to, FORMATS)}; the formats are {', '.join(FORMATS)}")
+    return FORMATS[to]
+
+
+def _every_file() -> frozenset[str]:
+    return frozenset(file for form in FORMATS.values() for file in form.files)
+
+
+def _require_ends(release: Release, to: str) -> None:
+    lacking = [end for end in ENDS if end not in release.spine.attributes]
+    if lacking:
+        others = " or ".join(name for name, form in FORMATS.items() if not form.flows)
+        raise ReleaseError(
+            f"{to} is a format for flows, but this release has no {' and no '.join(lacking)}: its attributes are "
+            f"{', '.join(release.spine.attributes)}. Export it to {others}, which take any release"
+        )
+
+
+def _places(
+    release: Release,
+    to: str,
+    folder: Path | None,
+    coordinates: str | Path | None,
+    columns: dict[str, str | None],
+) -> dict[str, Places] | None:
+    """Return the places of both ends, or None where the format does without."""
+    needs = FORMATS[to].coordinates
+    is_flows = all(end in release.spine.attributes for end in ENDS)
+    if coordinates is None:
+        if given := next((column for column in columns if columns[column] is not None), None):
+            raise ReleaseError(f"{given} is a column of the file with coordinates: name that file too (--coordinates)")
+        found = saved_places(release, folder) if folder is not None and is_flows and needs != "none" else None
+        if found is None and needs == "needed":
+            raise ReleaseError(
+                f"{to} needs coordinates, and the release has none: name a public file with one row a place and "
+                "columns for code, latitude and longitude (--coordinates FILE)"
+            )
+        return found
+    if needs == "none" or not is_flows:
+        why = f"{to} has no place for them" if needs == "none" else "they are for origin/destination releases"
+        raise ReleaseError(f"coordinates are not used here, because {why}: leave them out")
+    trees = {end: release.spine.trees[list(release.spine.attributes).index(end)] for end in ENDS}
+    return {end: read_places(coordinates, tree.levels[-1], **columns) for end, tree in trees.items()}
+
+
+def _sheets(
+    release: Release,
+    to: str,
+    depths: Depths,
+    places: dict[str, Places] | None,
+    skip_missing: bool,
+    progress: Progress | None,
+) -> tuple[list[Sheet], tuple[str, ...]]:
+    if to == "records":
+        return [record_sheet(release, depths, progress)], ()
+    if to == "qgis" and places is None:
+        return table_sheet(release, depths), ()
+    return flow_sheets(release, to, depths, places, skip_missing)

@@ -1,0 +1,142 @@
+"""Where a table is: files of any kind, standard input, or a database with a query."""
+
+from __future__ import annotations
+
+import codecs
+import glob
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from treetop.errors import DataError
+
+FileKind = Literal["csv", "parquet", "duckdb", "sqlite"]
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_POSTGRES = ("postgresql", "postgres")
+_TABLES = {".csv", ".tsv", ".txt", ".gz", ".parquet", ".pq"}
+
+
+@dataclass(frozen=True, repr=False)
+class Source:
+    """A table by its location; it may stand wherever a table may.
+
+    >>> Source("postgresql://ann:secret@db/census", query="trips")
+    Source('postgresql://ann:***@db/census')
+    """
+
+    location: str | Path | Sequence[str | Path]
+    """A file, a folder, a pattern, a list of files, "-" for standard input, or a database URL:
+    `sqlite:///file`, `postgresql://user@host/database`."""
+    query: str | None = None
+    """For a database: a query, or the name of a table; it may be left out where there is only one table."""
+    delimiter: str | None = None
+    """The character between the fields of a CSV file; found from its header when None."""
+    encoding: str | None = None
+    """The encoding of a CSV file; UTF-8 when None."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.location, str | Path):
+            object.__setattr__(self, "location", tuple(self.location))
+        if self.delimiter is not None and not re.fullmatch(r"[\t -~]", self.delimiter):
+            raise DataError(f"the delimiter is {self.delimiter!r}: give one character, such as ';'")
+        if self.encoding is not None and not _is_encoding(self.encoding):
+            raise DataError(f'{self.encoding!r} is not an encoding: name one, such as "utf-8" or "latin-1"')
+        if self.scheme is not None and self.scheme not in ("sqlite", *_POSTGRES):
+            raise DataError(
+                f"{self}: cannot read from {self.scheme}://; give a file, sqlite:///file, or "
+                "postgresql://user@host/database"
+            )
+
+    def __repr__(self) -> str:
+        return f"Source({str(self)!r})"
+
+    def __str__(self) -> str:
+        """Name the source as messages do: without a password."""
+        if isinstance(self.location, tuple):
+            return ", ".join(map(str, self.location))
+        return "standard input" if self.location == "-" else without_password(str(self.location))
+
+    @property
+    def scheme(self) -> str | None:
+        """The scheme of a database URL; None for anything else."""
+        found = _URL.match(self.location) if isinstance(self.location, str) else None
+        return None if found is None else found[1].lower()
+
+    def files(self) -> list[Path]:
+        """Return the files of the source, in order; those of a folder or a pattern by name."""
+        location = self.location
+        if isinstance(location, tuple):
+            if not location:
+                raise DataError("the list of files is empty: name at least one")
+            return [file for one in location for file in Source(one).files()]
+        path = Path(location)  # type: ignore[arg-type]  # a tuple was dealt with above
+        try:
+            if path.is_dir():
+                return _in_folder(path)
+            if path.exists():
+                return [path]
+            if re.match(r"(?i)\s*(select|with)\s", str(location)):
+                raise DataError(
+                    f"{location}: a query goes beside its database, as in Source('sqlite:///file', query='select …')"
+                )
+            if glob.has_magic(str(path)):
+                found = [Path(one) for one in glob.glob(str(path), recursive=True)]  # noqa: PTH207 - absolute too
+                if files := sorted(file for file in found if file.is_file()):
+                    return files
+                raise DataError(f"{path}: no file matches this pattern")
+        except (OSError, ValueError) as problem:
+            raise DataError(f"cannot be read: {problem}") from problem
+        raise DataError(f"{path}: no such file")
+
+
+def as_source(table: Any) -> Source | None:
+    """Return a path or a list of paths as a source, and None for what holds its rows itself."""
+    if isinstance(table, Source):
+        return table
+    if isinstance(table, str | Path):
+        return Source(table)
+    if isinstance(table, list | tuple) and all(isinstance(one, str | Path) for one in table):
+        return Source(table)
+    return None
+
+
+def file_kind(head: bytes) -> FileKind:
+    """Tell what a file is from its first bytes, whatever its name claims."""
+    if head[:4] == b"PAR1":
+        return "parquet"
+    if head[8:12] == b"DUCK":
+        return "duckdb"
+    return "sqlite" if head[:16] == b"SQLite format 3\0" else "csv"
+
+
+def without_password(url: str) -> str:
+    """Return a URL with its password, and anything that might be part of it, blotted out."""
+    scheme = _URL.match(url)
+    if scheme is None or scheme[1].lower() == "sqlite":
+        return url
+    # An unescaped password may hold any of /?#@: so it reaches to the last @.
+    url = re.sub(r"^([^:]+://[^:@/?#]*):.*@", r"\1:***@", url, flags=re.DOTALL)
+    return re.sub(r"(?i)(password|passphrase|pwd)=.*", r"\1=***", url, flags=re.DOTALL)
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    files = sorted(
+        file
+        for file in folder.rglob("*")
+        if file.suffix.lower() in _TABLES
+        and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+        and file.is_file()
+    )
+    if not files:
+        raise DataError(f"{folder}: the folder holds no CSV or Parquet file")
+    return files
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        return codecs.lookup(name)._is_text_encoding
+    except (LookupError, ValueError):
+        return False

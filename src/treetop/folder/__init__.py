@@ -1,0 +1,38 @@
+"""The release folder: written whole or not at all, and read back with its own hierarchies."""
+
+from treetop.folder.place import check_place
+from treetop.folder.read import (
+    CARD,
+    COUNTS,
+    HIERARCHIES,
+    NODES,
+    PAGE,
+    PLACES,
+    PLAN,
+    file_sha256,
+    load,
+    read_card,
+    read_spine,
+)
+from treetop.folder.write import Draft, drafted, nodes_schema, nodes_table, released, save
+
+__all__ = [
+    "CARD",
+    "COUNTS",
+    "HIERARCHIES",
+    "NODES",
+    "PAGE",
+    "PLACES",
+    "PLAN",
+    "Draft",
+    "check_place",
+    "drafted",
+    "file_sha256",
+    "load",
+    "nodes_schema",
+    "nodes_table",
+    "read_card",
+    "read_spine",
+    "released",
+    "save",
+]

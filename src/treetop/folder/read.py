@@ -1,0 +1,115 @@
+"""Reading a release folder: its card, its hierarchies and its counts."""
+
+from __future__ import annotations
+
+import json
+import re
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from treetop.counts import pack
+from treetop.errors import ReleaseError, TreetopError
+from treetop.hierarchy import Hierarchy
+from treetop.release import Release
+from treetop.spine import Spine
+
+COUNTS, NODES, PLAN, CARD, PAGE = "counts.parquet", "nodes.parquet", "plan.toml", "card.json", "card.html"
+HIERARCHIES, PLACES = "hierarchies", "places"
+"""Folders with one Parquet file a hierarchy, named by its SHA-256: its codes, and where its leaves are on a map."""
+
+
+def load(folder: Path) -> Release:
+    """Read a release folder, and refuse one whose hierarchies or counts are not what its card says."""
+    card = read_card(folder)
+    try:
+        spine = read_spine(folder, card)
+        leaves = pq.read_table(folder / COUNTS, columns=[*spine.attributes, "count"])
+        trees = zip(spine.attributes, spine.trees, strict=True)
+        nodes = [tree.encode(leaves.column(name).combine_chunks()) for name, tree in trees]
+        plan_toml = (folder / PLAN).read_text(encoding="utf-8") if (folder / PLAN).exists() else None
+    except (KeyError, TypeError, AttributeError) as problem:
+        raise ReleaseError(f"{folder}: {CARD} lacks {problem}") from problem
+    except (OSError, ValueError, pa.ArrowException) as problem:
+        raise ReleaseError(f"{folder}: cannot be read: {problem}") from problem
+    count = leaves.column("count").to_numpy()
+    if count.dtype != np.int64 or leaves.column("count").null_count or (len(count) and count.min() <= 0):
+        raise ReleaseError(f"{folder}: {COUNTS} must hold whole numbers above zero")
+    if any(len(node) and node.min() < 0 for node in nodes):
+        raise ReleaseError(f"{folder}: {COUNTS} has a code that is not in its hierarchy")
+    release = Release(spine, np.array(nodes, dtype=np.int32), count, card, plan_toml)
+    _refuse_disorder(release, folder)
+    return release
+
+
+def read_spine(folder: Path, card: dict[str, Any]) -> Spine:
+    """Read the hierarchies that a card names, by their hash, and put its spine together."""
+    described = card["plan"]["attributes"]
+    trees = {}
+    for name, about in described.items():
+        if not re.fullmatch("[0-9a-f]{64}", about["sha256"]):
+            raise ReleaseError(f"{folder}: {CARD} names the hierarchy of {name!r} by something that is not a SHA-256")
+        try:
+            tree = Hierarchy.from_table(folder / HIERARCHIES / f"{about['sha256']}.parquet", about["levels"])
+        except TreetopError as problem:
+            raise ReleaseError(f"{folder}: {problem}") from problem
+        if tree.digest != about["sha256"]:
+            raise ReleaseError(f"{folder}: the hierarchy of {name!r} is not the one that the card names")
+        trees[name] = tree
+    try:
+        return Spine(card["plan"]["spine"], trees)
+    except TreetopError as problem:
+        raise ReleaseError(f"{folder}: {problem}") from problem
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    """Read a card; it is JSON without doubt: no key stands twice, and every number is one."""
+    path = folder / CARD
+    if not path.is_file():
+        raise ReleaseError(f"{folder} is not a release folder: there is no {CARD} in it")
+    try:
+        text = path.read_text(encoding="utf-8")
+        card = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError, OSError) as problem:
+        raise ReleaseError(f"{path}: not a card: {problem}") from problem
+    if not isinstance(card, dict) or "plan" not in card:
+        raise ReleaseError(f"{path}: not a card")
+    return card
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    digest = sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _refuse_disorder(release: Release, folder: Path) -> None:
+    """Refuse leaves that stand twice, or out of spine order: sums over them would be wrong."""
+    rises = np.zeros(max(len(release.count) - 1, 0), dtype=bool)
+    equal = ~rises
+    for key in pack(release.spine, release.nodes):
+        rises |= equal & (key[1:] > key[:-1])
+        equal &= key[1:] == key[:-1]
+    wrong = np.flatnonzero(~rises)
+    if len(wrong):
+        row = int(wrong[0])
+        why = "stands twice" if equal[row] else "is out of order"
+        raise ReleaseError(f"{folder}: {COUNTS}, row {row + 2}: the leaf {why}")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return members
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number")

@@ -1,0 +1,278 @@
+"""Checking a release: whatever is changed, one byte or one number, is found and named."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import treetop as tt
+from treetop.card.checking import check_card, check_folder
+from treetop.card.html import render
+from treetop.errors import ReleaseError
+from treetop.folder import file_sha256
+
+FILES = ("counts.parquet", "nodes.parquet", "plan.toml", "card.json", "card.html", "hierarchies")
+
+
+def findings(folder: Path) -> list[str]:
+    return [finding for verdict in check_folder(folder) for finding in verdict.findings]
+
+
+def read(folder: Path) -> Any:
+    return json.loads((folder / "card.json").read_text(encoding="utf-8"))
+
+
+def forge(folder: Path, change: Callable[[Any], None]) -> None:
+    """Change the card as a forger would, who also puts sizes, hashes and the page right."""
+    card = read(folder)
+    change(card)
+    for file in card["files"]:
+        path = folder / file["path"]
+        file["bytes"], file["sha256"] = path.stat().st_size, file_sha256(path)
+    (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    page = render(card, file_sha256(folder / "card.json"))
+    (folder / "card.html").write_text(page, encoding="utf-8")
+
+
+def nothing(card: Any) -> None:
+    """Leave the card as it is."""
+
+
+def test_an_untouched_release_of_every_kind_is_verified(plan: tt.Plan, tmp_path: Path) -> None:
+    table = pa.table({"place": ["n1", "s1", "s2"] * 40, "sex": ["f", "m", "m"] * 40})
+    plan.release(table).save(tmp_path / "out", nodes=True)
+    assert findings(tmp_path / "out") == []
+
+
+def test_everything_is_verified_and_said(pristine: Path) -> None:
+    verdicts = list(check_folder(pristine))
+    assert all(verdict.verified for verdict in verdicts)
+    text = "\n".join(verdict.subject for verdict in verdicts)
+    for part in ("schema", "SHA-256", "plan", "hierarchies", "rho = 172053180393/10000000000000", "epsilon", "400"):
+        assert part in text
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_changed_byte_anywhere_is_found(name: str, folder: Path) -> None:
+    path = next((folder / name).iterdir()) if name == "hierarchies" else folder / name
+    original = path.read_bytes()
+    places = random.Random(3).sample(range(len(original)), 12)
+    for place in [0, *places, len(original) - 1]:
+        damaged = bytearray(original)
+        damaged[place] ^= 1
+        path.write_bytes(damaged)
+        assert findings(folder), f"byte {place} of {name}"
+    path.write_bytes(original)
+    assert findings(folder) == []
+
+
+def test_added_or_missing_bytes_and_files_are_found(folder: Path) -> None:
+    with (folder / "plan.toml").open("a") as file:
+        file.write("\n")
+    assert any("plan.toml has" in finding and "bytes" in finding for finding in findings(folder))
+    (folder / "plan.toml").unlink()
+    assert "plan.toml is missing" in findings(folder)
+    (folder / "errors.png").write_bytes(b"private")
+    assert "errors.png is in the folder, but not in the card" in findings(folder)
+
+
+def set_to(*path: Any) -> Callable[[Any], None]:
+    *names, last, value = path
+
+    def change(card: Any) -> None:
+        for name in names:
+            card = card[name]
+        assert card[last] != value
+        card[last] = value
+
+    return change
+
+
+NUMBERS = [
+    (set_to("loss", "rho", "exact", "1/100"), "loss.rho is 1/100, but the levels together cost 172053180393/1"),
+    (set_to("loss", "rho", "value", 0.01), "loss.rho.value is 0.01"),
+    (set_to("loss", "epsilon", "value", 0.9), "loss.epsilon is 0.9, but rho"),
+    (set_to("loss", "epsilon", "exact", "1/2"), "loss.epsilon is 1/2, but its value is 1.0"),
+    (set_to("loss", "delta", "exact", "1/1000000"), "loss.delta.exact is '1/1000000', but the plan gives"),
+    (set_to("loss", "delta", "value", 1e-9), "loss.delta.value is 1e-09"),
+    (set_to("levels", 1, "noise", "sigma", 1.5), "levels[1].noise.sigma is 1.5, but the plan gives"),
+    (set_to("levels", 1, "noise", "variance", "exact", "9"), "levels.place.region.cost is"),
+    (set_to("levels", 2, "noise", "variance", "value", 9.0), "levels[2].noise.variance.value is 9.0"),
+    (set_to("levels", 1, "cost", "exact", "1/9"), "levels.place.region.cost is 1/9, but its noise"),
+    (set_to("levels", 1, "sensitivity", "l2_squared", 1), "levels.place.region.sensitivity is"),
+    (set_to("levels", 3, "margin", 2), "levels[3].margin is 2"),
+    (set_to("levels", 3, "bound", 2), "levels[3].bound is 2"),
+    (set_to("levels", 3, "nodes", 9), "levels[3].nodes is 9"),
+    (set_to("levels", 3, "share", "exact", "1/2"), "levels[3].share.exact is '1/2'"),
+    (set_to("meaning", 1, "epsilon", 1.1), "meaning[1].epsilon is 1.1"),
+    (set_to("unit", "contributions", 2), "unit.contributions is 2"),
+    (set_to("accuracy", "confidence", 0.99), "accuracy.confidence is 0.99"),
+    (set_to("hierarchies", 0, "sha256", "a" * 64), "hierarchies[0].sha256"),
+    (set_to("hierarchies", 0, "levels", 0, "nodes", 3), "hierarchies[0].levels[0].nodes is 3"),
+    (set_to("composition", "spent_before", "exact", "0"), "composition.spent_before is 0"),
+    (set_to("composition", "charged", "exact", "1/5"), "composition.charged is 1/5, but this release costs"),
+    (set_to("composition", "budget", "exact", "1/500"), "more than the budget 1/500"),
+    (set_to("composition", "earlier", 0, "charged", "exact", "1/7"), "earlier releases sum to 1/7"),
+    (set_to("released", "total", 401), "counts.parquet sums to 400, but the card says 401"),
+    (set_to("released", "leaves", 1), "leaves, but the card says 1"),
+    (set_to("released", "levels", 1, "nodes", 9), "released.levels[1].nodes is 9"),
+    (set_to("files", 0, "rows", 1), "counts.parquet has"),
+    (set_to("plan_sha256", "b" * 64), "plan_sha256 is bbbb"),
+    (set_to("plan", "repair", "euclidean"), "but the plan that it describes has"),
+    (set_to("plan", "loss", "budget", "1"), "plan.loss.budget is '1'"),
+    (set_to("plan", "levels", 1, "noise", "variance", "7"), "plan.levels[1].noise.variance is '7'"),
+    (set_to("private", False), "warning is None, but the plan gives 'Not private"),
+    (set_to("guarantee", "Perfect."), "guarantee is 'Perfect.', but the plan gives"),
+    (set_to("levels", 1, "measured", False), "levels[1].measured is False"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), NUMBERS, ids=[message for _, message in NUMBERS])
+def test_a_changed_number_is_named_even_if_the_forger_puts_the_hashes_right(
+    change: Callable[[Any], None], message: str, folder: Path
+) -> None:
+    forge(folder, change)
+    found = findings(folder)
+    assert any(message in finding for finding in found), found
+
+
+@pytest.mark.parametrize(("key", "value"), [("bytes", 7), ("sha256", "c" * 64)])
+def test_a_changed_size_or_hash_of_a_file_is_found(key: str, value: object, folder: Path) -> None:
+    for index, file in enumerate(read(folder)["files"]):
+        card = read(folder)
+        card["files"][index][key] = value
+        (folder / "card.json").write_text(json.dumps(card, indent=2), encoding="utf-8")
+        assert any(finding.startswith(f"{file['path']} has") for finding in findings(folder))
+
+
+def edit_table(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    pq.write_table(change(pq.read_table(path)), path, compression="zstd", store_schema=False)
+
+
+def change_count(table: pa.Table, by: int = 1, row: int = 0) -> pa.Table:
+    step = pa.array([by if i == row else 0 for i in range(table.num_rows)])
+    at = table.column_names.index("count")
+    return table.set_column(at, "count", pc.add(table["count"], step))
+
+
+TABLES: list[tuple[str, Callable[[pa.Table], pa.Table], str]] = [
+    ("counts.parquet", change_count, "counts.parquet sums to 401"),
+    ("counts.parquet", lambda table: change_count(table, -10**6), "whole numbers above zero"),
+    ("counts.parquet", lambda table: pa.concat_tables([table, table.slice(table.num_rows - 1)]), "leaf stands twice"),
+    ("counts.parquet", lambda table: table.take(list(range(table.num_rows))[::-1]), "the leaf is out of order"),
+    (
+        "counts.parquet",
+        lambda table: table.set_column(0, "place", pa.array(["?"] * table.num_rows)),
+        "code that is not in its hierarchy",
+    ),
+    (
+        "counts.parquet",
+        lambda table: table.set_column(2, "count", table["count"].cast(pa.float64())),
+        "whole numbers above zero",
+    ),
+    ("nodes.parquet", lambda table: change_count(table, 1, 2), "nodes.parquet, level place.region:"),
+    ("nodes.parquet", lambda table: table.slice(0, table.num_rows - 1), "nodes.parquet, level place.town:"),
+    ("nodes.parquet", lambda table: pa.concat_tables([table, table.slice(0, 1)]), "1 rows too many"),
+    ("nodes.parquet", lambda table: table.drop_columns("level"), "other names or types"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "change", "message"), TABLES, ids=[message for *_, message in TABLES])
+def test_tables_that_do_not_add_up_are_found_even_if_the_hashes_are_right(
+    name: str, change: Callable[[pa.Table], pa.Table], message: str, folder: Path
+) -> None:
+    edit_table(folder / name, change)
+    forge(folder, nothing)
+    found = findings(folder)
+    assert any(message in finding for finding in found), found
+
+
+def test_a_plan_file_of_another_plan_is_found(folder: Path) -> None:
+    path = folder / "plan.toml"
+    path.write_text(path.read_text().replace("epsilon = 1\n", "epsilon = 2\n"))
+    forge(folder, nothing)
+    assert "plan.toml: loss.epsilon is 2, but the card's plan has 1" in findings(folder)
+
+
+def test_a_card_of_another_version_may_use_other_words_but_not_other_numbers(folder: Path) -> None:
+    def other_version(card: Any) -> None:
+        card["software"]["treetop"] = "9.9"
+        card["caveats"] = ["Other words."] * len(card["caveats"])
+
+    forge(folder, other_version)
+    assert findings(folder) == []
+    forge(folder, set_to("levels", 1, "margin", 1))
+    assert any("levels[1].margin" in finding for finding in findings(folder))
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"plan": 1, "plan": 2}', '{"plan": NaN}', "[" * 100_000, "\udcff"])
+def test_a_card_that_is_none_is_a_finding(text: str, folder: Path) -> None:
+    (folder / "card.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert findings(folder)
+
+
+def test_a_folder_without_a_card_is_no_release(tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match="not a release folder"):
+        list(check_folder(tmp_path))
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    if items is None:
+        return [path]
+    return [place for name, item in items for place in leaves(item, (*path, name))]
+
+
+# What a card states and nothing in the folder can confirm.
+FACTS = {"id", "time", "description", "data", "software", "composition", "files", "released"}
+odd = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from(["1/3", "0", "0/1", "7" * 900, "discrete Laplace", "a" * 64, 10**400, 1e300])
+    | st.lists(st.integers(), max_size=2)
+    | st.dictionaries(st.text(max_size=3), st.none(), max_size=2)
+)
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_no_change_of_a_checked_value_passes_and_none_breaks_the_checker(pristine: Path, data: st.DataObject) -> None:
+    card = read(pristine)
+    path = data.draw(st.sampled_from([path for path in leaves(card) if path[0] not in FACTS]))
+    target = card
+    for name in path[:-1]:
+        target = target[name]
+    new = data.draw(odd)
+    same = target[path[-1]] == new and isinstance(new, bool) == isinstance(target[path[-1]], bool)
+    target[path[-1]] = new
+    assert same or check_card(card, pristine)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_whatever_stands_in_the_card_the_checker_answers(pristine: Path, folder: Path, data: st.DataObject) -> None:
+    card = read(pristine)
+    for _ in range(data.draw(st.integers(1, 3))):
+        target = card
+        *names, last = data.draw(st.sampled_from(leaves(read(pristine))))
+        try:
+            for name in names:
+                target = target[name]
+            target[last] = data.draw(odd)
+        except (TypeError, KeyError, IndexError):
+            continue
+    (folder / "card.json").write_text(json.dumps(card), encoding="utf-8")
+    assert findings(folder)

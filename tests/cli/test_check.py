@@ -1,0 +1,184 @@
+"""`treetop check`, as a person runs it: a line for what was verified, exit code 1 with the finding, errors fenced."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from treetop.cli import main
+from treetop.cli.check import FENCE
+
+PLAN = """
+title = "Trips"
+[attributes.origin]
+column = "home"
+hierarchy = "places.csv"
+levels = ["region", "town"]
+[attributes.destination]
+column = "work"
+same_as = "origin"
+[spine]
+order = "destination-first"
+[unit]
+entity = "trip"
+contributions = 1
+neighbours = "replace"
+[loss]
+rho = 2
+[data]
+count = "flow"
+"""
+KEY = ("--testing-key", "09" * 32)
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> Path:
+    """A release beside its plan and its private table; we are in their folder."""
+    (tmp_path / "places.csv").write_text("region,town\nN,n1\nN,n2\nS,s1\nS,s2\n")
+    (tmp_path / "plan.toml").write_text(PLAN)
+    (tmp_path / "trips.csv").write_text("home,work,flow\nn1,n1,40\nn1,s1,3\ns2,s1,7\ns2,s2,150\n")
+    monkeypatch.chdir(tmp_path)
+    main(["release", "plan.toml", "trips.csv", "--out", "out", "--nodes", "--quiet"])
+    capsys.readouterr()
+    return tmp_path / "out"
+
+
+def check(capsys: Captured, *arguments: str) -> str:
+    main(["check", *arguments])
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
+
+
+def leave(capsys: Captured, *arguments: str) -> tuple[Any, str, str]:
+    with pytest.raises(SystemExit) as leaving:
+        main(["check", *arguments])
+    captured = capsys.readouterr()
+    return leaving.value.code, captured.out, captured.err
+
+
+def test_there_is_a_line_for_everything_verified(out: Path, capsys: Captured) -> None:
+    lines = check(capsys, "out").splitlines()
+    assert all(line.startswith("✓ ") for line in lines[:-1])
+    assert len(lines) > 10
+    assert lines[-1] == "out is what its card says."
+    assert FENCE not in "\n".join(lines)
+
+
+def test_a_change_is_named_and_ends_with_1(out: Path, capsys: Captured) -> None:
+    text = (out / "plan.toml").read_text()
+    (out / "plan.toml").write_text(text.replace("rho = 2", "rho = 1"))
+    code, output, _ = leave(capsys, "out")
+    assert code == 1
+    assert "✗ plan.toml states the same plan" in output
+    assert "plan.toml: loss.rho is 1, but the card's plan has 2" in output
+    assert output.endswith("out is NOT what its card says: do not rely on it.\n")
+
+
+def test_json_has_every_check_and_its_findings(out: Path, capsys: Captured) -> None:
+    report = json.loads(check(capsys, "out", "--json"))
+    assert report["verified"] is True
+    assert all(one["findings"] == [] for one in report["checks"])
+    (out / "extra").touch()
+    code, output, _ = leave(capsys, "out", "--json")
+    report = json.loads(output)
+    assert (code, report["verified"]) == (1, False)
+    assert ["extra is in the folder, but not in the card"] in [one["findings"] for one in report["checks"]]
+
+
+def test_a_release_with_a_testing_key_is_called_not_private(out: Path, capsys: Captured) -> None:
+    main(["release", "plan.toml", "trips.csv", "--out", "other", "--quiet", *KEY])
+    assert "NOT PRIVATE" in check(capsys, "other")
+
+
+def test_with_the_truth_the_errors_stand_behind_a_fence(out: Path, capsys: Captured) -> None:
+    output = check(capsys, "out", "--truth", "trips.csv")
+    verified, first, second, _ = output.split(f"──── {FENCE} ────")[0], *output.split(f"──── {FENCE} ────")
+    assert "error" not in verified.replace("errors", "")
+    assert "largest error" in second
+    assert "5–10" in second
+    assert first == verified
+    report = json.loads(check(capsys, "out", "--truth", "trips.csv", "--json"))
+    assert report["errors"]["fence"] == FENCE
+    total, region, *_ = report["errors"]["levels"]
+    assert (total["name"], total["largest"]) == ("total", 0)
+    assert region["largest"] < 20
+    assert [bias["size"] for bias in region["biases"]] == ["0", "1–4", "5–10", "11–24", "25–99", "100+"]
+
+
+def test_the_columns_of_the_truth_come_from_the_card_the_plan_or_the_call(out: Path, capsys: Captured) -> None:
+    expected = check(capsys, "out", "--truth", "trips.csv", "--json")
+    assert check(capsys, "out", "--truth", "trips.csv", "--plan", "plan.toml", "--json") == expected
+    Path("renamed.csv").write_text(Path("trips.csv").read_text().replace("home", "from").replace("flow", "n"))
+    call = ("out", "--truth", "renamed.csv", "--column", "origin=from", "--count", "n", "--json")
+    assert check(capsys, *call) == expected
+
+
+def test_a_plot_is_saved_where_the_steward_says_but_never_in_the_folder(out: Path, capsys: Captured) -> None:
+    check(capsys, "out", "--truth", "trips.csv", "--plot", "errors.svg")
+    assert FENCE in Path("errors.svg").read_text()
+    for inside in ("out/errors.png", "out/../out/deep/errors.png"):
+        code, _, message = leave(capsys, "out", "--truth", "trips.csv", "--plot", inside)
+        assert (code, "never write it into the release folder" in message) == (2, True)
+    assert check(capsys, "out")
+
+
+def test_without_matplotlib_a_plot_is_refused_with_the_way_to_get_it(
+    out: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *arguments: Any, **options: Any) -> Any:
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    code, _, message = leave(capsys, "out", "--truth", "trips.csv", "--plot", "errors.png")
+    assert (code, "pip install 'treetop[plot]'" in message) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["absent"], "not a release folder"),
+        (["."], "not a release folder"),
+        (["out", "--plot", "x.png"], "give --truth TABLE"),
+        (["out", "--column", "a=b"], "--column is about the truth"),
+        (["out", "--truth", "absent.csv"], "absent.csv"),
+        (["out", "--truth", "trips.csv", "--column", "origin"], "write ATTRIBUTE=COLUMN"),
+        (["out", "--truth", "trips.csv", "--column", "origin=hone"], "did you mean 'home'"),
+        (["out", "--truth", "trips.csv", "--plan", "other.toml"], "other levels or hierarchies"),
+        (["out", "--truth", "trips.csv", "--plot", "errors.nonsense"], "the plot cannot be written"),
+    ],
+)
+def test_a_mistake_in_the_call_ends_with_2(arguments: list[str], message: str, out: Path, capsys: Captured) -> None:
+    Path("other.toml").write_text(PLAN.replace("destination-first", "origin-first"))
+    code, _, text = leave(capsys, *arguments)
+    assert code == 2
+    assert message in text
+    assert "Traceback" not in text
+
+
+def test_what_a_card_says_cannot_drive_the_terminal(out: Path, capsys: Captured) -> None:
+    card = json.loads((out / "card.json").read_text())
+    card["\x1b[2J"] = 1
+    (out / "card.json").write_text(json.dumps(card))
+    code, output, _ = leave(capsys, "out")
+    assert code == 1
+    assert "\x1b[2J" not in output
+
+
+@pytest.mark.parametrize("module", ["release", "check"])
+def test_the_command_is_described_without_loading_anything_heavy(module: str) -> None:
+    heavy = {"numpy", "numba", "pyarrow", "duckdb", "flint", "jinja2", "rich", "matplotlib"}
+    program = f"import sys, treetop.cli.{module}; print(*({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

@@ -1,0 +1,126 @@
+"""`treetop export`: the command in front of the exports."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import treetop as tt
+from treetop import cli
+from treetop.cli import export as command
+from treetop.data.export import FORMATS
+
+TOWNS = {"01001": (45.0, 9.0), "01002": (47.0, 11.0), "None": (40.0, 15.0)}
+PLACES = "region,town,name,lat,lon\n01,01001,Uno,45,9\n01,01002,Due,47,11\nS,None,Nessuno,40,15\n"
+
+
+@pytest.fixture(scope="module")
+def release() -> tt.Release:
+    towns = list(TOWNS)
+    place = tt.Hierarchy.from_table(pa.table({"region": ["01", "01", "S"], "town": towns}), ["region", "town"])
+    rows = {"origin": [a for a in towns for _ in towns], "destination": towns * 3, "n": [1000] * 9}
+    spine = tt.Spine.destination_first(origin=place, destination=place)
+    plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=1, delta=1e-6), title="Trips")
+    return plan.release(pa.table(rows), count="n", testing_key=bytes(32))
+
+
+@pytest.fixture
+def folder(release: tt.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    release.save(tmp_path / "release")
+    (tmp_path / "places.csv").write_text(PLACES)
+    return tmp_path / "release"
+
+
+def failure(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    with pytest.raises(SystemExit) as leaving:
+        cli.main(["export", *map(str, arguments)])
+    assert leaving.value.code == 2
+    return capsys.readouterr().err
+
+
+def read(path: str) -> list[dict[str, str]]:
+    with Path(path).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_command_knows_every_format() -> None:
+    assert tuple(FORMATS) == command.FORMATS
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_every_format_is_written_and_told(
+    to: str, folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]
+) -> None:
+    coordinates = ["--coordinates", "places.csv"] if to in ("flowmap", "kepler") else []
+    cli.main(["export", str(folder), "--to", to, "--out", "out", "--json", *coordinates])
+    told: Any = json.loads(capsys.readouterr().out)
+    assert (told["to"], told["total"], told["skipped"]) == (to, 9000, [])
+    assert {str(path) for path in Path("out").iterdir()} == set(told["files"])
+    if to == "records":
+        assert pq.read_table(told["files"][0]).num_rows == told["rows"] == 9000
+    else:
+        assert len(read(told["files"][0])) == told["rows"] == len(release.count)
+
+
+def test_people_are_told_what_was_written_and_warned(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["export", str(folder), "--to", "od", "--out", "flows.csv", "--level", "region"])
+    shown = capsys.readouterr()
+    assert shown.out == "flows.csv: 4 rows, 9,000 in all\n"
+    assert "Not private" in shown.err
+
+
+def test_columns_and_levels_can_be_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("other.csv").write_text(PLACES.replace("region,town,name,lat,lon", "r,key,label,north,east"))
+    names = ["--code", "key", "--latitude", "north", "--longitude", "east", "--name", "label"]
+    cli.main(["export", str(folder), "--to", "flowmap", "--out", "a", "--coordinates", "other.csv", *names])
+    assert {row["id"]: row["name"] for row in read("a/locations.csv")} == {
+        "01001": "Uno",
+        "01002": "Due",
+        "None": "Nessuno",
+    }
+    cli.main(
+        ["export", str(folder), "--to", "flowmap", "--out", "b", "--coordinates", "places.csv", "--level", "region"]
+    )
+    assert {row["id"]: (float(row["lat"]), float(row["lon"])) for row in read("b/locations.csv")} == {
+        "01": (46.0, 10.0),
+        "S": (40.0, 15.0),
+    }  # fmt: skip
+
+
+def test_places_without_coordinates_are_left_out_when_asked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("places.csv").write_text(PLACES.replace("40,15", ","))
+    arguments = [str(folder), "--to", "kepler", "--out", "flows.csv", "--coordinates", "places.csv"]
+    assert "1 code with flows lack coordinates: 'None'" in failure(capsys, *arguments)
+    assert not Path("flows.csv").exists()
+    cli.main(["export", *arguments, "--skip-missing"])
+    assert "The flows of 1 code without coordinates were left out: None" in capsys.readouterr().out
+    assert not any("None" in (row["origin"], row["destination"]) for row in read("flows.csv"))
+
+
+def test_refusals_are_one_line_and_leave_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = sorted(path.name for path in Path().iterdir())
+    inside = failure(capsys, folder, "--to", "od", "--out", folder / "flows.csv", "--force")
+    for message, expected in [
+        (inside, "inside the release"),
+        (failure(capsys, folder, "--to", "kepler", "--out", "out"), "kepler needs coordinates"),
+        (failure(capsys, "nowhere", "--to", "od", "--out", "out"), "not a release folder"),
+        (failure(capsys, folder, "--to", "od", "--out", "places.csv"), "places.csv exists already"),
+    ]:
+        assert expected in message
+        assert message.startswith("treetop: ")
+        assert message.count("\n") == 1
+    assert "flowmop" in failure(capsys, folder, "--to", "flowmop", "--out", "out")
+    assert sorted(path.name for path in Path().iterdir()) == before
+
+
+def test_an_export_is_replaced_by_force(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for force in ([], ["--force"]):
+        cli.main(["export", str(folder), "--to", "qgis", "--out", "table.csv", *force])
+    assert Path("table.csvt").read_text() == '"String","String","Integer"\n'

@@ -1,0 +1,230 @@
+"""`treetop query`: codes of any level, tables of sums, and mistakes that say what to do."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import treetop as tt
+from treetop import cli
+from treetop.cli.query import parse_conditions, render
+from treetop.errors import ReleaseError
+
+TOWNS = ["Milano", "Monza", "None", 'say "hi", ok', "two\nlines", "a=b", "007"]
+PLACE = tt.Hierarchy.from_table(
+    pa.table(
+        [["Nord Ovest"] * 3 + ["S"] * 4, ["Milano"] * 2 + ["None"] + ["P"] * 4, TOWNS], ["region", "province", "town"]
+    ),
+    levels=["region", "province", "town"],
+)
+
+
+@pytest.fixture(scope="module")
+def release() -> tt.Release:
+    rng = np.random.default_rng(1)
+    trips = pa.table({end: np.array(TOWNS)[rng.integers(0, len(TOWNS), 30_000)] for end in ("origin", "destination")})
+    spine = tt.Spine.destination_first(origin=PLACE, destination=PLACE)
+    plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=1, delta=1e-6), title="Trips")
+    return plan.release(trips)
+
+
+@pytest.fixture(scope="module")
+def folder(release: tt.Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("query") / "release"
+    release.save(folder)
+    return folder
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    cli.main(["query", *map(str, arguments)])
+    return capsys.readouterr().out
+
+
+def failure(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    with pytest.raises(SystemExit) as leaving:
+        cli.main(["query", *map(str, arguments)])
+    assert leaving.value.code == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "Traceback" not in shown.err
+    return shown.err
+
+
+def test_without_conditions_it_prints_the_total(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, folder) == "30000\n"
+
+
+def test_codes_are_of_any_level(folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = release.query(origin="Nord Ovest", destination="Monza")
+    assert run(capsys, folder, "origin=Nord Ovest", "destination=Monza") == f"{expected}\n"
+    expected = release.query(**{"destination.province": "Milano"})
+    assert run(capsys, folder, "destination.province=Milano") == f"{expected}\n"
+    assert 0 < expected < 30_000
+
+
+def test_conditions_on_two_levels_of_an_attribute_both_hold(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    both = run(capsys, folder, "origin.region=Nord Ovest", "origin.town=Milano")
+    assert both == run(capsys, folder, "origin.town=Milano")
+    assert run(capsys, folder, "origin.region=S", "origin.town=Milano") == "0\n"
+
+
+@pytest.mark.parametrize("code", TOWNS[3:])
+def test_codes_may_hold_anything(
+    code: str, folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = release.query(origin=code)
+    assert expected > 0
+    assert run(capsys, folder, f"origin={code}") == f"{expected}\n"
+
+
+def test_names_of_attributes_may_hold_an_equals_sign() -> None:
+    tree = tt.Hierarchy.flat(["f", "=m"])
+    spine = tt.Spine(["sex", "sex=now"], {"sex": tree, "sex=now": tree})
+    release = tt.Release(spine, np.zeros((2, 0), np.int32), np.zeros(0, np.int64), {})
+    assert parse_conditions(["sex=now==m", "sex=f"], release) == {"sex=now": "=m", "sex": "f"}
+
+
+def test_an_ambiguous_code_lists_the_choices(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    message = failure(capsys, folder, "destination=Milano")
+    assert "destination.province=Milano or destination.town=Milano" in message
+
+
+def test_a_code_that_stands_for_one_set_at_several_levels_is_not_ambiguous(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, folder, "origin=None") == run(capsys, folder, "origin.town=None")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["origin=Monzza"], "no code 'Monzza' in origin (region > province > town) (did you mean 'Monza'?)"),
+        (["orgin=Monza"], "no attribute 'orgin' (did you mean 'origin'?)"),
+        (["origin.region=Monza"], "no code 'Monza' at origin.region"),
+        (["Monza"], "'Monza' is not a condition: write ATTRIBUTE=CODE, such as destination=Monza"),
+        (["origin=Monza", "origin=007"], "origin is asked for twice, as 'Monza' and in 'origin=007'"),
+        (["--by", "origin.regoin"], "no level 'origin.regoin' (did you mean 'origin.region'?)"),
+        (["--csv", "--json"], "choose one"),
+        (["--limit", "3"], "add --by LEVEL"),
+        (["--limit", "0", "--by", "origin.region"], "0"),
+    ],
+)
+def test_mistakes_say_what_to_do(
+    arguments: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert message in failure(capsys, folder, *arguments)
+
+
+def test_a_folder_that_is_no_release_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "not a release folder" in failure(capsys, tmp_path)
+
+
+def read_csv(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def test_by_and_conditions_combine(folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["origin=Nord Ovest", "--by", "destination.town", "--by", "origin.province", "--csv"]
+    text = run(capsys, folder, *options)
+    assert text.split("\n")[0] == "destination.town,origin.province,count"
+    rows = read_csv(text)
+    assert {row["destination.town"] for row in rows} == set(TOWNS)
+    for row in rows:
+        codes = {name: row[name] for name in ("destination.town", "origin.province")}
+        assert int(row["count"]) == release.query(origin="Nord Ovest", **codes)
+    assert sum(int(row["count"]) for row in rows) == release.query(origin="Nord Ovest")
+
+
+def test_csv_without_by_is_one_number(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, folder, "--csv") == "count\n30000\n"
+
+
+def test_json_says_the_same(folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]) -> None:
+    total: Any = json.loads(run(capsys, folder, "--json", "origin=007"))
+    assert total == {"title": "Trips", "where": {"origin": "007"}, "count": release.query(origin="007")}
+    table: Any = json.loads(run(capsys, folder, "--json", "origin=007", "--by", "destination.town"))
+    assert table["by"] == ["destination.town"]
+    assert table["rows"] == release.where(origin="007").by("destination.town").to_pylist()
+    assert table["left_out"] == 0
+
+
+def test_limit_keeps_the_largest(folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = sorted(release.by("origin.town")["count"].to_pylist(), reverse=True)
+    table: Any = json.loads(run(capsys, folder, "--by", "origin.town", "--limit", "2", "--json"))
+    assert [row["count"] for row in table["rows"]] == expected[:2]
+    assert (table["left_out"], table["count"]) == (len(expected) - 2, 30_000)
+    assert len(read_csv(run(capsys, folder, "--by", "origin.town", "--limit", "2", "--csv"))) == 2
+
+
+def test_a_plain_table_has_a_line_a_row_and_bare_numbers(
+    folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]
+) -> None:
+    header, *lines = run(capsys, folder, "--by", "origin.town").splitlines()
+    assert header.split() == ["origin.town", "count"]
+    expected = dict(
+        zip(*(release.by("origin.town")[name].to_pylist() for name in ("origin.town", "count")), strict=True)
+    )
+    assert {line.rsplit(None, 1)[0].rstrip(): int(line.rsplit(None, 1)[1]) for line in lines} == {
+        code.replace("\n", "\N{REPLACEMENT CHARACTER}"): count for code, count in expected.items()
+    }
+    assert len({len(line) for line in [header, *lines]}) == 1
+
+
+def test_a_table_on_a_terminal_has_separators_and_the_total() -> None:
+    table = pa.table({"origin.town": ["Milano", "\x1b[31mred"], "count": [1_234_567, 89]})
+    assert render(table, 1_234_700, 3, for_terminal=True).splitlines() == [
+        "origin.town      count",
+        "───────────  ─────────",
+        "Milano       1,234,567",
+        "\N{REPLACEMENT CHARACTER}[31mred            89",
+        "",
+        "1,234,700 in 3 rows; 1 smaller not shown",
+    ]
+
+
+def test_a_selection_has_tables_but_is_not_saved(release: tt.Release, tmp_path: Path) -> None:
+    chosen = release.where(origin="Nord Ovest").where(destination="007")
+    assert chosen.total == release.query(origin="Nord Ovest", destination="007")
+    assert set(chosen.table("destination.region")["destination"].to_pylist()) == {"S"}
+    assert chosen.records().num_rows == chosen.total
+    assert "where origin=Nord Ovest, destination=007" in repr(chosen)
+    with pytest.raises(ReleaseError, match="only what matches origin=Nord Ovest, destination=007"):
+        chosen.save(tmp_path / "some")
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-c", "from treetop.cli import main; main()", "query", *map(str, arguments)]
+
+
+@pytest.mark.parametrize("form", [[], ["--csv"], ["--json"]])
+def test_a_reader_that_stops_early_sees_no_traceback(form: list[str], folder: Path) -> None:
+    query = subprocess.Popen(
+        command(folder, "--by", "origin.town", "--by", "destination.town", *form),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert query.stdout is not None
+    query.stdout.close()
+    assert query.stderr is not None
+    with query.stderr:
+        assert query.stderr.read() == b""
+    assert query.wait() == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_output_that_cannot_be_written_is_a_message(folder: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command(folder, "--csv"), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "treetop: standard output: cannot be written: No space left on device\n",
+    )

@@ -1,0 +1,295 @@
+"""Every kind of source gives the same counts, and its faults are named."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import sqlite3
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import treetop as tt
+from treetop.data import csv_file
+from treetop.data import table as tables
+from treetop.data.encode import read_counts
+from treetop.data.source import Source
+from treetop.errors import DataError, HierarchyError
+
+PLACE = tt.Hierarchy.flat(["01001", "01003", "None", "NA", "null", "nan", "è"])
+SPINE = tt.Spine.destination_first(origin=PLACE, destination=PLACE)
+COLUMNS = {"origin": "home", "destination": "work"}
+ROWS = [("01001", "None"), ("01001", "None"), ("NA", "01003"), ("null", "nan"), ("01003", "è")]
+TABLE = pa.table({"home": [home for home, _ in ROWS], "work": [work for _, work in ROWS]})
+CSV = "home,work\n" + "".join(f"{home},{work}\n" for home, work in ROWS)
+EXPECTED = read_counts(TABLE, SPINE, COLUMNS).digest
+
+
+def counted(table: Any, **options: Any) -> bytes:
+    return read_counts(table, SPINE, COLUMNS, **options).digest
+
+
+def written(path: Path, content: bytes | str) -> Path:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def sqlite_file(path: Path) -> Path:
+    with sqlite3.connect(path) as database:
+        database.execute("create table trips (home text, work text)")
+        database.executemany("insert into trips values (?, ?)", ROWS)
+    database.close()
+    return path
+
+
+def duckdb_file(path: Path) -> Path:
+    with duckdb.connect(str(path)) as database:
+        database.execute("create table trips (home varchar, work varchar)")
+        database.executemany("insert into trips values (?, ?)", ROWS)
+    return path
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        CSV,
+        CSV.replace(",", ";"),
+        CSV.replace(",", "\t"),
+        CSV.replace(",", "|"),
+        CSV.replace("\n", "\r\n"),
+        CSV.replace("home,work", " home , work"),
+        CSV.rstrip("\n"),
+        "\n" + CSV + "\n\n",
+        "\ufeff" + CSV,
+        '"home","work"\n' + "".join(f'"{home}","{work}"\n' for home, work in ROWS),
+        'home,work,"a, note\nwith ""lines"""\n' + "".join(f'{a},{b},"x,\ny"\n' for a, b in ROWS),
+    ],
+)
+def test_csv_is_read_as_text_whatever_it_looks_like(content: str, tmp_path: Path) -> None:
+    assert counted(written(tmp_path / "trips.csv", content)) == EXPECTED
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-8", "utf-8-sig"])
+def test_csv_may_be_in_any_encoding(encoding: str, tmp_path: Path) -> None:
+    file = written(tmp_path / "trips.csv", CSV.encode(encoding))
+    assert counted(Source(file, encoding=encoding)) == EXPECTED
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [("gz", gzip.compress), ("bz2", bz2.compress), ("csv", gzip.compress)])
+def test_csv_may_be_compressed(suffix: str, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    assert counted(written(tmp_path / f"trips.{suffix}", pack(CSV.encode()))) == EXPECTED
+
+
+def test_a_delimiter_may_be_stated(tmp_path: Path) -> None:
+    file = written(tmp_path / "trips.csv", "home^work^a;b;c;d\n" + "".join(f"{a}^{b}^\n" for a, b in ROWS))
+    assert counted(Source(file, delimiter="^")) == EXPECTED
+
+
+@pytest.mark.parametrize("content", [CSV.encode(), gzip.compress(CSV.encode())])
+def test_standard_input_is_csv(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert counted("-") == EXPECTED
+
+
+def test_parquet_is_read_with_and_without_dictionaries(tmp_path: Path) -> None:
+    kinds: dict[str, dict[str, Any]] = {"coded": {}, "plain": {"use_dictionary": False}, "small": {"row_group_size": 2}}
+    for name, options in kinds.items():
+        pq.write_table(TABLE, tmp_path / f"{name}.parquet", **options)
+        assert counted(tmp_path / f"{name}.parquet") == EXPECTED
+
+
+def test_files_may_come_as_folders_patterns_and_lists(tmp_path: Path) -> None:
+    (tmp_path / "deeper").mkdir()
+    parts = [tmp_path / "a.parquet", tmp_path / "deeper" / "b.parquet", tmp_path / "c.csv"]
+    pq.write_table(TABLE[:2], parts[0])
+    pq.write_table(TABLE[2:4], parts[1])
+    written(parts[2], "work,home\nè,01003\n")
+    written(tmp_path / "_SUCCESS.csv", "")
+    for table in (tmp_path, str(tmp_path / "**" / "[abc].*"), parts, [str(part) for part in parts], Source(parts)):
+        assert counted(table) == EXPECTED
+
+
+def test_a_hierarchy_may_come_from_any_source(tmp_path: Path) -> None:
+    file = written(tmp_path / "places.csv", "code\nè\n01\n".encode("latin-1"))
+    assert tt.Hierarchy.from_table(Source(file, encoding="latin-1"), ["code"]).sizes == (2,)
+    with pytest.raises(HierarchyError, match="places.csv, column 'code', row 1: the text is not UTF-8"):
+        tt.Hierarchy.from_table(file, ["code"])
+
+
+def test_databases_are_read_by_table_and_by_query(tmp_path: Path) -> None:
+    sqlite, duck = sqlite_file(tmp_path / "trips.sqlite"), duckdb_file(tmp_path / "trips.db")
+    for location in (sqlite, duck, f"sqlite:///{sqlite}", f"sqlite://{sqlite}"):
+        for query in (None, "trips", "select * from trips;", "with t as (select * from trips) select * from t -- all"):
+            assert counted(Source(location, query)) == EXPECTED
+
+
+def test_whole_numbers_and_counts_come_from_databases(tmp_path: Path) -> None:
+    for location in (sqlite_file(tmp_path / "trips.sqlite"), duckdb_file(tmp_path / "trips.db")):
+        query = "select home, work, count(*) as n from trips group by home, work"
+        assert counted(Source(location, query), count="n") == EXPECTED
+        with pytest.raises(DataError, match="'1001' is not a value code.*leading zeros were lost"):
+            counted(Source(location, "select 1001 as home, work from trips"))
+
+
+def test_an_empty_source_is_an_empty_table(tmp_path: Path) -> None:
+    pq.write_table(TABLE[:0], tmp_path / "none.parquet")
+    csvs = [
+        written(tmp_path / f"{i}.csv", text) for i, text in enumerate(["home,work", "home,work\n", "home,work\n\n"])
+    ]
+    database = Source(sqlite_file(tmp_path / "trips.sqlite"), "select * from trips where home = 'x'")
+    for table in (TABLE[:0], tmp_path / "none.parquet", *csvs, database):
+        assert read_counts(table, SPINE, COLUMNS).total == 0
+        assert tables.read(table).num_rows == 0
+        assert tables.read(table).column_names == ["home", "work"]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_the_size_of_batches_does_not_matter(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "ROWS", rows)
+    monkeypatch.setattr(csv_file, "BLOCK", 16 * rows)
+    pq.write_table(TABLE, tmp_path / "trips.parquet")
+    dictionary = pa.table({name: TABLE[name].dictionary_encode() for name in TABLE.column_names})
+    for table in (
+        written(tmp_path / "trips.csv", CSV),
+        tmp_path / "trips.parquet",
+        TABLE,
+        dictionary,
+        TABLE.to_reader(),
+    ):
+        assert counted(table) == EXPECTED
+
+
+@pytest.mark.parametrize("rows", [1, 2, 100])
+def test_rows_are_counted_across_batches_and_in_each_file(
+    rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "ROWS", rows)
+    monkeypatch.setattr(csv_file, "BLOCK", 16 * rows)
+    bad = written(tmp_path / "b.csv", CSV + "?,NA\n")
+    with pytest.raises(DataError, match=r"b.csv, column 'home', row 6: '\?' is not"):
+        counted([written(tmp_path / "a.csv", CSV), bad])
+    with pytest.raises(DataError, match="the table, column 'n', row 4: the count -1 is negative"):
+        counted(TABLE.append_column("n", pa.array([1, 1, 1, -1, 1])), count="n")
+    with pytest.raises(DataError, match="more than 2\\^53"):
+        counted(TABLE.append_column("n", pa.array([2**52] * 5)), count="n")
+
+
+def test_progress_is_told_and_ends_at_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "ROWS", 1 << 13)
+    monkeypatch.setattr(csv_file, "BLOCK", 1 << 15)
+    large = pa.concat_tables([TABLE] * (1 << 13))
+    pq.write_table(large, tmp_path / "trips.parquet")
+    csv = written(tmp_path / "trips.csv", "home,work\n" + CSV.partition("\n")[2] * (1 << 13))
+    for table in (csv, tmp_path / "trips.parquet", large, tmp_path):
+        told: list[tuple[str, float]] = []
+        read_counts(table, SPINE, COLUMNS, progress=lambda stage, share: told.append((stage, share)))  # noqa: B023
+        shares = [share for _, share in told]
+        assert {stage for stage, _ in told} == {"reading"}
+        assert shares == sorted(shares)
+        assert shares[-1] == 1
+        assert len(set(shares)) > 2
+
+
+def test_a_reader_that_stops_early_leaves_nothing_open(tmp_path: Path) -> None:
+    rows = tables.batches(written(tmp_path / "trips.csv", CSV * 1000))
+    next(rows)
+    rows.close()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.csv", "", "x.csv: the file is empty"),
+        ("x.csv", "\n\n", "blank lines only"),
+        ("x.csv", "home,work\n01001\n", "x.csv, row 1: has 1 fields, but the header has 2"),
+        ("x.csv", CSV + "a,b,c\n", "x.csv, row 6: has 3 fields, but the header has 2"),
+        ("x.csv", CSV.encode("latin-1"), "x.csv, column 'work', row 5: the text is not UTF-8.*encoding=\"latin-1\""),
+        ("x.csv", "h\xe8me,work\n".encode("latin-1"), "x.csv: the text is not UTF-8"),
+        ("x.csv", CSV.encode("utf-16"), 'encoding="utf-16"'),
+        ("x.csv", "hme,work\n", r"no column 'home' \(did you mean 'hme'\?\); the columns are hme, work"),
+        ("x.csv", "home,home,work\n1,2,3\n", "two columns are called 'home'"),
+        ("x.csv", b"PK\x03\x04 and so on", "is a ZIP or Excel file"),
+        ("x.csv", "home,work\n01001,,\n", "row 1: has 3 fields"),
+        ("x.csv", 'home,work\n"' + "a\n" * (3 << 20), "a quote is probably not closed"),
+        ("x.csv", "a" * (1 << 20) + "\n", "longer than 1 MB|field larger"),
+        ("x.csv.gz", CSV, "is not a gzip file"),
+        ("x.csv.gz", gzip.compress(CSV.encode())[:-9], "gzip file is broken"),
+        ("x.csv.gz", gzip.compress(CSV.encode())[:20] + b"??????" + bytes(20), "gzip file is broken"),
+        ("x.parquet", CSV, "is not a Parquet file"),
+        ("x.parquet", "PAR1 and then nothing", "x.parquet: cannot be read"),
+        ("x.duckdb", b"12345678DUCK" + bytes(99), "x.duckdb: cannot be opened"),
+        ("x.sqlite", b"SQLite format 3\0" + bytes(99), "x.sqlite: cannot be"),
+    ],
+)
+def test_a_file_that_is_not_a_table_is_named_with_its_fault(
+    name: str, content: bytes | str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match=message):
+        counted(written(tmp_path / name, content))
+
+
+def test_wrong_encodings_and_delimiters_are_refused(tmp_path: Path) -> None:
+    file = written(tmp_path / "x.csv", CSV)
+    with pytest.raises(DataError, match="x.csv: the text is not ascii"):
+        counted(Source(file, encoding="ascii"))
+    for encoding in ("klingon", "base64", "a\0b"):
+        with pytest.raises(DataError, match="is not an encoding"):
+            Source(file, encoding=encoding)
+    for delimiter in ("", ";;", "\n"):
+        with pytest.raises(DataError, match="give one character"):
+            Source(file, delimiter=delimiter)
+
+
+def test_places_without_a_table_are_refused(tmp_path: Path) -> None:
+    for location, message in {
+        str(tmp_path / "none.csv"): "none.csv: no such file",
+        str(tmp_path / "*.csv"): "no file matches",
+        str(tmp_path): "holds no CSV or Parquet file",
+        "select * from trips": "a query goes beside its database",
+        "a\0b": "cannot be read|no such file",
+        "mysql://host/db": "cannot read from mysql://",
+        f"sqlite:///{tmp_path}/none.db": "no such file",
+    }.items():
+        with pytest.raises(DataError, match=message):
+            counted(location)
+    with pytest.raises(DataError, match="the list of files is empty"):
+        counted([])
+    with pytest.raises(DataError, match="a query is for a database"):
+        counted(Source(written(tmp_path / "x.csv", CSV), "trips"))
+
+
+def test_what_a_database_refuses_is_told(tmp_path: Path) -> None:
+    for file in (sqlite_file(tmp_path / "trips.sqlite"), duckdb_file(tmp_path / "trips.db")):
+        for query, message in {
+            "trps": r"there is no table 'trps' \(did you mean 'trips'\?\)",
+            "select nope from trips": "the query failed: .*nope",
+            "nonsense indeed": "the query failed",
+            "delete from trips": "the query failed",
+            " ": "the query is blank",
+            "select home as hme, work from trips": "no column 'home' \\(did you mean 'hme'",
+        }.items():
+            with pytest.raises(DataError, match=message):
+                counted(Source(file, query))
+    sqlite3.connect(tmp_path / "trips.sqlite").execute("create table other (x)").connection.close()
+    with pytest.raises(DataError, match="give a query, or the name of a table; the tables are other, trips"):
+        counted(tmp_path / "trips.sqlite")
+
+
+def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "adbc_driver_sqlite.dbapi", None)
+    with pytest.raises(DataError, match=r'pip install "treetop\[sql\]"'):
+        counted(sqlite_file(tmp_path / "trips.sqlite"))
+
+
+def test_files_with_different_types_cannot_be_one_table(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"home": [1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"home": ["1"]}), tmp_path / "b.parquet")
+    with pytest.raises(DataError, match="do not have the same columns"):
+        tables.read(tmp_path)

@@ -1,0 +1,67 @@
+"""Two ways to one answer: sorting few children and sweeping many find the same bounds, threshold and roles."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.repair.settle import begin, least_kept, settled
+from treetop.repair.small import MOST, find_threshold
+from treetop.repair.state import FULL, PART, PHASE, STATE_SIZE, THRESHOLD, TIES
+from treetop.repair.sweep import DONE, SCRATCH_SIZE, advance, start_sweeping, sweep
+
+
+def swept(state: NDArray[np.int64], x: NDArray[np.int64], block: int) -> None:
+    scratch = np.full(SCRATCH_SIZE, 777, np.int64)
+    start_sweeping(state)
+    while state[PHASE] != DONE:
+        for start in range(0, len(x), block):
+            sweep(state, scratch, x[start : start + block])
+        advance(state, scratch)
+
+
+def fresh(size: int, count: int, kind: int, order: int) -> NDArray[np.int64]:
+    state = np.full(STATE_SIZE, 12345, np.int64)  # what was there before must not matter
+    begin(state, size, count, kind, order, np.uint64(5))
+    return state
+
+
+def answer(state: NDArray[np.int64], x: NDArray[np.int64]) -> list[int]:
+    least = least_kept(state)
+    return [0 if value < least else int(settled(state, value)) for value in x]
+
+
+def test_both_ways_agree() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(3_000):
+        scale = int(rng.choice([2, 30, 1_000, 10**9]))
+        x = rng.integers(-scale, scale + 1, rng.integers(2, MOST + 1))
+        count = int(rng.integers(0, 4 * scale))
+        for kind in (0, 1):
+            for order in (0, 1):
+                one, other = fresh(len(x), count, kind, order), fresh(len(x), count, kind, order)
+                find_threshold(one, np.full(SCRATCH_SIZE, 777, np.int64), x)
+                swept(other, x, block=5)
+                assert one[THRESHOLD] == other[THRESHOLD]
+                if abs(float(one[THRESHOLD])) < 1e18:
+                    assert one[[TIES, FULL, PART]].tolist() == other[[TIES, FULL, PART]].tolist()
+                repaired = answer(one, x)
+                assert repaired == answer(other, x)
+                assert sum(repaired) == count
+
+
+def test_the_size_of_blocks_does_not_matter() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        x = np.rint(rng.normal(0, 40, 300)).astype(np.int64)
+        x[:5] += rng.integers(0, 5_000, 5)
+        count = int(rng.integers(1, 6_000))
+        for kind in (0, 1):
+            for order in (0, 1):
+                answers = []
+                for block in (1, 7, 300):
+                    state = fresh(len(x), count, kind, order)
+                    swept(state, x, block)
+                    answers.append(answer(state, x))
+                assert answers[0] == answers[1] == answers[2]
+                assert sum(answers[0]) == count

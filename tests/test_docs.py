@@ -1,0 +1,105 @@
+"""The documentation: every command and every line of Python in it runs, and prints what it says it prints.
+
+Noise differs from run to run, so numbers are compared by their place and not by their value, except in blocks whose
+output is the same for everyone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+def shape(text: str) -> str:
+    """Text with its numbers, hashes, paths' times and column widths taken out."""
+    text = re.sub(r"\b[0-9a-f]{12,}\b", "#", text)
+    text = re.sub(r"\d+([.,:-]\d+)*(e[+-]?\d+)?", "#", text)
+    text = re.sub(r"[─ ]+", " ", text)
+    return "\n".join(line.strip() for line in text.strip().splitlines())
+
+
+def matches(printed: str, shown: str) -> bool:
+    """Whether what is shown was printed; a line "…" stands for any lines, and blank lines do not count."""
+    waiting = [line for line in shape(printed).splitlines() if line]
+    skipping = False
+    for line in filter(None, shape(shown).splitlines()):
+        if line == "…":
+            skipping = True
+        elif line in waiting if skipping else waiting[:1] == [line]:
+            del waiting[: waiting.index(line) + 1]
+            skipping = False
+        else:
+            return False
+    return skipping or not waiting
+
+
+def test_what_was_not_printed_does_not_match() -> None:
+    assert matches("one 1\n\ntwo 22\nthree\n", "one 5\n…\nthree")
+    assert matches("one 1\ntwo\n", "…")
+    assert not matches("one 1\ntwo\n", "one 1")
+    assert not matches("one 1\ntwo\n", "two")
+    assert not matches("one 1\ntwo\n", "one 1\n…\nthree\n…")
+
+
+def run_console(block: str, folder: Path) -> None:
+    for command, _, expected in _commands(block):
+        words = shlex.split(command)
+        if words[0] == "treetop":
+            words = [sys.executable, "-c", "from treetop.cli import main; main()", *words[1:]]
+        run = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, f"$ {command}\n{run.stdout}{run.stderr}"
+        if expected.strip():
+            assert matches(run.stdout, expected), f"$ {command}\n{run.stdout}"
+
+
+def _commands(block: str) -> list[tuple[str, str, str]]:
+    """Split a block into commands, each with the output that follows it."""
+    parts = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
+    return [part.replace("\\\n", " ").partition("\n") for part in parts]
+
+
+def run_python(block: str, names: dict[str, object], folder: Path) -> None:
+    """Run a block; a comment after a line that starts with `#>` is what has been printed up to there."""
+    code: list[str] = []
+    expected: list[str] = []
+    for line in block.splitlines():
+        (expected if line.startswith("#>") else code).append(line.removeprefix("#>"))
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.chdir(folder):
+        exec(compile("\n".join(code), "<documentation>", "exec"), names)
+    if expected:
+        assert matches(printed.getvalue(), "\n".join(expected)), printed.getvalue()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_everything_that_a_page_shows_runs(page: Path, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    folder = tmp_path / "examples" / "flights"
+    names: dict[str, object] = {}
+    for kind, block in blocks(page):
+        if kind == "console":
+            run_console(block, folder)
+        else:
+            run_python(block, names, folder)
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"

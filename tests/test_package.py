@@ -1,0 +1,42 @@
+"""The package: light to import, and everything that it promises is there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.resources import files
+
+import pytest
+
+import treetop
+
+HEAVY = ("numba", "numpy", "pyarrow", "duckdb", "flint", "cryptography", "rich", "jinja2", "scipy")
+
+
+def imported_by(code: str) -> set[str]:
+    program = (
+        f"import sys, contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()):\n {code}\nprint(*sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    return set(run.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["import treetop", "from treetop.cli import main\n try: main(['--help'])\n except SystemExit: pass"],
+    ids=["import treetop", "treetop --help"],
+)
+def test_nothing_heavy_is_imported_before_it_is_used(code: str) -> None:
+    assert imported_by(code).isdisjoint(HEAVY)
+
+
+def test_every_public_name_is_there() -> None:
+    for name in treetop.__all__:
+        assert getattr(treetop, name).__name__ == name
+    assert set(treetop.__all__) <= set(dir(treetop))
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        treetop.Nothing  # noqa: B018
+
+
+def test_types_are_shipped() -> None:
+    assert files("treetop").joinpath("py.typed").is_file()

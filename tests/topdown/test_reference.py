@@ -1,0 +1,153 @@
+"""The descent against an independent one: a dictionary of true counts, every key written out, one node at a time.
+
+It would notice noise that is used twice, children that get none, ties that share the words of the noise, and a cut that
+looks at private data.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import treetop as tt
+from treetop.counts import Counts
+from treetop.noise import Key, NoiseStream
+from treetop.repair import _repair
+from treetop.topdown import descent as descents
+from treetop.topdown.descent import Descent, descend
+from treetop.topdown.frontier import Frontier
+from treetop.topdown.level import Step
+
+Node = tuple[int, ...]
+Nodes = list[tuple[Node, int]]
+
+
+def draw(law: Any, key: Key, slot: int, size: int) -> list[int]:
+    noise = np.empty(size, np.int64)
+    NoiseStream(law, key).fill(noise, slot)
+    return [int(value) for value in noise]
+
+
+class Reference:
+    """A slow descent that shares nothing with the engine but the noise, the repair of one node and the cut."""
+
+    def __init__(self, spine: tt.Spine, truth: dict[Node, int]) -> None:
+        self.spine, self.truth = spine, truth
+        self.used: set[tuple[bytes, int]] = set()
+
+    def descend(self, descent: Descent, key: Key) -> Nodes:
+        total = sum(self.truth.values())
+        if descent.total is not None:
+            total = max(total + draw(descent.total, key.derive("total"), 0, 1)[0], 0)
+        nodes: Nodes = [((0,) * len(self.spine.trees), total)] if total else []
+        trunk = key.derive("trunk")
+        for step in descent.steps[: descent.trunk]:
+            nodes = self.refine(step, nodes, trunk.derive("level", step.level.index))
+        below = descent.steps[descent.trunk :]
+        if not below or not nodes:
+            return nodes
+        leaves: Nodes = []
+        for number, part in enumerate(self.cut(nodes, below)):
+            subtree, key_below = part, key.derive("subtree", number)
+            for step in below:
+                subtree = self.refine(step, subtree, key_below.derive("level", step.level.index))
+            leaves += subtree
+        return leaves
+
+    def cut(self, nodes: Nodes, below: tuple[Step, ...]) -> list[Nodes]:
+        nothing = np.zeros(len(nodes), np.int64)  # the cut sees no private range
+        numbers = np.array([node for node, _ in nodes], np.int32).T
+        frontier = Frontier(numbers, np.array([count for _, count in nodes]), nothing, nothing)
+        parts, start = [], 0
+        for part in descents._cut(frontier, below):
+            parts.append(nodes[start : start + len(part)])
+            start += len(part)
+        assert start == len(nodes)
+        return parts
+
+    def refine(self, step: Step, nodes: Nodes, key: Key) -> Nodes:
+        level = step.level
+        true = self.true_counts(level.index)
+        noise_key, ties = key.derive("noise"), int.from_bytes(key.derive("ties").secret[:7], "little")
+        slot, kept = 0, []
+        for number, (node, count) in enumerate(nodes):
+            parent = node[level.attribute] if level.depth else 0
+            first, last = int(level.first[parent]), int(level.first[parent + 1])
+            children = [(*node[: level.attribute], child, *node[level.attribute + 1 :]) for child in range(first, last)]
+            if len(children) == 1:
+                kept.append((children[0], count))
+                continue
+            noise = draw(step.law, noise_key, slot, len(children))
+            self.use(noise_key, slot, len(children))
+            slot += len(children)
+            measured = [value + true.get(child, 0) for value, child in zip(noise, children, strict=True)]
+            order: Any = ("ascending", "descending")[step.order]
+            repaired = _repair(measured, count, step.kind, order, ties + number)
+            kept += [(child, int(value)) for child, value in zip(children, repaired, strict=True) if value > 0]
+        return kept
+
+    def use(self, key: Key, slot: int, size: int) -> None:
+        """No word of noise may serve two children."""
+        words = {(key.secret, word) for word in range(slot, slot + size)}
+        assert self.used.isdisjoint(words)
+        self.used |= words
+
+    def true_counts(self, index: int) -> dict[Node, int]:
+        counts: dict[Node, int] = {}
+        for leaf, count in self.truth.items():
+            parts = zip(self.spine.trees, self.spine.depths(index), leaf, strict=True)
+            node = tuple(int(tree.ancestors(depth - 1)[end]) if depth else 0 for tree, depth, end in parts)
+            counts[node] = counts.get(node, 0) + count
+        return counts
+
+
+def random_tree(rng: random.Random) -> tt.Hierarchy:
+    codes = [""]
+    depth = rng.randint(1, 3)
+    for _ in range(depth):
+        codes = [code + f"{i:02d}" for code in codes for i in range(rng.choice([1, 1, 2, 3, rng.randint(1, 20)]))]
+        codes = rng.sample(codes, min(len(codes), 60))
+    return tt.Hierarchy.from_prefixes(codes, widths=[2 * (k + 1) for k in range(depth)])
+
+
+def random_spine(rng: random.Random) -> tt.Spine:
+    attributes = {f"x{i}": random_tree(rng) for i in range(rng.randint(1, 3))}
+    waiting = {name: list(tree.levels) for name, tree in attributes.items()}
+    order = []
+    while waiting:
+        name = rng.choice(sorted(waiting))
+        order.append(f"{name}.{waiting[name].pop(0)}")
+        if not waiting[name]:
+            del waiting[name]
+    return tt.Spine(order, attributes)
+
+
+def random_plan(rng: random.Random, spine: tt.Spine) -> tt.Plan:
+    unit = tt.Unit("record", rng.randint(1, 3), rng.choice(["replace", "add-remove"]))
+    size = 10.0 ** rng.uniform(-6, 4)
+    loss = rng.choice([tt.Loss(rho=size), tt.Loss(epsilon=size)])
+    options: Any = {"repair": rng.choice(["chebyshev", "euclidean"]), "order": rng.choice(["ascending", "descending"])}
+    return tt.Plan(spine, unit, loss, **options)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_the_engine_does_what_the_plain_descent_does(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(seed)
+    monkeypatch.setattr(descents, "LARGEST_TRUNK", rng.choice([1, 20, 1 << 14]))
+    monkeypatch.setattr(descents, "CHUNK", rng.choice([1, 8, 1 << 15]))
+    spine = random_spine(rng)
+    planned = random_plan(rng, spine).descent
+    rows, largest = rng.choice([0, 1, 5, 60]), rng.choice([1, 50, 10**6])
+    truth: dict[Node, int] = {}
+    for _ in range(rows):
+        leaf = tuple(rng.randrange(tree.sizes[-1]) for tree in spine.trees)
+        truth[leaf] = truth.get(leaf, 0) + rng.randint(1, largest)
+    leaves = [np.array([leaf[i] for leaf in truth], np.int64) for i in range(len(spine.trees))]
+    counts = Counts.from_leaves(spine, leaves, np.array(list(truth.values()), np.int64))
+    key = Key(rng.randbytes(32))
+    engine = descend(planned, counts, key, threads=rng.choice([1, 3]), chunk=rng.choice([1, 2, 5, 17, 1 << 15]))
+    expected = Reference(spine, truth).descend(planned, key)
+    assert list(zip(map(tuple, engine.nodes.T.tolist()), engine.count.tolist(), strict=True)) == expected
