@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from treetop.counts import Counts
+    from treetop.data.source import Source
     from treetop.errors import TreetopError
     from treetop.hierarchy import Hierarchy
     from treetop.plan import Plan
@@ -23,13 +24,14 @@ _HOME = {
     "Loss": "treetop.privacy",
     "Plan": "treetop.plan",
     "Release": "treetop.release",
+    "Source": "treetop.data.source",
     "Spine": "treetop.spine",
     "Split": "treetop.privacy",
     "TreetopError": "treetop.errors",
     "Unit": "treetop.privacy",
 }
 
-__all__ = ["Counts", "Hierarchy", "Loss", "Plan", "Release", "Spine", "Split", "TreetopError", "Unit"]
+__all__ = ["Counts", "Hierarchy", "Loss", "Plan", "Release", "Source", "Spine", "Split", "TreetopError", "Unit"]
 
 
 def __getattr__(name: str) -> Any:

@@ -42,8 +42,10 @@ def sentence(composition: Mapping[str, Any] | None, entity: str) -> str:
     before = "no earlier release" if earlier == 0 else f"{earlier} earlier release{'s' * (earlier > 1)}"
     spent, budget = composition["spent_after"]["exact"], composition["budget"]["exact"]
     return (
-        f"The ledger knows {before} of the data set “{composition['dataset']}”. Losses add up: with this one, "
-        f"{composition['currency']} {plain(Fraction(spent))} of a budget of {plain(Fraction(budget))} is spent."
+        f"The ledger knows {before} of the data set “{composition['dataset']}”, in which one {entity} is protected, "
+        "always within the limits that this card states: losses for one and the same unit add up, and for different "
+        f"units they do not. With this one, {composition['currency']} {plain(Fraction(spent))} of a budget of "
+        f"{plain(Fraction(budget))} is spent."
     )
 
 

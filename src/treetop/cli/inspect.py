@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from treetop.errors import PlanFileError
 
 if TYPE_CHECKING:
     from treetop.data.inspect import Inspection
+    from treetop.data.source import Source
 
 FENCE = "treetop inspect reads the private table: what it prints is for the steward only, not for release."
 
@@ -20,17 +22,25 @@ FENCE = "treetop inspect reads the private table: what it prints is for the stew
 @click.argument("table")
 @click.option("--hierarchy", type=click.Path(path_type=Path), help="A public file with the codes of all levels.")
 @click.option("--count", help="The column that says how many records a row stands for.")
+@click.option("--query", help="The query, where TABLE is a database.")
+@click.option("--delimiter", help="The character between the fields of a CSV file, if its header does not show it.")
+@click.option("--encoding", help="The encoding of a CSV file; UTF-8 by default.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the draft here; a file that exists is kept.")
 @click.option("--json", "as_json", is_flag=True, help="The same for machines.")
-def command(table: str, hierarchy: Path | None, count: str | None, out: Path | None, as_json: bool) -> None:
-    """Describe TABLE and draft a plan file for it."""
-    from treetop.data.inspect import inspect_table
-    from treetop.planfile import draft_plan
+def command(
+    table: str, hierarchy: Path | None, count: str | None, out: Path | None, as_json: bool, **reading: str | None
+) -> None:
+    """Describe TABLE and draft a plan file for it.
+
+    TABLE is a CSV or Parquet file, a database file or URL (with --query) or - for standard input.
+    """
+    from treetop.data.source import Source
 
     if out is not None and out.exists():
         raise PlanFileError(f"{out} exists already and is kept: name another file, or move it away")
-    inspection = inspect_table(table, hierarchy, count)
-    draft = draft_plan(inspection, Path() if out is None else out.parent)
+    source = Source(table, **reading)
+    inspection = inspect_source(source, hierarchy, count)
+    draft = draft_for(inspection, source, Path() if out is None else out.parent)
     click.echo(FENCE, err=True)
     if out is not None:
         _write(out, draft)
@@ -42,6 +52,19 @@ def command(table: str, hierarchy: Path | None, count: str | None, out: Path | N
         click.echo(f"\nA draft of a plan file (--out plan.toml writes it to a file):\n\n{draft}", nl=False)
     else:
         click.echo(f"\nThe draft is in {out}. Answer its open questions; then: treetop plan {out}")
+
+
+def inspect_source(source: Source, hierarchy: Path | None, count: str | None) -> Inspection:
+    """Describe a private table, wherever it is."""
+    from treetop.data.inspect import inspect_table
+
+    return inspect_table(source, hierarchy, count)
+
+
+def draft_for(inspection: Inspection, source: Source, folder: Path) -> str:
+    """Draft a plan file that is to be kept in `folder` and states how the table is read, without a password."""
+    from treetop.planfile import draft_plan
+    from treetop.planfile.describe import value
 
 
 def render(inspection: Inspection) -> str:

@@ -99,10 +99,10 @@ def show(file: Path, dataset: str | None, as_json: bool) -> None:
         click.echo("Nothing was charged yet.")
         return
     shown = [
-        [str(entry.number), entry.time, entry.dataset, _cost(ledger.budget, entry), entry.state, entry.title]
-        for entry in entries
+        [str(one.number), one.time, one.dataset, one.unit, _cost(ledger.budget, one), one.state, one.title]
+        for one in entries
     ]
-    _print(shown, ["entry", "time", "data set", "cost", "state", "title"])
+    _print(shown, ["entry", "time", "data set", "protects", "cost", "state", "title"])
 
 
 def _scope(ledger: Ledger) -> str:
@@ -163,7 +163,7 @@ def _about(ledger: Ledger) -> dict[str, Any]:
 
 def _balance(budget: Budget, balance: Balance) -> dict[str, Any]:
     amounts = {what: _amount(budget, getattr(balance, what)) for what in ("budget", "spent", "remaining")}
-    return {"dataset": balance.dataset, **amounts}
+    return {"dataset": balance.dataset, "unit": balance.unit, **amounts}
 
 
 def _amount(budget: Budget, amount: Fraction) -> dict[str, Any]:
@@ -181,6 +181,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "definition": entry.definition,
         "cost": str(entry.cost),
         "charged": str(entry.charged),
+        "unit": entry.unit,
         "plan_sha256": entry.plan_sha256,
         "completed": entry.completed,
         "card_sha256": entry.card_sha256,

@@ -165,10 +165,8 @@ class Run:
             return
         self.ledger = Ledger.open(self.ledger_path)
         self.dataset = self.dataset or DEFAULT_DATASET
+        self.ledger.check(self.dataset, *self._charge())
         self.facts = replace(self.facts, composition=expected_composition(self.ledger, self.dataset, self.file.plan))
-        if self.ledger.budget.charge(*self._cost()) > self.ledger.remaining(self.dataset):
-            # What is spent never comes back, so this can only refuse, in the ledger's own words.
-            self._reserve()
 
     def _card(self) -> dict[str, Any]:
         """Draft the card; one that lacks a required field stops the release here."""
@@ -176,10 +174,12 @@ class Run:
 
         return describe_release(self.file.plan, facts=self.facts)
 
-    def _cost(self) -> tuple[Fraction, Currency]:
+    def _charge(self) -> tuple[Fraction, Currency, str]:
         from treetop.card.composition import currency
+        from treetop.ledger import unit_text
 
-        return self.file.plan.spent, currency(self.file.plan)
+        plan = self.file.plan
+        return plan.spent, currency(plan), unit_text(plan.unit)
 
     def _reserve(self) -> None:
         from treetop.card.composition import reserved_composition
@@ -187,7 +187,7 @@ class Run:
         if self.ledger is None or self.dataset is None:
             return
         plan = self.file.plan
-        self.reservation = self.ledger.reserve(self.dataset, *self._cost(), plan.title, plan.digest)
+        self.reservation = self.ledger.reserve(self.dataset, *self._charge(), plan.title, plan.digest)
         composition = reserved_composition(self.ledger, self.reservation)
         self.facts = replace(self.facts, composition=composition)
 

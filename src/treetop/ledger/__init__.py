@@ -2,5 +2,6 @@
 
 from treetop.ledger.book import DEFAULT_DATASET, Ledger, Reservation
 from treetop.ledger.entry import Balance, Entry
+from treetop.ledger.unit import OtherUnit, unit_text
 
-__all__ = ["DEFAULT_DATASET", "Balance", "Entry", "Ledger", "Reservation"]
+__all__ = ["DEFAULT_DATASET", "Balance", "Entry", "Ledger", "OtherUnit", "Reservation", "unit_text"]

@@ -14,6 +14,7 @@ from treetop.errors import LedgerError, Overspent
 from treetop.ledger.budget import Budget, Currency
 from treetop.ledger.entry import Balance, Entry, read_entries
 from treetop.ledger.log import Content, Log, Record
+from treetop.ledger.unit import OtherUnit
 from treetop.privacy.loss import Loss
 
 DEFAULT_DATASET = "default"
@@ -119,9 +120,19 @@ class Ledger:
         """Where the file is."""
         return self.log.path
 
-    def reserve(self, dataset: str, cost: Fraction, definition: Currency, title: str, plan_sha256: str) -> Reservation:
-        """Charge a release, durably, before its first measurement; `Overspent` if the budget is too small."""
-        charged = self.budget.charge(cost, definition)
+    def check(self, dataset: str, cost: Fraction, definition: Currency, unit: str) -> None:
+        """Refuse what `reserve` would refuse now, and reserve nothing; another process may still be first."""
+        charged, unit = self.budget.charge(cost, definition), _spelt(unit, "unit")
+        self._refuse(self._find(self.log.read(), dataset), charged, unit)
+
+    def reserve(
+        self, dataset: str, cost: Fraction, definition: Currency, unit: str, title: str, plan_sha256: str
+    ) -> Reservation:
+        """Charge a release, durably, before its first measurement; `unit` is what it protects, by `unit_text`.
+
+        Raises `Overspent` if the budget is too small, and `OtherUnit` if the earlier releases protect another unit.
+        """
+        charged, unit = self.budget.charge(cost, definition), _spelt(unit, "unit")
         content: Content = {
             "event": "reserved",
             "time": "",
@@ -130,6 +141,7 @@ class Ledger:
             "definition": definition,
             "cost": _text(cost),
             "charged": _text(charged),
+            "unit": unit,
             "plan_sha256": _digest(plan_sha256, "plan"),
         }
         new = False
@@ -137,8 +149,7 @@ class Ledger:
         def decide(records: list[Record]) -> Content:
             nonlocal new
             balance = self._find(records, dataset)
-            if charged > balance.remaining:
-                raise Overspent(self._refusal(balance, charged))
+            self._refuse(balance, charged, unit)
             new = not balance.entries
             return content | {"time": _now(), "dataset": balance.dataset}
 
@@ -187,7 +198,20 @@ class Ledger:
             balances[key] = Balance(name, self.budget.amount, own)
             if balances[key].remaining < 0:
                 raise LedgerError(f"{self.path}: more is spent on {name!r} than its budget; it was edited")
+            if len({_key(entry.unit) for entry in own}) > 1:
+                raise LedgerError(f"{self.path}: the releases of {name!r} protect different units; it was edited")
         return balances
+
+    def _refuse(self, balance: Balance, charged: Fraction, unit: str) -> None:
+        if balance.unit is not None and _key(balance.unit) != _key(unit):
+            raise OtherUnit(
+                f"The ledger {self.path} adds up the losses of one unit for each data set, and losses for different "
+                f"units do not add: the earlier releases of {balance.dataset!r} protect {balance.unit!r}, this one "
+                f"{unit!r}. Charge it to a data set of its own, under another name, and remember that the person "
+                "behind both pays both"
+            )
+        if charged > balance.remaining:
+            raise Overspent(self._refusal(balance, charged))
 
     def _refusal(self, balance: Balance, asked: Fraction) -> str:
         say, remaining = self.budget.say, balance.remaining
@@ -199,16 +223,16 @@ class Ledger:
         )
 
 
-def _key(dataset: str) -> str:
-    """What tells data sets apart: not capitals or spaces, lest a variant spelling get a budget of its own."""
-    return normalize("NFKC", _spelt(dataset)).casefold()
+def _key(name: str) -> str:
+    """What tells names apart: not capitals or spaces, lest a variant spelling get a budget of its own."""
+    return normalize("NFKC", _spelt(name)).casefold()
 
 
-def _spelt(dataset: str) -> str:
-    name = " ".join(dataset.split())
-    if not name or not name.isprintable():
-        raise LedgerError(f"The data set is named {dataset!r}; give it a name of printable characters")
-    return name
+def _spelt(name: str, what: str = "data set") -> str:
+    spelt = " ".join(name.split())
+    if not spelt or not spelt.isprintable():
+        raise LedgerError(f"The {what} is named {name!r}; give it a name of printable characters")
+    return spelt
 
 
 def _digest(text: str, what: str) -> str:

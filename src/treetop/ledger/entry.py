@@ -32,6 +32,8 @@ class Entry:
     """What the release costs, in its own definition."""
     charged: Fraction
     """The same in the currency of the budget."""
+    unit: str
+    """What the release protects, as `unit_text` says it."""
     plan_sha256: str
     """The digest of the plan."""
     completed: str | None
@@ -55,6 +57,11 @@ class Balance:
     """All that may be spent on it: rho, or epsilon when the ledger is pure."""
     entries: tuple[Entry, ...]
     """The releases charged to it, oldest first."""
+
+    @property
+    def unit(self) -> str | None:
+        """What all its releases protect, as it was first spelt; None before the first."""
+        return self.entries[0].unit if self.entries else None
 
     @property
     def spent(self) -> Fraction:
@@ -90,6 +97,7 @@ def _entry(number: int, reserved: Content, completion: Content) -> Entry:
         definition=reserved["definition"],
         cost=Fraction(reserved["cost"]),
         charged=Fraction(reserved["charged"]),
+        unit=reserved["unit"],
         plan_sha256=reserved["plan_sha256"],
         completed=completion.get("time"),
         card_sha256=completion.get("card_sha256"),

@@ -38,7 +38,7 @@ def add_counts(
     """Turn the noise of children rank, rank + 1, … of one node into measurements.
 
     The node's leaves lie between `at` and `end`. Where those of each child start and stop is written down for the next
-    level, unless there is no room for it; returns where those of the children after these start.
+    level, unless they are leaves and there is no room for it; returns where those of the children after these start.
     """
     tracked = len(start) > 0
     start[:] = 0
@@ -47,7 +47,7 @@ def add_counts(
         child = np.int64((keys[at] >> np.uint64(shift)) & mask) - rank
         if child >= len(noise):
             break
-        after = _run_end(keys, shift, at, end)
+        after = _run_end(keys, shift, at, end) if tracked else at + 1  # a leaf is one key
         noise[child] += before[after] - before[at]
         if tracked:
             start[child] = at
