@@ -63,12 +63,12 @@ def test_shares_that_do_not_sum_to_one_are_refused_with_the_sum_and_the_remedy(l
 
 
 def test_a_misspelt_level_is_answered_with_the_nearest_name() -> None:
-    with pytest.raises(LossError, match=r"'place\.conty'.*did you mean place\.county\?"):
+    with pytest.raises(LossError, match=r"'place\.conty'.*did you mean 'place\.county'"):
         shares({"place.state": 1, "place.conty": 1, "sex": 1}, LEVELS)
 
 
 def test_a_level_like_no_other_is_answered_with_the_levels() -> None:
-    with pytest.raises(LossError, match=r"the levels are place\.state, place\.county, sex"):
+    with pytest.raises(LossError, match=r"the measured levels are place\.state, place\.county, sex"):
         shares({"zzz": 1}, LEVELS)
 
 

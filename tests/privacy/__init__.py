@@ -1,0 +1,1 @@
+"""The accounting, and audits that would catch a privacy bug."""

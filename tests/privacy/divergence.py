@@ -1,0 +1,109 @@
+"""How far apart two laws are: computed from their probabilities, not estimated from samples.
+
+Probabilities are the floats nearest to the exact ones and all sums are of non-negative terms, so that rounding is
+below 1e-10 of each result; what is cut off the tails is added to the result. Both are allowed for by TOLERANCE.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.noise import Law
+
+TOLERANCE = 1e-9
+_CUT = Fraction(1, 2**70)
+
+Outcome = TypeVar("Outcome")
+
+
+@dataclass(frozen=True)
+class Shift:
+    """One measurement under two tables: the same noise around counts that differ by `by`."""
+
+    law: Law
+    by: int
+
+
+@lru_cache(maxsize=4096)
+def masses(law: Law, reach: int) -> NDArray[np.float64]:
+    """P(X = k) for k = −reach, …, reach."""
+    upper = [law.mass(k) for k in range(reach + 1)]
+    return np.array(upper[:0:-1] + upper)
+
+
+def _steps(shift: Shift, reach: int) -> NDArray[np.int64]:
+    """The log of the ratio of the two probabilities at −reach, …, reach, in multiples of the law's rate."""
+    x = np.arange(-reach, reach + 1, dtype=np.int64)
+    steps: NDArray[np.int64] = np.abs(x - shift.by) ** shift.law.power - np.abs(x) ** shift.law.power
+    return steps
+
+
+def largest_loss(shifts: Sequence[Shift]) -> Fraction:
+    """The largest log ratio of the probabilities of any measurements, for Laplace noise: exact."""
+    assert all(shift.law.power == 1 for shift in shifts)
+    return sum((shift.law.rate * abs(shift.by) for shift in shifts), Fraction(0))
+
+
+def hockey_stick(shifts: Sequence[Shift], epsilon: float) -> float:
+    """The least delta at epsilon of all measurements together, rounded up.
+
+    The two directions are mirror images, since noise is symmetric and both tables have the same noise.
+    """
+    unit = _common([shift.law.rate for shift in shifts])
+    low, total, cut = 0, np.ones(1), 0.0
+    for shift in shifts:
+        reach = shift.law.margin(_CUT)
+        times = shift.law.rate / unit
+        assert times.denominator == 1
+        place = _steps(shift, reach) * times.numerator
+        one = np.bincount(place - place.min(), weights=masses(shift.law, reach))
+        low, total = low + int(place.min()), np.convolve(total, one)
+        cut += float(_CUT)
+    loss = float(unit) * (low + np.arange(len(total)))
+    above = loss > epsilon
+    return float(total[above] @ -np.expm1(epsilon - loss[above])) + cut
+
+
+def renyi(shifts: Sequence[Shift], order: float) -> float:
+    """The Rényi divergence of all measurements together; it adds up over independent ones."""
+    total = 0.0
+    for shift in shifts:
+        reach = shift.law.margin(_CUT) + math.ceil(order) * abs(shift.by)
+        loss = float(shift.law.rate) * _steps(shift, reach)
+        total += math.log(float(masses(shift.law, reach) @ np.exp((order - 1) * loss))) / (order - 1)
+    return total
+
+
+def _common(rates: Sequence[Fraction]) -> Fraction:
+    """The largest number of which all are whole multiples."""
+    denominator = math.lcm(*(rate.denominator for rate in rates))
+    return Fraction(math.gcd(*(int(rate * denominator) for rate in rates)), denominator)
+
+
+def excess(one: Mapping[Outcome, float], other: Mapping[Outcome, float], epsilon: float) -> float:
+    """The hockey-stick divergence of two laws of outcomes, without what was cut off."""
+    factor = math.exp(epsilon)
+    return sum(max(p - factor * other.get(outcome, 0.0), 0.0) for outcome, p in one.items())
+
+
+def cut_off(law: Mapping[Outcome, float]) -> float:
+    """The probability that a truncated law misses, at most."""
+    return max(1 - math.fsum(law.values()), 0.0) + 1e-12
+
+
+def largest_ratio(one: Mapping[Outcome, float], other: Mapping[Outcome, float]) -> float:
+    """The largest log ratio of the probabilities of an outcome."""
+    worst = -math.inf
+    for outcome, p in one.items():
+        if p > 0:
+            q = other.get(outcome, 0.0)
+            worst = max(worst, math.log(p / q) if q > 0 else math.inf)
+    return worst

@@ -1,0 +1,329 @@
+"""The engine with its noise in our hands: which laws it draws from, which words it reads, what it makes of each draw.
+
+Nothing of the engine is replaced but the draw itself. It is called through its modules, so that a fault put there
+for a test is seen here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from itertools import product
+from math import prod
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from numpy.typing import NDArray
+
+import treetop as tt
+from treetop.counts import Counts
+from treetop.noise import Key, Keystream, Law, NoiseStream
+from treetop.topdown.frontier import Frontier
+
+from .divergence import Shift, masses
+from .neighbours import Rows, counts_of
+
+descents: Any = import_module("treetop.topdown.descent")
+"""The module of the descent, open to all that it uses, for better and for worse."""
+
+KEY = Key(bytes(range(32)))
+Path = tuple[int, ...]
+"""A node of the spine: the attribute's node at each level from the top."""
+
+
+@contextmanager
+def laws_drawn_from() -> Iterator[list[Law]]:
+    """Note the law of every stream of noise that is opened."""
+    opened: list[Law] = []
+    original = NoiseStream.__init__
+
+    def note(self: NoiseStream, law: Law, *arguments: Any, **options: Any) -> None:
+        opened.append(law)
+        original(self, law, *arguments, **options)
+
+    with mock.patch.object(NoiseStream, "__init__", note):
+        yield opened
+
+
+@contextmanager
+def words_read() -> Iterator[list[tuple[bytes, int, NDArray[np.uint64]]]]:
+    """Note every read of random words: the secret, the position and the words."""
+    reads: list[tuple[bytes, int, NDArray[np.uint64]]] = []
+    secrets: dict[int, tuple[Keystream, bytes]] = {}
+    start, fill = Keystream.__init__, Keystream.fill
+
+    def note_secret(self: Keystream, key: Key) -> None:
+        secrets[id(self)] = (self, key.secret)  # the stream is kept alive, so that its id stays its own
+        start(self, key)
+
+    def note_words(self: Keystream, out: NDArray[np.uint64], word: int) -> None:
+        fill(self, out, word)
+        reads.append((secrets[id(self)][1], word, out.copy()))
+
+    with mock.patch.object(Keystream, "__init__", note_secret), mock.patch.object(Keystream, "fill", note_words):
+        yield reads
+
+
+@contextmanager
+def noise_is(noise: NDArray[np.int64]) -> Iterator[None]:
+    """Let slot i of every stream hold noise[i]."""
+
+    def fill(_: NoiseStream, out: NDArray[np.int64], slot: int) -> None:
+        out[:] = noise[slot : slot + len(out)]
+
+    with mock.patch.object(NoiseStream, "fill", fill):
+        yield
+
+
+class Unexplained(Exception):
+    """The engine did not do what can be accounted for."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A plan with one private table, and the laws from which a run really draws."""
+
+    plan: tt.Plan
+    counts: Counts
+    paths: list[tuple[Path, int]]
+    """The leaves that are present in the order of the counts, with their counts."""
+    total: Law | None
+    """The law that the total was measured with, if it was."""
+    laws: tuple[Law | None, ...]
+    """The laws that the levels below were measured with."""
+
+    @staticmethod
+    def of(plan: tt.Plan, rows: Rows) -> Engine:
+        counts = counts_of(plan, rows)
+        with laws_drawn_from() as drawn:
+            descents.descend(plan.descent, counts, KEY)
+        steps = plan.descent.steps
+        measured = [step.level.divides for step in steps]
+        if len(drawn) not in (sum(measured), sum(measured) + 1):
+            raise Unexplained(f"{len(drawn)} streams of noise were opened for {sum(measured)} levels that divide")
+        total = drawn.pop(0) if len(drawn) > sum(measured) else None
+        laws = tuple(drawn.pop(0) if divides else None for divides in measured)
+        return Engine(plan, counts, _paths(plan, rows), total, laws)
+
+    def with_rows(self, rows: Rows) -> Engine:
+        """The same plan and noise with another table."""
+        return replace(self, counts=counts_of(self.plan, rows), paths=_paths(self.plan, rows))
+
+    def true_count(self, path: Path) -> int:
+        return sum(count for leaf, count in self.paths if leaf[: len(path)] == path)
+
+    def children(self, path: Path) -> range:
+        level = self.plan.spine.levels[len(path)]
+        node = self._node(path)[level.attribute]
+        return range(int(level.first[node]), int(level.first[node + 1]))
+
+    def _node(self, path: Path) -> list[int]:
+        node = [0] * len(self.plan.spine.attributes)
+        for level, at in zip(self.plan.spine.levels, path, strict=False):
+            node[level.attribute] = at
+        return node
+
+    def outcomes(
+        self,
+        path: Path,
+        counts: NDArray[np.int64],
+        x: NDArray[np.int64],
+        key: Key = KEY,
+        chunk: int = descents.CHUNK,
+    ) -> NDArray[np.int64]:
+        """Refine one node many times at once, and return a row of children's counts for each time.
+
+        In time i the node's released count is counts[i], and its children are measured as x[i]. The node stands
+        many times in one frontier, told apart by an attribute of its own that the engine carries along. The key gives
+        the tie words only.
+        """
+        children = self.children(path)
+        inside = [i for i, (leaf, _) in enumerate(self.paths) if leaf[: len(path)] == path]
+        start, stop = (inside[0], inside[-1] + 1) if inside else (0, 0)
+        times = len(counts)
+        nodes = np.array([*self._node(path), 0], np.int32)[:, None].repeat(times, axis=1)
+        nodes[-1] = np.arange(times)
+        above = Frontier(nodes, counts, np.full(times, start, np.int64), np.full(times, stop, np.int64))
+        noise = x - np.array([self.true_count((*path, child)) for child in children])
+        step = self.plan.descent.steps[len(path)]
+        with noise_is(noise.ravel()):
+            below = descents.refine(step, self.counts, above, key, chunk)
+        result = np.zeros((times, len(children)), np.int64)
+        result[below.nodes[-1], below.nodes[step.level.attribute] - children.start] = below.count
+        return result
+
+    def totals(self, measured: range) -> dict[int, float]:
+        """The law of the released total, as far as it comes from these measurements of it."""
+        if self.total is None:
+            return {descents.measure_total(self.counts, self.plan.descent.total, KEY): 1.0}
+        law: dict[int, float] = defaultdict(float)
+        for value in measured:
+            noise = value - self.counts.total
+            with noise_is(np.array([noise])):
+                law[descents.measure_total(self.counts, self.plan.descent.total, KEY)] += self.total.mass(noise)
+        return law
+
+
+def _paths(plan: tt.Plan, rows: Rows) -> list[tuple[Path, int]]:
+    found = []
+    trees = list(plan.spine.attributes.values())
+    known = [tree.codes[-1].to_pylist() for tree in trees]
+    for leaf, count in rows.items():
+        codes = leaf.split(">")
+        if count and all(code in known[i] for i, code in enumerate(codes)):
+            at = [known[i].index(code) for i, code in enumerate(codes)]
+            levels = plan.spine.levels
+            found.append((tuple(int(trees[v.attribute].ancestors(v.depth)[at[v.attribute]]) for v in levels), count))
+    return sorted(found)
+
+
+def shifts_between(one: Engine, other: Engine) -> list[Shift]:
+    """Every measurement that the two tables could make differ, if no node were pruned."""
+    if one.laws != other.laws or one.total != other.total:
+        raise Unexplained("the noise depends on the private table")
+    shifts = []
+    if change := one.counts.total - other.counts.total:
+        if one.total is None:
+            raise Unexplained(f"the total differs by {abs(change)} and is released without noise")
+        shifts.append(Shift(one.total, change))
+    for depth, law in enumerate(one.laws, start=1):
+        for path in sorted({leaf[:depth] for leaf, _ in one.paths + other.paths}):
+            change = one.true_count(path) - other.true_count(path)
+            if law is not None and change and len(one.children(path[:-1])) > 1:
+                shifts.append(Shift(law, change))
+    return shifts
+
+
+@dataclass(frozen=True)
+class Releases:
+    """The laws of the release of two tables, and whether they were the same function of the measurements."""
+
+    one: dict[Path, float]
+    other: dict[Path, float]
+    difference: str | None
+
+
+def releases(pair: tuple[Engine, Engine], tail: float, ties: Key = KEY) -> Releases:
+    """Compute the law of the release of two tables with the engine's own pruning and repair.
+
+    Given its own released count, a node's children depend on their measurements only, and those are independent (no
+    word is read twice): so the law is a product over nodes. About `tail` of the probability of each measurement lies
+    off the grid. Both tables are carried through the same grid with the same tie words, as if these were public: what
+    holds for every choice of them holds when they are drawn.
+    """
+    difference: list[str] = []
+    reach = _reach(pair[0].total, tail)
+    totals = [engine.counts.total for engine in pair]
+    laws_of_total = [engine.totals(range(min(totals) - reach, max(totals) + reach + 1)) for engine in pair]
+    most = max(map(max, laws_of_total))
+
+    @cache
+    def kernel(path: Path) -> tuple[dict[int, dict[Path, float]], ...]:
+        fanout = len(pair[0].children(path))
+        divides = fanout > 1
+        law = pair[0].laws[len(path)]
+        reach = _reach(law, tail)
+        true = [[engine.true_count((*path, child)) for child in engine.children(path)] for engine in pair]
+        top = max(map(max, true)) + reach
+        values = range(-reach, top + 1) if divides else range(1)  # an only child is not measured
+        grid = np.array(list(product(values, repeat=fanout)), np.int64)
+        times = most
+        counts = np.arange(1, times + 1, dtype=np.int64).repeat(len(grid))
+        x = np.tile(grid, (times, 1))
+        results = [engine.outcomes(path, counts, x, ties) for engine in pair]
+        if not np.array_equal(results[0], results[1]):
+            at = int(np.flatnonzero((results[0] != results[1]).any(axis=1))[0])
+            made = " and ".join(str(result[at].tolist()) for result in results)
+            difference.append(f"measurements {x[at].tolist()} under a count of {counts[at]} were made {made}")
+        laws = []
+        for result, true_counts in zip(results, true, strict=True):
+            weight = np.ones(len(grid))
+            if divides:
+                assert law is not None
+                known = masses(law, int(top + max(true_counts)) + reach)
+                middle = len(known) // 2
+                for i, q in enumerate(true_counts):
+                    weight *= known[middle + grid[:, i] - q]
+            laws.append(_gather(counts, result, np.tile(weight, times)))
+        return tuple(laws)
+
+    def law_below(which: int, path: Path, count: int) -> dict[Path, float]:
+        if len(path) == len(pair[0].laws):
+            return {(count,): 1.0}
+        return remembered(which, path, count)
+
+    @cache
+    def remembered(which: int, path: Path, count: int) -> dict[Path, float]:
+        children = [(*path, child) for child in pair[0].children(path)]
+        if count == 0:
+            return {(0,) * _leaves(pair[0], path): 1.0}
+        law: dict[Path, float] = defaultdict(float)
+        for shares, mass in kernel(path)[which].get(count, {}).items():
+            parts = [law_below(which, child, share).items() for child, share in zip(children, shares, strict=True)]
+            for combination in product(*parts):
+                outcome = tuple(count for part, _ in combination for count in part)
+                law[outcome] += mass * prod(p for _, p in combination)
+        return law
+
+    laws: list[dict[Path, float]] = []
+    for which, law_of_total in enumerate(laws_of_total):
+        law: dict[Path, float] = defaultdict(float)
+        for count, mass in law_of_total.items():
+            for outcome, p in law_below(which, (), count).items():
+                law[outcome] += mass * p
+        laws.append(dict(law))
+    return Releases(laws[0], laws[1], difference[0] if difference else None)
+
+
+def _reach(law: Law | None, tail: float) -> int:
+    if law is None:
+        return 0
+    reach = 0
+    while 2 * (1 - law.cumulative(reach)) > tail:
+        reach += 1
+    return reach
+
+
+def _leaves(engine: Engine, path: Path) -> int:
+    if len(path) == len(engine.laws):
+        return 1
+    return sum(_leaves(engine, (*path, child)) for child in engine.children(path))
+
+
+def _gather(
+    counts: NDArray[np.int64], results: NDArray[np.int64], weight: NDArray[np.float64]
+) -> dict[int, dict[Path, float]]:
+    """Add up the weights of equal results, by the count of the parent."""
+    laws: dict[int, dict[Path, float]] = defaultdict(lambda: defaultdict(float))
+    rows, inverse = np.unique(np.column_stack([counts, results]), axis=0, return_inverse=True)
+    for row, mass in zip(rows.tolist(), np.bincount(inverse.ravel(), weights=weight).tolist(), strict=True):
+        laws[row[0]][tuple(row[1:])] += mass
+    return laws
+
+
+def many_releases(plan: tt.Plan, counts: Counts, times: int, key: Key) -> NDArray[np.int64]:
+    """Release one table many times, a row of leaves each time.
+
+    The root stands many times in one frontier, so that one descent draws fresh words for each: a million releases a
+    second instead of a few hundred. The total, where it is measured, is measured once a time.
+    """
+    descent = plan.descent
+    totals = np.full(times, counts.total)
+    if descent.total is not None:
+        totals = np.array([descents.measure_total(counts, descent.total, key.derive("time", i)) for i in range(times)])
+    result = np.zeros((times, plan.spine.leaves), np.int64)
+    alive = np.flatnonzero(totals > 0)
+    nodes = np.zeros((descent.attributes + 1, len(alive)), np.int32)
+    nodes[-1] = alive
+    start, stop = np.zeros(len(alive), np.int64), np.full(len(alive), len(counts), np.int64)
+    root = Frontier(nodes, totals[alive], start, stop)
+    leaves = descents._subtree(descent.steps, counts, root, key.derive("trunk"), descents.CHUNK)
+    sizes = [tree.sizes[-1] for tree in plan.spine.trees]
+    leaf = np.ravel_multi_index(tuple(leaves.nodes[:-1]), tuple(sizes))
+    result[leaves.nodes[-1], leaf] = leaves.count
+    return result

@@ -1,0 +1,286 @@
+"""Deliberate faults, each put into the real code: what a slip of the hand, or one of the papers, would do.
+
+Kernels that are compiled into others are reached by running the one that calls them as Python.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from treetop.counts import Counts
+from treetop.data import bound as bounds
+from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream, sampler
+from treetop.privacy import Loss, Sensitivity, Unit
+from treetop.privacy.unit import TOTAL
+from treetop.topdown.frontier import Frontier
+
+from .engine import descents
+
+levels: Any = import_module("treetop.topdown.level")
+measuring: Any = import_module("treetop.topdown.measure")
+plans: Any = import_module("treetop.plan")
+losses: Any = import_module("treetop.privacy.loss")
+Patch = pytest.MonkeyPatch
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing done wrong."""
+
+    make: Callable[[Patch], None]
+
+    def __str__(self) -> str:
+        return self.make.__name__.replace("_", " ")
+
+
+def narrowed(law: Law, factor: Fraction) -> Law:
+    if isinstance(law, DiscreteGaussian):
+        return DiscreteGaussian(law.variance * factor**2)
+    assert isinstance(law, DiscreteLaplace)
+    return DiscreteLaplace(law.scale * factor)
+
+
+def _narrow_noise(patch: Patch, factor: Fraction) -> None:
+    for module in (levels, measuring):
+        patch.setattr(module, "NoiseStream", lambda law, key: NoiseStream(narrowed(law, factor), key))
+
+
+def noise_of_half_the_scale(patch: Patch) -> None:
+    _narrow_noise(patch, Fraction(1, 2))
+
+
+def noise_three_percent_too_small(patch: Patch) -> None:
+    _narrow_noise(patch, Fraction(97, 100))
+
+
+def a_sampler_three_percent_too_narrow(patch: Patch) -> None:
+    original = sampler.sampler
+    patch.setattr(sampler, "sampler", lambda law: original(narrowed(law, Fraction(97, 100))))
+
+
+def _sensitivity(patch: Patch, change: Callable[[Unit, str, Sensitivity], Sensitivity]) -> None:
+    original = Unit.sensitivity
+    patch.setattr(Unit, "sensitivity", lambda unit, level: change(unit, level, original(unit, level)))
+
+
+def m_records_taken_for_records_in_distinct_cells(patch: Patch) -> None:
+    def root_of_2m(unit: Unit, level: str, right: Sensitivity) -> Sensitivity:
+        return right if level == TOTAL else Sensitivity(right.l1, right.l2_squared // unit.contributions)
+
+    _sensitivity(patch, root_of_2m)
+
+
+def replacing_taken_for_removing(patch: Patch) -> None:
+    def one_side(unit: Unit, level: str, right: Sensitivity) -> Sensitivity:
+        if level == TOTAL or unit.neighbours == "add-remove":
+            return right
+        return Sensitivity(right.l1 // 2, right.l2_squared // 2)
+
+    _sensitivity(patch, one_side)
+
+
+def a_total_that_changes_by_one_record(patch: Patch) -> None:
+    _sensitivity(patch, lambda _, level, right: Sensitivity(1, 1) if level == TOTAL else right)
+
+
+def euclidean_distance_for_laplace_noise(patch: Patch) -> None:
+    _sensitivity(patch, lambda _, __, right: Sensitivity(math.isqrt(right.l2_squared), right.l2_squared))
+
+
+def one_level_left_out_of_the_composition(patch: Patch) -> None:
+    shares, cost = plans.shares, plans.cost
+
+    def too_large(split: Any, names: Any) -> tuple[Fraction, ...]:
+        part = shares(split, names[1:]) if len(names) > 1 else shares(split, names)
+        return (part[0], *part) if len(names) > 1 else part
+
+    def free_at_the_top(unit: Unit, level: str, law: Any) -> Fraction:
+        return Fraction(0) if level in (TOTAL, "place.digits1") else cost(unit, level, law)
+
+    patch.setattr(plans, "shares", too_large)
+    patch.setattr(plans, "cost", free_at_the_top)
+
+
+def epsilon_turned_into_rho_without_delta(patch: Patch) -> None:
+    patch.setattr(losses, "rho_from_epsilon", lambda epsilon, delta: Fraction(epsilon) ** 2 / 2)
+
+
+def pure_epsilon_given_to_every_level_in_full(patch: Patch) -> None:
+    noise, cost = plans.level_noise, plans.cost
+
+    def in_full(unit: Unit, loss: Loss, level: str, share: Fraction) -> Law:
+        law: Law = noise(unit, loss, level, 1 if loss.definition == "pure" else share)
+        return law
+
+    patch.setattr(plans, "level_noise", in_full)
+    patch.setattr(plans, "cost", lambda unit, level, law: cost(unit, level, law) / 100)
+
+
+def _exact_total(patch: Patch, exact: Callable[[Unit, bool], bool]) -> None:
+    def total_is_exact(unit: Unit, records_may_be_dropped: bool) -> bool:
+        return exact(unit, records_may_be_dropped)
+
+    patch.setattr(Unit, "total_is_exact", total_is_exact)
+
+
+def the_exact_total_of_units_with_many_records(patch: Patch) -> None:
+    _exact_total(patch, lambda unit, dropped: unit.neighbours == "replace" and not dropped)
+
+
+def the_exact_total_of_records_that_may_be_dropped(patch: Patch) -> None:
+    _exact_total(patch, lambda unit, _: unit.neighbours == "replace" and unit.contributions == 1)
+
+
+def the_exact_total_when_units_come_and_go(patch: Patch) -> None:
+    _exact_total(patch, lambda *_: True)
+
+
+def _derivation(patch: Patch, forget: Callable[[str], bool]) -> None:
+    original = Key.derive
+
+    def derive(key: Key, purpose: str, *parts: int | bytes) -> Key:
+        return original(key, purpose, *(() if forget(purpose) else parts))
+
+    patch.setattr(Key, "derive", derive)
+
+
+def noise_reused_between_levels(patch: Patch) -> None:
+    _derivation(patch, lambda purpose: purpose == "level")
+
+
+def noise_reused_between_subtrees(patch: Patch) -> None:
+    _derivation(patch, lambda purpose: purpose == "subtree")
+
+
+def the_key_reused_for_another_table(patch: Patch) -> None:
+    patch.setattr(Counts, "digest", property(lambda _: bytes(32)))
+
+
+def noise_reused_between_batches(patch: Patch) -> None:
+    original = NoiseStream.fill
+    patch.setattr(NoiseStream, "fill", lambda stream, out, slot: original(stream, out, 0))
+
+
+def noise_reused_between_siblings(patch: Patch) -> None:
+    original = levels._refine_batch
+
+    def with_one_draw_a_node(count: NDArray[np.int64], *rest: Any) -> int:
+        only, node, first = rest[4], rest[6], rest[10]
+        slot = only
+        for at in node:
+            fanout = int(first[at + 1] - first[at])
+            if fanout > 1:
+                count[slot : slot + fanout] = count[slot]
+                slot += fanout
+        return int(original(count, *rest))
+
+    patch.setattr(levels, "_refine_batch", with_one_draw_a_node)
+
+
+def the_true_count_of_the_parent_used_in_a_repair(patch: Patch) -> None:
+    original = levels._refine_batch
+
+    def with_the_true_count(*arguments: Any) -> int:
+        starts, stops, before = arguments[9], arguments[10], arguments[15]
+        true = before[stops] - before[starts]
+        return int(original(*arguments[:8], np.where(true > 0, true, arguments[8]), *arguments[9:]))
+
+    patch.setattr(levels, "_refine_batch", with_the_true_count)
+
+
+def ties_broken_by_the_words_that_made_the_noise(patch: Patch) -> None:
+    original = levels._refine_batch
+
+    def with_ties_from_noise(count: NDArray[np.int64], *rest: Any) -> int:
+        seed = int(np.abs(count[rest[4] :][:64]).sum())
+        return int(original(count, *rest[:5], seed, *rest[6:]))
+
+    patch.setattr(levels, "_refine_batch", with_ties_from_noise)
+
+
+def only_children_that_are_present_measured(patch: Patch) -> None:
+    absent = np.int64(-(2**60))
+    add, solve = levels.add_counts, levels.solve
+
+    def add_present(noise: NDArray[np.int64], *rest: Any) -> int:
+        true = np.zeros_like(noise)
+        add(true, *rest)
+        after = int(add(noise, *rest))
+        noise[true == 0] = absent if true.any() else noise[true == 0]
+        return after
+
+    patch.setattr(levels, "add_counts", add_present)
+    patch.setattr(levels, "solve", lambda state, scratch, x: solve(state, scratch, x[x > absent]))
+    patch.setattr(levels, "_refine_batch", levels._refine_batch.py_func)
+
+
+def invented_children_taken_out_again(patch: Patch) -> None:
+    original = levels.refine
+
+    def without_inventions(step: Any, counts: Counts, *rest: Any) -> Frontier:
+        kept = original(step, counts, *rest)
+        real = kept.start < kept.stop if len(kept.start) else np.ones(len(kept), bool)
+        ranges = (array[real] if len(array) else array for array in (kept.start, kept.stop))
+        return Frontier(kept.nodes[:, real], kept.count[real], *ranges)
+
+    patch.setattr(descents, "refine", without_inventions)
+
+
+def contributions_not_bounded(patch: Patch) -> None:
+    def keep_all(_: Any, __: Any, ___: Any, ____: Any, weight: NDArray[np.int64], most: int, kept: Any) -> None:
+        kept[:] = weight
+
+    patch.setattr(bounds, "_keep_some", keep_all)
+
+
+def contributions_bounded_in_each_cell_only(patch: Patch) -> None:
+    original = bounds._keep_some
+
+    def keep_some_of_each_cell(order: Any, high: Any, low: Any, letters: NDArray[np.uint8], *rest: Any) -> None:
+        cell = letters.view(np.uint64)  # paths of one word
+        return original(order, high, low ^ cell, letters, *rest)
+
+    patch.setattr(bounds, "_keep_some", keep_some_of_each_cell)
+
+
+FAULTS = [
+    Fault(make)
+    for make in (
+        noise_of_half_the_scale,
+        noise_three_percent_too_small,
+        a_sampler_three_percent_too_narrow,
+        m_records_taken_for_records_in_distinct_cells,
+        replacing_taken_for_removing,
+        a_total_that_changes_by_one_record,
+        euclidean_distance_for_laplace_noise,
+        one_level_left_out_of_the_composition,
+        epsilon_turned_into_rho_without_delta,
+        pure_epsilon_given_to_every_level_in_full,
+        the_exact_total_of_units_with_many_records,
+        the_exact_total_of_records_that_may_be_dropped,
+        the_exact_total_when_units_come_and_go,
+        noise_reused_between_levels,
+        noise_reused_between_subtrees,
+        noise_reused_between_batches,
+        noise_reused_between_siblings,
+        the_key_reused_for_another_table,
+        the_true_count_of_the_parent_used_in_a_repair,
+        ties_broken_by_the_words_that_made_the_noise,
+        only_children_that_are_present_measured,
+        invented_children_taken_out_again,
+        contributions_not_bounded,
+        contributions_bounded_in_each_cell_only,
+    )
+]
+
+FOUND_BY: dict[str, list[str]] = {}
+"""The audits that found each fault, as far as they have been tried."""
