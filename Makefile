@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint audit bench clean
 
 demo: $(VENV)/.plain
 	$(BIN)/treetop demo
@@ -16,6 +16,10 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The deep version of the privacy audits: minutes instead of seconds.
+audit: $(VENV)/.test
+	TREETOP_AUDIT=deep $(BIN)/pytest -q tests/privacy
 
 bench: $(VENV)/.bench .bench/.ready
 	$(BIN)/python -m benchmarks

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from treetop.data import table as tables
 from treetop.errors import DataError, HierarchyError
+from treetop.nearest import nearest
 
 Ragged = Literal["error", "repeat"]
 
@@ -126,8 +127,7 @@ class Hierarchy:
         """Return the position of a level by its name."""
         if level not in self.levels:
             raise HierarchyError(
-                f"there is no level {level!r}{tables.nearest(level, self.levels)}; "
-                f"the levels are {', '.join(self.levels)}"
+                f"there is no level {level!r}{nearest(level, self.levels)}; the levels are {', '.join(self.levels)}"
             )
         return self.levels.index(level)
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from treetop.accuracy import Accuracy, LevelAccuracy
 from treetop.counts import LARGEST_TOTAL
-from treetop.data.table import nearest
 from treetop.errors import LossError, PlanError
 from treetop.frozen import FrozenMap
+from treetop.nearest import nearest
 from treetop.noise import Key, Law
 from treetop.privacy import Loss, Split, Unit, cost, level_noise, shares
 from treetop.privacy.exact import Number

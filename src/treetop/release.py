@@ -163,7 +163,7 @@ class Release:
 
     def _find(self, name: str, code: str) -> tuple[int, int, int]:
         """Return (attribute, start, stop): the attribute's leaves that a code stands for."""
-        from treetop.data.table import nearest
+        from treetop.nearest import nearest
 
         attribute_name, _, level = name.partition(".")
         names = list(self.spine.attributes)

@@ -12,10 +12,10 @@ from itertools import pairwise, zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.data.table import nearest
 from treetop.errors import HierarchyError, SpineError
 from treetop.frozen import FrozenMap
 from treetop.hierarchy import Hierarchy
+from treetop.nearest import nearest
 from treetop.privacy.unit import TOTAL
 
 

@@ -15,7 +15,7 @@ import pytest
 import treetop as tt
 from treetop.card import Facts, describe_release
 from treetop.card.composition import reserved_composition
-from treetop.ledger import Ledger
+from treetop.ledger import Ledger, unit_text
 
 PLACE = tt.Hierarchy.from_table(
     pa.table({"region": ["N", "N", "S", "S"], "town": ["n1", "n2", "s1", "s2"]}), levels=["region", "town"]
@@ -64,8 +64,10 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pristine")
     plan = PLANS["exact total"]
     ledger = Ledger.create(folder / "ledger", loss=tt.Loss(rho=1))
-    ledger.reserve("people", plan.spent / 3, "zcdp", "An earlier one", plan.digest).complete("c" * 64)
-    reservation = ledger.reserve("people", plan.spent, "zcdp", plan.title, plan.digest)
+    ledger.reserve("people", plan.spent / 3, "zcdp", unit_text(plan.unit), "An earlier one", plan.digest).complete(
+        "c" * 64
+    )
+    reservation = ledger.reserve("people", plan.spent, "zcdp", unit_text(plan.unit), plan.title, plan.digest)
     facts = Facts(
         description="Who lives where.",
         period="2011",

@@ -145,6 +145,19 @@ def test_what_the_ledger_cannot_cover_is_refused_before_the_table_is_read(here: 
     assert not (here / "new").exists()
 
 
+def test_another_unit_is_refused_before_the_table_is_read(here: Path, capsys: Captured) -> None:
+    run("--ledger", "ledger", "--dataset", "trips")
+    assert "one trip is protected" in card()["composition"]["sentence"]
+    capsys.readouterr()
+    (here / "plan.toml").write_text(PLAN.replace("contributions = 1", "contributions = 9"))
+    arguments = ("plan.toml", "there-is-no-table.csv", "--out", "new", "--ledger", "ledger", "--dataset", "trips")
+    code, message = fail(capsys, *arguments)
+    assert code == 3
+    assert "'trip, at most 1 record, replace', this one 'trip, at most 9 records, replace'" in message
+    assert "under another name" in message
+    assert len(Ledger.open("ledger").entries()) == 1
+
+
 def test_a_card_that_lacks_a_field_stops_the_release_before_it_spends(
     here: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:

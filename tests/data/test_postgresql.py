@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import subprocess
-from collections.abc import Iterator
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 
@@ -18,44 +11,7 @@ from treetop.data.source import Source
 from treetop.errors import DataError
 
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(["01001", "None", "7"])})
-SECRET = "hunter2"
-
-
-def _as_server_user(*command: str, cwd: Path) -> None:
-    prefix = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
-    subprocess.run([*prefix, *command], cwd=cwd, check=True, capture_output=True, timeout=60)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if not programs:
-        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
-    if os.geteuid() == 0 and not shutil.which("runuser"):
-        pytest.skip("PostgreSQL does not run as root, and there is no runuser")
-    folder = Path("/tmp") / f"treetop-pg-{os.getpid()}"  # pytest's own cannot be entered by the server's user
-    folder.mkdir(mode=0o700)
-    try:
-        if os.geteuid() == 0:
-            shutil.chown(folder, "postgres")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        data, bin_folder = folder / "data", programs[-1].parent
-        secret = folder / "secret"
-        secret.write_text(SECRET, encoding="utf-8")
-        secret.chmod(0o644)
-        options = ["-A", "scram-sha-256", "-U", "ann", f"--pwfile={secret}", "--no-sync"]
-        _as_server_user(str(bin_folder / "initdb"), "-D", str(data), *options, cwd=folder)
-        settings = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={folder} -c fsync=off"
-        control = [str(bin_folder / "pg_ctl"), "-D", str(data), "-w", "-l", str(folder / "log")]
-        _as_server_user(*control, "-o", settings, "start", cwd=folder)
-        try:
-            yield f"postgresql://ann:{SECRET}@127.0.0.1:{port}/postgres"
-        finally:
-            _as_server_user(*control, "-m", "immediate", "stop", cwd=folder)
-    finally:
-        shutil.rmtree(folder)
+SECRET = "hunter2"  # the password of the shared server
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treetop.errors import LedgerError, LossError, Overspent, Refusal
-from treetop.ledger import Ledger
+from treetop.errors import LedgerError, LossError, Overspent, Refusal, TreetopError
+from treetop.ledger import Ledger, OtherUnit, unit_text
 from treetop.ledger.budget import Budget, plain_down
-from treetop.privacy import Loss, rho_from_epsilon
+from treetop.privacy import Loss, Unit, rho_from_epsilon
 from treetop.privacy.exact import plain
 
 PLAN = "a" * 64
+UNIT = "trip, at most 1 record, replace"
 CARD = "b" * 64
 
 
@@ -38,18 +39,18 @@ def test_a_new_ledger_has_spent_nothing_and_opens_again(tmp_path: Path) -> None:
 def test_thirds_add_up_exactly_to_the_budget(tmp_path: Path) -> None:
     ledger = make(tmp_path)
     for _ in range(3):
-        ledger.reserve("trips", Fraction(1, 3), "zcdp", "Commuting", PLAN)
+        ledger.reserve("trips", Fraction(1, 3), "zcdp", UNIT, "Commuting", PLAN)
     assert ledger.spent("trips") == 1
     assert ledger.remaining("trips") == 0
     with pytest.raises(Overspent, match="Nothing can be released"):
-        ledger.reserve("trips", Fraction(1, 10**90), "zcdp", "Commuting", PLAN)
+        ledger.reserve("trips", Fraction(1, 10**90), "zcdp", UNIT, "Commuting", PLAN)
 
 
 def test_one_part_in_ten_to_the_ninety_too_much_is_refused(tmp_path: Path) -> None:
     ledger = make(tmp_path)
     with pytest.raises(Overspent):
-        ledger.reserve("trips", 1 + Fraction(1, 10**90), "zcdp", "Commuting", PLAN)
-    ledger.reserve("trips", Fraction(1), "zcdp", "Commuting", PLAN)
+        ledger.reserve("trips", 1 + Fraction(1, 10**90), "zcdp", UNIT, "Commuting", PLAN)
+    ledger.reserve("trips", Fraction(1), "zcdp", UNIT, "Commuting", PLAN)
 
 
 @settings(max_examples=15, deadline=None)
@@ -61,19 +62,19 @@ def test_a_release_is_accepted_if_and_only_if_the_exact_sum_fits(
     spent = Fraction(0)
     for cost in costs:
         if spent + cost <= 1:
-            ledger.reserve("trips", cost, "zcdp", "Commuting", PLAN)
+            ledger.reserve("trips", cost, "zcdp", UNIT, "Commuting", PLAN)
             spent += cost
         else:
             with pytest.raises(Overspent):
-                ledger.reserve("trips", cost, "zcdp", "Commuting", PLAN)
+                ledger.reserve("trips", cost, "zcdp", UNIT, "Commuting", PLAN)
         assert (ledger.spent("trips"), ledger.remaining("trips")) == (spent, 1 - spent)
 
 
 def test_the_refusal_says_what_was_spent_asked_and_left_in_rho_and_epsilon(tmp_path: Path) -> None:
     ledger = make(tmp_path, Loss(epsilon=1, delta=1e-8))
-    ledger.reserve("trips", Fraction(1, 100), "zcdp", "Commuting", PLAN)
+    ledger.reserve("trips", Fraction(1, 100), "zcdp", UNIT, "Commuting", PLAN)
     with pytest.raises(Overspent) as refused:
-        ledger.reserve("trips", Fraction(1, 50), "zcdp", "Commuting again", PLAN)
+        ledger.reserve("trips", Fraction(1, 50), "zcdp", UNIT, "Commuting again", PLAN)
     message = str(refused.value)
     number = r"rho ([\d.]+) \(epsilon ([\d.]+) at delta 1e-08\)"
     found = re.search(f"spent {number}, asked {number}, remaining {number}, of a budget of {number}", message)
@@ -90,17 +91,17 @@ def test_the_refusal_says_what_was_spent_asked_and_left_in_rho_and_epsilon(tmp_p
 
 def test_the_loss_that_the_refusal_names_as_remaining_is_accepted(tmp_path: Path) -> None:
     ledger = make(tmp_path, Loss(epsilon=1, delta=1e-8))
-    ledger.reserve("trips", Fraction(1, 117), "zcdp", "Commuting", PLAN)
+    ledger.reserve("trips", Fraction(1, 117), "zcdp", UNIT, "Commuting", PLAN)
     with pytest.raises(Overspent) as refused:
-        ledger.reserve("trips", Fraction(1), "zcdp", "Commuting", PLAN)
+        ledger.reserve("trips", Fraction(1), "zcdp", UNIT, "Commuting", PLAN)
     found = re.search(r"remaining rho [\d.]+ \(epsilon ([\d.]+) ", str(refused.value))
     assert found is not None
-    ledger.reserve("trips", rho_from_epsilon(Fraction(found[1]), 1e-8), "zcdp", "Commuting", PLAN)
+    ledger.reserve("trips", rho_from_epsilon(Fraction(found[1]), 1e-8), "zcdp", UNIT, "Commuting", PLAN)
 
 
 def test_a_pure_release_costs_half_its_epsilon_squared_in_rho(tmp_path: Path) -> None:
     ledger = make(tmp_path)
-    assert ledger.reserve("trips", Fraction(1, 3), "pure", "Commuting", PLAN).charged == Fraction(1, 18)
+    assert ledger.reserve("trips", Fraction(1, 3), "pure", UNIT, "Commuting", PLAN).charged == Fraction(1, 18)
     (entry,) = ledger.entries()
     assert (entry.cost, entry.definition, entry.charged) == (Fraction(1, 3), "pure", Fraction(1, 18))
     assert ledger.spent("trips") == Fraction(1, 18)
@@ -108,18 +109,18 @@ def test_a_pure_release_costs_half_its_epsilon_squared_in_rho(tmp_path: Path) ->
 
 def test_a_pure_ledger_adds_epsilon_and_refuses_gaussian_noise_with_the_reason(tmp_path: Path) -> None:
     ledger = make(tmp_path, Loss(epsilon=1))
-    ledger.reserve("trips", Fraction(3, 4), "pure", "Commuting", PLAN)
+    ledger.reserve("trips", Fraction(3, 4), "pure", UNIT, "Commuting", PLAN)
     with pytest.raises(Refusal, match="Gaussian noise has no pure epsilon"):
-        ledger.reserve("trips", Fraction(1, 10**9), "zcdp", "Commuting", PLAN)
+        ledger.reserve("trips", Fraction(1, 10**9), "zcdp", UNIT, "Commuting", PLAN)
     with pytest.raises(Overspent, match=r"spent epsilon 0\.75, asked epsilon 0\.5, remaining epsilon 0\.25"):
-        ledger.reserve("trips", Fraction(1, 2), "pure", "Commuting", PLAN)
+        ledger.reserve("trips", Fraction(1, 2), "pure", UNIT, "Commuting", PLAN)
     assert ledger.spent("trips") == Fraction(3, 4)
 
 
 def test_each_data_set_has_the_whole_budget_to_itself(tmp_path: Path) -> None:
     ledger = make(tmp_path)
-    ledger.reserve("trips", Fraction(1), "zcdp", "Commuting", PLAN)
-    ledger.reserve("census", Fraction(1, 4), "zcdp", "People", PLAN)
+    ledger.reserve("trips", Fraction(1), "zcdp", UNIT, "Commuting", PLAN)
+    ledger.reserve("census", Fraction(1, 4), "zcdp", UNIT, "People", PLAN)
     assert [(one.dataset, one.spent) for one in ledger.balances()] == [
         ("trips", 1),
         ("census", Fraction(1, 4)),
@@ -131,25 +132,25 @@ def test_each_data_set_has_the_whole_budget_to_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize("spelling", ["TRIPS 2011", "  Trips   2011 ", "trips 2011", "trips ２０１１"])
 def test_another_spelling_of_a_name_is_the_same_data_set(tmp_path: Path, spelling: str) -> None:
     ledger = make(tmp_path)
-    assert ledger.reserve("Trips 2011", Fraction(1), "zcdp", "Commuting", PLAN).new
+    assert ledger.reserve("Trips 2011", Fraction(1), "zcdp", UNIT, "Commuting", PLAN).new
     with pytest.raises(Overspent, match="'Trips 2011'"):
-        ledger.reserve(spelling, Fraction(1, 2), "zcdp", "Commuting", PLAN)
+        ledger.reserve(spelling, Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN)
     assert ledger.balances(spelling) == ledger.balances()
     assert ledger.balances("Trips 2012") == ()
 
 
 def test_a_second_release_of_a_data_set_is_not_new(tmp_path: Path) -> None:
     ledger = make(tmp_path)
-    found = [ledger.reserve("trips", Fraction(1, 9), "zcdp", "Commuting", PLAN).new for _ in range(2)]
+    found = [ledger.reserve("trips", Fraction(1, 9), "zcdp", UNIT, "Commuting", PLAN).new for _ in range(2)]
     assert found == [True, False]
 
 
 def test_a_ledger_made_for_named_data_sets_takes_no_other(tmp_path: Path) -> None:
     ledger = make(tmp_path, datasets=("Trips", "census", "trips"))
     assert ledger.datasets == ("Trips", "census")
-    assert ledger.reserve("trips", Fraction(1, 2), "zcdp", "Commuting", PLAN).dataset == "Trips"
+    assert ledger.reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN).dataset == "Trips"
     with pytest.raises(LedgerError, match="only: Trips, census; name one of them"):
-        ledger.reserve("trip", Fraction(1, 2), "zcdp", "Commuting", PLAN)
+        ledger.reserve("trip", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN)
     assert [(one.dataset, one.spent) for one in ledger.balances()] == [
         ("Trips", Fraction(1, 2)),
         ("census", 0),
@@ -159,12 +160,12 @@ def test_a_ledger_made_for_named_data_sets_takes_no_other(tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", ["", "  ", "tr\x1bips", "\ud800"])
 def test_a_data_set_without_a_printable_name_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(LedgerError, match="printable"):
-        make(tmp_path).reserve(name, Fraction(1, 2), "zcdp", "Commuting", PLAN)
+        make(tmp_path).reserve(name, Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN)
 
 
 def test_a_reservation_stays_spent_until_and_after_it_is_complete(tmp_path: Path) -> None:
     ledger = make(tmp_path)
-    reservation = ledger.reserve("trips", Fraction(1, 2), "zcdp", "Commuting", PLAN)
+    reservation = ledger.reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN)
     (entry,) = ledger.entries()
     assert (entry.state, entry.completed, entry.card_sha256) == ("reserved, outcome unknown", None, None)
     reservation.complete(CARD)
@@ -175,13 +176,13 @@ def test_a_reservation_stays_spent_until_and_after_it_is_complete(tmp_path: Path
 
 def test_only_the_reservation_that_completes_is_marked(tmp_path: Path) -> None:
     ledger = make(tmp_path)
-    reservations = [ledger.reserve("trips", Fraction(1, 9), "zcdp", f"Release {n}", PLAN) for n in range(3)]
+    reservations = [ledger.reserve("trips", Fraction(1, 9), "zcdp", UNIT, f"Release {n}", PLAN) for n in range(3)]
     reservations[1].complete(CARD)
     assert [entry.title for entry in ledger.entries() if entry.completed] == ["Release 1"]
 
 
 def test_a_reservation_completes_once(tmp_path: Path) -> None:
-    reservation = make(tmp_path).reserve("trips", Fraction(1, 2), "zcdp", "Commuting", PLAN)
+    reservation = make(tmp_path).reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN)
     reservation.complete(CARD)
     with pytest.raises(LedgerError, match="complete already"):
         reservation.complete(CARD)
@@ -189,19 +190,19 @@ def test_a_reservation_completes_once(tmp_path: Path) -> None:
 
 def test_a_reservation_does_not_complete_in_another_ledger_put_in_its_place(tmp_path: Path) -> None:
     ledger = make(tmp_path)
-    reservation = ledger.reserve("trips", Fraction(1, 2), "zcdp", "Commuting", PLAN)
+    reservation = ledger.reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN)
     ledger.path.unlink()
     other = make(tmp_path)
     with pytest.raises(LedgerError, match="exchanged for another"):
         reservation.complete(CARD)
-    other.reserve("trips", Fraction(1, 3), "zcdp", "Commuting", PLAN)
+    other.reserve("trips", Fraction(1, 3), "zcdp", UNIT, "Commuting", PLAN)
     with pytest.raises(LedgerError, match="exchanged for another"):
         reservation.complete(CARD)
 
 
 def test_times_are_utc_and_those_of_the_clock(tmp_path: Path) -> None:
     ledger = make(tmp_path)
-    ledger.reserve("trips", Fraction(1, 2), "zcdp", "Commuting", PLAN).complete(CARD)
+    ledger.reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN).complete(CARD)
     (entry,) = ledger.entries()
     for text in (ledger.created, entry.time, entry.completed):
         assert text is not None
@@ -212,7 +213,7 @@ def test_times_are_utc_and_those_of_the_clock(tmp_path: Path) -> None:
 @pytest.mark.parametrize("title", ["", "Pendolarità, città ②", "it's; DROP TABLE log", "a\nb\x00c\ud800"])
 def test_any_title_comes_back_as_it_was(tmp_path: Path, title: str) -> None:
     ledger = make(tmp_path)
-    ledger.reserve("trips", Fraction(1, 2), "zcdp", title, PLAN)
+    ledger.reserve("trips", Fraction(1, 2), "zcdp", UNIT, title, PLAN)
     assert ledger.entries()[0].title == title
 
 
@@ -220,32 +221,104 @@ def test_any_title_comes_back_as_it_was(tmp_path: Path, title: str) -> None:
 def test_a_cost_that_is_not_positive_is_refused(tmp_path: Path, cost: Fraction) -> None:
     ledger = make(tmp_path)
     with pytest.raises(LossError, match="greater than zero"):
-        ledger.reserve("trips", cost, "zcdp", "Commuting", PLAN)
+        ledger.reserve("trips", cost, "zcdp", UNIT, "Commuting", PLAN)
     assert ledger.entries() == ()
 
 
 def test_a_cost_of_hundreds_of_digits_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="200 digits"):
-        make(tmp_path).reserve("trips", Fraction(10**250, 10**250 + 1), "zcdp", "Commuting", PLAN)
+        make(tmp_path).reserve("trips", Fraction(10**250, 10**250 + 1), "zcdp", UNIT, "Commuting", PLAN)
 
 
 def test_a_cost_too_large_to_convert_is_refused_all_the_same(tmp_path: Path) -> None:
     with pytest.raises(Overspent, match=r"asked rho 5e\+199, remaining rho 1"):
-        make(tmp_path, Loss(rho=1, delta=1e-8)).reserve("trips", Fraction(10**100), "pure", "All", PLAN)
+        make(tmp_path, Loss(rho=1, delta=1e-8)).reserve("trips", Fraction(10**100), "pure", UNIT, "All", PLAN)
 
 
 @pytest.mark.parametrize("digest", ["", "a" * 63, "A" * 64, f"{'a' * 64}\n"])
 def test_a_digest_that_is_not_sha256_is_refused(tmp_path: Path, digest: str) -> None:
     ledger = make(tmp_path)
     with pytest.raises(LedgerError, match="of the plan"):
-        ledger.reserve("trips", Fraction(1, 2), "zcdp", "Commuting", digest)
+        ledger.reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", digest)
     with pytest.raises(LedgerError, match="of the card"):
-        ledger.reserve("trips", Fraction(1, 2), "zcdp", "Commuting", PLAN).complete(digest)
+        ledger.reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN).complete(digest)
 
 
 def test_an_unknown_definition_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match='write "pure" or "zcdp"'):
-        make(tmp_path).reserve("trips", Fraction(1, 2), "approximate", "Commuting", PLAN)  # type: ignore[arg-type]
+        make(tmp_path).reserve("trips", Fraction(1, 2), "approximate", UNIT, "Commuting", PLAN)  # type: ignore[arg-type]
+
+
+OTHERS = [
+    unit_text(Unit("trip", contributions=2, neighbours="replace")),
+    unit_text(Unit("trip", neighbours="add-remove")),
+    unit_text(Unit("person", neighbours="replace")),
+]
+
+
+@pytest.mark.parametrize("unit", OTHERS)
+def test_a_release_that_protects_another_unit_is_refused_with_the_next_step(tmp_path: Path, unit: str) -> None:
+    ledger = make(tmp_path)
+    ledger.reserve("trips", Fraction(1, 9), "zcdp", UNIT, "Commuting", PLAN)
+    with pytest.raises(OtherUnit) as refused:
+        ledger.reserve("Trips", Fraction(1, 9), "zcdp", unit, "Commuting", PLAN)
+    assert isinstance(refused.value, Refusal)
+    message = str(refused.value)
+    for words in (f"protect {UNIT!r}, this one {unit!r}", "do not add", "under another name", "pays both"):
+        assert words in message
+    assert ledger.spent("trips") == Fraction(1, 9)
+    ledger.reserve("trips of people", Fraction(1, 9), "zcdp", unit, "Commuting", PLAN)
+    assert [balance.unit for balance in Ledger.open(ledger.path).balances()] == [UNIT, unit]
+
+
+def test_the_unit_is_what_tells_units_apart() -> None:
+    assert unit_text(Unit("trip", neighbours="replace")) == UNIT
+    assert unit_text(Unit("trip", neighbours="replace", id="trip_id")) == UNIT
+    assert OTHERS[0] == "trip, at most 2 records, replace"
+
+
+def test_another_spelling_of_a_unit_is_the_same_unit(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    for entity in ("Trip", " trip ", "ｔｒｉｐ"):
+        unit = unit_text(Unit(entity, neighbours="replace"))
+        ledger.reserve("trips", Fraction(1, 9), "zcdp", unit, "Commuting", PLAN)
+    assert ledger.balances()[0].unit == "Trip, at most 1 record, replace"
+
+
+@pytest.mark.parametrize("unit", ["", " ", "tr\x1bip"])
+def test_a_unit_without_a_printable_name_is_refused(tmp_path: Path, unit: str) -> None:
+    with pytest.raises(LedgerError, match="The unit is named .* printable"):
+        make(tmp_path).reserve("trips", Fraction(1, 2), "zcdp", unit, "Commuting", PLAN)
+
+
+def test_releases_of_one_data_set_with_different_units_were_not_written_by_a_ledger(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    ledger.reserve("trips", Fraction(1, 9), "zcdp", UNIT, "Commuting", PLAN)
+    ledger.log.append(lambda records: records[-1].content | {"unit": OTHERS[0]})
+    with pytest.raises(LedgerError, match="'trips' protect different units; it was edited"):
+        Ledger.open(ledger.path)
+
+
+def test_a_check_refuses_what_a_reservation_would_and_reserves_nothing(tmp_path: Path) -> None:
+    ledger = make(tmp_path, datasets=("trips", "census"))
+    ledger.reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN)
+    before = ledger.path.read_bytes()
+    ledger.check("trips", Fraction(1, 2), "zcdp", UNIT)
+    ledger.check("census", Fraction(1), "zcdp", OTHERS[0])
+    calls: list[tuple[str, Fraction, str]] = [
+        ("trips", Fraction(51, 100), UNIT),
+        ("trips", Fraction(1, 9), OTHERS[0]),
+        ("towns", Fraction(1, 9), UNIT),
+        ("trips", Fraction(0), UNIT),
+        ("trips", Fraction(1, 9), ""),
+    ]
+    for dataset, cost, unit in calls:
+        with pytest.raises(TreetopError) as checked:
+            ledger.check(dataset, cost, "zcdp", unit)
+        with pytest.raises(TreetopError) as reserved:
+            ledger.reserve(dataset, cost, "zcdp", unit, "Commuting", PLAN)
+        assert (type(checked.value), str(checked.value)) == (type(reserved.value), str(reserved.value))
+    assert ledger.path.read_bytes() == before
 
 
 @given(st.fractions(0, 10**6))
@@ -256,3 +329,26 @@ def test_what_is_left_is_never_written_larger_nor_what_is_spent_smaller(amount: 
 def test_a_ledger_in_rho_without_delta_speaks_of_rho_only() -> None:
     assert Budget.of(Loss(rho=0.5)).say(Fraction(1, 4)) == "rho 0.25"
     assert Budget.of(Loss(rho=0.5)).epsilon(Fraction(1, 4)) is None
+
+
+def test_losses_for_another_unit_are_not_added_to_the_same_data_set(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    ledger.reserve("trips", Fraction(1, 4), "zcdp", UNIT, "Commuting", PLAN)
+    person = "person, at most 3 records, add-remove"
+    for attempt in (
+        lambda: ledger.check("trips", Fraction(1, 4), "zcdp", person),
+        lambda: ledger.reserve("trips", Fraction(1, 4), "zcdp", person, "People", PLAN),
+    ):
+        with pytest.raises(OtherUnit, match="losses for different units do not add.*a data set of its own"):
+            attempt()
+    assert ledger.spent("trips") == Fraction(1, 4)
+    ledger.reserve("people", Fraction(1, 4), "zcdp", person, "People", PLAN)
+    assert [entry.unit for entry in ledger.entries()] == [UNIT, person]
+
+
+def test_a_check_refuses_what_a_reservation_would_and_charges_nothing(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    ledger.check("trips", Fraction(1), "zcdp", UNIT)
+    with pytest.raises(Overspent, match="asked rho 2"):
+        ledger.check("trips", Fraction(2), "zcdp", UNIT)
+    assert ledger.spent("trips") == 0

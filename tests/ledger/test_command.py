@@ -15,6 +15,7 @@ from treetop.ledger import Ledger
 from treetop.privacy import rho_from_epsilon
 
 PLAN = "a" * 64
+UNIT = "trip, at most 1 record, replace"
 
 
 def treetop_ledger(*arguments: object) -> Result:
@@ -83,8 +84,8 @@ def test_create_refuses_an_existing_file(tmp_path: Path) -> None:
 def test_show_lists_each_data_set_then_each_release(tmp_path: Path) -> None:
     treetop_ledger("create", tmp_path / "l", "--epsilon", "1", "--delta", "1e-8")
     ledger = Ledger.open(tmp_path / "l")
-    ledger.reserve("trips", Fraction(1, 100), "zcdp", "Commuting 2011", PLAN).complete("b" * 64)
-    ledger.reserve("census", Fraction(1, 10), "pure", "[bold]People\x1b[2J", PLAN)
+    ledger.reserve("trips", Fraction(1, 100), "zcdp", UNIT, "Commuting 2011", PLAN).complete("b" * 64)
+    ledger.reserve("census", Fraction(1, 10), "pure", UNIT, "[bold]People\x1b[2J", PLAN)
     result = treetop_ledger("show", tmp_path / "l")
     assert result.exit_code == 0
     cells = [" ".join(row.split()) for row in result.output.splitlines()]
@@ -94,15 +95,16 @@ def test_show_lists_each_data_set_then_each_release(tmp_path: Path) -> None:
     assert cells[start + 2].startswith("remaining 0.00720531 0.6")
     assert "census budget 0.0172054 1" in cells
     commuting, people = cells[-2:]
-    assert commuting.endswith("Z trips rho 0.01 complete Commuting 2011")
-    assert people.endswith("Z census rho 0.005 (pure epsilon 0.1) reserved, outcome unknown [bold]People\ufffd[2J")
+    assert commuting.endswith("Z trips trip, at most 1 record, replace rho 0.01 complete Commuting 2011")
+    state = "reserved, outcome unknown"
+    assert people.endswith(f"Z census {UNIT} rho 0.005 (pure epsilon 0.1) {state} [bold]People\ufffd[2J")
 
 
 def test_show_of_one_data_set_leaves_the_others_out(tmp_path: Path) -> None:
     treetop_ledger("create", tmp_path / "l", "--epsilon", "2")
     ledger = Ledger.open(tmp_path / "l")
-    ledger.reserve("trips", Fraction(1, 2), "pure", "Commuting", PLAN)
-    ledger.reserve("census", Fraction(1, 3), "pure", "People", PLAN)
+    ledger.reserve("trips", Fraction(1, 2), "pure", UNIT, "Commuting", PLAN)
+    ledger.reserve("census", Fraction(1, 3), "pure", UNIT, "People", PLAN)
     result = treetop_ledger("show", tmp_path / "l", "--dataset", "TRIPS")
     assert "Commuting" in result.output
     assert "rho" not in result.output
@@ -114,7 +116,7 @@ def test_show_of_a_data_set_that_was_never_charged_names_those_that_were(tmp_pat
     treetop_ledger("create", tmp_path / "l", "--rho", "1")
     with pytest.raises(LedgerError, match="'trip'; it has: none yet"):
         treetop_ledger("show", tmp_path / "l", "--dataset", "trip")
-    Ledger.open(tmp_path / "l").reserve("trips", Fraction(1, 2), "zcdp", "Commuting", PLAN)
+    Ledger.open(tmp_path / "l").reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN)
     with pytest.raises(LedgerError, match="'trip'; it has: trips"):
         treetop_ledger("show", tmp_path / "l", "--dataset", "trip")
 
@@ -128,7 +130,7 @@ def test_show_of_a_new_ledger_says_that_nothing_was_charged(tmp_path: Path) -> N
 
 def test_show_as_json_has_the_exact_amounts(tmp_path: Path) -> None:
     treetop_ledger("create", tmp_path / "l", "--rho", "1", "--delta", "1e-8")
-    Ledger.open(tmp_path / "l").reserve("trips", Fraction(1, 3), "zcdp", "Città", PLAN)
+    Ledger.open(tmp_path / "l").reserve("trips", Fraction(1, 3), "zcdp", UNIT, "Città", PLAN)
     report = json.loads(treetop_ledger("show", tmp_path / "l", "--json").output)
     (dataset,), (entry,) = report["datasets"], report["entries"]
     assert (dataset["dataset"], dataset["spent"]["exact"], dataset["remaining"]["exact"]) == (
@@ -139,6 +141,7 @@ def test_show_as_json_has_the_exact_amounts(tmp_path: Path) -> None:
     assert 0 < dataset["spent"]["epsilon"] < dataset["budget"]["epsilon"]
     assert (entry["title"], entry["cost"], entry["state"]) == ("Città", "1/3", "reserved, outcome unknown")
     assert (entry["plan_sha256"], entry["card_sha256"]) == (PLAN, None)
+    assert dataset["unit"] == entry["unit"] == UNIT
 
 
 def test_show_without_a_ledger_says_how_to_make_one(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from treetop.ledger.log import APPLICATION_ID, SCHEMA_VERSION
 from treetop.privacy import Loss
 
 PLAN = "a" * 64
+UNIT = "trip, at most 1 record, replace"
 NOBODY = 65534
 
 
@@ -30,7 +31,7 @@ NOBODY = 65534
 def ledger(tmp_path: Path) -> Ledger:
     ledger = Ledger.create(tmp_path / "spent.ledger", loss=Loss(epsilon=1, delta=1e-8))
     for n in range(1, 4):
-        ledger.reserve("trips", Fraction(n, 1000), "zcdp", f"Release {n}", PLAN).complete("b" * 64)
+        ledger.reserve("trips", Fraction(n, 1000), "zcdp", UNIT, f"Release {n}", PLAN).complete("b" * 64)
     return ledger
 
 
@@ -86,7 +87,7 @@ def test_a_path_without_a_file_is_an_error_and_creates_none(tmp_path: Path, name
 @pytest.mark.parametrize("name", ["a ledger?mode=memory#100%.db", "città.ledger", ":memory:", "file:x"])
 def test_a_file_may_have_any_name(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Ledger.create(name, loss=Loss(rho=1)).reserve("trips", Fraction(1, 2), "zcdp", "Commuting", PLAN)
+    Ledger.create(name, loss=Loss(rho=1)).reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN)
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert Ledger.open(name).spent("trips") == Fraction(1, 2)
 
@@ -143,7 +144,7 @@ def test_an_edit_with_another_program_is_found_and_nothing_can_be_charged(
     with pytest.raises(LedgerError, match="damaged or was edited"):
         Ledger.open(ledger.path)
     with pytest.raises(LedgerError, match="Restore a backup"):
-        ledger.reserve("trips", Fraction(1, 1000), "zcdp", "More", PLAN)
+        ledger.reserve("trips", Fraction(1, 1000), "zcdp", UNIT, "More", PLAN)
 
 
 @pytest.mark.parametrize("content", ["nothing", "[]", "{}", '{"event": "reserved"}', '{"event": "completed"}'])
@@ -186,7 +187,7 @@ def test_no_flipped_bit_changes_what_was_spent(ledger: Ledger) -> None:
 
 def test_a_whole_ledger_that_was_put_in_wal_mode_still_works(ledger: Ledger) -> None:
     edit(ledger, "PRAGMA journal_mode = WAL")
-    ledger.reserve("trips", Fraction(1, 1000), "zcdp", "More", PLAN)
+    ledger.reserve("trips", Fraction(1, 1000), "zcdp", UNIT, "More", PLAN)
     assert [path.name for path in ledger.path.parent.iterdir()] == ["spent.ledger"]
     assert len(Ledger.open(ledger.path).entries()) == 4
 
@@ -200,13 +201,13 @@ def test_the_file_says_whose_it_is(ledger: Ledger) -> None:
 def test_a_ledger_that_cannot_be_written_can_be_shown_but_not_charged(open_folder: Path) -> None:
     path = open_folder / "spent.ledger"
     ledger = Ledger.create(path, loss=Loss(rho=1))
-    ledger.reserve("trips", Fraction(1, 4), "zcdp", "Commuting", PLAN)
+    ledger.reserve("trips", Fraction(1, 4), "zcdp", UNIT, "Commuting", PLAN)
     path.chmod(0o444)
     open_folder.chmod(0o555)
     with unprivileged():
         assert Ledger.open(path).spent("trips") == Fraction(1, 4)
         with pytest.raises(LedgerError, match="make the file and its folder writable"):
-            ledger.reserve("trips", Fraction(1, 4), "zcdp", "Commuting", PLAN)
+            ledger.reserve("trips", Fraction(1, 4), "zcdp", UNIT, "Commuting", PLAN)
         with pytest.raises(LedgerError, match="cannot be created: Permission denied"):
             Ledger.create(open_folder / "another.ledger", loss=Loss(rho=1))
     open_folder.chmod(0o755)
@@ -219,7 +220,7 @@ def test_a_ledger_in_a_read_only_folder_is_not_charged(open_folder: Path) -> Non
     path.chmod(0o666)
     open_folder.chmod(0o555)
     with unprivileged(), pytest.raises(LedgerError, match="make the file and its folder writable"):
-        ledger.reserve("trips", Fraction(1, 4), "zcdp", "Commuting", PLAN)
+        ledger.reserve("trips", Fraction(1, 4), "zcdp", UNIT, "Commuting", PLAN)
     open_folder.chmod(0o755)
     assert ledger.spent("trips") == 0
 
@@ -238,13 +239,14 @@ from fractions import Fraction
 from treetop.errors import LedgerError
 from treetop.ledger import Ledger
 from treetop.privacy import Loss
+UNIT = "trip, at most 1 record, replace"
 limit = int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 try:
     if limit:
         ledger = Ledger.open(sys.argv[1])
         while True:
-            ledger.reserve("trips", Fraction(1, 10**6), "zcdp", "Commuting", "a" * 64)
+            ledger.reserve("trips", Fraction(1, 10**6), "zcdp", UNIT, "Commuting", "a" * 64)
     Ledger.create(sys.argv[1], loss=Loss(rho=1))
 except LedgerError as problem:
     print(problem)

@@ -19,12 +19,14 @@ from treetop.ledger import Ledger
 from treetop.privacy import Loss
 
 PLAN = "a" * 64
+UNIT = "trip, at most 1 record, replace"
 
 START = """
 import sys
 from fractions import Fraction
 from treetop.errors import Overspent
 from treetop.ledger import Ledger
+UNIT = "trip, at most 1 record, replace"
 ledger = Ledger.open(sys.argv[1])
 """
 
@@ -59,7 +61,7 @@ input()
 made = 0
 for n in range(25):
     try:
-        ledger.reserve("trips", Fraction(1, 77), "zcdp", f"{sys.argv[2]}.{n}", "a" * 64).complete("b" * 64)
+        ledger.reserve("trips", Fraction(1, 77), "zcdp", UNIT, f"{sys.argv[2]}.{n}", "a" * 64).complete("b" * 64)
         made += 1
     except Overspent:
         pass
@@ -80,7 +82,7 @@ print(made)
 
 def test_a_process_killed_right_after_it_reserved_leaves_the_loss_spent(ledger: Ledger) -> None:
     script = """
-ledger.reserve("trips", Fraction(2, 3), "zcdp", "Commuting", "a" * 64)
+ledger.reserve("trips", Fraction(2, 3), "zcdp", UNIT, "Commuting", "a" * 64)
 print("reserved", flush=True)
 input()
 """
@@ -102,14 +104,14 @@ ledger.log.append(decide)
     process = run(script, ledger)
     assert line(process) == "inside"
     with pytest.raises(LedgerError, match=r"locked for 0\.1 seconds"):
-        Ledger.open(ledger.path, timeout=0.1).reserve("trips", Fraction(1), "zcdp", "Commuting", PLAN)
+        Ledger.open(ledger.path, timeout=0.1).reserve("trips", Fraction(1), "zcdp", UNIT, "Commuting", PLAN)
     kill(process)
     assert ledger.entries() == ()
-    ledger.reserve("trips", Fraction(1), "zcdp", "Commuting", PLAN)
+    ledger.reserve("trips", Fraction(1), "zcdp", UNIT, "Commuting", PLAN)
 
 
 def test_pages_half_written_by_a_killed_process_are_rolled_back(ledger: Ledger) -> None:
-    ledger.reserve("trips", Fraction(1, 3), "zcdp", "Commuting", PLAN)
+    ledger.reserve("trips", Fraction(1, 3), "zcdp", UNIT, "Commuting", PLAN)
     before = ledger.entries()
     # A tiny cache makes SQLite write to the file before it commits.
     script = """
@@ -134,7 +136,7 @@ input()
 def test_processes_killed_at_any_moment_leave_every_announced_reservation_spent(ledger: Ledger) -> None:
     script = """
 while True:
-    ledger.reserve("trips", Fraction(1, 10**9), "zcdp", sys.argv[2], "a" * 64)
+    ledger.reserve("trips", Fraction(1, 10**9), "zcdp", UNIT, sys.argv[2], "a" * 64)
     print("reserved", flush=True)
 """
     rng = random.Random(7)
@@ -156,11 +158,11 @@ def test_a_ledger_that_stays_locked_is_an_error_that_says_so(ledger: Ledger) -> 
         other.execute("BEGIN EXCLUSIVE")
         started = time.monotonic()
         with pytest.raises(LedgerError, match="another process has kept the ledger locked"):
-            patient.reserve("trips", Fraction(1, 2), "zcdp", "Commuting", PLAN)
+            patient.reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN)
         with pytest.raises(LedgerError, match="nothing was recorded, try again"):
             patient.spent("trips")
         assert time.monotonic() - started < 5
-    assert patient.reserve("trips", Fraction(1, 2), "zcdp", "Commuting", PLAN).charged == Fraction(1, 2)
+    assert patient.reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN).charged == Fraction(1, 2)
 
 
 def test_a_writer_waits_for_another_that_is_about_to_finish(ledger: Ledger) -> None:
@@ -171,7 +173,7 @@ def decide(records):
     raise Overspent
 ledger.log.append(decide)
 """
-    waiting = "ledger.reserve('trips', Fraction(1, 2), 'zcdp', 'Waited', 'a' * 64)"
+    waiting = "ledger.reserve('trips', Fraction(1, 2), 'zcdp', UNIT, 'Waited', 'a' * 64)"
     first = run(script, ledger)
     assert line(first) == "inside"
     second = run(waiting, ledger)

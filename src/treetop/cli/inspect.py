@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ from treetop.errors import PlanFileError
 
 if TYPE_CHECKING:
     from treetop.data.inspect import Inspection
-    from treetop.data.source import Source
 
 FENCE = "treetop inspect reads the private table: what it prints is for the steward only, not for release."
 
@@ -34,13 +32,14 @@ def command(
 
     TABLE is a CSV or Parquet file, a database file or URL (with --query) or - for standard input.
     """
+    from treetop.data.inspect import inspect_table
     from treetop.data.source import Source
+    from treetop.planfile import draft_plan
 
     if out is not None and out.exists():
         raise PlanFileError(f"{out} exists already and is kept: name another file, or move it away")
-    source = Source(table, **reading)
-    inspection = inspect_source(source, hierarchy, count)
-    draft = draft_for(inspection, source, Path() if out is None else out.parent)
+    inspection = inspect_table(Source(table, **reading), hierarchy, count)
+    draft = draft_plan(inspection, Path() if out is None else out.parent)
     click.echo(FENCE, err=True)
     if out is not None:
         _write(out, draft)
@@ -52,19 +51,6 @@ def command(
         click.echo(f"\nA draft of a plan file (--out plan.toml writes it to a file):\n\n{draft}", nl=False)
     else:
         click.echo(f"\nThe draft is in {out}. Answer its open questions; then: treetop plan {out}")
-
-
-def inspect_source(source: Source, hierarchy: Path | None, count: str | None) -> Inspection:
-    """Describe a private table, wherever it is."""
-    from treetop.data.inspect import inspect_table
-
-    return inspect_table(source, hierarchy, count)
-
-
-def draft_for(inspection: Inspection, source: Source, folder: Path) -> str:
-    """Draft a plan file that is to be kept in `folder` and states how the table is read, without a password."""
-    from treetop.planfile import draft_plan
-    from treetop.planfile.describe import value
 
 
 def render(inspection: Inspection) -> str:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from treetop.data import table as tables
 from treetop.data.source import Source
 from treetop.errors import DataError
+from treetop.nearest import nearest
 
 Kind = Literal["duckdb", "sqlite", "postgresql"]
 Run = Callable[[str], pa.RecordBatchReader]
@@ -115,8 +116,7 @@ def _query(query: str | None, kind: Kind, run: Run, where: str) -> str:
     if "." in name:  # schema.table
         return "select * from " + ".".join(map(_quoted, name.split(".")))
     raise DataError(
-        f"{where}: there is no table {name!r}{tables.nearest(name, present)}; the tables are "
-        f"{', '.join(present) or 'none'}"
+        f"{where}: there is no table {name!r}{nearest(name, present)}; the tables are {', '.join(present) or 'none'}"
     )
 
 

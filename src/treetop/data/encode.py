@@ -19,6 +19,7 @@ from treetop.data.table import Batch
 from treetop.data.weights import Weighing
 from treetop.errors import DataError
 from treetop.hierarchy import Hierarchy
+from treetop.nearest import nearest
 from treetop.spine import Spine
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def _columns(spine: Spine, columns: Mapping[str, str] | None) -> dict[str, str]:
     for attribute, column in (columns or {}).items():
         if attribute not in column_of:
             raise DataError(
-                f"columns: there is no attribute {attribute!r}{tables.nearest(attribute, column_of)}; "
+                f"columns: there is no attribute {attribute!r}{nearest(attribute, column_of)}; "
                 f"the attributes are {', '.join(column_of)}"
             )
         column_of[attribute] = column

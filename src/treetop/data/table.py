@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import io
 import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 
 from treetop.data.source import Source, as_source, file_kind
 from treetop.errors import DataError
+from treetop.nearest import nearest
 
 Table = str | Path | Source | Sequence[str | Path] | Any
 """A path, a list of paths, a `Source`, or an object with __arrow_c_stream__."""
@@ -109,12 +109,6 @@ def first_missing(column: Any) -> int | None:
     missing = pc.or_kleene(pc.is_null(column), pc.equal(column, ""))
     row = int(pc.index(missing, True).as_py())
     return None if row < 0 else row
-
-
-def nearest(name: str, choices: Iterable[str]) -> str:
-    """Return " (did you mean …?)" for the choice that is closest to `name`, or nothing."""
-    found = difflib.get_close_matches(name, list(choices), n=1)
-    return f" (did you mean {found[0]!r}?)" if found else ""
 
 
 def require(columns: Sequence[str] | None, present: Sequence[str], where: str) -> None:

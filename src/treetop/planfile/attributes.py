@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from treetop.data import table as tables
-from treetop.data.table import nearest
 from treetop.errors import DataError, HierarchyError, PlanFileError
 from treetop.hierarchy import Hierarchy, Ragged
+from treetop.nearest import nearest
 from treetop.planfile import questions
 from treetop.planfile.fields import Fields
 from treetop.privacy import TOTAL

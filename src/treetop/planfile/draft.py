@@ -157,7 +157,14 @@ def _loss() -> list[str]:
 
 
 def _data(inspection: Inspection, folder: Path) -> list[str]:
-    lines = ["", "[data]", f"source = {value(_relative(inspection.path, folder))}"]
+    source = inspection.source
+    if source.location == "-":
+        lines = ["", "[data]", "# source: name the table on the command line"]
+    else:
+        lines = ["", "[data]", f"source = {value(_relative(inspection.path, folder))}"]
+    for name, option in (("query", source.query), ("delimiter", source.delimiter), ("encoding", source.encoding)):
+        if option is not None:
+            lines += [f"{name} = {value(option)}"]
     if inspection.count is not None:
         lines += [f"count = {value(inspection.count)}  # a row stands for so many records"]
     if any(match.unmatched for match in inspection.matches):

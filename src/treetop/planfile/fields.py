@@ -11,8 +11,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn
 
-from treetop.data.table import nearest
 from treetop.errors import PlanFileError, TreetopError
+from treetop.nearest import nearest
 from treetop.privacy.exact import Number
 
 OPEN = "?"

@@ -10,10 +10,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from treetop.data.table import nearest
 from treetop.errors import LossError, PlanError, PlanFileError
 from treetop.frozen import FrozenMap
 from treetop.hierarchy import Hierarchy
+from treetop.nearest import nearest
 from treetop.plan import Plan
 from treetop.planfile import questions
 from treetop.planfile.attributes import Attribute, Lookup, read_attributes, read_hierarchies, read_lookups

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fractions import Fraction
 from typing import Literal
 
 from treetop.errors import LossError
 from treetop.frozen import FrozenMap
+from treetop.nearest import nearest
 from treetop.privacy.exact import Number, positive
 from treetop.privacy.unit import TOTAL
 
@@ -89,8 +89,9 @@ def _check_names(named: Mapping[str, object], levels: Sequence[str]) -> None:
             continue
         if name == TOTAL:
             raise LossError("The split gives the total a share, but here it is not measured; leave it out.")
-        near = get_close_matches(str(name), levels, n=1)
-        advice = f"did you mean {near[0]}?" if near else f"the levels are {', '.join(levels)}."
-        raise LossError(f"The split names the level {name!r}, which is not measured; {advice}")
+        raise LossError(
+            f"The split names the level {name!r}, which is not measured{nearest(str(name), levels)}; "
+            f"the measured levels are {', '.join(levels)}."
+        )
     if missing := [level for level in levels if level not in named]:
         raise LossError(f"The split leaves out {', '.join(missing)}; give every measured level a share.")

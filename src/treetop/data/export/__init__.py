@@ -10,8 +10,8 @@ from treetop.data.export.flows import Progress, Sheet, flow_sheets, record_sheet
 from treetop.data.export.levels import ENDS, Depths, depths_of
 from treetop.data.export.places import Places, read_places, saved_places
 from treetop.data.export.target import Target
-from treetop.data.table import nearest
 from treetop.errors import ReleaseError
+from treetop.nearest import nearest
 from treetop.release import Release
 
 __all__ = ["FORMATS", "Exported", "Format", "Places", "Sheet", "export", "read_places"]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from treetop.data.table import nearest
 from treetop.errors import QueryError
 from treetop.hierarchy import Hierarchy
+from treetop.nearest import nearest
 from treetop.release import Release
 
 ENDS = ("origin", "destination")

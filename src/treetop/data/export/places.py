@@ -17,6 +17,7 @@ from treetop.data.export.levels import ENDS, trees_of
 from treetop.errors import DataError
 from treetop.folder import PLACES
 from treetop.hierarchy import Hierarchy
+from treetop.nearest import nearest
 from treetop.release import Release
 
 _USUAL = {
@@ -151,7 +152,7 @@ def _code_column(rows: pa.Table, file: str | Path, given: str | None, leaf: str)
 def _present(rows: pa.Table, file: str | Path, column: str, what: str) -> str:
     if column not in rows.column_names:
         raise DataError(
-            f"{file}: there is no column {column!r} for the {what}{tables.nearest(column, rows.column_names)}; "
+            f"{file}: there is no column {column!r} for the {what}{nearest(column, rows.column_names)}; "
             f"the columns are {', '.join(rows.column_names)}"
         )
     return column

@@ -14,7 +14,9 @@ from treetop.data.inspect.columns import Column, describe_columns
 from treetop.data.inspect.lookup import Lookup, Match, match_columns, read_lookup
 from treetop.data.inspect.nesting import SAMPLE, find_chains, sample_codes
 from treetop.data.inspect.suggest import Suggestion, suggest_attributes, suggest_count
+from treetop.data.source import Source
 from treetop.errors import DataError
+from treetop.nearest import nearest
 
 __all__ = ["SAMPLE", "Column", "Inspection", "Lookup", "Match", "Suggestion", "inspect_table"]
 
@@ -24,7 +26,9 @@ class Inspection:
     """What a private table looks like. It tells about the private data, and is not for release."""
 
     path: str
-    """The table."""
+    """The table, as messages name it."""
+    source: Source
+    """Where it is, and how it is read."""
     rows: int
     """How many rows it has."""
     columns: tuple[Column, ...]
@@ -60,32 +64,37 @@ class Inspection:
         }
 
 
-def inspect_table(path: str | Path, hierarchy: str | Path | None = None, count: str | None = None) -> Inspection:
+def inspect_table(
+    table: str | Path | Source, hierarchy: str | Path | None = None, count: str | None = None
+) -> Inspection:
     """Describe a private table; `hierarchy` is a public file, `count` names a column of counts."""
+    source = table if isinstance(table, Source) else Source(table)
+    path = str(source)
     if hierarchy is not None and Path(hierarchy).resolve() == Path(path).resolve():
         raise DataError(
             f"{path} is given as its own hierarchy, but which codes occur in a private table is private: "
             "take the hierarchy from a public file"
         )
-    table = tables.read(path, None)
-    if len(set(table.column_names)) < len(table.column_names):
-        raise DataError(f"{path}: two columns have the same name: {', '.join(table.column_names)}")
-    if count is not None and count not in table.column_names:
+    rows = tables.read(source, None)
+    if len(set(rows.column_names)) < len(rows.column_names):
+        raise DataError(f"{path}: two columns have the same name: {', '.join(rows.column_names)}")
+    if count is not None and count not in rows.column_names:
         raise DataError(
-            f"{path}: there is no column {count!r}{tables.nearest(count, table.column_names)}; "
-            f"the columns are {', '.join(table.column_names)}"
+            f"{path}: there is no column {count!r}{nearest(count, rows.column_names)}; "
+            f"the columns are {', '.join(rows.column_names)}"
         )
-    columns = describe_columns(table, count)
+    columns = describe_columns(rows, count)
     lookup = None if hierarchy is None else read_lookup(Path(hierarchy))
     matches = () if lookup is None else match_columns(columns, lookup)
     matched = {match.column for match in matches}
     columns = tuple(column.known_code() if column.name in matched else column for column in columns)
-    sample = sample_codes(table, [column.name for column in columns if column.kind == "code"])
+    sample = sample_codes(rows, [column.name for column in columns if column.kind == "code"])
     chains = find_chains(sample)
     counts = suggest_count(columns, sample) if count is None else count
     return Inspection(
-        path=str(path),
-        rows=table.num_rows,
+        path=path,
+        source=source,
+        rows=rows.num_rows,
         columns=columns,
         chains=chains,
         lookup=lookup,
