@@ -207,3 +207,10 @@ def test_a_million_codes_load() -> None:
     )
     assert tree.sizes == (100, 1_000_000)
     assert tree.encode(pa.array(["0765432", "x"])).tolist() == [765_432, -1]
+
+
+def test_a_level_that_is_left_out_leaves_no_trace_in_the_order() -> None:
+    table = pa.table({"a": ["A", "A"], "b": ["b1", "b2"], "c": ["z", "y"]})
+    short = Hierarchy.from_table(table, ["a", "b", "c"]).select(["a", "c"])
+    assert short.codes[1].to_pylist() == ["y", "z"]
+    assert short.digest == Hierarchy.from_table(table, ["a", "c"]).digest

@@ -79,4 +79,4 @@ def test_the_name_of_the_root_is_taken() -> None:
 
 def test_an_unknown_level_is_answered_with_the_nearest() -> None:
     with pytest.raises(SpineError, match="did you mean 'place.state'"):
-        Spine(["place.state", "sex"], ATTRIBUTES).level("place.stat")
+        Spine(["place.state", "sex", "place.county"], ATTRIBUTES).level("place.stat")

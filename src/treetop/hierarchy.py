@@ -138,15 +138,12 @@ class Hierarchy:
             raise HierarchyError(f"levels {', '.join(levels)} must be distinct and go from coarse to fine")
         if depths == list(range(len(self.levels))):
             return self
-        first = []
-        above = -1
-        for depth in depths:
-            bounds = self.first[above + 1]
-            for below in range(above + 2, depth + 1):
-                bounds = self.first[below][bounds]
-            first.append(bounds)
-            above = depth
-        return Hierarchy(tuple(levels), tuple(self.codes[depth] for depth in depths), tuple(first))
+        if depths == list(range(len(depths))):
+            return Hierarchy(tuple(levels), self.codes[: len(depths)], self.first[: len(depths)])
+        # Without a level in between, siblings stand in another order: number them anew.
+        finest = depths[-1]
+        columns = [self.codes[depth].take(pa.array(self.ancestors(depth, finest))) for depth in depths]
+        return _build(tuple(levels), columns)
 
     def below(self, depth: int, node: int, finer: int | None = None) -> tuple[int, int]:
         """Return the range of nodes of a finer level (the leaves when None) under a node."""

@@ -26,7 +26,7 @@ class Level:
     index: int
     """The position in the spine; the root is 0 and has no `Level`."""
     name: str
-    """`attribute.level`, or just the attribute where its hierarchy has one level."""
+    """`attribute.level`, or just the attribute where it is refined once."""
     attribute: int
     """Which attribute is refined, by its position among the spine's attributes."""
     depth: int
@@ -178,7 +178,7 @@ def _levels(
         levels.append(
             Level(
                 index=index,
-                name=name if len(attributes[name].levels) == 1 else f"{name}.{level}",
+                name=name if len(tree.levels) == 1 else f"{name}.{level}",
                 attribute=attribute,
                 depth=depth,
                 first=tree.first[depth],

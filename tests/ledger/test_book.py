@@ -329,26 +329,3 @@ def test_what_is_left_is_never_written_larger_nor_what_is_spent_smaller(amount: 
 def test_a_ledger_in_rho_without_delta_speaks_of_rho_only() -> None:
     assert Budget.of(Loss(rho=0.5)).say(Fraction(1, 4)) == "rho 0.25"
     assert Budget.of(Loss(rho=0.5)).epsilon(Fraction(1, 4)) is None
-
-
-def test_losses_for_another_unit_are_not_added_to_the_same_data_set(tmp_path: Path) -> None:
-    ledger = make(tmp_path)
-    ledger.reserve("trips", Fraction(1, 4), "zcdp", UNIT, "Commuting", PLAN)
-    person = "person, at most 3 records, add-remove"
-    for attempt in (
-        lambda: ledger.check("trips", Fraction(1, 4), "zcdp", person),
-        lambda: ledger.reserve("trips", Fraction(1, 4), "zcdp", person, "People", PLAN),
-    ):
-        with pytest.raises(OtherUnit, match="losses for different units do not add.*a data set of its own"):
-            attempt()
-    assert ledger.spent("trips") == Fraction(1, 4)
-    ledger.reserve("people", Fraction(1, 4), "zcdp", person, "People", PLAN)
-    assert [entry.unit for entry in ledger.entries()] == [UNIT, person]
-
-
-def test_a_check_refuses_what_a_reservation_would_and_charges_nothing(tmp_path: Path) -> None:
-    ledger = make(tmp_path)
-    ledger.check("trips", Fraction(1), "zcdp", UNIT)
-    with pytest.raises(Overspent, match="asked rho 2"):
-        ledger.check("trips", Fraction(2), "zcdp", UNIT)
-    assert ledger.spent("trips") == 0

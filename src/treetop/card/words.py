@@ -111,6 +111,11 @@ def caveats(plan: Plan, facts: Facts) -> list[str]:
         told.append("The limits of records per node were declared, not enforced.")
     if plan.levels[0].law is None:
         told.append(f"The total is exact: whether a {unit.entity} is in the data at all is not hidden.")
+    if unit.enforced or plan.unknown == "drop":
+        told.append(
+            "Margins and bounds are about the table as it was counted, after records beyond the limit or with unknown "
+            "codes were left out. How many those were is private."
+        )
     told += [
         "Small counts are uncertain: a count that is within the margin of zero may be noise, and a leaf that is not "
         "listed is a released zero, which may hide a small true count.",

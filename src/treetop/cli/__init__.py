@@ -72,7 +72,9 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         click.echo("treetop: interrupted", err=True)
-        sys.exit(130)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(130)  # everything is cleaned up; readers that still run in other threads would abort the process
     except TreetopError as problem:
         click.echo(f"treetop: {problem}", err=True)
         sys.exit(3 if isinstance(problem, Refusal) else 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -218,7 +219,7 @@ def summarise(release: Release, out: Path, reservation: Reservation | None) -> d
         "leaves": len(release.count),
         "total": release.total,
         "ledger": charged and {**charged, "dataset": reservation.dataset, "new": reservation.new},  # type: ignore[union-attr]
-        "next": f"treetop check {out}",
+        "next": f"treetop check {shlex.quote(str(out))}",
     }
 
 

@@ -29,7 +29,7 @@ Unknown = Literal["error", "drop"] | Mapping[str, str]
 """Missing codes and codes that are not in the hierarchy: refuse them, drop their rows, or count them under a leaf
 that is named for each attribute."""
 
-_REMEDY = 'Correct the table or the hierarchy; or pass unknown="drop", or the leaf that such rows count under'
+_REMEDY = 'Correct the table or the hierarchy; or set unknown to "drop", or to the leaf that such rows count under'
 
 
 def read_counts(
@@ -183,10 +183,11 @@ def _attributes(spine: Spine, column_of: Mapping[str, str], unknown: Unknown) ->
 
 
 def _from_given(used: Hierarchy, given: Hierarchy, part: NDArray[np.uint64] | None) -> NDArray[np.uint64] | None:
-    """Map leaves of the hierarchy as given, where the spine may stop at a coarser level."""
-    if part is None or given.levels[-1] == used.levels[-1]:
+    """Map leaves of the hierarchy as given, where the spine may skip levels or stop at a coarser one."""
+    if part is None or given is used:
         return part
-    return part[given.ancestors(given.depth(used.levels[-1]))]
+    depth = given.depth(used.levels[-1])
+    return part[used.encode(given.codes[depth])[given.ancestors(depth)]]
 
 
 def _other_leaf(unknown: Mapping[str, str], attribute: str, tree: Hierarchy) -> int:
@@ -205,7 +206,7 @@ def _ids(batch: Batch, name: str, unknown: Unknown) -> pa.StringArray:
     ids = tables.text(batch.rows.column(name), name)
     row = tables.first_missing(ids)
     if row is not None and unknown != "drop":
-        raise DataError(f'{batch.place(name, row)}: the id is missing. Correct the table, or pass unknown="drop"')
+        raise DataError(f'{batch.place(name, row)}: the id is missing. Correct the table, or set unknown = "drop"')
     return ids
 
 
