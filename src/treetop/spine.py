@@ -81,7 +81,7 @@ class Spine:
         object.__setattr__(self, "splits", tuple(f"{attribute}.{level}" for attribute, level in splits))
         object.__setattr__(self, "attributes", FrozenMap(self.attributes))
         object.__setattr__(self, "trees", tuple(trees))
-        object.__setattr__(self, "levels", _levels(splits, self.attributes, trees))
+        object.__setattr__(self, "levels", _levels(splits, list(self.attributes), trees))
 
     @staticmethod
     def destination_first(origin: Hierarchy, destination: Hierarchy) -> Spine:
@@ -164,10 +164,7 @@ def _refined(attribute: str, splits: Sequence[tuple[str, str]], hierarchy: Hiera
     return used
 
 
-def _levels(
-    splits: Sequence[tuple[str, str]], attributes: Mapping[str, Hierarchy], trees: Sequence[Hierarchy]
-) -> tuple[Level, ...]:
-    names = list(attributes)
+def _levels(splits: Sequence[tuple[str, str]], names: Sequence[str], trees: Sequence[Hierarchy]) -> tuple[Level, ...]:
     width = [1] * len(names)
     levels = []
     for index, (name, level) in enumerate(splits, start=1):

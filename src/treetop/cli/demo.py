@@ -42,7 +42,7 @@ def command(out: Path | None, as_json: bool) -> None:
 
         click.echo(json.dumps(report, indent=2))
     else:
-        _show(file, release, report, out)
+        _show(file, report, out)
 
 
 def _release(file: PlanFile) -> Release:
@@ -69,18 +69,18 @@ def _report(file: PlanFile, release: Release, exact: Release) -> dict[str, Any]:
         "leaves": len(release.count),
         "levels": [row.to_dict() for row in measure_errors(release, counts)],
         "queries": [
-            {"origin": origin, "destination": destination}
-            | {name: one.query(origin=origin, destination=destination) for name, one in _both(release, exact)}
+            {
+                "origin": origin,
+                "destination": destination,
+                "released": release.query(origin=origin, destination=destination),
+                "truth": exact.query(origin=origin, destination=destination),
+            }
             for origin, destination in PAIRS
         ],
     }
 
 
-def _both(release: Release, exact: Release) -> tuple[tuple[str, Release], tuple[str, Release]]:
-    return ("released", release), ("truth", exact)
-
-
-def _show(file: PlanFile, release: Release, report: dict[str, Any], out: Path | None) -> None:
+def _show(file: PlanFile, report: dict[str, Any], out: Path | None) -> None:
     from treetop.accuracy import text_table
 
     click.echo(f"{report['title']}\n{file.plan.loss.sentence()}\n{file.plan.unit.sentence()}\n")

@@ -1,0 +1,33 @@
+"""`treetop demo`: a release of the shipped data, with its accuracy per level and the truth beside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import treetop as tt
+from treetop.cli.demo import command
+
+
+def test_the_demo_shows_the_plan_the_release_and_the_truth() -> None:
+    run = CliRunner().invoke(command)
+    assert run.exit_code == 0
+    for shown in ("± all, 95%", "destination.region", "Released: 3,000,000 flights", "origin=CA destination=TX"):
+        assert shown in run.output
+
+
+def test_the_demo_for_machines_is_near_the_truth_and_can_be_kept(tmp_path: Path) -> None:
+    run = CliRunner().invoke(command, ["--json", "--out", str(tmp_path / "kept")])
+    assert run.exit_code == 0
+    report = json.loads(run.output)
+    assert report["total"] == 3_000_000
+    bounds = {row["name"]: row["bound"] for row in report["accuracy"]}
+    for row in report["levels"]:
+        # Broken at 95 % confidence in far fewer than one in twenty runs: the bound is that cautious.
+        assert row["largest"] <= bounds[row["name"]]
+    for query in report["queries"]:
+        assert query["released"] == pytest.approx(query["truth"], abs=bounds["origin.airport"])
+    assert tt.Release.load(tmp_path / "kept").total == 3_000_000
