@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.errors import DataError
+from treetop.sorting import sort_rows
 from treetop.spine import Spine
 
 LARGEST_TOTAL = 2**53
@@ -89,20 +90,14 @@ class Counts:
     def from_keys(keys: list[NDArray[np.uint64]], counts: NDArray[np.int64] | None = None) -> Counts:
         """Count records given by their packed paths, one array a word, each worth `counts` (1 when None).
 
-        The arrays are given away: they may be sorted in place.
+        The arrays are given away: they may be overwritten.
         """
         if counts is not None and len(counts):
             _check(counts)
             if not counts.all():
                 present = counts > 0
                 keys, counts = [key[present] for key in keys], counts[present]
-        if counts is None and len(keys) == 1:
-            keys[0].sort()  # several times faster than finding an order and applying it
-        else:
-            order = _order(keys)
-            keys = [key[order] for key in keys]
-            counts = None if counts is None else counts[order]
-        return _merge(keys, counts)
+        return _merge(*sort_rows(keys, counts))
 
     @property
     def total(self) -> int:
@@ -144,21 +139,6 @@ def pack(spine: Spine, leaves: Sequence[NDArray[np.integer]] | NDArray[np.intege
                 key |= part[leaf]
         keys.append(key)
     return keys
-
-
-def _order(keys: list[NDArray[np.uint64]]) -> NDArray[np.integer]:
-    """Return the order that sorts the keys."""
-    if len(keys) > 1:
-        return np.lexsort(keys[::-1])
-    (key,) = keys
-    used = int(np.bitwise_or.reduce(key, initial=0))
-    row_bits = len(key).bit_length()
-    if used and (used & -used) >> row_bits:
-        # The low bits are free: with the row written there, sorting the words gives the order, and faster.
-        rows = key | np.arange(len(key), dtype=np.uint64)
-        rows.sort()
-        return (rows & np.uint64((1 << row_bits) - 1)).astype(np.int64)
-    return np.argsort(key)
 
 
 def _merge(keys: list[NDArray[np.uint64]], counts: NDArray[np.int64] | None) -> Counts:

@@ -33,8 +33,9 @@ def kernel(function: F) -> F:
 
 @cache
 def _stamp() -> tuple[tuple[str, int, int], ...]:
-    """Return the state of every module in the folders that have kernels."""
+    """Return the state of every module that has kernels, and of those beside it in a folder of their own."""
     package = Path(__file__).parent
-    folders = {path.parent for path in package.rglob("*.py") if b"@kernel" in path.read_bytes()} - {package}
-    files = sorted(path for folder in folders for path in folder.glob("*.py"))
+    with_kernels = {path for path in package.rglob("*.py") if b"@kernel" in path.read_bytes()}
+    folders = {path.parent for path in with_kernels} - {package}
+    files = sorted(with_kernels.union(*(folder.glob("*.py") for folder in folders)))
     return tuple((str(path.relative_to(package)), (stat := path.stat()).st_mtime_ns, stat.st_size) for path in files)
