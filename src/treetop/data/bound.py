@@ -29,8 +29,12 @@ from treetop.data.siphash import siphash, siphash_word
 from treetop.data.words import U, buffers
 from treetop.kernel import kernel
 from treetop.noise import Key
+from treetop.sorting import sort_rows
 
 _BUCKETS = 256
+
+_FEW = 32
+"""Up to so many records of a unit are sorted by insertion, in memory that is used again for the next unit."""
 
 Words = NDArray[np.uint64]
 Weights = NDArray[np.int64]
@@ -88,7 +92,9 @@ class Bounder:
         weight = np.concatenate(weights) if weights else np.ones(len(high), np.int64)
         kept = np.empty(len(high), np.int64)
         most = min(self._bound.most, LARGEST_TOTAL)
-        _keep_some(np.argsort(high), high, low, paths.view(np.uint8).ravel(), weight, most, kept)
+        _, order = sort_rows([high.copy()], np.arange(len(high)))
+        assert order is not None
+        _keep_some(order, high, low, paths.view(np.uint8).ravel(), weight, most, kept)
         rows = np.flatnonzero(kept)
         return paths[rows], kept[rows] if weights else None
 
@@ -112,6 +118,7 @@ def _keep_some(
     kept: Weights,
 ) -> None:
     """Write how many of each row's records are kept; `order` sorts the rows by the first half of their unit."""
+    ranks, positions = np.empty(_FEW, np.uint64), np.empty(_FEW, np.int64)
     start = 0
     while start < len(order):
         stop = start + 1
@@ -119,7 +126,7 @@ def _keep_some(
             stop += 1
         while start < stop:
             end = _bring_together(order, start, stop, low)
-            _keep_of_unit(order[start:end], high, low, letters, weight, most, kept)
+            _keep_of_unit(order[start:end], high, low, letters, weight, most, kept, ranks, positions)
             start = end
 
 
@@ -143,6 +150,8 @@ def _keep_of_unit(
     weight: Weights,
     most: int,
     kept: Weights,
+    ranks: Words,
+    positions: NDArray[np.int64],
 ) -> None:
     total = 0
     for row in rows:
@@ -153,15 +162,17 @@ def _keep_of_unit(
     # The unit's hash is the key for all that is random about it: one order for one set of records, then positions.
     key0, key1 = high[rows[0]], low[rows[0]]
     width = U(len(letters) // len(weight))
-    rank = np.empty(len(rows), np.uint64)
+    rank = ranks[: len(rows)] if len(rows) <= _FEW else np.empty(len(rows), np.uint64)
     for i in range(len(rows)):
         at = U(rows[i]) * width
         rank[i] = siphash(key0, key1, letters, at, at + width)
+    _order(rows, rank)
     keeping = most <= total - most  # else it is fewer to choose what to drop
-    chosen = _positions(key1, key0, total, most if keeping else total - most)
+    number = most if keeping else total - most
+    chosen = positions[:number] if number <= _FEW else np.empty(number, np.int64)
+    _choose(key1, key0, total, chosen)
     at_chosen, seen = 0, 0
-    for i in np.argsort(rank):
-        row = rows[i]
+    for row in rows:
         seen += weight[row]
         inside = 0
         while at_chosen < len(chosen) and chosen[at_chosen] < seen:
@@ -171,24 +182,49 @@ def _keep_of_unit(
 
 
 @kernel
-def _positions(key0: np.uint64, key1: np.uint64, total: int, number: int) -> NDArray[np.int64]:
-    """Return `number` of the positions 0 … total - 1, all sets alike probable, in order."""
+def _order(rows: NDArray[np.int64], rank: Words) -> None:
+    """Sort the rows by their rank; rows of one rank are alike."""
+    if len(rows) > _FEW:
+        rows[:] = rows[np.argsort(rank)]
+        return
+    for i in range(1, len(rows)):
+        row, key, at = rows[i], rank[i], i
+        while at > 0 and rank[at - 1] > key:
+            rows[at], rank[at] = rows[at - 1], rank[at - 1]
+            at -= 1
+        rows[at], rank[at] = row, key
+
+
+@kernel
+def _choose(key0: np.uint64, key1: np.uint64, total: int, chosen: NDArray[np.int64]) -> None:
+    """Fill in distinct positions from 0 … total - 1, all sets alike probable, in order."""
     mask = U(total - 1)
     for shift in (1, 2, 4, 8, 16, 32):
         mask |= mask >> U(shift)
-    chosen = np.empty(number, np.int64)
     found, drawn = 0, U(0)
-    while found < number:
-        for i in range(found, number):
+    while found < len(chosen):
+        for i in range(found, len(chosen)):
             position = U(total)
             while position >= U(total):
                 position = siphash_word(key0, key1, drawn) & mask
                 drawn += U(1)
             chosen[i] = np.int64(position)
-        chosen.sort()
+        _sort(chosen)
         found = 1
-        for i in range(1, number):  # what was drawn twice is drawn again
+        for i in range(1, len(chosen)):  # what was drawn twice is drawn again
             if chosen[i] != chosen[found - 1]:
                 chosen[found] = chosen[i]
                 found += 1
-    return chosen
+
+
+@kernel
+def _sort(values: NDArray[np.int64]) -> None:
+    if len(values) > _FEW:
+        values.sort()
+        return
+    for i in range(1, len(values)):
+        value, at = values[i], i
+        while at > 0 and values[at - 1] > value:
+            values[at] = values[at - 1]
+            at -= 1
+        values[at] = value

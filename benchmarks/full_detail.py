@@ -1,0 +1,181 @@
+"""Full detail through the command line: reading, descent, writing and checking, in seconds and bytes.
+
+`make bench-detail` writes an Italy-like table (28.8 million trips between 362,292 census sections, ten levels,
+131 billion possible leaves) to a temporary folder as Parquet and CSV, runs `treetop release` and `treetop check` on it
+as a user would, and prints what each took, and what every level of the descent did.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+
+import treetop as tt
+from benchmarks.italy import prepared
+from treetop.accuracy import text_table
+from treetop.counts import Counts
+from treetop.evaluate.synthetic import OriginDestination, italy_like
+from treetop.noise import Key
+from treetop.topdown.frontier import Frontier
+from treetop.topdown.level import refine
+
+TRIPS = """
+title = "Commuting in a country like Italy, by census section"
+[attributes.origin]
+column = "home"
+hierarchy = "sections.csv"
+levels = ["region", "province", "municipality", "area", "section"]
+[attributes.destination]
+column = "work"
+same_as = "origin"
+[spine]
+order = "destination-first"
+[unit]
+entity = "trip"
+contributions = 1
+neighbours = "replace"
+[loss]
+epsilon = 1.0
+delta = 1e-8
+"""
+
+PEOPLE = TRIPS.replace("trip", "person").replace("contributions = 1", 'contributions = 2\nid = "person"')
+
+ZONES = """
+title = "Ten million zones without a hierarchy"
+[attributes.zone]
+hierarchy = "zones.parquet"
+levels = ["zone"]
+[unit]
+entity = "visit"
+contributions = 1
+neighbours = "replace"
+[loss]
+epsilon = 1.0
+delta = 1e-8
+"""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one command took."""
+
+    wall: float
+    """Seconds on the clock."""
+    processor: float
+    """Seconds of all processors."""
+    peak: float
+    """The most memory it held, in GB."""
+
+    def cells(self) -> tuple[str, str, str]:
+        """Return it as the cells of a table."""
+        return f"{self.wall:.1f} s", f"{self.processor:.1f} s", f"{self.peak:.2f} GB"
+
+
+def run(*command: str) -> Cost:
+    """Run the command line in a process of its own."""
+    start = time.perf_counter()
+    with Path(os.devnull).open("wb") as nothing:
+        program = [sys.executable, "-m", "treetop", *command]
+        actions = [(os.POSIX_SPAWN_DUP2, nothing.fileno(), 1)]
+        process = os.posix_spawn(sys.executable, program, os.environ, file_actions=actions)
+        _, status, usage = os.wait4(process, 0)
+    if status != 0:
+        raise SystemExit(f"treetop {' '.join(command)} failed")
+    return Cost(time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e9)
+
+
+def write_trips(folder: Path, trips: OriginDestination) -> None:
+    """Write the trips as records in random order, one in two people with two of them."""
+    csv.write_csv(trips.place_table(), folder / "sections.csv")
+    codes = pa.array(trips.codes("section"))
+    home, work = (pa.DictionaryArray.from_arrays(pa.array(ends), codes).cast(pa.string()) for ends in trips.records())
+    rng = np.random.default_rng(1)
+    person = pa.array(rng.integers(0, len(home) * 2 // 3, len(home))).cast(pa.string())
+    pq.write_table(pa.table({"home": home, "work": work}), folder / "trips.parquet")
+    csv.write_csv(pa.table({"home": home, "work": work}), folder / "trips.csv")
+    pq.write_table(pa.table({"person": person, "home": home, "work": work}), folder / "people.parquet")
+    (folder / "trips.toml").write_text(TRIPS)
+    (folder / "people.toml").write_text(PEOPLE)
+
+
+def write_zones(folder: Path, zones: int = 10_000_000, visits: int = 1_000_000) -> None:
+    """Write visits to few of very many zones."""
+    rng = np.random.default_rng(2)
+    codes = np.strings.zfill(np.arange(zones).astype("U8"), 8)
+    visited = codes[rng.choice(zones, 20_000, replace=False)][rng.zipf(1.3, visits) % 20_000]
+    pq.write_table(pa.table({"zone": codes}), folder / "zones.parquet")
+    pq.write_table(pa.table({"zone": visited}), folder / "visits.parquet")
+    (folder / "zones.toml").write_text(ZONES)
+
+
+def commands(folder: Path) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("what", "on the clock", "processor", "peak memory")]
+    for name, plan, table in (
+        ("release, from Parquet", "trips.toml", "trips.parquet"),
+        ("release, from CSV", "trips.toml", "trips.csv"),
+        ("release, two trips a person by id, from Parquet", "people.toml", "people.parquet"),
+        ("release of ten million flat zones, a million visits", "zones.toml", "visits.parquet"),
+    ):
+        out = folder / "release"
+        shutil.rmtree(out, ignore_errors=True)
+        rows.append((name, *run("release", str(folder / plan), str(folder / table), "--out", str(out)).cells()))
+        if table == "trips.parquet":
+            rows.append(("check of it", *run("check", str(out)).cells()))
+    return rows
+
+
+def levels(plan: tt.Plan, counts: Counts) -> list[tuple[str, ...]]:
+    """Descend on one thread, level by level."""
+    rows: list[tuple[str, ...]] = [("level", "parents", "slots", "kept", "seconds")]
+    nodes = Frontier.root(len(plan.spine.attributes), counts.total, len(counts))
+    for step in plan.descent.steps:
+        first, node = step.level.first, nodes.nodes[step.level.attribute]
+        fanout = first[node + 1] - first[node]
+        parents, slots = len(nodes), int(fanout[fanout > 1].sum())
+        start = time.perf_counter()
+        nodes = refine(step, counts, nodes, Key(bytes(32)).derive("level", step.level.index))
+        seconds = time.perf_counter() - start
+        rows.append((step.level.name, f"{parents:,}", f"{slots:,}", f"{len(nodes):,}", f"{seconds:.2f}"))
+    return rows
+
+
+def show(rows: Sequence[tuple[str, ...]]) -> None:
+    print(text_table(rows, left=(0,)), end="\n\n", flush=True)
+
+
+def write(folder: Path) -> None:
+    write_trips(folder, italy_like())
+    write_zones(folder)
+
+
+def main() -> None:
+    if len(sys.argv) > 1:
+        write(Path(sys.argv[1]))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        # Not in this process: a command's peak memory would begin with that of the process that starts it.
+        subprocess.run([sys.executable, "-m", "benchmarks.full_detail", folder], check=True)
+        run("demo", "--out", f"{folder}/demo")  # compiles
+        show(commands(Path(folder)))
+    for epsilon in (1.0, 10.0):
+        print(f"The descent at epsilon {epsilon:g}, one thread:")
+        plan, counts = prepared("section", epsilon)
+        levels(plan, counts)
+        show(levels(plan, counts))
+
+
+if __name__ == "__main__":
+    main()
