@@ -54,8 +54,8 @@ def _scatter(key: Words, value: Values, to_key: Words, to_value: Values, shift: 
     place = np.zeros((1 << bits) + 1, np.int64)
     for i in range(len(key)):
         place[np.int64((key[i] >> low) & mask) + 1] += 1
-    for digit in range(1, len(place)):
-        place[digit] += place[digit - 1]
+    for above in range(1, len(place)):
+        place[above] += place[above - 1]
     with_value = len(value) > 0
     for i in range(len(key)):
         digit = np.int64((key[i] >> low) & mask)

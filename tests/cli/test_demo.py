@@ -19,6 +19,14 @@ def test_the_demo_shows_the_plan_the_release_and_the_truth() -> None:
         assert shown in run.output
 
 
+def test_the_demo_draws_a_map_when_asked(tmp_path: Path) -> None:
+    assert "treetop demo --map map.html" in CliRunner().invoke(command).output
+    run = CliRunner().invoke(command, ["--map", str(tmp_path / "map.html")])
+    assert run.exit_code == 0
+    assert f"Open {tmp_path / 'map.html'} in a browser." in run.output
+    assert "Flights between US airports" in (tmp_path / "map.html").read_text(encoding="utf-8")
+
+
 def test_the_demo_for_machines_is_near_the_truth_and_can_be_kept(tmp_path: Path) -> None:
     run = CliRunner().invoke(command, ["--json", "--out", str(tmp_path / "kept")])
     assert run.exit_code == 0

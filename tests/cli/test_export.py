@@ -58,13 +58,16 @@ def test_the_command_knows_every_format() -> None:
 def test_every_format_is_written_and_told(
     to: str, folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    coordinates = ["--coordinates", "places.csv"] if to in ("flowmap", "kepler") else []
+    coordinates = ["--coordinates", "places.csv"] if to in ("flowmap", "kepler", "map") else []
     cli.main(["export", str(folder), "--to", to, "--out", "out", "--json", *coordinates])
     told: Any = json.loads(capsys.readouterr().out)
     assert (told["to"], told["total"], told["skipped"]) == (to, 9000, [])
     assert {str(path) for path in Path("out").iterdir()} == set(told["files"])
     if to == "records":
         assert pq.read_table(told["files"][0]).num_rows == told["rows"] == 9000
+    elif to == "map":
+        assert Path(told["files"][0]).read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+        assert told["rows"] == len(release.count)
     else:
         assert len(read(told["files"][0])) == told["rows"] == len(release.count)
 
@@ -74,6 +77,23 @@ def test_people_are_told_what_was_written_and_warned(folder: Path, capsys: pytes
     shown = capsys.readouterr()
     assert shown.out == "flows.csv: 4 rows, 9,000 in all\n"
     assert "Not private" in shown.err
+
+
+def test_a_map_is_one_file_that_people_are_told_to_open(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    squares = [
+        {"properties": {"id": town, "istat": town}, "geometry": {"type": "Polygon", "coordinates": [[*_square(x, y)]]}}
+        for town, (y, x) in TOWNS.items()
+    ]
+    Path("towns.geojson").write_text(json.dumps({"features": squares}))
+    options = ["--boundaries", "towns.geojson", "--boundaries-code", "istat", "--credit", "Outlines: nobody & sons"]
+    cli.main(["export", str(folder), "--to", "map", "--out", "map.html", *options])
+    assert "map.html: " in (told := capsys.readouterr().out) and "open it in a browser" in told
+    assert "Outlines: nobody &amp; sons" in Path("map.html").read_text(encoding="utf-8")
+    assert "needs to know where the places are" in failure(capsys, folder, "--to", "map", "--out", "other.html")
+
+
+def _square(x: float, y: float) -> list[tuple[float, float]]:
+    return [(x, y), (x + 1, y), (x + 1, y + 1), (x, y + 1), (x, y)]
 
 
 def test_columns_and_levels_can_be_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,8 +23,9 @@ def shipped(name: str) -> Path:
 
 @click.command()
 @click.option("--out", type=click.Path(path_type=Path), help="Keep the release in this folder.")
+@click.option("--map", "page", type=click.Path(path_type=Path), metavar="FILE.html", help="Draw a map of it.")
 @click.option("--json", "as_json", is_flag=True, help="Print for machines.")
-def command(out: Path | None, as_json: bool) -> None:
+def command(out: Path | None, page: Path | None, as_json: bool) -> None:
     """Everything on shipped data, in under a minute.
 
     Three million flights between 229 US airports stand in for a private table. Nothing here is secret, so the demo can
@@ -36,13 +37,21 @@ def command(out: Path | None, as_json: bool) -> None:
     release, exact = _release(file), _truth(file)
     if out is not None:
         release.save(out)
+    if page is not None:
+        _draw(release, page)
     report = _report(file, release, exact)
     if as_json:
         import json
 
         click.echo(json.dumps(report, indent=2))
     else:
-        _show(file, report, out)
+        _show(file, report, out, page)
+
+
+def _draw(release: Release, page: Path) -> None:
+    from treetop.data.export import export
+
+    export(release, "map", page, coordinates=shipped("flights") / "airports.csv")
 
 
 def _release(file: PlanFile) -> Release:
@@ -80,7 +89,7 @@ def _report(file: PlanFile, release: Release, exact: Release) -> dict[str, Any]:
     }
 
 
-def _show(file: PlanFile, report: dict[str, Any], out: Path | None) -> None:
+def _show(file: PlanFile, report: dict[str, Any], out: Path | None, page: Path | None) -> None:
     from treetop.accuracy import text_table
 
     click.echo(f"{report['title']}\n{file.plan.loss.sentence()}\n{file.plan.unit.sentence()}\n")
@@ -110,3 +119,5 @@ def _show(file: PlanFile, report: dict[str, Any], out: Path | None) -> None:
     click.echo(text_table(queries, left=(0,)))
     if out is not None:
         click.echo(f"\nThe release is in {out}.")
+    where = "treetop demo --map map.html draws a map as well" if page is None else f"Open {page} in a browser"
+    click.echo(f"\n{where}.")

@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from treetop.data.export import Exported
 
-FORMATS = ("flowmap", "skmob", "kepler", "od", "qgis", "records")
+FORMATS = ("flowmap", "skmob", "kepler", "od", "qgis", "records", "map")
 """As in `treetop.data.export`, which is slow to import."""
 
 _PATH = click.Path(path_type=Path)
@@ -28,6 +28,9 @@ _PATH = click.Path(path_type=Path)
 @click.option("--latitude", metavar="COLUMN", help="Its column with the latitudes, in degrees.")
 @click.option("--longitude", metavar="COLUMN", help="Its column with the longitudes, in degrees.")
 @click.option("--name", metavar="COLUMN", help="Its column with the names.")
+@click.option("--boundaries", type=_PATH, metavar="GEOJSON", help="For a map: a public file with outlines, also .gz.")
+@click.option("--boundaries-code", metavar="PROPERTY", help="Its property with the codes; found when left out.")
+@click.option("--credit", metavar="TEXT", help="For a map: a line at its foot, such as the source of the outlines.")
 @click.option("--skip-missing", is_flag=True, help="Leave out the flows of places that lack coordinates.")
 @click.option("--force", is_flag=True, help="Replace an earlier export.")
 @click.option("--json", "as_json", is_flag=True, help="What was written, for machines.")
@@ -41,9 +44,11 @@ def command(folder: Path, to: str, out: Path, as_json: bool, **options: Any) -> 
     od       R od and stplanr: origin,destination,count
     qgis     QGIS: a CSV with its .csvt, so that codes stay text; with coordinates, lines
     records  synthetic records, one row a unit: .parquet or .csv
+    map      a map in one .html file that opens anywhere, of any release that has places
 
     Coordinates come from --coordinates, or from the release if it has them; those of a coarser level are the mean of
-    its leaves'. Attributes other than origin and destination are summed over in the formats for flows.
+    its leaves'. Attributes other than origin and destination are summed over in the formats for flows. A map has all
+    levels, or those down to --level, and shades outlines where it is given --boundaries.
     """
     from treetop.data.export import export
     from treetop.release import Release
@@ -61,11 +66,15 @@ def command(folder: Path, to: str, out: Path, as_json: bool, **options: Any) -> 
 
 def render(to: str, done: Exported) -> str:
     """Return what was written, for people."""
-    of = "records" if to == "records" else f"rows, {done.total:,} in all"
-    lines = [f"{done.files[0]}: {done.rows:,} {of}", *(str(file) for file in done.files[1:])]
+    of = {"records": "records", "map": f"counts at its finest level, {done.total:,} in all; open it in a browser"}
+    what = of.get(to, f"rows, {done.total:,} in all")
+    lines = [f"{done.files[0]}: {done.rows:,} {what}", *(str(file) for file in done.files[1:])]
     if done.skipped:
         codes = f"{len(done.skipped):,} code{'s' * (len(done.skipped) > 1)}"
-        lines.append(f"The flows of {codes} without coordinates were left out: {', '.join(done.skipped[:10])}")
+        lines.append(
+            f"The {'counts' if to == 'map' else 'flows'} of {codes} without coordinates were left out: "
+            f"{', '.join(done.skipped[:10])}"
+        )
     return "\n".join(lines)
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treetop.data.export.flows import Progress, Sheet, flow_sheets, record_sheet, table_sheet
-from treetop.data.export.levels import ENDS, Depths, depths_of
-from treetop.data.export.places import Places, read_places, saved_places
+from treetop.data.export.levels import ENDS, Depths, depths_of, trees_of
+from treetop.data.export.map import Page, map_page, read_boundaries
+from treetop.data.export.places import Places, place_attribute, read_places, saved_places
 from treetop.data.export.target import Target
 from treetop.errors import ReleaseError
 from treetop.nearest import nearest
@@ -40,6 +41,7 @@ FORMATS = {
     "od": Format("R od and stplanr: origin, destination, count", ("flows.csv",)),
     "qgis": Format("QGIS: a CSV and its .csvt, so that codes stay text", ("table.csv", "table.csvt"), False, "used"),
     "records": Format("synthetic records, one row a unit", ("records.parquet",), False, "none", (".parquet", ".csv")),
+    "map": Format("a map in one HTML file that opens anywhere", ("map.html",), False, "used", (".html",)),
 }
 """The formats, by the name that `--to` takes."""
 
@@ -71,17 +73,29 @@ def export(
     latitude: str | None = None,
     longitude: str | None = None,
     name: str | None = None,
+    boundaries: str | Path | None = None,
+    boundaries_code: str | None = None,
+    credit: str | None = None,
     skip_missing: bool = False,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Exported:
     """Write a release, or a release folder, for another tool: to a folder, or to a file by its suffix.
 
-    `level` is a level of both ends ("province"), or one of an attribute ("origin.province"); the finest when None.
+    `level` is a level of both ends ("province"), or one of an attribute ("origin.province"); the finest when None. A
+    map has all levels down to it.
     `coordinates` is a public file with a row a place, such as the hierarchy file; `code`, `latitude`, `longitude` and
     `name` are its columns, found by their usual names when None. Without it, what the folder carries is used.
+    `boundaries` is a public GeoJSON file for a map; its property `boundaries_code`, found by what it holds when None,
+    has the codes of one level. `credit` is a line for the foot of a map, such as the source of the boundaries.
     """
     form = _format(to)
+    if to != "map" and (boundaries or boundaries_code or credit):
+        raise ReleaseError(f"boundaries and a credit are for a map, and {to} has no place for them: leave them out")
+    if boundaries_code and not boundaries:
+        raise ReleaseError(
+            "boundaries_code is a property of the file with boundaries: name that file too (--boundaries)"
+        )
     target = Target.of(Path(out), form.files, form.suffixes, force, every=_every_file())
     folder = None if isinstance(release, Release) else Path(release)
     loaded = release if isinstance(release, Release) else Release.load(release)
@@ -90,7 +104,13 @@ def export(
     depths = depths_of(loaded, level)
     columns = {"code": code, "latitude": latitude, "longitude": longitude, "name": name}
     places = _places(loaded, to, folder, coordinates, columns)
-    sheets, skipped = _sheets(loaded, to, depths, places, skip_missing, progress)
+    sheets: Sequence[Sheet | Page]
+    if to == "map":
+        outlines = read_boundaries(boundaries, loaded.spine.trees, boundaries_code) if boundaries else None
+        page, skipped = map_page(loaded, depths, places or {}, outlines, skip_missing=skip_missing, credit=credit)
+        sheets = [page]
+    else:
+        sheets, skipped = _sheets(loaded, to, depths, places, skip_missing, progress)
     with target.draft() as draft:
         for sheet in sheets:
             sheet.write(draft / target.named(sheet.file))
@@ -125,24 +145,27 @@ def _places(
     coordinates: str | Path | None,
     columns: dict[str, str | None],
 ) -> dict[str, Places] | None:
-    """Return the places of both ends, or None where the format does without."""
+    """Return the places by attribute: of both ends for flows; None where the format does without."""
     needs = FORMATS[to].coordinates
     is_flows = all(end in release.spine.attributes for end in ENDS)
     if coordinates is None:
         if given := next((column for column in columns if columns[column] is not None), None):
             raise ReleaseError(f"{given} is a column of the file with coordinates: name that file too (--coordinates)")
-        found = saved_places(release, folder) if folder is not None and is_flows and needs != "none" else None
-        if found is None and needs == "needed":
+        found = saved_places(release, folder) if folder is not None and needs != "none" else {}
+        if to == "map" or all(end in found for end in ENDS):
+            return found
+        if needs == "needed":
             raise ReleaseError(
                 f"{to} needs coordinates, and the release has none: name a public file with one row a place and "
                 "columns for code, latitude and longitude (--coordinates FILE)"
             )
-        return found
-    if needs == "none" or not is_flows:
+        return None
+    if needs == "none" or not (is_flows or to == "map"):
         why = f"{to} has no place for them" if needs == "none" else "they are for origin/destination releases"
         raise ReleaseError(f"coordinates are not used here, because {why}: leave them out")
-    trees = {end: release.spine.trees[list(release.spine.attributes).index(end)] for end in ENDS}
-    return {end: read_places(coordinates, tree.levels[-1], **columns) for end, tree in trees.items()}
+    attributes = ENDS if is_flows else (place_attribute(release, coordinates, columns),)
+    trees = trees_of(release)
+    return {name: read_places(coordinates, trees[name].levels[-1], **columns) for name in attributes}
 
 
 def _sheets(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treetop.data import table as tables
-from treetop.data.export.levels import ENDS, trees_of
+from treetop.data.export.levels import trees_of
 from treetop.errors import DataError
 from treetop.folder import PLACES
 from treetop.hierarchy import Hierarchy
@@ -83,13 +84,29 @@ def read_places(
     return _mean(codes.filter(mask), names.filter(mask), numbers[0][known], numbers[1][known])
 
 
-def saved_places(release: Release, folder: Path) -> dict[str, Places] | None:
-    """Return the places of both ends that a release folder carries, or None where it carries none."""
+def saved_places(release: Release, folder: Path) -> dict[str, Places]:
+    """Return the places that a release folder carries, by attribute."""
+    files = {name: folder / PLACES / f"{tree.digest}.parquet" for name, tree in trees_of(release).items()}
+    return {name: read_places(file) for name, file in files.items() if file.is_file()}
+
+
+def place_attribute(release: Release, file: str | Path, columns: Mapping[str, str | None]) -> str:
+    """Return the attribute whose leaves a file with coordinates lists: the one of which it knows most."""
     trees = trees_of(release)
-    files = {end: folder / PLACES / f"{trees[end].digest}.parquet" for end in ENDS}
-    if not all(file.is_file() for file in files.values()):
-        return None
-    return {end: read_places(file) for end, file in files.items()}
+    if len(trees) == 1:
+        return next(iter(trees))
+    known: dict[str, int] = {}
+    for name, tree in trees.items():
+        with suppress(DataError):
+            codes = read_places(file, tree.levels[-1], **columns).code
+            known[name] = pc.sum(pc.is_in(tree.codes[-1], value_set=codes)).as_py()
+    best = max(known, key=lambda name: known[name], default=None)
+    if best is None or known[best] == 0:
+        raise DataError(
+            f"{file}: lists the places of none of the attributes {', '.join(trees)}: name its column of codes "
+            "(--code COLUMN), which must agree with the release to the letter"
+        )
+    return best
 
 
 def _mean(codes: pa.Array, names: pa.Array, latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> Places:
