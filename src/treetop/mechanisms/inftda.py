@@ -1,0 +1,39 @@
+"""InfTDA: the engine itself, top down with the Chebyshev repair; and the same with the exact Euclidean repair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from treetop.counts import Counts
+from treetop.mechanisms.estimate import Estimate
+from treetop.mechanisms.planned import Planned
+from treetop.noise import Key
+from treetop.repair import Repair
+from treetop.topdown.descent import descend
+
+
+@dataclass(frozen=True, eq=False)
+class InfTDA(Planned):
+    """Measure, repair by least largest change, drop zeros, descend (Boninsegna and Silvestri 2025, Algorithm 1).
+
+    Measuring is the engine's (`topdown.measure`). With the same key it gives what `Plan.release` gives.
+    """
+
+    name: ClassVar[str] = "inftda"
+    about: ClassVar[str] = "Top down, each node repaired by the least largest change; compiled."
+
+    def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
+        """Descend once."""
+        bound = key.derive("run", bytes.fromhex(self.plan.digest), counts.digest)
+        leaves = descend(self.plan.descent, counts, bound, threads)
+        return Estimate.from_nodes(self.spine, leaves.nodes, leaves.count)
+
+
+@dataclass(frozen=True, eq=False)
+class EuclideanTDA(InfTDA):
+    """The engine with the Euclidean repair: the nearest non-negative integers with the parent's sum."""
+
+    name: ClassVar[str] = "tda-l2-exact"
+    about: ClassVar[str] = "Top down, each node repaired to the nearest integers in squared distance; compiled."
+    plan_repair: ClassVar[Repair] = "euclidean"

@@ -1,0 +1,27 @@
+"""Every mechanism, by its name on the command line."""
+
+from __future__ import annotations
+
+from treetop.errors import PlanError
+from treetop.mechanisms.gauss import BottomUp, VanillaGauss
+from treetop.mechanisms.hay import Hay, PerLevel
+from treetop.mechanisms.inftda import EuclideanTDA, InfTDA
+from treetop.mechanisms.mechanism import Mechanism
+from treetop.mechanisms.stability import StabilityHistogram
+from treetop.mechanisms.tda_l2 import TDAl2
+from treetop.mechanisms.tda_linf import TDAlinf
+from treetop.nearest import nearest
+
+MECHANISMS: dict[str, type[Mechanism]] = {
+    kind.name: kind
+    for kind in (InfTDA, TDAl2, EuclideanTDA, TDAlinf, VanillaGauss, StabilityHistogram, BottomUp, Hay, PerLevel)
+}
+
+
+def named(name: str) -> type[Mechanism]:
+    """Return the mechanism of a name."""
+    if name not in MECHANISMS:
+        raise PlanError(
+            f"there is no mechanism {name!r}{nearest(name, MECHANISMS)}; the mechanisms are {', '.join(MECHANISMS)}"
+        )
+    return MECHANISMS[name]
