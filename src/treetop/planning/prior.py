@@ -1,0 +1,212 @@
+"""Priors: what is publicly known, or supposed, about the counts before they are measured.
+
+A prior says what it is and where it is from. The private table is never one (see `guard`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from treetop.counts import Counts
+from treetop.data.encode import Unknown
+from treetop.data.table import Table
+from treetop.errors import PlanError, PrivatePrior
+from treetop.nearest import nearest
+from treetop.planning.guard import refuse_counts, refuse_private
+from treetop.planning.layers import layers
+from treetop.planning.sums import Floats
+from treetop.privacy.unit import TOTAL
+from treetop.release import Release
+from treetop.spine import Spine
+
+Kind: TypeAlias = Literal["release", "public table", "sketch", "synthetic table"]
+
+
+@dataclass(frozen=True, eq=False)
+class PriorLevel:
+    """How many nodes of which size are expected at one level, among those that a descent would measure.
+
+    A descent measures the children of nodes above zero, except an only child, which has its parent's count.
+    """
+
+    name: str
+    """The name of the level."""
+    counts: Floats = field(repr=False)
+    """The distinct counts, ascending."""
+    nodes: Floats = field(repr=False)
+    """How many nodes have each."""
+    public: int
+    """How many nodes the public domain has there, measured or not."""
+
+    @property
+    def measured(self) -> int:
+        """How many nodes are expected to be measured."""
+        return int(self.nodes.sum())
+
+    def everywhere(self) -> PriorLevel:
+        """The level with all its public nodes, as when every node is measured: the others are empty."""
+        missing = max(self.public - self.measured, 0)
+        counts, nodes = (
+            (self.counts, self.nodes)
+            if len(self.counts) and self.counts[0] == 0
+            else (np.insert(self.counts, 0, 0.0), np.insert(self.nodes, 0, 0.0))
+        )
+        return PriorLevel(self.name, counts, nodes + missing * (counts == 0), self.public)
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Public knowledge about the counts of a spine; make one with `from_release`, `from_public_table`, …"""
+
+    kind: Kind
+    """What it is."""
+    source: str
+    """Where it is from, in the words of whoever gave it."""
+    spine: Spine
+    """The spine that it is about."""
+    levels: tuple[PriorLevel, ...] = field(repr=False)
+    """What is expected of the total and of every level."""
+    twin: Counts | None = field(default=None, repr=False)
+    """The whole public table, in the engine's form; None for a sketch. It can be released on trial."""
+
+    @staticmethod
+    def from_release(release: Release, source: str = "") -> Prior:
+        """Take an earlier release: what it tells has been paid for."""
+        refuse_counts(release)
+        if not isinstance(release, Release):
+            raise PlanError(f"{type(release).__name__} is not a release: load one with Release.load, or name the table")
+        if not release.card["private"]:
+            raise PrivatePrior(
+                "the release was made with a testing key, so that it is not private, and cannot be a prior; "
+                "if the table behind it is public, give that with Prior.from_public_table"
+            )
+        if release.selection:
+            raise PlanError(f"this is only what matches {', '.join(release.selection)}: give the whole release")
+        counts = Counts.from_leaves(release.spine, list(release.nodes), release.count)
+        title = source or str(release.card["title"] or "an earlier release")
+        return Prior("release", title, release.spine, _levels(release.spine, counts), counts)
+
+    @staticmethod
+    def from_public_table(
+        table: Table,
+        spine: Spine,
+        *,
+        source: str,
+        columns: Mapping[str, str] | None = None,
+        count: str | None = None,
+        unknown: Unknown = "error",
+        private: Table | None = None,
+    ) -> Prior:
+        """Read a public table of the same kind, such as last decade's; `source` says who published it.
+
+        `private` is the table that the plan will read, where that is known: the same one is refused.
+        """
+        stated = _statement(source, "the public table", 'source="ISTAT, commuting 2011"')
+        return _from_table("public table", stated, table, spine, columns, count, unknown, private)
+
+    @staticmethod
+    def from_synthetic(
+        table: Table,
+        spine: Spine,
+        *,
+        made: str,
+        columns: Mapping[str, str] | None = None,
+        count: str | None = None,
+        unknown: Unknown = "error",
+        private: Table | None = None,
+    ) -> Prior:
+        """Read a made-up table; `made` says how. One that was fitted to private data without privacy is private."""
+        stated = _statement(made, "the synthetic table", 'made="gravity model, public populations"')
+        return _from_table("synthetic table", stated, table, spine, columns, count, unknown, private)
+
+    @staticmethod
+    def from_sketch(spine: Spine, sizes: Mapping[str, Mapping[int, int]], *, source: str) -> Prior:
+        """Take a guess: for every level, how many nodes of which size, as in `{"place.town": {0: 40, 250: 300}}`.
+
+        Levels that divide no node are left out. The total is the sum of the first level unless it is given.
+        """
+        names = [level.name for level in spine.levels if level.divides]
+        for name in sizes:
+            if name not in names and name != TOTAL:
+                raise PlanError(f"the sketch names {name!r}, not a measured level{nearest(name, names)}")
+        if missing := [name for name in names if name not in sizes]:
+            raise PlanError(f"the sketch leaves out {', '.join(missing)}: say how many nodes of which size there are")
+        stated = _statement(source, "the sketch", 'source="from the yearbook"')
+        levels = [_sketched(name, sizes[name], spine.level(name).nodes) for name in names]
+        if TOTAL in sizes:
+            total = _sketched(TOTAL, sizes[TOTAL], 1)
+        else:
+            first = levels[0] if levels else _sketched(TOTAL, {0: 1}, 1)
+            total = PriorLevel(TOTAL, np.array([float(first.counts @ first.nodes)]), np.ones(1), 1)
+        by_name = {level.name: level for level in levels}
+        nothing = np.zeros(0)
+        rows = (
+            by_name.get(level.name, PriorLevel(level.name, nothing, nothing, level.nodes)) for level in spine.levels
+        )
+        return Prior("sketch", stated, spine, (total, *rows))
+
+    def level(self, name: str) -> PriorLevel:
+        """Return what is expected of a level, by its name."""
+        index = 0 if name == TOTAL else self.spine.level(name).index
+        return self.levels[index]
+
+    def fits(self, spine: Spine) -> None:
+        """Refuse to serve another spine."""
+        if self.spine.digest != spine.digest:
+            raise PlanError("the prior is about another spine than the plan: read it with the plan's own spine")
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the prior is, as plain values."""
+        return {"kind": self.kind, "source": self.source, "spine_sha256": self.spine.digest}
+
+
+def _from_table(
+    kind: Kind,
+    stated: str,
+    table: Table,
+    spine: Spine,
+    columns: Mapping[str, str] | None,
+    count: str | None,
+    unknown: Unknown,
+    private: Table | None,
+) -> Prior:
+    from treetop.data.encode import read_counts
+
+    refuse_private(table, private)
+    counts = read_counts(table, spine, columns, count, unknown)
+    return Prior(kind, stated, spine, _levels(spine, counts), counts)
+
+
+def _levels(spine: Spine, counts: Counts) -> tuple[PriorLevel, ...]:
+    total = PriorLevel(TOTAL, np.array([float(counts.total)]), np.ones(1), 1)
+    rows = [total]
+    for level, layer in zip(spine.levels, layers(spine, counts), strict=True):
+        sizes, nodes = np.unique(layer.count[layer.measured], return_counts=True)
+        if layer.empty:
+            sizes, nodes = np.insert(sizes, 0, 0), np.insert(nodes, 0, layer.empty)
+        rows.append(PriorLevel(level.name, sizes.astype(np.float64), nodes.astype(np.float64), level.nodes))
+    return tuple(rows)
+
+
+def _sketched(name: str, sizes: Mapping[int, int], public: int) -> PriorLevel:
+    pairs = sorted(sizes.items())
+    if not pairs or any(not _whole(count) or not _whole(nodes) for count, nodes in pairs):
+        raise PlanError(f"the sketch of {name} must say how many nodes there are of each size, in whole numbers")
+    if sum(nodes for _, nodes in pairs) > public:
+        raise PlanError(f"the sketch of {name} has more nodes than the {public:,} of the public domain")
+    counts, nodes = np.array(pairs, dtype=np.float64).T
+    return PriorLevel(name, counts, nodes, public)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _statement(text: object, what: str, example: str) -> str:
+    if not isinstance(text, str) or not text.strip():
+        raise PlanError(f"say where {what} is from, since only public facts may shape the noise: {example}")
+    return text.strip()

@@ -1,0 +1,130 @@
+"""Shares of a fixed sum: how far money, or seats, go astray when they are dealt out by released counts.
+
+The task of Ko, Ziani and Fioretto, "Optimal Allocation of Privacy Budget on Hierarchical Data Release", sections 5 and
+B. Computed against a private truth the results are private too, and for the steward only; planning uses a public twin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from treetop.errors import QueryError
+from treetop.nearest import nearest
+from treetop.planning.error_laws import ErrorLaw
+from treetop.planning.sums import Floats
+from treetop.release import Release
+
+Weighting: TypeAlias = Literal["log", "linear", "quadratic"]
+
+WEIGHTINGS: Mapping[str, Callable[[Floats], Floats]] = {
+    "log": np.log1p,
+    "linear": lambda p: p,
+    "quadratic": lambda p: p * p,
+}
+"""What a group of the share p of all people weighs: log(p + 1) favours small groups, p² large ones."""
+
+
+@dataclass(frozen=True)
+class Misallocation:
+    """How far shares of a fixed sum are off, in percent of the sum, over many releases."""
+
+    weighting: Weighting
+    """How groups are weighed."""
+    bias_squared: float
+    """The sum over groups of the squared mean error of their share: in squared percent."""
+    variance: float
+    """The sum over groups of the variance of their share: in squared percent."""
+    moved: float
+    """The mean part of the sum that goes to the wrong group, in percent."""
+    all_zero: float
+    """The share of the releases in which all groups were zero, so that each was dealt the same."""
+
+    @property
+    def mean_squared(self) -> float:
+        """The mean squared error of the shares: bias² and variance together."""
+        return self.bias_squared + self.variance
+
+
+def deal(counts: ArrayLike, weighting: Weighting = "linear") -> Floats:
+    """Return each group's share of a fixed sum, by the last axis; the same for all where all counts are zero."""
+    if weighting not in WEIGHTINGS:
+        choices = ", ".join(WEIGHTINGS)
+        raise QueryError(f"there is no weighting {weighting!r}{nearest(str(weighting), WEIGHTINGS)}; choose {choices}")
+    n = np.asarray(counts, dtype=np.float64)
+    if n.ndim == 0 or n.shape[-1] == 0 or not (np.isfinite(n).all() and (n >= 0).all()):
+        raise QueryError("shares need at least one group, and counts that are not below zero")
+    total = n.sum(axis=-1, keepdims=True)
+    weight = WEIGHTINGS[weighting](np.where(total > 0, n / np.maximum(total, 1e-300), 1.0))
+    return np.asarray(weight / weight.sum(axis=-1, keepdims=True))
+
+
+def misallocation(truth: ArrayLike, estimates: ArrayLike, weighting: Weighting = "linear") -> Misallocation:
+    """Compare the shares that many releases give (a row each) with those that the true counts give."""
+    counts = np.atleast_2d(np.asarray(estimates, dtype=np.float64))
+    right, dealt = 100 * deal(truth, weighting), 100 * deal(counts, weighting)
+    if dealt.shape[1:] != right.shape:
+        raise QueryError(f"there are {len(right)} groups in truth, but {dealt.shape[1]} in the releases")
+    error = dealt - right
+    return Misallocation(
+        weighting,
+        bias_squared=float((error.mean(axis=0) ** 2).sum()),
+        variance=float(error.var(axis=0).sum()),
+        moved=float(np.abs(error).sum(axis=1).mean() / 2),
+        all_zero=float((counts.sum(axis=1) == 0).mean()),
+    )
+
+
+def estimates_of(releases: Sequence[Release], level: str, codes: Sequence[str]) -> Floats:
+    """Return the released counts of some groups, codes of one level, with a row for each release."""
+    rows = []
+    for release in releases:
+        table = release.by(level)
+        found = dict(zip(table[level].to_pylist(), table["count"].to_pylist(), strict=True))
+        place = release.spine.level(level)
+        known = set(release.spine.trees[place.attribute].codes[place.depth].to_pylist())
+        if missing := [code for code in codes if code not in known]:
+            raise QueryError(f"{level} has no code {missing[0]!r}{nearest(missing[0], known)}")
+        rows.append([found.get(code, 0) for code in codes])
+    return np.array(rows, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class SkewedBias:
+    """What clipping at zero adds to a population, and how uneven the population is."""
+
+    skewness: float
+    """The third standardised moment of the counts; 0 for even ones."""
+    bias: float
+    """By how much all released counts together are too high on average."""
+    least: float
+    """The same if as many people were spread evenly over as many groups: no population has less."""
+
+
+def skewed_bias(law: ErrorLaw, budget: float, counts: ArrayLike) -> SkewedBias:
+    """Return the bias of a population and its skewness.
+
+    The bias of one count is a convex function of it, so the more uneven of two populations (the one that majorises the
+    other) has at least the bias of the other: Theorem 4 of the paper, by Karamata's inequality.
+    """
+    n = np.asarray(counts, dtype=np.float64)
+    spread = n.std()
+    skewness = float((((n - n.mean()) / spread) ** 3).mean()) if spread > 0 else 0.0
+    return SkewedBias(skewness, float(law.bias(budget, n).sum()), float(law.bias(budget, even(n)).sum()))
+
+
+def even(counts: ArrayLike) -> Floats:
+    """Return as many people in as many groups, as evenly as whole numbers allow."""
+    n = np.asarray(counts, dtype=np.float64)
+    each, more = divmod(float(n.sum()), len(n))
+    return each + (np.arange(len(n)) < more).astype(np.float64)
+
+
+def majorises(uneven: ArrayLike, other: ArrayLike) -> bool:
+    """Whether the first population has as many people, and its largest groups hold at least as many for any number."""
+    one, two = (np.sort(np.asarray(counts, dtype=np.float64))[::-1] for counts in (uneven, other))
+    return len(one) == len(two) and one.sum() == two.sum() and bool((np.cumsum(one) >= np.cumsum(two)).all())

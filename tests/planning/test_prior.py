@@ -1,0 +1,172 @@
+"""Priors: they count what a descent would measure, say where they are from, and are never the private table."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+import treetop as tt
+from treetop.data.encode import read_counts
+from treetop.data.source import Source
+from treetop.errors import PlanError, PrivatePrior, Refusal
+from treetop.planning.guard import refuse_private
+from treetop.planning.prior import Prior
+
+SOURCE = "Census of 2011, published tables"
+
+
+def test_a_public_table_tells_how_many_nodes_of_which_size_a_descent_measures(
+    spine: tt.Spine, people: pa.Table
+) -> None:
+    prior = Prior.from_public_table(people, spine, source=SOURCE)
+    rows = list(zip(people["place"].to_pylist(), people["sex"].to_pylist(), strict=True))
+    states = Counter(place[0] for place, _ in rows)
+    expected = {
+        "total": [4000],
+        "place.state": [states[state] for state in "ABCDE"],
+        "sex": [Counter((p[0], s) for p, s in rows)[state, sex] for state in "ABCE" for sex in "fm"],
+        # E has one county, which is not measured; D is empty, and so are its counties
+        "place.county": [
+            Counter(rows)[f"{state}{county}", sex]
+            for state in "ABC"
+            for sex in "fm"
+            if any(p[0] == state and s == sex for p, s in rows)
+            for county in "1234567"
+        ],
+    }
+    for name, counts in expected.items():
+        level = prior.level(name)
+        sizes, nodes = np.unique(counts, return_counts=True)
+        assert level.counts.tolist() == sizes.tolist() and level.nodes.tolist() == nodes.tolist()
+    everywhere = prior.level("place.county").everywhere()
+    assert everywhere.measured == 2 * 29 and everywhere.counts[0] == 0
+    assert prior.describe() == {"kind": "public table", "source": SOURCE, "spine_sha256": spine.digest}
+
+
+def test_a_long_path_is_read_over_several_words() -> None:
+    tree = tt.Hierarchy.from_prefixes([f"{i:05d}" for i in range(3000)], widths=[2], levels=["group", "code"])
+    names = [f"a{i}" for i in range(6)]
+    spine = tt.Spine([f"{n}.{level}" for level in ("group", "code") for n in names], dict.fromkeys(names, tree))
+    rng = np.random.default_rng(0)
+    codes = np.array([f"{i:05d}" for i in range(3000)])
+    table = pa.table({name: codes[rng.zipf(1.3, 500) % 3000] for name in names})
+    prior = Prior.from_public_table(table, spine, source=SOURCE)
+    leaves = Counter(zip(*(table[name].to_pylist() for name in names), strict=True))
+    last = prior.levels[-1]
+    above = last.counts > 0
+    assert Counter(leaves.values()) == dict(zip(last.counts[above], last.nodes[above], strict=True))
+    for level in prior.levels:
+        assert level.counts @ level.nodes == 500
+
+
+def test_an_earlier_release_is_a_prior(spine: tt.Spine, people: pa.Table, trip: tt.Unit) -> None:
+    release = tt.Plan(spine, trip, tt.Loss(rho=1), title="Trips, 2011").release(people)
+    prior = Prior.from_release(release)
+    assert (prior.kind, prior.source) == ("release", "Trips, 2011")
+    states = release.table("place.state")["count"].to_pylist()
+    level = prior.level("place.state")
+    assert sorted(states) == np.repeat(level.counts, level.nodes.astype(int))[-len(states) :].tolist()
+    with pytest.raises(PlanError, match="whole release"):
+        Prior.from_release(release.where(sex="f"))
+
+
+def test_a_release_with_a_testing_key_is_no_prior(spine: tt.Spine, people: pa.Table, trip: tt.Unit) -> None:
+    release = tt.Plan(spine, trip, tt.Loss(rho=1)).release(people, testing_key=bytes(32))
+    with pytest.raises(PrivatePrior, match="testing key"):
+        Prior.from_release(release)
+
+
+def test_private_counts_are_refused_with_the_reason(spine: tt.Spine, people: pa.Table) -> None:
+    counts = read_counts(people, spine)
+    with pytest.raises(PrivatePrior, match="which are private: noise whose size depends on the private counts"):
+        Prior.from_public_table(counts, spine, source=SOURCE)
+    with pytest.raises(PrivatePrior, match="private"):
+        Prior.from_release(counts)  # type: ignore[arg-type]
+    assert issubclass(PrivatePrior, Refusal)
+
+
+def test_the_plans_own_table_is_refused_under_any_name(tmp_path: Path, spine: tt.Spine, people: pa.Table) -> None:
+    private, copy, link = tmp_path / "private.csv", tmp_path / "copy.csv", tmp_path / "link.csv"
+    pyarrow.csv.write_csv(people, private)
+    shutil.copy(private, copy)
+    link.symlink_to(private)
+    for prior in (private, str(private), copy, link, [private], Source(private), tmp_path):
+        with pytest.raises(PrivatePrior, match="private table itself"):
+            Prior.from_public_table(prior, spine, source=SOURCE, private=private)
+    other = tmp_path / "other.csv"
+    pyarrow.csv.write_csv(people.slice(1), other)
+    assert Prior.from_public_table(other, spine, source=SOURCE, private=private).twin is not None
+
+
+def test_the_same_rows_in_memory_are_refused(people: pa.Table) -> None:
+    for private in (people, people.slice(0)):
+        with pytest.raises(PrivatePrior):
+            refuse_private(people, private)
+    refuse_private(people, people.slice(1))
+    refuse_private(people, None)
+    refuse_private(people, "trips.csv")
+
+
+@pytest.mark.parametrize(
+    ("prior", "private", "same"),
+    [
+        (Source("sqlite:///a.db", "trips"), Source("sqlite:///a.db", "TRIPS;"), True),
+        (Source("sqlite:///a.db", "trips_2011"), Source("sqlite:///a.db", "trips"), False),
+        (Source("sqlite:///a.db"), Source("sqlite:///a.db", "trips"), True),
+        (Source("a.db", "trips"), Source("sqlite:///a.db", "trips"), True),
+        (Source("a.duckdb", "trips_2011"), Source("a.duckdb", "trips"), False),
+        (Source("postgresql://ann:one@h/db", "t"), Source("postgresql://ann:two@h/db", "t"), True),
+        (Source("postgresql://h/other", "t"), Source("postgresql://h/db", "t"), False),
+        ("-", "-", True),
+        ("not-there.csv", "./not-there.csv", True),
+        ("not-there.csv", "nor-this.csv", False),
+    ],
+)
+def test_sources_are_compared_by_what_they_name(prior: Source | str, private: Source | str, same: bool) -> None:
+    if same:
+        with pytest.raises(PrivatePrior):
+            refuse_private(prior, private)
+    else:
+        refuse_private(prior, private)
+
+
+@pytest.mark.parametrize("source", ["", "  ", None])
+def test_a_prior_without_a_source_is_refused(spine: tt.Spine, people: pa.Table, source: str) -> None:
+    with pytest.raises(PlanError, match="say where the public table is from"):
+        Prior.from_public_table(people, spine, source=source)
+    with pytest.raises(PlanError, match="say where the synthetic table is from"):
+        Prior.from_synthetic(people, spine, made=source)
+
+
+def test_a_sketch_says_how_many_nodes_of_which_size_there_are(spine: tt.Spine) -> None:
+    sizes = {"place.state": {0: 1, 1000: 4}, "sex": {500: 8}, "place.county": {0: 20, 100: 38}}
+    prior = Prior.from_sketch(spine, sizes, source="a guess")
+    assert prior.level("total").counts.tolist() == [4000]
+    assert prior.level("place.county").nodes.tolist() == [20, 38]
+    assert prior.twin is None
+    with pytest.raises(PlanError, match="leaves out sex"):
+        Prior.from_sketch(spine, {"place.state": {1: 1}, "place.county": {1: 1}}, source="a guess")
+    with pytest.raises(PlanError, match="more nodes than the 5"):
+        Prior.from_sketch(spine, {**sizes, "place.state": {1: 6}}, source="a guess")
+    with pytest.raises(PlanError, match="did you mean 'place.state'"):
+        Prior.from_sketch(spine, {**sizes, "place.stat": {1: 6}}, source="a guess")
+    with pytest.raises(PlanError, match="whole numbers"):
+        Prior.from_sketch(spine, {**sizes, "sex": {-1: 6}}, source="a guess")
+
+
+def test_a_prior_serves_its_own_spine_only(spine: tt.Spine, people: pa.Table) -> None:
+    prior = Prior.from_synthetic(people, spine, made="drawn at random")
+    prior.fits(spine)
+    with pytest.raises(PlanError, match="another spine"):
+        prior.fits(tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])}))
+
+
+def test_an_empty_public_table_expects_an_empty_root(spine: tt.Spine, people: pa.Table) -> None:
+    prior = Prior.from_public_table(people.slice(0, 0), spine, source=SOURCE)
+    assert [level.measured for level in prior.levels] == [1, 0, 0, 0]

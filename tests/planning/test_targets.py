@@ -1,0 +1,193 @@
+"""Targets: the smallest loss that meets them, exactly, and the grid of errors over losses."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import treetop as tt
+from treetop.errors import LossError, PlanError
+from treetop.noise import DiscreteGaussian
+from treetop.planning.error_laws import mean_absolute
+from treetop.planning.goals import Target, Within, mean, read_target, within
+from treetop.planning.grid import error_grid, render_grid
+from treetop.planning.targets import PROMISE, loss_for
+
+WIDE = tt.Hierarchy.from_prefixes([f"{i:03d}" for i in range(300)], widths=[1], levels=["county", "town"])
+SPINE = tt.Spine(["place.county", "sex", "place.town"], {"place": WIDE, "sex": tt.Hierarchy.flat(["f", "m"])})
+PERSON = tt.Unit("person", neighbours="add-remove")
+TRIP = tt.Unit("trip", neighbours="replace")
+
+
+def law_of(plan: tt.Plan, name: str) -> Any:
+    return next(level.law for level in plan.levels if level.name == name)
+
+
+@pytest.mark.parametrize(
+    "options", [{"delta": 1e-8}, {}, {"definition": "zcdp"}, {"definition": "zcdp", "delta": 1e-6}]
+)
+@pytest.mark.parametrize("unit", [PERSON, TRIP, tt.Unit("person", contributions=3, neighbours="replace")])
+def test_the_answer_is_a_plan_that_meets_every_target(unit: tt.Unit, options: dict[str, Any]) -> None:
+    targets: list[Target] = [within("place.town", 20), mean("place.county", 3.5), within("place.county", 40, 0.999)]
+    answer = loss_for(SPINE, unit, targets, **options)
+    plan = tt.Plan(SPINE, unit, answer.loss, split=answer.split)
+    assert law_of(plan, "place.town").margin(Fraction(5, 100)) <= 20
+    assert mean_absolute(law_of(plan, "place.county")) <= 3.5
+    assert law_of(plan, "place.county").margin(Fraction(1, 1000)) <= 40
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    margin=st.integers(0, 300),
+    confidence=st.sampled_from([0.5, 0.9, 0.95, 0.999]),
+    level=st.sampled_from(["place.county", "sex", "place.town"]),
+    pure=st.booleans(),
+)
+def test_a_slightly_smaller_loss_misses_the_target(margin: int, confidence: float, level: str, pure: bool) -> None:
+    target = within(level, margin, confidence)
+    kind: Any = "pure" if pure else "zcdp"
+    answer = loss_for(SPINE, TRIP, [target], definition=kind)
+    less = answer.loss.budget * (1 - Fraction(2, 1000))
+    loss = tt.Loss(epsilon=less) if pure else tt.Loss(rho=less)
+    assert target.met_by(law_of(answer.plan, level))
+    assert not target.met_by(law_of(tt.Plan(SPINE, TRIP, loss, split=answer.split), level))
+
+
+def test_the_epsilon_is_the_least_of_four_digits() -> None:
+    answer = loss_for(SPINE, TRIP, [within("place.town", 20)], delta=1e-8)
+    assert answer.loss.epsilon is not None
+    assert answer.loss.epsilon * 1000 == int(answer.loss.epsilon * 1000)
+    less = tt.Loss(epsilon=answer.loss.epsilon - Fraction(1, 500), delta=1e-8)
+    assert less.budget < sum(answer.split.values())
+
+
+def test_a_coarser_level_without_a_target_has_the_noise_of_the_next_target() -> None:
+    answer = loss_for(SPINE, PERSON, [within("sex", 50), within("place.town", 10)], delta=1e-8)
+    laws = {level.name: level.law for level in answer.plan.levels}
+    assert laws["total"] == laws["place.county"] == laws["sex"] != laws["place.town"]
+    assert [need.why for need in answer.levels][:2] == ["as sex", "as sex"]
+
+
+def test_levels_finer_than_every_target_are_given_the_declared_share() -> None:
+    answer = loss_for(SPINE, TRIP, [within("place.county", 50)], delta=1e-8, rest=0.05)
+    assert [float(level.share) for level in answer.plan.levels] == pytest.approx([0, 0.9, 0.05, 0.05], rel=1e-5)
+    with pytest.raises(LossError, match="leaves nothing"):
+        loss_for(SPINE, TRIP, [within("place.county", 50)], rest=0.5)
+
+
+def test_a_target_for_counts_that_are_not_measured_falls_on_those_above() -> None:
+    single = tt.Hierarchy.from_table(
+        pa.table({"state": ["A", "B"], "capital": ["a", "b"]}), levels=["state", "capital"]
+    )
+    spine = tt.Spine(["place.state", "place.capital"], {"place": single})
+    answer = loss_for(spine, TRIP, [within("place.capital", 8)])
+    assert list(answer.split) == ["place.state"]
+    assert law_of(answer.plan, "place.state").margin(Fraction(5, 100)) <= 8
+    with pytest.raises(PlanError, match="released exactly"):
+        loss_for(spine, TRIP, [within("total", 8)])
+
+
+def test_weights_and_loss_are_short_decimals() -> None:
+    answer = loss_for(SPINE, PERSON, [within("place.town", 17), mean("sex", 2)], delta=1e-8)
+    for weight in answer.split.values():
+        assert Fraction(repr(float(weight))) == weight and len(f"{float(weight):.6g}") <= 12
+
+
+def test_the_answer_says_what_is_promised() -> None:
+    text = str(loss_for(SPINE, TRIP, [within("place.town", 20)], delta=1e-8))
+    assert PROMISE in text and "95% of place.town within ±20" in text
+
+
+def test_many_targets_of_a_deep_spine_are_solved_at_once() -> None:
+    deep = tt.Hierarchy.from_prefixes([f"{i:05d}" for i in range(0, 100_000, 7)], widths=[1, 2, 3, 4])
+    spine = tt.Spine.destination_first(deep, deep)
+    targets = [within(level.name, 10 + 7 * level.index) for level in spine.levels]
+    answer = loss_for(spine, PERSON, targets, delta=1e-8)
+    assert len(answer.split) == 11
+    assert [need.margin for need in answer.levels[1:]] == pytest.approx([t.margin for t in targets], abs=1)
+
+
+def test_targets_that_make_no_sense_are_refused() -> None:
+    for wrong in (
+        lambda: within("sex", -1),
+        lambda: Within("sex", 1.5),  # type: ignore[arg-type]
+        lambda: within("sex", 1, 1.0),
+        lambda: mean("sex", 0),
+    ):
+        with pytest.raises(LossError):
+            wrong()
+    with pytest.raises(PlanError, match="no target"):
+        loss_for(SPINE, TRIP, [])
+    with pytest.raises(tt.TreetopError, match="did you mean"):
+        loss_for(SPINE, TRIP, [within("place.towns", 3)])
+    with pytest.raises(LossError, match="needs a delta"):
+        loss_for(SPINE, TRIP, [within("sex", 3)], definition="approximate")
+    with pytest.raises(LossError, match="no delta"):
+        loss_for(SPINE, TRIP, [within("sex", 3)], definition="pure", delta=1e-8)
+
+
+def test_a_grid_has_the_errors_of_the_plans() -> None:
+    split = {"place.county": 1, "sex": 1, "place.town": 2}
+    rows = error_grid(SPINE, TRIP, [0.5, 1, 2.0], 1e-8, split, confidence=0.9)
+    assert len(rows) == 3 * 4
+    for row in rows:
+        accuracy = tt.Plan(SPINE, TRIP, tt.Loss(epsilon=row.epsilon, delta=1e-8), split=split).accuracy(0.9)
+        expected = accuracy.levels[row.level]
+        assert (row.name, row.nodes, row.noise, row.margin) == (
+            expected.name,
+            expected.nodes,
+            expected.noise,
+            expected.margin,
+        )
+    assert rows[0].mean == 0 and rows[1].mean == pytest.approx(rows[1].noise * 0.798, rel=1e-2)
+    assert [row.noise for row in rows if row.name == "sex"] == sorted(
+        (row.noise for row in rows if row.name == "sex"), reverse=True
+    )
+    assert error_grid(SPINE, TRIP, [1])[1].noise == pytest.approx(6 * 2**0.5, rel=0.01)
+    with pytest.raises(LossError, match="no epsilon"):
+        error_grid(SPINE, TRIP, [])
+
+
+def test_a_grid_is_printed_with_a_column_for_each_epsilon() -> None:
+    lines = render_grid(error_grid(SPINE, TRIP, [0.5, 2], 1e-8)).splitlines()
+    assert lines[0].split() == ["level", "name", "public", "nodes", "epsilon", "0.5", "epsilon", "2"]
+    plan = tt.Plan(SPINE, TRIP, tt.Loss(epsilon=2, delta=1e-8))
+    assert lines[-1].split()[-1] == str(plan.accuracy().levels[-1].margin)
+    assert len(lines) == 2 + 4
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "town",
+        "town within",
+        "town within -3",
+        "town within 2.5",
+        "town mean x",
+        "town within 3 at 95",
+        "town mean 1.2.3",
+    ],
+)
+def test_a_target_that_cannot_be_read_says_how_to_write_one(text: str) -> None:
+    with pytest.raises(LossError, match="LEVEL within 20 at 99%"):
+        read_target(text)
+
+
+def test_an_answer_is_plain_values_for_programs() -> None:
+    answer = loss_for(SPINE, TRIP, [read_target("place.town within 20 at 97.5%")], delta=1e-8).to_dict()
+    assert json.loads(json.dumps(answer)) == answer
+    assert set(answer["loss"]) == {"epsilon", "delta"} and len(answer["levels"]) == 3
+
+
+def test_the_noise_of_a_target_is_the_largest() -> None:
+    answer = loss_for(SPINE, TRIP, [within("place.county", 39)], definition="zcdp", rest=Fraction(1, 10**6), digits=9)
+    law = law_of(answer.plan, "place.county")
+    assert law.margin(Fraction(5, 100)) == 39
+    assert DiscreteGaussian(law.variance * Fraction(10001, 10000)).margin(Fraction(5, 100)) == 40
