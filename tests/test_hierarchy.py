@@ -119,7 +119,7 @@ def test_prefixes_make_levels() -> None:
 
 def test_ragged_branches_are_an_error_with_a_suggestion() -> None:
     ragged = pa.table({"region": ["A", "B"], "town": ["a1", None]})
-    with pytest.raises(HierarchyError, match="row 2 has no code at level 'town' under 'B'.*ragged=\"repeat\""):
+    with pytest.raises(HierarchyError, match="row 2 has no code at level 'town' under 'B'.*ragged = \"repeat\""):
         Hierarchy.from_table(ragged, ["region", "town"])
 
 
@@ -173,7 +173,7 @@ def test_parents_that_are_no_tree_are_refused(
 
 
 def test_codes_of_mixed_length_are_refused_with_a_padding_suggestion() -> None:
-    with pytest.raises(HierarchyError, match="code.zfill\\(5\\) gives '01001'"):
+    with pytest.raises(HierarchyError, match="write all codes with 5 digits: '01001' for '1001'"):
         Hierarchy.from_prefixes(["1001", "12001"], widths=[2])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treetop.data import table as tables
+from treetop.data.source import as_source
 from treetop.errors import DataError, HierarchyError
 from treetop.nearest import nearest
 
@@ -36,18 +37,26 @@ class Hierarchy:
     """`first[k][i] : first[k][i + 1]` are the nodes of level k under node i of the level above (level 0: the root)."""
 
     @staticmethod
-    def from_table(table: tables.Table, levels: Sequence[str], ragged: Ragged = "error") -> Hierarchy:
+    def from_table(
+        table: tables.Table,
+        levels: Sequence[str],
+        ragged: Ragged = "error",
+        *,
+        delimiter: str | None = None,
+        encoding: str | None = None,
+    ) -> Hierarchy:
         """Read a lookup table with one column a level, coarse to fine, and one row a leaf.
 
         Where branches end early (the finer columns are blank), `ragged="repeat"` carries the last code down; such
-        single-child steps pass through a release unmeasured and cost nothing.
+        single-child steps pass through a release unmeasured and cost nothing. The delimiter of a CSV file is found
+        from its header, and its encoding is UTF-8, unless they are given.
 
         >>> places = pa.table({"region": ["N", "N", "S"], "town": ["n1", "n2", "s1"]})
         >>> Hierarchy.from_table(places, levels=["region", "town"])
         Hierarchy(region 2 > town 3)
         """
         names = _level_names(levels)
-        return _build(names, _fill_down(names, _read(table, names), ragged))
+        return _build(names, _fill_down(names, _read(table, names, delimiter, encoding), ragged))
 
     @staticmethod
     def from_parents(
@@ -56,14 +65,19 @@ class Hierarchy:
         parent: str = "parent",
         levels: Sequence[str] | None = None,
         ragged: Ragged = "error",
+        *,
+        delimiter: str | None = None,
+        encoding: str | None = None,
     ) -> Hierarchy:
         """Read a list of (child, parent) codes; a code without a parent is at the top.
+
+        Where branches end at different depths, `ragged="repeat"` carries the last code down.
 
         >>> edges = pa.table({"child": ["n1", "n2", "N"], "parent": ["N", "N", None]})
         >>> Hierarchy.from_parents(edges)
         Hierarchy(level1 1 > level2 2)
         """
-        paths = _paths(*_read(table, [child, parent]))
+        paths = _paths(*_read(table, [child, parent], delimiter, encoding))
         names = _level_names(levels or [f"level{depth + 1}" for depth in range(len(paths))])
         if len(names) != len(paths):
             raise HierarchyError(f"the tree is {len(paths)} levels deep, but {len(names)} level names were given")
@@ -82,11 +96,7 @@ class Hierarchy:
             raise HierarchyError("the hierarchy is empty: give at least one code")
         longest = max(lengths)
         if len(lengths) > 1:
-            short = next(code for code in leaves.to_pylist() if len(code) < longest)
-            raise HierarchyError(
-                f"codes have lengths {sorted(lengths)}, for example {short!r}: prefixes need one length. If leading "
-                f"zeros were lost, pad them: code.zfill({longest}) gives {short.zfill(longest)!r}"
-            )
+            raise HierarchyError(_mixed_lengths(leaves, sorted(lengths)))
         cuts = [int(width) for width in widths]
         if cuts != sorted(set(cuts)) or (cuts and not 0 < cuts[0] <= cuts[-1] <= longest):
             raise HierarchyError(f"widths {cuts} must increase and lie between 1 and the code length {longest}")
@@ -180,12 +190,45 @@ class Hierarchy:
         return f"Hierarchy({chain})"
 
 
-def _read(table: tables.Table, columns: Sequence[str]) -> list[pa.Array]:
+def _read(
+    table: tables.Table, columns: Sequence[str], delimiter: str | None = None, encoding: str | None = None
+) -> list[pa.Array]:
     try:
-        rows = tables.read(table, columns)
+        rows = tables.read(_with_options(table, delimiter, encoding), columns)
         return [tables.text(rows.column(name), name).combine_chunks() for name in columns]
     except DataError as problem:
         raise HierarchyError(f"hierarchy: {problem}") from problem
+
+
+def _with_options(table: tables.Table, delimiter: str | None, encoding: str | None) -> tables.Table:
+    if delimiter is None and encoding is None:
+        return table
+    source = as_source(table)
+    if source is None or source.scheme is not None:
+        raise HierarchyError("a delimiter and an encoding are those of a CSV file, and this is none: leave them out")
+    return replace(source, delimiter=delimiter or source.delimiter, encoding=encoding or source.encoding)
+
+
+def _mixed_lengths(codes: pa.StringArray, lengths: list[int]) -> str:
+    """Say why codes of several lengths cannot be cut, and what to do about it."""
+    longest = lengths[-1]
+    short = codes.filter(pc.less(pc.utf8_length(codes), longest))
+    long = codes.filter(pc.equal(pc.utf8_length(codes), longest))
+    told = f"codes have lengths {lengths}, for example {short[0].as_py()!r}: prefixes need one length. "
+    beginnings = pc.utf8_slice_codeunits(long, 0, len(short[0].as_py()))
+    at = pc.index(beginnings, short[0]).as_py()
+    if at >= 0 and not short[0].as_py().startswith("0"):
+        told += (
+            f"{short[0].as_py()!r} begins {long[at].as_py()!r}: if the list holds the codes of all levels, give only "
+            f"those of {longest} characters (a column that tells the level will do, as in "
+            'keep = { level = "3" }). '
+        )
+    if pc.all(pc.match_substring_regex(codes, "^[0-9]+$")).as_py():
+        padded = short[0].as_py().zfill(longest)
+        told += (
+            f"If leading zeros were lost, write all codes with {longest} digits: {padded!r} for {short[0].as_py()!r}"
+        )
+    return told.rstrip()
 
 
 def _strings(values: Iterable[Any]) -> list[str]:
@@ -226,7 +269,7 @@ def _fill_down(names: Sequence[str], columns: list[pa.Array], ragged: Ragged) ->
                 row = pc.index(pc.is_null(column), True).as_py()
                 raise HierarchyError(
                     f"row {row + 1} has no code at level {name!r} under {filled[-1][row].as_py()!r}: the hierarchy is "
-                    'ragged. Fill it in, or pass ragged="repeat" to repeat the code down (such steps cost nothing)'
+                    'ragged. Fill it in, or set ragged = "repeat" to repeat the code down (such steps cost nothing)'
                 )
             column = pc.coalesce(column, filled[-1])
         filled.append(column)

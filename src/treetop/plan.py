@@ -232,13 +232,15 @@ class Plan:
         from treetop.card import Facts, describe_release
         from treetop.data.bound import Bound
         from treetop.data.encode import read_counts
+        from treetop.data.source import Source
         from treetop.release import Release
         from treetop.topdown.descent import descend
 
         if testing_key is not None and (type(testing_key), len(testing_key)) != (bytes, 32):
             raise PlanError("a testing key is 32 bytes, as in bytes(32)")
         # Drafted first: a card that lacks a required field stops the release before it spends.
-        card = describe_release(self, Facts(private=testing_key is None, columns=columns, count=count))
+        keep = table.keep if isinstance(table, Source) else None
+        card = describe_release(self, Facts(private=testing_key is None, columns=columns, count=count, keep=keep))
         descent = self.descent
         secret = None if testing_key is None else Key(testing_key)
         bound = None

@@ -267,7 +267,7 @@ def test_identifiers_dates_counts_and_constants_are_recognised(
         "fare": "number",
         "vendor": "number",
         "blank": "empty",
-        "yes": "other",
+        "yes": "code",
         "many": "other",
     }
     assert described["count"] == "flow"

@@ -207,7 +207,7 @@ def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None
             '[loss] epsilon must be a number, without quotes, but is the text "1"',
         ),
         ("epsilon = 1.0", "epsilon = 1e999999999", "a number of moderate size"),
-        ('split = "uniform"', 'split = "even"', '[loss] split must be "uniform" or a table of weights'),
+        ('split = "uniform"', 'split = "top"', "[loss] split must be \"uniform\", \"top-heavy\", "),
         ('order = "destination-first"', 'order = "destination_first"', "did you mean 'destination-first'?"),
         ('order = "destination-first"', 'order = ["a", 1]', "one of them is the number 1"),
         ('levels = ["region", "province", "municipality"]', 'levels = "region"', "must be a list of texts"),

@@ -32,6 +32,7 @@ def draft_card(plan: Plan, facts: Facts) -> dict[str, Any]:
             "columns": None if facts.columns is None else dict(facts.columns),
             "count_column": facts.count,
             "unknown_codes": words.unknown(plan),
+            **_kept(facts),
         },
         "unit": _unit(plan, facts),
         "mechanism": {
@@ -47,6 +48,13 @@ def draft_card(plan: Plan, facts: Facts) -> dict[str, Any]:
         "caveats": words.caveats(plan, facts),
         "software": dict(facts.software),
     }
+
+
+def _kept(facts: Facts) -> dict[str, Any]:
+    """Say which rows are the data; a table that is taken whole needs no word."""
+    if facts.keep is None:
+        return {}
+    return {"keep": {name: list(values) for name, values in facts.keep.items()}, "kept": words.kept(facts.keep)}
 
 
 @lru_cache(maxsize=8)

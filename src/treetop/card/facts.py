@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -47,6 +47,8 @@ class Facts:
     """The column of each attribute in the private table."""
     count: str | None = None
     """The column that says how many records a row stands for."""
+    keep: Mapping[str, Sequence[str]] | None = None
+    """The values that a row must have to be in the data at all, by column."""
     composition: Mapping[str, Any] | None = None
     """What the ledger says; None when no ledger was used."""
     id: str = field(default_factory=lambda: str(uuid4()))
@@ -65,6 +67,7 @@ class Facts:
             period=file.period,
             columns=dict(file.columns),
             count=file.count,
+            keep=file.keep,
             composition=composition,
         )
 
@@ -79,6 +82,7 @@ class Facts:
             period=data["period"],
             columns=data["columns"],
             count=data["count_column"],
+            keep=data.get("keep"),
             composition=composition if composition["ledger"] else None,
             id=card["id"],
             time=card["time"],

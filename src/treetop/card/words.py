@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from treetop.card.facts import Facts
 from treetop.card.meaning import plural
+from treetop.data.table import say_kept
 from treetop.plan import Plan
 
 WARNING = "Not private: the noise came from a testing key. Do not publish."
@@ -55,6 +56,14 @@ def neighbours(plan: Plan, facts: Facts) -> str:
         )
     many = f"the one {one}" if unit.contributions == 1 else f"all the {rows}, at most {unit.contributions},"
     return f"Two tables are neighbours when one becomes the other by adding or removing {many} of one {unit.entity}."
+
+
+def kept(keep: Mapping[str, Sequence[str]]) -> str:
+    """Say which rows of a table are the data set, and that the others are no part of it."""
+    return (
+        f"The data set is the rows with {say_kept(keep)}; the other rows of the table are no part of it. This was "
+        "decided before the table was read."
+    )
 
 
 def bound(plan: Plan) -> str:
@@ -111,6 +120,11 @@ def caveats(plan: Plan, facts: Facts) -> list[str]:
         told.append("The limits of records per node were declared, not enforced.")
     if plan.levels[0].law is None:
         told.append(f"The total is exact: whether a {unit.entity} is in the data at all is not hidden.")
+    if facts.keep is not None and unit.neighbours == "replace":
+        told.append(
+            f"The guarantee is about tables of such rows as were kept ({', '.join(facts.keep)}): a change that would "
+            f"take a {unit.entity} out of them, or into them, is not covered."
+        )
     if unit.enforced or plan.unknown == "drop":
         told.append(
             "Margins and bounds are about the table as it was counted, after records beyond the limit or with unknown "

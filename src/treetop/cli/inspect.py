@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,23 +23,43 @@ FENCE = "treetop inspect reads the private table: what it prints is for the stew
 @click.option("--count", help="The column that says how many records a row stands for.")
 @click.option("--query", help="The query, where TABLE is a database.")
 @click.option("--delimiter", help="The character between the fields of a CSV file, if its header does not show it.")
-@click.option("--encoding", help="The encoding of a CSV file; UTF-8 by default.")
+@click.option("--encoding", help="The encoding of a text file; UTF-8 by default.")
+@click.option(
+    "--field", "fields", multiple=True, metavar="NAME=POSITIONS", help="Of fixed-width text, a field: home=8-13."
+)
+@click.option("--keep", multiple=True, metavar="COLUMN=VALUE", help="Take only the rows with this value.")
+@click.option("--hierarchy-encoding", help="The encoding of the hierarchy file; UTF-8 by default.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the draft here; a file that exists is kept.")
 @click.option("--json", "as_json", is_flag=True, help="The same for machines.")
 def command(
-    table: str, hierarchy: Path | None, count: str | None, out: Path | None, as_json: bool, **reading: str | None
+    table: str,
+    hierarchy: Path | None,
+    hierarchy_encoding: str | None,
+    count: str | None,
+    out: Path | None,
+    as_json: bool,
+    fields: tuple[str, ...],
+    keep: tuple[str, ...],
+    **reading: str | None,
 ) -> None:
     """Describe TABLE and draft a plan file for it.
 
-    TABLE is a CSV or Parquet file, a database file or URL (with --query) or - for standard input.
+    TABLE is a CSV, Parquet or fixed-width file, a database file or URL (with --query) or - for standard input.
     """
     from treetop.data.inspect import inspect_table
+    from treetop.data.positions import parse
     from treetop.data.source import Source
     from treetop.planfile import draft_plan
 
     if out is not None and out.exists():
         raise PlanFileError(f"{out} exists already and is kept: name another file, or move it away")
-    inspection = inspect_table(Source(table, **reading), hierarchy, count)
+    positions = {name: parse(text) for name, text in _pairs("--field", "home=8-13", fields)}
+    kept: dict[str, list[str]] = {}
+    for column, value in _pairs("--keep", "year=2008", keep):
+        kept.setdefault(column, []).append(value)
+    source = Source(table, **reading, fields=positions or None, keep=kept or None)
+    lookup = None if hierarchy is None else Source(hierarchy, encoding=hierarchy_encoding)
+    inspection = inspect_table(source, lookup, count)
     draft = draft_plan(inspection, Path() if out is None else out.parent)
     click.echo(FENCE, err=True)
     if out is not None:
@@ -51,6 +72,14 @@ def command(
         click.echo(f"\nA draft of a plan file (--out plan.toml writes it to a file):\n\n{draft}", nl=False)
     else:
         click.echo(f"\nThe draft is in {out}. Answer its open questions; then: treetop plan {out}")
+
+
+def _pairs(option: str, example: str, given: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name or not value:
+            raise click.UsageError(f"{option} is {text!r}: write it as in {option} {example}")
+        yield name, value
 
 
 def render(inspection: Inspection) -> str:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treetop.cli import choosing
+
 if TYPE_CHECKING:
     from treetop.plan import Plan
     from treetop.planfile import PlanFile
@@ -17,11 +19,19 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("plan", type=click.Path(path_type=Path))
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="How sure margins and bounds are.")
+@choosing.options
 @click.option("--json", "as_json", is_flag=True, help="The same numbers for machines.")
-def command(plan: Path, confidence: float, as_json: bool) -> None:
-    """Show accuracy per level, noise and cost of PLAN; reads no private data."""
+def command(plan: Path, confidence: float, as_json: bool, **asked: Any) -> None:
+    """Show accuracy per level, noise and cost of PLAN; reads no private data.
+
+    With --target, find the smallest loss that is accurate enough; the plan may leave its loss open then.
+    """
     from treetop.planfile import read_plan
 
+    wishes = choosing.Wishes(**asked)
+    if wishes.any:
+        choosing.run(plan, wishes, confidence, as_json)
+        return
     file = read_plan(plan)
     if as_json:
         click.echo(json.dumps(summarise(file, confidence), indent=2))
@@ -49,12 +59,14 @@ def summarise(file: PlanFile, confidence: float) -> dict[str, Any]:
         "loss": loss_summary(plan),
         "meaning": meaning(plan),
         "exact": exact(plan),
+        "keep": file.keep and {column: list(values) for column, values in file.keep.items()},
     }
 
 
 def render(file: PlanFile, confidence: float) -> str:
     """Return the plan's accuracy and cost for people."""
     from treetop.accuracy import text_table
+    from treetop.card import words
     from treetop.card.meaning import COMPARED_AT, exact, meaning, say_epsilon, say_odds
     from treetop.privacy.exact import plain
 
@@ -70,6 +82,7 @@ def render(file: PlanFile, confidence: float) -> str:
         [
             _bold(plan.title or file.path.name),
             f"{size}; no private data was read.",
+            *([] if file.keep is None else [words.kept(file.keep)]),
             "",
             str(plan.accuracy(confidence)),
             "",

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from treetop.ledger import Ledger, Reservation
     from treetop.ledger.budget import Currency
     from treetop.planfile import PlanFile
+    from treetop.planfile.attributes import Lookup
     from treetop.release import Release
 
 
@@ -125,8 +127,6 @@ class Run:
         return summarise(release, self.out, self.reservation)
 
     def _source(self, table: str | None) -> Any:
-        from treetop.data.source import Source
-
         location = table or self.file.source
         if location is None:
             raise click.UsageError("name the private TABLE, or give the plan a [data] source")
@@ -136,7 +136,7 @@ class Run:
                     f"{location} is the hierarchy of {name!r}, not a private table: name the table, and never "
                     "take a hierarchy from it"
                 )
-        return Source(location, self.query or self.file.query, self.file.delimiter, self.file.encoding)
+        return self.file.table(location, self.query)
 
     def _places(self) -> dict[str, Any]:
         """Return the coordinates that the plan's public files give for its leaves, for the folder to carry."""
@@ -146,13 +146,14 @@ class Run:
         for tree, (name, given) in zip(spine.trees, spine.attributes.items(), strict=True):
             lookup = self.file.lookups.get(name)
             if lookup is not None and lookup.latitude is not None and tree.levels[-1] == given.levels[-1]:
-                found[tree.digest] = read_places(
-                    lookup.file,
-                    code=lookup.code,
-                    latitude=lookup.latitude,
-                    longitude=lookup.longitude,
-                    name=lookup.name,
-                ).to_table()
+                with _as_read(lookup) as file:
+                    found[tree.digest] = read_places(
+                        file,
+                        code=lookup.code,
+                        latitude=lookup.latitude,
+                        longitude=lookup.longitude,
+                        name=lookup.name,
+                    ).to_table()
         return found
 
     def _check(self) -> None:
@@ -241,6 +242,22 @@ def render(summary: dict[str, Any]) -> str:
             first = ", its first release" if summary["ledger"]["new"] else ""
             lines.append(f"Charged to the data set {summary['ledger']['dataset']!r}{first}.")
     return "\n".join([*lines, f"Next: {summary['next']}"])
+
+
+@contextmanager
+def _as_read(lookup: Lookup) -> Iterator[Path]:
+    """Yield a public file that needs no options to be read: itself, or a copy of what its options select."""
+    if not (lookup.source.encoding or lookup.source.delimiter or lookup.source.keep):
+        yield lookup.file
+        return
+    import pyarrow.parquet as pq
+
+    from treetop.data.table import read
+
+    with TemporaryDirectory() as folder:
+        copy = Path(folder, f"{lookup.file.stem}.parquet")
+        pq.write_table(read(lookup.source), copy)
+        yield copy
 
 
 def _same_file(location: str, other: Path) -> bool:

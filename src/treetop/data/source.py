@@ -5,12 +5,14 @@ from __future__ import annotations
 import codecs
 import glob
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from treetop.data.positions import as_positions
 from treetop.errors import DataError
+from treetop.frozen import FrozenMap
 
 FileKind = Literal["csv", "parquet", "duckdb", "sqlite"]
 
@@ -35,11 +37,23 @@ class Source:
     delimiter: str | None = None
     """The character between the fields of a CSV file; found from its header when None."""
     encoding: str | None = None
-    """The encoding of a CSV file; UTF-8 when None."""
+    """The encoding of a text file; UTF-8 when None."""
+    fields: Mapping[str, Any] | None = None
+    """For fixed-width text, where each field stands: its first and last character, counted from 1, as in
+    `{"home": [8, 13]}`, or several such pieces, which are joined."""
+    keep: Mapping[str, str | Sequence[str]] | None = None
+    """The values of some columns that a row must have to be in the table at all, as in `{"year": "2008"}`. Decide them
+    without looking at private data: the table is then the rows that are kept, and the others are no part of it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.location, str | Path):
             object.__setattr__(self, "location", tuple(self.location))
+        if self.fields is not None:
+            object.__setattr__(self, "fields", as_positions(self.fields))
+            if self.delimiter is not None:
+                raise DataError("fixed-width text has no delimiter: give fields or a delimiter, not both")
+        if self.keep is not None:
+            object.__setattr__(self, "keep", as_kept(self.keep))
         if self.delimiter is not None and not re.fullmatch(r"[\t -~]", self.delimiter):
             raise DataError(f"the delimiter is {self.delimiter!r}: give one character, such as ';'")
         if self.encoding is not None and not _is_encoding(self.encoding):
@@ -80,7 +94,8 @@ class Source:
                 return [path]
             if re.match(r"(?i)\s*(select|with)\s", str(location)):
                 raise DataError(
-                    f"{location}: a query goes beside its database, as in Source('sqlite:///file', query='select …')"
+                    f"{location}: a query goes beside its database: name that as the table, and give the query with "
+                    "--query, as query in the plan file, or as Source('sqlite:///file', query='select …') in Python"
                 )
             if glob.has_magic(str(path)):
                 found = [Path(one) for one in glob.glob(str(path), recursive=True)]  # noqa: PTH207 - absolute too
@@ -101,6 +116,24 @@ def as_source(table: Any) -> Source | None:
     if isinstance(table, list | tuple) and all(isinstance(one, str | Path) for one in table):
         return Source(table)
     return None
+
+
+def as_kept(keep: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]] | None:
+    """Return the values that rows must have, by column; None where nothing is asked.
+
+    >>> as_kept({"record": "S", "year": ["2007", "2008"]})
+    {'record': ('S',), 'year': ('2007', '2008')}
+    """
+    kept: dict[str, tuple[str, ...]] = {}
+    for column, values in keep.items():
+        listed = (values,) if isinstance(values, str) else tuple(values) if isinstance(values, list | tuple) else ()
+        if not listed or not all(isinstance(value, str) and value for value in listed):
+            raise DataError(
+                f"keep: the values of {column!r} are {values!r}: give a text, or a list of texts, as in "
+                f'keep = {{ {column} = ["2007", "2008"] }}'
+            )
+        kept[column] = listed
+    return FrozenMap(kept) if kept else None
 
 
 def file_kind(head: bytes) -> FileKind:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from treetop.data.source import Source, as_source, file_kind
 from treetop.errors import DataError
@@ -40,21 +42,33 @@ class Batch:
     """How many rows of it come before them."""
     done: float
     """The share of the whole table that is read with them, as far as it is known."""
+    numbers: NDArray[np.int64] | None = None
+    """Where some rows were left out: the number of each row, counted from `first`."""
 
     def place(self, column: str, row: int) -> str:
         """Say where a value stands."""
-        return f"{self.where}, column {column!r}, row {self.first + row + 1}"
+        number = row if self.numbers is None else int(self.numbers[row])
+        return f"{self.where}, column {column!r}, row {self.first + number + 1}"
 
 
 def batches(table: Table, columns: Sequence[str] | None = None, dictionaries: bool = True) -> Iterator[Batch]:
     """Yield the rows of a table in order, at least one batch of each file; all columns when None.
 
-    With `dictionaries`, text that a file stores as a dictionary is left so.
+    With `dictionaries`, text that a file stores as a dictionary is left so. Of a source with `keep`, only the rows
+    that it asks for are there.
     """
     source = as_source(table)
     if source is None:
         yield from _numbered(_from_memory(table, columns), "the table")
-    elif source.scheme is not None or source.location == "-":
+    elif source.keep:
+        wanted = None if columns is None else list(dict.fromkeys([*columns, *source.keep]))
+        yield from _only_kept(_all_batches(source, wanted, dictionaries), source, columns)
+    else:
+        yield from _all_batches(source, columns, dictionaries)
+
+
+def _all_batches(source: Source, columns: Sequence[str] | None, dictionaries: bool) -> Iterator[Batch]:
+    if source.scheme is not None or source.location == "-":
         yield from _numbered(_from_elsewhere(source, columns), str(source))
     else:
         files = source.files()
@@ -62,6 +76,45 @@ def batches(table: Table, columns: Sequence[str] | None = None, dictionaries: bo
             parts = _ahead(_from_file(file, columns, source, dictionaries))
             shares = ((rows, (number + done) / len(files)) for rows, done in parts)
             yield from _numbered(shares, str(file))
+
+
+def _only_kept(parts: Iterable[Batch], source: Source, columns: Sequence[str] | None) -> Iterator[Batch]:
+    assert source.keep is not None
+    asked, found, seen = list(source.keep), 0, 0
+    for batch in parts:
+        require(asked, batch.rows.schema.names, batch.where)
+        seen += len(batch.rows)
+        mask = kept(batch.rows, source.keep)
+        numbers = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+        found += len(numbers)
+        rows = batch.rows if len(numbers) == len(batch.rows) else batch.rows.filter(mask)
+        rows = rows if columns is None else rows.select(list(columns))
+        yield replace(batch, rows=rows, numbers=numbers)
+    if seen and not found:
+        raise DataError(f"{source}: no row is kept: none has {say_kept(source.keep)}. Check the spelling of the values")
+
+
+def kept(rows: pa.RecordBatch, keep: Mapping[str, Sequence[str]]) -> pa.BooleanArray:
+    """Tell which rows have the values that are asked for; a missing value is none of them."""
+    mask: Any = None
+    for name, values in keep.items():
+        column, wanted = rows.column(name), pa.array(values, pa.string())
+        if pa.types.is_dictionary(column.type):
+            found = pc.is_in(text(column.dictionary, name), value_set=wanted)
+            found = pc.fill_null(found.take(column.indices), False)
+        else:
+            found = pc.is_in(text(column, name), value_set=wanted)
+        mask = found if mask is None else pc.and_(mask, found)
+    return mask
+
+
+def say_kept(keep: Mapping[str, Sequence[str]]) -> str:
+    """Say which values rows must have.
+
+    >>> say_kept({"record": ["S"], "year": ["2007", "2008"]})
+    "record 'S' and year '2007' or '2008'"
+    """
+    return " and ".join(f"{name} {' or '.join(map(repr, values))}" for name, values in keep.items())
 
 
 def read(table: Table, columns: Sequence[str] | None = None) -> pa.Table:
@@ -77,7 +130,7 @@ def read(table: Table, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def text(column: Any, name: str) -> Any:
-    """Return a column of codes as strings; whole numbers are written out, anything else is refused."""
+    """Return a column of codes as strings: whole numbers are written out, days as 2008-01-31, the rest is refused."""
     column = plain(column)
     kind = column.type
     if pa.types.is_string(kind):
@@ -86,13 +139,31 @@ def text(column: Any, name: str) -> Any:
         pa.types.is_large_string(kind)
         or pa.types.is_string_view(kind)
         or pa.types.is_integer(kind)
+        or pa.types.is_boolean(kind)
         or pa.types.is_null(kind)
     ):
         return column.cast(pa.string())
-    raise DataError(
-        f"column {name!r} holds {kind}, not codes: read it as text (floating-point codes have lost their leading "
-        "zeros and may have lost digits)"
-    )
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return _days(column, name)
+    why = "read it as text"
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        why += " (floating-point codes have lost their leading zeros and may have lost digits)"
+    raise DataError(f"column {name!r} holds {kind}, not codes: {why}")
+
+
+def _days(column: Any, name: str) -> Any:
+    """Return dates, and times that are all midnight, as 2008-01-31."""
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        column = pc.local_timestamp(column)
+    day = column.cast(pa.date32(), safe=False)
+    if not pa.types.is_date32(column.type):
+        row = int(pc.index(pc.not_equal(day.cast(column.type), column), True).as_py())
+        if row >= 0:
+            raise DataError(
+                f"column {name!r} holds times of day, such as {column[row].as_py()}, and a code can be a day at most: "
+                "give a column with the day, or with the hour as text"
+            )
+    return day.cast(pa.string())
 
 
 def plain(column: Any) -> Any:
@@ -154,14 +225,13 @@ def _from_memory(table: Any, columns: Sequence[str] | None) -> _Shared:
 def _from_elsewhere(source: Source, columns: Sequence[str] | None) -> _Shared:
     """Read standard input or a database URL."""
     if source.scheme is None:
-        from treetop.data.csv_file import read_csv
-
         _refuse_query(source)
         stream = sys.stdin.buffer
         buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[type-var]
         with _explained(str(source)):
-            yield from read_csv(buffered, str(source), columns, source, None)
+            yield from _reader(source)(buffered, str(source), columns, source, None)
         return
+    _refuse_fields(source, str(source))
     from treetop.data.database import read_database, sqlite_path
 
     if source.scheme != "sqlite":
@@ -178,6 +248,8 @@ def _from_elsewhere(source: Source, columns: Sequence[str] | None) -> _Shared:
 def _from_file(path: Path, columns: Sequence[str] | None, source: Source, dictionaries: bool) -> _Shared:
     with _explained(str(path)), path.open("rb") as file:
         kind = file_kind(file.peek(16))
+        if kind != "csv":
+            _refuse_fields(source, str(path))
         if kind in ("duckdb", "sqlite"):
             from treetop.data.database import read_database
 
@@ -192,14 +264,30 @@ def _from_file(path: Path, columns: Sequence[str] | None, source: Source, dictio
         elif path.suffix.lower() in (".parquet", ".pq"):
             raise DataError(f"{path}: is not a Parquet file, whatever its name says: give it its true name")
         else:
-            from treetop.data.csv_file import read_csv
+            yield from _reader(source)(file, str(path), columns, source, path.stat().st_size)
 
-            yield from read_csv(file, str(path), columns, source, path.stat().st_size)
+
+def _reader(source: Source) -> Callable[..., Iterator[tuple[pa.RecordBatch, float]]]:
+    if source.fields is None:
+        from treetop.data.csv_file import read_csv
+
+        return read_csv
+    from treetop.data.fixed import read_fixed
+
+    return read_fixed
+
+
+def _refuse_fields(source: Source, where: str) -> None:
+    if source.fields is not None:
+        raise DataError(f"{where}: fields are positions in fixed-width text, and this is none: leave them out")
 
 
 def _refuse_query(source: Source) -> None:
     if source.query is not None:
-        raise DataError(f"{source}: a query is for a database, and this is none: leave the query out")
+        raise DataError(
+            f"{source}: a query is for a database, and this is none: leave the query out. To read some of its rows "
+            'only, say which in the plan file, as in keep = { year = "2008" } under [data]'
+        )
 
 
 def _ahead(parts: _Shared) -> _Shared:

@@ -49,11 +49,13 @@ class Weighing:
 
     def _digits(self, column: pa.StringArray, batch: Batch) -> pa.StringArray:
         column = pc.utf8_trim_whitespace(column)
-        wrong = pc.invert(pc.match_substring_regex(column, r"^[+-]?[0-9]+$"))
+        wrong = pc.invert(pc.match_substring_regex(column, r"^[+-]?[0-9]+(\.0*)?$"))
         _refuse_first(wrong, batch, self._name, "the count {} is not a whole number")
-        large = pc.match_substring_regex(column, r"[0-9]{19}")
+        large = pc.match_substring_regex(column, r"[1-9][0-9]{18}")
         _refuse_first(large, batch, self._name, "the count {} is too large")
-        return pc.replace_substring_regex(column, r"^\+", "")
+        if pc.any(pc.match_substring_regex(column, r"[+.]")).as_py():
+            return pc.replace_substring_regex(column, r"^\+|\.0*$", "")
+        return column
 
     def _add(self, weights: NDArray[np.int64]) -> None:
         # In floating point first: there the sum cannot wrap around.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from treetop.data import table as tables
+from treetop.data.source import Source
 from treetop.errors import DataError, HierarchyError, PlanFileError
 from treetop.hierarchy import Hierarchy, Ragged
 from treetop.nearest import nearest
@@ -30,11 +31,14 @@ KEYS = (
     "name",
     "latitude",
     "longitude",
+    "delimiter",
+    "encoding",
+    "keep",
     "hierarchy_sha256",
 )
 
 _TAKEN = (TOTAL, "count", "lower", "upper", "level")
-_OF_A_FILE = ("codes", "child", "parent", "ragged", "name", "latitude", "longitude")
+_OF_A_FILE = ("codes", "child", "parent", "ragged", "name", "latitude", "longitude", "delimiter", "encoding", "keep")
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,8 @@ class Lookup:
 
     file: Path
     """The file."""
+    source: Source
+    """The file with the options to read it."""
     code: str
     """The column with the leaf codes."""
     name: str | None = None
@@ -86,33 +92,40 @@ class Attribute:
         """Return the hierarchy file, which is named relative to the plan file."""
         return None if self.hierarchy is None else folder / self.hierarchy
 
+    def source(self, folder: Path) -> Source | None:
+        """Return the hierarchy file with the options to read it."""
+        path, stated = self.file(folder), self.stated
+        if path is None:
+            return None
+        return Source(path, delimiter=stated["delimiter"], encoding=stated["encoding"], keep=stated["keep"])
+
     def read(self, folder: Path) -> Hierarchy:
         """Read the hierarchy."""
         with self.fields.located(), _system_errors():
             stated = self.stated
-            path = self.file(folder)
+            file = self.source(folder)
             ragged: Ragged = "repeat" if stated["ragged"] == "repeat" else "error"
             if stated["widths"] is not None:
-                codes = stated["values"] if path is None else _column(path, stated["codes"])
+                codes = stated["values"] if file is None else _column(file, stated["codes"])
                 return Hierarchy.from_prefixes(codes, stated["widths"], stated["levels"])
-            if path is None:
+            if file is None:
                 return _flat(stated["values"], stated["levels"])
             if stated["child"] is not None:
-                return Hierarchy.from_parents(path, stated["child"], stated["parent"], stated["levels"], ragged)
-            return Hierarchy.from_table(path, stated["levels"], ragged)
+                return Hierarchy.from_parents(file, stated["child"], stated["parent"], stated["levels"], ragged)
+            return Hierarchy.from_table(file, stated["levels"], ragged)
 
     def lookup(self, folder: Path) -> Lookup | None:
         """Return the file and columns that exports use."""
-        path = self.file(folder)
-        if path is None:
+        source = self.source(folder)
+        if source is None:
             return None
         stated = self.stated
         code = stated["codes"] or stated["child"] or stated["levels"][-1]
         wanted = {key: stated[key] for key in ("name", "latitude", "longitude")}
         with self.fields.located(), _system_errors():
             if columns := [column for column in wanted.values() if column]:
-                tables.read(path, columns)
-        return Lookup(path, code, **wanted)
+                tables.read(source, columns)
+        return Lookup(Path(str(source.location)), source, code, **wanted)
 
 
 def read_attributes(top: Fields) -> dict[str, Attribute]:
@@ -148,6 +161,7 @@ def _attribute(name: str, sections: Fields) -> Attribute:
     stated["ragged"] = fields.choice("ragged", ("error", "repeat"))
     for key in ("codes", "child", "parent", "name", "latitude", "longitude", "hierarchy_sha256"):
         stated[key] = fields.name(key)
+    stated["delimiter"], stated["encoding"], stated["keep"] = fields.delimiter(), fields.encoding(), fields.keep()
     column, same_as, hierarchy = fields.name("column"), fields.name("same_as"), fields.name("hierarchy")
     attribute = Attribute(fields, column or name, same_as, hierarchy, stated)
     _check_sources(attribute)
@@ -215,14 +229,14 @@ def _flat(values: tuple[str, ...], levels: tuple[str, ...] | None) -> Hierarchy:
     return Hierarchy.flat(values, level=levels[0])
 
 
-def _column(path: Path, name: str) -> list[str]:
+def _column(file: Source, name: str) -> list[str]:
     try:
-        column = tables.text(tables.read(path, [name]).column(name), name)
+        column = tables.text(tables.read(file, [name]).column(name), name)
     except DataError as problem:
         raise HierarchyError(f"hierarchy: {problem}") from problem
     row = tables.first_missing(column)
     if row is not None:
-        raise HierarchyError(f"hierarchy: {path}, column {name!r}, row {row + 1}: the code is missing")
+        raise HierarchyError(f"hierarchy: {file}, column {name!r}, row {row + 1}: the code is missing")
     codes: list[str] = column.to_pylist()
     return codes
 

@@ -113,6 +113,10 @@ def _data(plan: Plan, file: PlanFile | None) -> dict[str, Any]:
     for name in ("count", "period"):
         if file is not None and getattr(file, name) is not None:
             stated[name] = getattr(file, name)
+    if file is not None and file.keep is not None:
+        stated["keep"] = file.keep
+    if file is not None and file.fields is not None:
+        stated["fields"] = file.fields
     return stated
 
 

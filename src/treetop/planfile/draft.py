@@ -58,6 +58,8 @@ def _attribute(inspection: Inspection, attribute: Suggestion, folder: Path) -> l
     if match is not None and inspection.lookup is not None:
         lines += _comment("Is this file public, and complete? A hierarchy never comes from the private table.")
         lines += [f"hierarchy = {value(_relative(inspection.lookup.path, folder))}"]
+        if inspection.lookup.encoding is not None:
+            lines += [f"encoding = {value(inspection.lookup.encoding)}"]
         lines += [f"levels = {value(match.levels)}"]
         if match.label is not None:
             lines += [f"name = {value(match.label)}"]
@@ -165,6 +167,8 @@ def _data(inspection: Inspection, folder: Path) -> list[str]:
     for name, option in (("query", source.query), ("delimiter", source.delimiter), ("encoding", source.encoding)):
         if option is not None:
             lines += [f"{name} = {value(option)}"]
+    if source.keep is not None:
+        lines += [f"keep = {value(source.keep)}  # only these rows are the data set, decided without looking at it"]
     if inspection.count is not None:
         lines += [f"count = {value(inspection.count)}  # a row stands for so many records"]
     if any(match.unmatched for match in inspection.matches):
@@ -175,6 +179,9 @@ def _data(inspection: Inspection, folder: Path) -> list[str]:
         lines += ['# unknown = "drop"']
     if any(column.kind == "date" for column in inspection.columns):
         lines += [*_comment("Optional: the time that the table is about."), '# period = "2011"']
+    if source.fields is not None:
+        lines += ["", "[data.fields]", *_comment("Fixed-width text: first and last character of each field.")]
+        lines += [f"{key(name)} = {value(pieces)}" for name, pieces in source.fields.items()]
     return lines
 
 

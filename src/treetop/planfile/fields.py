@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import datetime
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -119,6 +120,38 @@ class Fields:
         if value.is_finite() and abs(value.adjusted()) > _LARGEST_EXPONENT:
             self.refuse(key, "a number of moderate size")
         return value
+
+    def delimiter(self) -> str | None:
+        """Return the character between the fields of a CSV file."""
+        value = self.text("delimiter")
+        if value is not None and len(value) != 1:
+            self.refuse("delimiter", 'one character, such as ";"')
+        return value
+
+    def encoding(self) -> str | None:
+        """Return the encoding of a text file."""
+        value = self.name("encoding")
+        if value is not None:
+            try:
+                codecs.lookup(value)
+            except (LookupError, ValueError):
+                self.refuse("encoding", 'the name of an encoding, such as "utf-8" or "latin-1"')
+        return value
+
+    def keep(self) -> dict[str, tuple[str, ...]] | None:
+        """Return the values that rows must have, by column."""
+        if self._get("keep") is None:
+            return None
+        if not isinstance(self.values["keep"], dict):
+            self.refuse("keep", 'a table of columns and their values, such as keep = { year = "2008" }')
+        table = self.table("keep")
+        kept = {}
+        for column, value in table.values.items():
+            values = table.texts(column) if isinstance(value, list) else (table.name(column),)
+            if not values or not all(values):
+                table.refuse(column, 'a text in quotes, or a list of them, such as ["2007", "2008"]')
+            kept[column] = tuple(one for one in values if one)
+        return kept or None
 
     def table(self, key: str) -> Fields:
         """Return the fields of a table, none when it is not there."""

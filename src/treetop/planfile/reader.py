@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import codecs
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from treetop.data.positions import Positions, as_positions
+from treetop.data.source import Source
 from treetop.errors import LossError, PlanError, PlanFileError
 from treetop.frozen import FrozenMap
 from treetop.hierarchy import Hierarchy
@@ -27,7 +28,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "unit": ("entity", "contributions", "neighbours", "id", "per_node"),
     "loss": ("epsilon", "delta", "rho", "split"),
     "repair": ("method", "order"),
-    "data": ("source", "query", "count", "unknown", "period", "delimiter", "encoding"),
+    "data": ("source", "query", "count", "unknown", "period", "delimiter", "encoding", "fields", "keep"),
 }
 TOP = ("title", "description", "attributes", *SECTIONS)
 _HOMES = {key: section for section, keys in SECTIONS.items() for key in keys if key != "order"}
@@ -52,6 +53,8 @@ class PlanFile:
     """For each attribute with a hierarchy file, the file and the columns that exports use."""
     description: str = ""
     """What the release is about, at length."""
+    loss_is_open: bool = False
+    """Whether the file leaves the loss open, so that the plan's epsilon only stands in for it."""
     source: str | None = None
     """The private table: a path (found from the plan file's folder), a glob, or a database URL."""
     query: str | None = None
@@ -63,12 +66,21 @@ class PlanFile:
     delimiter: str | None = None
     """The character between the fields of a CSV file."""
     encoding: str | None = None
-    """The encoding of a CSV file."""
+    """The encoding of a text file."""
+    fields: Positions | None = None
+    """Where the fields of fixed-width text stand."""
+    keep: Mapping[str, tuple[str, ...]] | None = None
+    """The values that a row must have to be in the data at all."""
+
+    def table(self, location: str, query: str | None = None) -> Source:
+        """Return a private table with the options to read it that the file states."""
+        return Source(location, query or self.query, self.delimiter, self.encoding, self.fields, self.keep)
 
 
-def read_plan(path: str | Path) -> PlanFile:
+def read_plan(path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
     """Read a plan file; private data is not touched.
 
+    A loss that is left open is a question, unless there is an epsilon to stand in for it while one is looked for.
     Raises `PlanFileError` for what cannot be understood, `IncompletePlan` for questions that are left open,
     and the engine's own errors, with file and section, for what does not fit together.
     """
@@ -81,11 +93,18 @@ def read_plan(path: str | Path) -> PlanFile:
     data = _Data.read(section["data"], path.parent)
     order = _order(section["spine"], attributes)
     unit, loss, repair = _unit(section["unit"]), _loss(section["loss"]), _repair(section["repair"])
+    loss_is_open = not (section["loss"].has("epsilon") or section["loss"].has("rho"))
+    if loss_is_open:
+        loss["epsilon"] = stand_in
     split = _split(section["loss"])
-    questions.refuse_open(str(path), _open_questions(section, attributes, order))
+    questions.refuse_open(str(path), _open_questions(section, attributes, order, loss["epsilon"]))
 
     _refuse_private_hierarchy(attributes, data.source, path)
+    columns = {name: attribute.column for name, attribute in attributes.items()}
+    _check_fields(section["data"], data.kept, [*columns.values(), unit["id"]])
     trees = read_hierarchies(attributes, path.parent)
+    if isinstance(order, str):
+        _refuse_third(order, trees, str(path))
     with section["spine"].located():
         spine = _spine(order, trees)
     _check_digests(attributes, spine)
@@ -96,15 +115,20 @@ def read_plan(path: str | Path) -> PlanFile:
         stated_loss = Loss(**loss)
     # What remains to go wrong: a split that misses a level, a cap on a level that is not there.
     with section["loss"].located(LossError), section["unit"].located(PlanError):
+        if isinstance(split, str) and split != "uniform":
+            from treetop.planning.split import named_split
+
+            split = named_split(split, spine, protected, stated_loss, unknown=data.unknown)
         plan = Plan(spine, protected, stated_loss, split, **repair, unknown=data.unknown, title=title)
     return PlanFile(
         plan=plan,
         path=path,
         text=text,
         attributes=FrozenMap({name: attribute.fields.values for name, attribute in attributes.items()}),
-        columns=FrozenMap({name: attribute.column for name, attribute in attributes.items()}),
+        columns=FrozenMap(columns),
         lookups=FrozenMap(read_lookups(attributes, path.parent)),
         description=description,
+        loss_is_open=loss_is_open,
         **data.kept,
     )
 
@@ -115,29 +139,31 @@ class _Data:
 
     source: str | None
     unknown: Any
-    kept: dict[str, str | None]
+    kept: dict[str, Any]
 
     @staticmethod
     def read(data: Fields, folder: Path) -> _Data:
         source = data.name("source")
         if source is not None and "://" not in source and source != "-":
             source = str(folder / source)
-        kept = {key: data.name(key) for key in ("query", "count", "period")}
-        delimiter, encoding = data.text("delimiter"), data.name("encoding")
-        if delimiter is not None and len(delimiter) != 1:
-            data.refuse("delimiter", 'one character, such as ";"')
-        if encoding is not None:
-            try:
-                codecs.lookup(encoding)
-            except (LookupError, ValueError):
-                data.refuse("encoding", 'the name of an encoding, such as "utf-8" or "latin-1"')
+        kept: dict[str, Any] = {key: data.name(key) for key in ("query", "count", "period")}
+        kept |= {"delimiter": data.delimiter(), "encoding": data.encoding(), "keep": data.keep()}
+        kept["fields"] = _positions(data) if data.has("fields") else None
+        if kept["fields"] is not None and kept["delimiter"] is not None:
+            raise PlanFileError(f"{data.file}: [data] fields are of fixed-width text, which has no delimiter: keep one")
         unknown: Any
         if isinstance(data.values.get("unknown"), dict):
             table = data.table("unknown")
             unknown = {attribute: table.text(attribute) for attribute in table.values}
         else:
             unknown = data.choice("unknown", ("error", "drop")) or "error"
-        return _Data(source, unknown, {"source": source, **kept, "delimiter": delimiter, "encoding": encoding})
+        return _Data(source, unknown, {"source": source, **kept})
+
+
+def _positions(data: Fields) -> Positions:
+    table = data.table("fields")
+    with table.located():
+        return as_positions(table.values)
 
 
 def _read_text(path: Path) -> str:
@@ -170,12 +196,27 @@ def _order(spine: Fields, attributes: Mapping[str, Attribute]) -> str | tuple[st
         return None
     if order not in (choices := ("destination-first", "origin-first")):
         spine.refuse("order", f'"destination-first", "origin-first" or a list of levels{nearest(order, choices)}')
-    if set(attributes) != set(_ENDS):
+    if not set(_ENDS) <= set(attributes):
         raise PlanFileError(
             f"{spine.file}: [spine] order is {order!r}, which is for two attributes called origin and "
             f"destination, but they are {', '.join(attributes)}: rename them, or list the levels in order"
         )
     return order
+
+
+def _refuse_third(order: str, trees: Mapping[str, Hierarchy], file: str) -> None:
+    """Refuse an order of two ends for more attributes, with the list to write instead."""
+    others = {name: tree for name, tree in trees.items() if name not in _ENDS}
+    if not others:
+        return
+    ends = _spine(order, {name: tree for name, tree in trees.items() if name in _ENDS})
+    listed = [*ends.splits, *(f"{name}.{level}" for name, tree in others.items() for level in tree.levels)]
+    shown = ", ".join(f'"{split}"' for split in listed)
+    raise PlanFileError(
+        f"{file}: [spine] order is {order!r}, which is for origin and destination, and there is "
+        f"{', '.join(others)} as well. Where it comes is yours to say: what comes first is more accurate. For example, "
+        f"at the end:\n  order = [{shown}]"
+    )
 
 
 def _spine(order: str | tuple[str, ...] | None, trees: dict[str, Hierarchy]) -> Spine:
@@ -209,12 +250,19 @@ def _split(loss: Fields) -> Any:
     if isinstance(loss.values.get("split"), dict):
         weights = loss.table("split")
         return {level: weights.number(level) for level in weights.values}
-    if loss.has("split") and loss.values["split"] != "uniform":
+    given = loss.values["split"] if loss.has("split") else "uniform"
+    if given == "uniform":
+        return given
+    from treetop.planning.split import SPLITS
+
+    if given not in SPLITS:
+        hint = nearest(given, SPLITS) if isinstance(given, str) else ""
+        named = ", ".join(f'"{name}"' for name in SPLITS)
         loss.refuse(
             "split",
-            '"uniform" or a table of weights, such as split = { "place.state" = 2, "place.town" = 1 }',
+            f'{named} or a table of weights, such as split = {{ "place.state" = 2, "place.town" = 1 }}{hint}',
         )
-    return "uniform"
+    return given
 
 
 def _repair(repair: Fields) -> dict[str, Any]:
@@ -225,7 +273,7 @@ def _repair(repair: Fields) -> dict[str, Any]:
 
 
 def _open_questions(
-    section: Mapping[str, Fields], attributes: Mapping[str, Attribute], order: object
+    section: Mapping[str, Fields], attributes: Mapping[str, Attribute], order: object, epsilon: object
 ) -> list[tuple[str, str]]:
     unit, loss = section["unit"], section["loss"]
     open_ = [question for attribute in attributes.values() for question in attribute.open_questions()]
@@ -239,7 +287,7 @@ def _open_questions(
         open_.append(("unit.contributions", questions.CONTRIBUTIONS))
     if not unit.has("neighbours"):
         open_.append(("unit.neighbours", questions.NEIGHBOURS))
-    if not (loss.has("epsilon") or loss.has("rho")):
+    if epsilon is None and not loss.has("rho"):
         open_.append(("loss.epsilon", questions.EPSILON))
     return open_
 
@@ -272,6 +320,17 @@ def _check_digests(attributes: Mapping[str, Attribute], spine: Spine) -> None:
             raise PlanFileError(
                 f"{attribute.fields.file}: [{attribute.fields.section}] the hierarchy of {name} has SHA-256 "
                 f"{tree.digest}, but hierarchy_sha256 is {stated}: the plan was made for another tree"
+            )
+
+
+def _check_fields(data: Fields, kept: Mapping[str, Any], columns: Sequence[str | None]) -> None:
+    """Refuse a column that is not among the fields of a fixed-width table."""
+    positions = kept["fields"]
+    for column in [*columns, kept["count"], *(kept["keep"] or ())]:
+        if positions is not None and column is not None and column not in positions:
+            raise PlanFileError(
+                f"{data.file}: [data.fields] there is no field {column!r}{nearest(column, positions)}: say where it "
+                f"stands, as in {column} = [8, 13]; the fields are {', '.join(positions)}"
             )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from treetop.data import table as tables
+from treetop.data.fixed import refuse_fixed
 from treetop.data.inspect.columns import Column, describe_columns
 from treetop.data.inspect.lookup import Lookup, Match, match_columns, read_lookup
 from treetop.data.inspect.nesting import SAMPLE, find_chains, sample_codes
@@ -65,16 +66,18 @@ class Inspection:
 
 
 def inspect_table(
-    table: str | Path | Source, hierarchy: str | Path | None = None, count: str | None = None
+    table: str | Path | Source, hierarchy: str | Path | Source | None = None, count: str | None = None
 ) -> Inspection:
     """Describe a private table; `hierarchy` is a public file, `count` names a column of counts."""
     source = table if isinstance(table, Source) else Source(table)
     path = str(source)
-    if hierarchy is not None and Path(hierarchy).resolve() == Path(path).resolve():
+    public = Source(hierarchy) if isinstance(hierarchy, str | Path) else hierarchy
+    if public is not None and Path(str(public)).resolve() == Path(path).resolve():
         raise DataError(
             f"{path} is given as its own hierarchy, but which codes occur in a private table is private: "
             "take the hierarchy from a public file"
         )
+    refuse_fixed(source)
     rows = tables.read(source, None)
     if len(set(rows.column_names)) < len(rows.column_names):
         raise DataError(f"{path}: two columns have the same name: {', '.join(rows.column_names)}")
@@ -84,7 +87,7 @@ def inspect_table(
             f"the columns are {', '.join(rows.column_names)}"
         )
     columns = describe_columns(rows, count)
-    lookup = None if hierarchy is None else read_lookup(Path(hierarchy))
+    lookup = None if public is None else read_lookup(public)
     matches = () if lookup is None else match_columns(columns, lookup)
     matched = {match.column for match in matches}
     columns = tuple(column.known_code() if column.name in matched else column for column in columns)

@@ -106,7 +106,7 @@ def _describe(name: str, column: pa.ChunkedArray, is_count: bool) -> Column:
     missing = _missing(column)
     seen = pc.drop_null(values)
     present = len(column) - missing
-    plain = "whole number" if pa.types.is_integer(kind) else "text"
+    plain = "whole number" if pa.types.is_integer(kind) else "true or false" if pa.types.is_boolean(kind) else "text"
     whole = plain == "whole number" or _all(seen, r"^(0|[1-9][0-9]{0,17})$")
     base = Column(name, plain, len(seen), missing, "code", values=seen)
     if is_count:
@@ -131,7 +131,7 @@ def _describe(name: str, column: pa.ChunkedArray, is_count: bool) -> Column:
 def _without_codes(
     name: str, kind: pa.DataType, column: pa.ChunkedArray, distinct: int, missing: int, is_count: bool
 ) -> Column:
-    """Describe a column whose values are no codes: dates, fractions, truth values, nested values."""
+    """Describe a column whose values are no codes: dates, fractions, nested values."""
     if pa.types.is_temporal(kind):
         return Column(name, "date or time", distinct, missing, "date")
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -140,15 +140,14 @@ def _without_codes(
             return Column(name, "number", distinct, missing, "count")
         note = "whole numbers stored as fractions: if these are codes, read them as text" if whole else ""
         return Column(name, "number", distinct, missing, "number", note=note)
-    plain = "true or false" if pa.types.is_boolean(kind) else str(kind)
-    return Column(name, plain, distinct, missing, "other", note="to use it as an attribute, read it as text")
+    return Column(name, str(kind), distinct, missing, "other", note="to use it as an attribute, read it as text")
 
 
 def _codes(column: pa.ChunkedArray, name: str) -> pa.Array | None:
     """Return the different values as text, or None where they cannot be codes."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    if not (pa.types.is_integer(kind) or any(is_text(kind) for is_text in texts)):
+    if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or any(is_text(kind) for is_text in texts)):
         return None
     values = tables.text(pa.chunked_array([pc.unique(_plain(column))]), name).combine_chunks()
     return values.filter(pc.fill_null(pc.not_equal(values, ""), False))
@@ -161,7 +160,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _missing(column: pa.ChunkedArray) -> int:
     blank = 0
     plain = _plain(column)
-    if not pa.types.is_integer(plain.type):
+    if not (pa.types.is_integer(plain.type) or pa.types.is_boolean(plain.type)):
         blank = pc.sum(pc.equal(plain, "")).as_py() or 0
     return int(plain.null_count + blank)
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from treetop.data import table as tables
 from treetop.data.inspect.columns import Column, describe_columns, words
 from treetop.data.inspect.nesting import Codes, chain_above, determines, sample_codes
+from treetop.data.source import Source
 from treetop.errors import DataError
 
 _HALF = 0.5
@@ -27,6 +28,8 @@ class Lookup:
 
     path: Path
     """The file."""
+    encoding: str | None
+    """Its encoding; UTF-8 when None."""
     columns: Mapping[str, Column]
     """Its columns, by name."""
     codes: Mapping[str, Codes] = field(repr=False)
@@ -106,15 +109,16 @@ class Match:
         }
 
 
-def read_lookup(path: Path) -> Lookup:
+def read_lookup(source: Source) -> Lookup:
     """Read a public hierarchy file."""
     try:
-        table = tables.read(path)
+        table = tables.read(source)
     except DataError as problem:
-        raise DataError(f"hierarchy: {problem}") from problem
+        told = str(problem).replace("--encoding", "--hierarchy-encoding")
+        raise DataError(f"hierarchy: {told}") from problem
     columns = {column.name: column for column in describe_columns(table)}
     usable = [name for name, column in columns.items() if column.values is not None and column.distinct]
-    return Lookup(path, columns, sample_codes(table, usable))
+    return Lookup(Path(str(source)), source.encoding, columns, sample_codes(table, usable))
 
 
 def match_columns(columns: Sequence[Column], lookup: Lookup) -> tuple[Match, ...]:
