@@ -19,6 +19,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DATA = ROOT.parent / "shared" / "data"
+NEEDS_DATA = "<!-- The real tables stand in `data`. -->"
+PRINTED = "# >"
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -75,11 +78,11 @@ def _commands(block: str) -> list[tuple[str, str, str]]:
 
 
 def run_python(block: str, names: dict[str, object], folder: Path) -> None:
-    """Run a block; a comment after a line that starts with `#>` is what has been printed up to there."""
+    """Run a block; the lines that start with `# >` are what it prints."""
     code: list[str] = []
     expected: list[str] = []
     for line in block.splitlines():
-        (expected if line.startswith("#>") else code).append(line.removeprefix("#>"))
+        (expected if line.startswith(PRINTED) else code).append(line.removeprefix(PRINTED))
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.chdir(folder):
         exec(compile("\n".join(code), "<documentation>", "exec"), names)
@@ -91,6 +94,10 @@ def run_python(block: str, names: dict[str, object], folder: Path) -> None:
 def test_everything_that_a_page_shows_runs(page: Path, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     folder = tmp_path / "examples" / "flights"
+    if NEEDS_DATA in page.read_text(encoding="utf-8"):
+        if not DATA.is_dir():
+            pytest.skip(f"the real tables are not here: {DATA} does not exist")
+        (folder / "data").symlink_to(DATA, target_is_directory=True)
     names: dict[str, object] = {}
     for kind, block in blocks(page):
         if kind == "console":

@@ -102,7 +102,9 @@ def test_with_the_truth_the_errors_stand_behind_a_fence(out: Path, capsys: Captu
     output = check(capsys, "out", "--truth", "trips.csv")
     verified, first, second, _ = output.split(f"──── {FENCE} ────")[0], *output.split(f"──── {FENCE} ────")
     assert "error" not in verified.replace("errors", "")
-    assert "largest error" in second
+    head = next(line for line in second.splitlines() if "largest error" in line)
+    assert head.split("  ")[-4:] == ["invented", "by count", "lost", "by count"]
+    assert max(map(len, second.splitlines())) <= 120
     assert "5–10" in second
     assert first == verified
     report = json.loads(check(capsys, "out", "--truth", "trips.csv", "--json"))
@@ -110,6 +112,8 @@ def test_with_the_truth_the_errors_stand_behind_a_fence(out: Path, capsys: Captu
     total, region, *_ = report["errors"]["levels"]
     assert (total["name"], total["largest"]) == ("total", 0)
     assert region["largest"] < 20
+    assert {"false_mass", "lost_mass", "root_mean_square", "released_nodes", "true_nodes"} <= region.keys()
+    assert (region["negative"], region["fractional"]) == (0, 0)
     assert [bias["size"] for bias in region["biases"]] == ["0", "1–4", "5–10", "11–24", "25–99", "100+"]
 
 

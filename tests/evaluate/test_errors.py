@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from numpy.typing import NDArray
 
 import treetop as tt
+from treetop.counts import Counts, layout, pack
 from treetop.data.encode import read_counts
-from treetop.evaluate.errors import LevelErrors, measure_errors, plot_errors
+from treetop.evaluate.errors import LevelErrors, Values, errors_of, measure_errors
+from treetop.evaluate.plots import plot_errors
 
 WIDE = [f"{i:05d}" for i in range(3000)]
 
@@ -30,30 +34,56 @@ def table_of(spine: tt.Spine, rows: int, seed: int) -> pa.Table:
     return pa.table({name: codes[rng.zipf(1.5, rows) % 60] for name in spine.attributes})
 
 
-def by_hand(release: tt.Release, truth: pa.Table) -> list[tuple[int, float, float, float]]:
-    spine, rows = release.spine, []
-    for index in range(1, len(spine.levels) + 1):
-        depths = spine.depths(index)
+Node = tuple[int, ...]
 
-        def node(row: tuple[str, ...], depths: tuple[int, ...] = depths) -> tuple[str, ...]:
-            return tuple(
-                "" if depth == 0 else code[:2] if depth == 1 else code for code, depth in zip(row, depths, strict=True)
-            )
 
-        def count(table: pa.Table, weights: list[int]) -> Counter[tuple[str, ...]]:
-            counts: Counter[tuple[str, ...]] = Counter()
-            columns = [table[name].to_pylist() for name in spine.attributes]
-            for row, weight in zip(zip(*columns, strict=True), weights, strict=True):
-                counts[node(row)] += weight
-            return counts
+def sums(spine: tt.Spine, leaves: dict[Node, float], index: int) -> dict[Node, float]:
+    """The counts of a level from leaf numbers, by the public trees and not by packed paths."""
+    above = [
+        tree.ancestors(depth - 1) if depth else np.zeros(tree.sizes[-1], np.int64)
+        for tree, depth in zip(spine.trees, spine.depths(index), strict=True)
+    ]
+    found: dict[Node, float] = {}
+    for leaf, count in leaves.items():
+        node = tuple(int(tree[code]) for tree, code in zip(above, leaf, strict=True))
+        found[node] = found.get(node, 0) + count
+    return found
 
-        released = count(release.table(), release.count.tolist())
-        true = count(truth, [1] * truth.num_rows)
-        errors = [abs(released[key] - true[key]) for key in {*released, *true}]
-        discoveries = sum(key not in true for key in released) / len(released)
-        negatives = sum(key not in released for key in true) / len(true)
-        rows.append((max(errors), sum(errors) / len(errors), discoveries, negatives))
-    return rows
+
+def by_hand(spine: tt.Spine, released: dict[Node, float], true: dict[Node, float], index: int) -> dict[str, float]:
+    ours, theirs = sums(spine, released, index), sums(spine, true, index)
+    nodes = {*ours, *theirs}
+    errors = [abs(ours.get(node, 0) - theirs.get(node, 0)) for node in nodes]
+    shown = [node for node in nodes if ours.get(node, 0) != 0 or theirs.get(node, 0) > 0]
+    found = {node: count for node, count in ours.items() if count > 0}
+    there = {node: count for node, count in theirs.items() if count > 0}
+    invented = {node: count for node, count in found.items() if node not in there}
+    lost = {node: count for node, count in there.items() if node not in found}
+    public = 1 if index == 0 else spine.levels[index - 1].nodes
+    return {
+        "level": index,
+        "nodes": public,
+        "true_nodes": len(there),
+        "released_nodes": len(found),
+        "negative": sum(count < 0 for count in ours.values()),
+        "fractional": sum(count % 1 != 0 for count in ours.values()),
+        "largest": max(errors, default=0),
+        "mean": sum(errors) / max(len(shown), 1),
+        "mean_of_all": sum(errors) / public,
+        "root_mean_square": math.sqrt(sum(error**2 for error in errors) / public),
+        "false_discoveries": len(invented) / max(len(found), 1),
+        "false_mass": sum(invented.values()) / max(sum(found.values()), 1e-300),
+        "false_negatives": len(lost) / max(len(there), 1),
+        "lost_mass": sum(lost.values()) / max(sum(there.values()), 1),
+    }
+
+
+def same(row: LevelErrors, expected: dict[str, float]) -> bool:
+    return {name: getattr(row, name) for name in expected} == pytest.approx(expected)
+
+
+def leaves_of(nodes: NDArray[np.integer], values: Values) -> dict[Node, float]:
+    return dict(zip(map(tuple, nodes.T.tolist()), values.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("attributes", [1, 2, 6])
@@ -64,9 +94,52 @@ def test_errors_are_those_of_a_plain_count(attributes: int) -> None:
     release = plan.release(truth)
     rows = measure_errors(release, read_counts(truth, spine))
     assert (rows[0].name, rows[0].largest) == ("total", 0)
-    for row, expected in zip(rows[1:], by_hand(release, truth), strict=True):
-        found = (row.largest, row.mean, row.false_discoveries, row.false_negatives)
-        assert found == pytest.approx(expected)
+    codes = [truth[name].to_pylist() for name in spine.attributes]
+    numbers = {code: i for i, code in enumerate(WIDE)}
+    true = Counter(tuple(numbers[code] for code in row) for row in zip(*codes, strict=True))
+    for row in rows:
+        assert same(row, by_hand(spine, leaves_of(release.nodes, release.count), dict(true), row.level)), row.name
+        assert type(row.largest) is int
+
+
+@pytest.mark.parametrize("attributes", [2, 6])
+@pytest.mark.parametrize("kind", ["whole", "fractions"])
+def test_an_estimate_may_be_negative_fractional_or_an_explicit_zero(attributes: int, kind: str) -> None:
+    spine, rng = spine_of(attributes), np.random.default_rng(5)
+    assert layout(spine)[-1].word == (1 if attributes == 6 else 0)
+    leaves = np.unique(rng.integers(0, 40, (attributes, 400)), axis=1)
+    ours, theirs = leaves[:, ::2], leaves[:, rng.random(leaves.shape[1]) < 0.6]
+    true = rng.integers(1, 200, (theirs.shape[1],), np.int64)
+    noisy = rng.normal(0, 3, (ours.shape[1],))
+    noisy[:5] = 0
+    values = np.rint(noisy).astype(np.int64) if kind == "whole" else noisy
+    expected = [
+        by_hand(spine, leaves_of(ours, values), leaves_of(theirs, true), index)
+        for index in range(len(spine.levels) + 1)
+    ]
+    rows = errors_of(spine, pack(spine, ours), values, Counts.from_leaves(spine, list(theirs), true))
+    assert all(same(row, plain) for row, plain in zip(rows, expected, strict=True))
+    assert rows[-1].negative > 50
+    assert (rows[-1].fractional > 50) == (kind == "fractions")
+
+
+def test_what_is_invented_and_what_is_lost_is_told_by_number_and_by_count() -> None:
+    spine = tt.Spine(["code"], {"code": tt.Hierarchy.flat(list("abcde"), level="code")})
+    truth = Counts.from_leaves(spine, [np.array([0, 1, 2])], np.array([70, 20, 10]))
+    (keys,) = pack(spine, [np.array([0, 1, 3, 4])])
+    leaf = errors_of(spine, [keys], np.array([60, -3, 15, 25]), truth)[-1]
+    assert (leaf.released_nodes, leaf.true_nodes, leaf.negative) == (3, 3, 1)
+    assert (leaf.false_discoveries, leaf.false_mass) == (2 / 3, 0.4)
+    assert (leaf.false_negatives, leaf.lost_mass) == (2 / 3, 0.3)
+
+
+def test_an_estimate_that_does_not_fit_is_refused() -> None:
+    spine = spine_of(1)
+    truth = Counts.from_leaves(spine, [np.array([1])])
+    (key,) = pack(spine, [np.array([1, 2])])
+    for keys, values in (([key], np.ones(3)), ([key, key], np.ones(2)), ([key], np.array([1.0, np.nan]))):
+        with pytest.raises(ValueError, match="as long as the values|must be finite"):
+            errors_of(spine, keys, values, truth)
 
 
 def _sizes(row: LevelErrors) -> list[int]:

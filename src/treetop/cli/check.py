@@ -60,19 +60,24 @@ def render_errors(rows: tuple[LevelErrors, ...]) -> str:
     """Return the errors for people, behind a fence."""
     from treetop.accuracy import text_table
 
-    table = [("level", "largest error", "mean error", "false discoveries", "false negatives")]
-    table += [
-        (row.name, f"{row.largest:,}", f"{row.mean:,.3g}", f"{row.false_discoveries:.1%}", f"{row.false_negatives:.1%}")
-        for row in rows
-    ]
+    head = ("level", "true nodes", "released nodes", "largest error", "mean error")
+    table = [(*head, "invented", "by count", "lost", "by count"), *(_cells(row) for row in rows)]
     sizes = [("bias by true count", *(bias.size for bias in rows[0].biases))]
     sizes += [(row.name, *("-" if bias.bias is None else f"{bias.bias:+.3g}" for bias in row.biases)) for row in rows]
     rule = click.style(f"──── {FENCE} ────", fg="red", bold=True)
     note = (
+        "Invented: of the released nodes, or of the released count in them, the share in nodes that are truly zero.\n"
+        "Lost: of the nodes truly above zero, or of the true count in them, the share in nodes released as zero.\n"
         "The mean is over nodes above zero in truth or in the release; the bias is released less true count.\n"
         "The truth is the whole table: records beyond a limit of contributions count as errors."
     )
     return "\n".join(["", rule, text_table(table, left=(0,)), "", text_table(sizes, left=(0,)), "", note, rule])
+
+
+def _cells(row: LevelErrors) -> tuple[str, ...]:
+    nodes = (f"{row.true_nodes:,}", f"{row.released_nodes:,}")
+    rates = (row.false_discoveries, row.false_mass, row.false_negatives, row.lost_mass)
+    return (row.name, *nodes, f"{row.largest:,}", f"{row.mean:,.3g}", *(f"{rate:.1%}" for rate in rates))
 
 
 def _check_call(folder: Path, truth: str | None, plot: Path | None, options: dict[str, Any]) -> None:
@@ -86,20 +91,21 @@ def _check_call(folder: Path, truth: str | None, plot: Path | None, options: dic
 def _errors(folder: Path, truth: str, plot: Path | None, options: dict[str, Any]) -> tuple[LevelErrors, ...]:
     from treetop.data.encode import read_counts
     from treetop.data.source import Source
-    from treetop.evaluate.errors import measure_errors, plot_errors
+    from treetop.evaluate.errors import measure_errors
+    from treetop.evaluate.plots import plot_errors
     from treetop.planfile import read_plan
     from treetop.release import Release
 
     release = Release.load(folder)
     data, unknown = release.card["data"], release.card["plan"]["unknown"]
-    columns, count, delimiter, encoding = data["columns"] or {}, data["count_column"], None, None
+    columns, count = data["columns"] or {}, data["count_column"]
+    source = Source(truth, options["query"], keep=data.get("keep"))
     if options["plan"] is not None:
         file = read_plan(options["plan"])
         if file.plan.spine.digest != release.spine.digest:
             raise ReleaseError(f"{options['plan']} refines other levels or hierarchies than the release in {folder}")
-        columns, count, delimiter, encoding = file.columns, file.count, file.delimiter, file.encoding
+        columns, count, source = file.columns, file.count, file.table(truth, options["query"])
     columns = {**columns, **dict(_column(text) for text in options["columns"])}
-    source = Source(truth, options["query"], delimiter, encoding)
     counts = read_counts(source, release.spine, columns, options["count"] or count, unknown)
     rows = measure_errors(release, counts)
     if plot is not None:

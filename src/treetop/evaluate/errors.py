@@ -1,23 +1,24 @@
-"""How far a release is from the truth, level by level: for the steward, since it is computed from private data."""
+"""How far released counts are from the truth, level by level: for the steward, since private data tell it."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from treetop.counts import Counts, Digit, layout, pack
-from treetop.errors import ReleaseError
+from treetop.privacy.unit import TOTAL
 from treetop.release import Release
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from treetop.spine import Spine
 
 SIZES = ((0, 0), (1, 4), (5, 10), (11, 24), (25, 99), (100, None))
 """The classes of true counts for which the bias is told apart."""
+
+Values: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -42,16 +43,30 @@ class LevelErrors:
     """The name of the level."""
     nodes: int
     """How many public nodes it has."""
-    largest: int
-    """The largest absolute error."""
+    true_nodes: int
+    """How many of them are truly above zero."""
+    released_nodes: int
+    """How many are released above zero."""
+    negative: int
+    """How many are released below zero."""
+    fractional: int
+    """How many are released as a number that is not whole."""
+    largest: float
+    """The largest absolute error; a whole number where all released counts are."""
     mean: float
-    """The mean absolute error of the nodes that are above zero in truth or in the release."""
+    """The mean absolute error of the nodes that are not zero in truth or in the release."""
     mean_of_all: float
     """The mean absolute error of all public nodes."""
+    root_mean_square: float
+    """The root of the mean squared error of all public nodes."""
     false_discoveries: float
     """The share of the released nodes above zero that are truly zero."""
+    false_mass: float
+    """The same by count: the share of what is released above zero that lies in nodes that are truly zero."""
     false_negatives: float
-    """The share of the nodes truly above zero that are released as zero."""
+    """The share of the nodes truly above zero that are released as zero or less."""
+    lost_mass: float
+    """The same by count: the share of the true count that lies in nodes released as zero or less."""
     biases: tuple[Bias, ...]
     """The bias by size of true count."""
 
@@ -62,108 +77,112 @@ class LevelErrors:
 
 def measure_errors(release: Release, truth: Counts) -> tuple[LevelErrors, ...]:
     """Compare a release with the true counts of the same spine, at the total and at every level."""
-    released = pack(release.spine, release.nodes)
-    digits = layout(release.spine)
-    rows = [_compare(0, "total", 1, np.array([release.total]), np.array([truth.total]))]
-    for level, digit in zip(release.spine.levels, digits, strict=True):
-        ours = _sums([_cut(word, i, digit) for i, word in enumerate(released[: digit.word + 1])], release.count)
-        true_count = np.diff(truth.before)
-        theirs = _sums([_cut(word, i, digit) for i, word in enumerate(truth.keys[: digit.word + 1])], true_count)
-        rows.append(_compare(level.index, level.name, level.nodes, *_align(ours, theirs)))
-    return tuple(rows)
+    return errors_of(release.spine, pack(release.spine, release.nodes), release.count, truth)
 
 
-_Nodes = tuple[list[NDArray[np.uint64]], NDArray[np.int64]]
+def errors_of(
+    spine: Spine, keys: Sequence[NDArray[np.uint64]], values: Values, truth: Counts
+) -> tuple[LevelErrors, ...]:
+    """Compare any estimate of the leaves with the true counts of the same spine, at the total and at every level.
+
+    `keys` are the leaves' packed paths as `treetop.counts.pack` makes them, best in spine order: both sides are then
+    two sorted runs, which are merged in linear time. `values` may be negative or fractions; a leaf that is not there
+    is an estimate of zero. The count of a coarser node is the sum of its leaves, on both sides.
+    """
+    _check(truth, keys, values)
+    nodes = _merge(keys, values, truth)
+    rows = []
+    for level, digit in zip(reversed(spine.levels), reversed(layout(spine)), strict=True):
+        nodes = _sums(nodes, digit)
+        rows.append(_compare(level.index, level.name, level.nodes, nodes.released, nodes.true))
+    total = nodes.released.sum(keepdims=True), nodes.true.sum(keepdims=True)
+    return (_compare(0, TOTAL, 1, *total), *reversed(rows))
 
 
-def _cut(word: NDArray[np.uint64], index: int, digit: Digit) -> NDArray[np.uint64]:
-    """Keep of a word what leads down to the digit's level."""
-    return word >> np.uint64(digit.shift) if index == digit.word and digit.shift < 64 else word
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """Released and true counts side by side, in spine order."""
+
+    keys: list[NDArray[np.uint64]]
+    released: Values
+    true: NDArray[np.int64]
 
 
-def _sums(words: list[NDArray[np.uint64]], count: NDArray[np.int64]) -> _Nodes:
-    """Sum consecutive leaves with the same path."""
-    if len(count) == 0:
-        return words, count
-    starts = np.zeros(len(count), dtype=bool)
-    starts[0] = True
-    for word in words:
-        starts[1:] |= word[1:] != word[:-1]
+def _check(truth: Counts, keys: Sequence[NDArray[np.uint64]], values: Values) -> None:
+    if len(keys) != len(truth.keys) or any(len(key) != len(values) for key in keys):
+        raise ValueError(f"give {len(truth.keys)} words of keys, each as long as the values: {len(values)}")
+    if not np.isfinite(values).all():
+        raise ValueError("an estimate must be finite")
+
+
+def _merge(keys: Sequence[NDArray[np.uint64]], values: Values, truth: Counts) -> _Nodes:
+    """Bring both sides into one order; a leaf of both stands there twice."""
+    words = [np.concatenate([ours, theirs]) for ours, theirs in zip(keys, truth.keys, strict=True)]
+    # A stable sort recognises runs: of one word it merges them as fast as a loop that is written for it.
+    order = np.argsort(words[0], kind="stable") if len(words) == 1 else np.lexsort(words[::-1])
+    released = np.concatenate([values, np.zeros(len(truth), values.dtype)])
+    true = np.concatenate([np.zeros(len(values), np.int64), np.diff(truth.before)])
+    return _Nodes([word[order] for word in words], released[order], true[order])
+
+
+def _sums(nodes: _Nodes, digit: Digit) -> _Nodes:
+    """Sum consecutive nodes with the same path down to the digit's level."""
+    if len(nodes.true) == 0:
+        return nodes
+    starts = np.ones(len(nodes.true), dtype=bool)
+    starts[1:] = False
+    for i, word in enumerate(nodes.keys[: digit.word + 1]):
+        below = digit.shift if i == digit.word else 0
+        if below < 64:  # a level above all that is told apart has nothing to compare
+            starts[1:] |= (word[1:] ^ word[:-1]) >> np.uint64(below) != 0
     first = np.flatnonzero(starts)
-    return [word[first] for word in words], np.add.reduceat(count, first)
+    keys = [word[first] for word in nodes.keys]
+    return _Nodes(keys, np.add.reduceat(nodes.released, first), np.add.reduceat(nodes.true, first))
 
 
-def _align(ours: _Nodes, theirs: _Nodes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return released and true counts of the nodes that either has, side by side."""
-    place = np.zeros(len(ours[1]) + len(theirs[1]), dtype=np.int64)
-    for one, other in zip(ours[0], theirs[0], strict=True):
-        _, rank = np.unique(np.concatenate([one, other]), return_inverse=True)
-        _, place = np.unique(place * (rank.max(initial=0) + 1) + rank, return_inverse=True)
-    size = int(place.max(initial=-1)) + 1
-    released, true = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    released[place[: len(ours[1])]] = ours[1]
-    true[place[len(ours[1]) :]] = theirs[1]
-    return released, true
-
-
-def _compare(index: int, name: str, nodes: int, released: NDArray[np.int64], true: NDArray[np.int64]) -> LevelErrors:
+def _compare(index: int, name: str, nodes: int, released: Values, true: NDArray[np.int64]) -> LevelErrors:
     error = released - true
     absolute = np.abs(error)
     found, there = released > 0, true > 0
+    true_nodes, released_nodes = int(np.count_nonzero(there)), int(np.count_nonzero(found))
+    invented, lost = found & ~there, there & ~found
+    shown = int(np.count_nonzero(there | (released != 0)))
+    off = float(absolute.sum())
     return LevelErrors(
         level=index,
         name=name,
         nodes=nodes,
-        largest=int(absolute.max(initial=0)),
-        mean=float(absolute.mean()) if len(error) else 0.0,
-        mean_of_all=float(absolute.sum() / nodes),
-        false_discoveries=float((found & ~there).sum() / max(found.sum(), 1)),
-        false_negatives=float((there & ~found).sum() / max(there.sum(), 1)),
-        biases=tuple(_bias(low, high, nodes, error, true) for low, high in SIZES),
+        true_nodes=true_nodes,
+        released_nodes=released_nodes,
+        negative=int(np.count_nonzero(released < 0)),
+        fractional=0 if released.dtype.kind == "i" else int(np.count_nonzero(released != np.rint(released))),
+        largest=absolute.max(initial=0).item(),
+        mean=off / max(shown, 1),
+        mean_of_all=off / nodes,
+        root_mean_square=math.sqrt(np.square(error, dtype=np.float64).sum() / nodes),
+        false_discoveries=_share(np.count_nonzero(invented), released_nodes),
+        false_mass=_share(released[invented].sum(), released[found].sum()),
+        false_negatives=_share(np.count_nonzero(lost), true_nodes),
+        lost_mass=_share(true[lost].sum(), true.sum()),
+        biases=_biases(nodes - true_nodes, error, true),
     )
 
 
-def _bias(low: int, high: int | None, nodes: int, error: NDArray[np.int64], true: NDArray[np.int64]) -> Bias:
-    inside = (true >= low) & (true <= (np.iinfo(np.int64).max if high is None else high))
-    # Public nodes that are in neither table are zeros without error.
-    size = nodes - int((true > 0).sum()) if low == 0 else int(inside.sum())
-    label = f"{low}+" if high is None else f"{low}–{high}" if high > low else str(low)
-    return Bias(label, size, float(error[inside].sum() / size) if size else None)
+def _share(part: np.number | int, whole: np.number | int) -> float:
+    """Return a part of the whole; of nothing it is none."""
+    return float(part) / float(whole) if whole else 0.0
 
 
-def plot_errors(rows: tuple[LevelErrors, ...], file: Path, title: str) -> None:
-    """Draw errors, rates and biases by level, marked as private, to a file of the steward's choice."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ReleaseError(
-            "a plot needs matplotlib, which is not installed: pip install 'treetop[plot]', or leave --plot out"
-        ) from None
-    names = [row.name for row in rows]
-    figure = Figure(figsize=(11, 4 + 0.15 * len(rows)), layout="constrained")
-    left, middle, right = figure.subplots(1, 3)
-    _bars(left, names, {"largest": [row.largest for row in rows], "mean": [row.mean for row in rows]})
-    left.set(title="absolute error", xscale="symlog")
-    rates = {"false discoveries": [row.false_discoveries for row in rows]}
-    _bars(middle, names, {**rates, "false negatives": [row.false_negatives for row in rows]})
-    middle.set(title="rates", xlim=(0, 1), yticklabels=[])
-    for row in rows[1:]:
-        known = [(bias.size, bias.bias) for bias in row.biases if bias.bias is not None]
-        right.plot([size for size, _ in known], [bias for _, bias in known], marker="o", label=row.name)
-    right.axhline(0, color="grey", linewidth=0.8)
-    right.set(title="bias by true count", xlabel="true count")
-    right.legend(fontsize="small")
-    figure.suptitle(f"{title}: for the steward only, not for release")
-    try:
-        figure.savefig(file)
-    except (OSError, ValueError) as problem:
-        raise ReleaseError(f"{file}: the plot cannot be written: {problem}") from problem
-
-
-def _bars(axes: Axes, names: list[str], series: dict[str, list[Any]]) -> None:
-    height = 0.8 / len(series)
-    for i, (label, values) in enumerate(series.items()):
-        axes.barh([at + i * height for at in range(len(names))], values, height, label=label)
-    axes.set_yticks([at + 0.4 - height / 2 for at in range(len(names))], names)
-    axes.invert_yaxis()
-    axes.legend(fontsize="small")
+def _biases(zeros: int, error: Values, true: NDArray[np.int64]) -> tuple[Bias, ...]:
+    most = SIZES[-1][0]
+    size = np.minimum(true, most)
+    nodes = np.bincount(size, minlength=most + 1)
+    off = np.bincount(size, error.astype(np.float64, copy=False), minlength=most + 1)
+    biases = []
+    for low, high in SIZES:
+        inside = slice(low, most + 1 if high is None else high + 1)
+        # Public nodes that are in neither table are zeros without error; they may be too many for 64 bits.
+        number = zeros if low == 0 else int(nodes[inside].sum())
+        label = f"{low}+" if high is None else f"{low}–{high}" if high > low else str(low)
+        biases.append(Bias(label, number, float(off[inside].sum()) / number if number else None))
+    return tuple(biases)

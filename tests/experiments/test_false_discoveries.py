@@ -1,0 +1,106 @@
+"""The study of false discoveries, on a table that is made up: it measures, draws and writes what its page shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from experiments.false_discoveries import report
+from experiments.false_discoveries.__main__ import DOCS, command, write
+from experiments.false_discoveries.measure import METHODS, Outcome, Study, study
+from experiments.false_discoveries.tables import Table
+
+import treetop as tt
+from treetop.counts import Counts, pack
+from treetop.evaluate.errors import errors_of
+from treetop.evaluate.synthetic import two_level_square
+
+EMPTY = "# A page\n\n<!-- tables -->\n<!-- end of tables -->\n\nAnd so on.\n"
+
+
+def square() -> Table:
+    trips = two_level_square(zones=30, regions=4, trips=5_000)
+    places = tt.Hierarchy.from_table(trips.place_table(), trips.levels)
+    codes = trips.codes("zone")
+    rows = {"origin": codes[trips.origin], "destination": codes[trips.destination], "count": trips.count}
+    return Table.between("square", "A square", places, pa.table(rows))
+
+
+@pytest.fixture(scope="module")
+def small() -> Study:
+    return study(square(), epsilons=(1.0, 10.0), repetitions=2)
+
+
+def test_every_repair_is_run_with_every_loss_and_with_fresh_noise(small: Study) -> None:
+    assert {(one.epsilon, one.method) for one in small.outcomes} == {(e, m) for e in (1.0, 10.0) for m in METHODS}
+    for outcome in small.outcomes:
+        first, second = outcome.runs
+        assert len(first) == len(second) == 5
+        assert first != second
+        assert first[0].largest == second[0].largest == 0
+
+
+def test_the_study_can_be_repeated(small: Study) -> None:
+    assert study(square(), epsilons=(10.0,), repetitions=2).outcomes == small.outcomes[4:]
+
+
+def test_more_loss_leaves_fewer_trips_in_the_wrong_pair(small: Study) -> None:
+    for method in METHODS:
+        weak, strong = (small.outcome(epsilon, method).spread(-1, "misplaced") for epsilon in (10.0, 1.0))
+        assert 0 < weak.low <= weak.mean <= weak.high < strong.low <= strong.high < 1
+
+
+def test_lowering_small_measurements_first_invents_fewer_pairs_under_either_repair(small: Study) -> None:
+    for repair in ("chebyshev", "euclidean"):
+        methods = [method for method in METHODS if method.repair == repair]
+        up, down = (small.outcome(10.0, method).spread(-1, "false_discoveries") for method in methods)
+        assert up.high < down.low
+
+
+def test_a_misplaced_trip_is_counted_once() -> None:
+    spine = tt.Spine(["code"], {"code": tt.Hierarchy.flat(list("abcde"), level="code")})
+    truth = Counts.from_leaves(spine, [np.array([0, 1, 2])], np.array([70, 20, 10]))
+    errors = errors_of(spine, pack(spine, [np.array([0, 3, 4])]), np.array([60, 15, 25]), truth)
+    assert Outcome(1.0, METHODS[0], 100, (errors,)).spread(-1, "misplaced").mean == pytest.approx(0.4)
+
+
+def test_tables_and_plots_are_written_and_the_rest_of_the_page_stays(small: Study, tmp_path: Path) -> None:
+    page = tmp_path / "false-discoveries.md"
+    page.write_text(EMPTY, encoding="utf-8")
+    files = write([small], tmp_path)
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("# A page\n") and text.endswith("\nAnd so on.\n")
+    fact = small.levels[-1]
+    assert f"| A square | 5,000 | {fact.true_nodes:,} |" in text
+    invented, lost = (small.outcome(1.0, METHODS[0]).spread(-1, m).mean for m in ("false_discoveries", "lost_mass"))
+    assert report.percent(invented) in text and report.percent(lost) in text
+    numbers = (tmp_path / "results" / "false-discoveries.md").read_text(encoding="utf-8")
+    assert numbers.count("\n| origin.zone (") == 2 * len(METHODS)
+    pictures = [file for file in files if file.suffix == ".png"]
+    assert len(pictures) == 3
+    assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
+    write([small], tmp_path)
+    assert page.read_text(encoding="utf-8") == text
+
+
+def test_a_page_without_marks_is_not_written_over(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A page\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="no marks"):
+        report.insert(page, "tables")
+    assert page.read_text(encoding="utf-8") == "# A page\n"
+
+
+def test_without_the_real_tables_the_study_says_so_and_writes_nothing(tmp_path: Path) -> None:
+    run = CliRunner().invoke(command, ["--data", str(tmp_path / "absent"), "--docs", str(tmp_path)])
+    assert (run.exit_code, run.output.startswith("skipped: the real tables are not in")) == (0, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_plots_of_the_page_are_small() -> None:
+    pictures = list((DOCS / "images").glob("false_discoveries_*.png"))
+    assert len(pictures) == 5
+    assert all(picture.stat().st_size < 150_000 for picture in pictures)
