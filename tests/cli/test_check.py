@@ -103,7 +103,7 @@ def test_with_the_truth_the_errors_stand_behind_a_fence(out: Path, capsys: Captu
     verified, first, second, _ = output.split(f"──── {FENCE} ────")[0], *output.split(f"──── {FENCE} ────")
     assert "error" not in verified.replace("errors", "")
     head = next(line for line in second.splitlines() if "largest error" in line)
-    assert head.split("  ")[-4:] == ["invented", "by count", "lost", "by count"]
+    assert head.split()[-6:] == ["invented", "by", "count", "lost", "by", "count"]
     assert max(map(len, second.splitlines())) <= 120
     assert "5–10" in second
     assert first == verified
