@@ -8,9 +8,30 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from treetop.repair.cumulative import relax_cumulative
+from treetop.repair.isotonic import isotonic, relax_isotonic
+from treetop.repair.projection import certified, project_tree, relax_tree
 from treetop.repair.settle import begin, settled, solve
 from treetop.repair.state import ASCENDING, CHEBYSHEV, DESCENDING, EUCLIDEAN, STATE_SIZE
 from treetop.repair.sweep import SCRATCH_SIZE
+from treetop.repair.tree import Tree, whole_weights
+
+__all__ = [
+    "KINDS",
+    "ORDERS",
+    "Order",
+    "Repair",
+    "Tree",
+    "certified",
+    "chebyshev",
+    "euclidean",
+    "isotonic",
+    "project_tree",
+    "relax_cumulative",
+    "relax_isotonic",
+    "relax_tree",
+    "whole_weights",
+]
 
 Order = Literal["ascending", "descending"]
 Repair = Literal["chebyshev", "euclidean"]

@@ -1,0 +1,212 @@
+"""A plan for group sizes: everything that is decided before private data is read, and the one run that reads it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.errors import DataError, LossError, PlanError
+from treetop.groups import repairs
+from treetop.groups.release import GroupRelease
+from treetop.groups.sizes import GroupSizes
+from treetop.groups.unit import Form, GroupUnit
+from treetop.hierarchy import Hierarchy
+from treetop.nearest import nearest
+from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, NoiseStream
+from treetop.privacy import TOTAL, Loss, Split, shares
+from treetop.privacy.exact import Number, whole
+from treetop.repair import Tree, whole_weights
+
+GroupRepair: TypeAlias = Literal["exact", "rounded"]
+Public: TypeAlias = Literal["total", "regions"]
+
+MOST_CELLS = 1 << 27
+MOST_CELLS_ALTERNATING = 1 << 18
+WIDEST = 1 << 34
+
+_WAYS = {
+    ("direct", "exact"): ("M_H^dp", repairs.repair_direct),
+    ("direct", "rounded"): ("M_H^r", repairs.round_direct),
+    ("cumulative", "exact"): ("M_c^dp", repairs.repair_cumulative),
+    ("cumulative", "rounded"): ("M_c^r", repairs.round_cumulative),
+}
+
+
+@dataclass(frozen=True)
+class GroupLevel:
+    """One level of regions, as it will be measured."""
+
+    name: str
+    """Its name; the root is the total."""
+    nodes: int
+    """How many regions it has."""
+    share: Fraction
+    """Its share of the loss: 0 where the level below has the same regions, so that nothing is measured."""
+    law: DiscreteGaussian | DiscreteLaplace | None
+    """The noise of each count; None where nothing is measured."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupPlan:
+    """A release of how many groups of each size every region has, from a public list of groups.
+
+    >>> plan = GroupPlan(Hierarchy.flat(["east", "west"]), 9, GroupUnit("person", event="join-leave"), Loss(epsilon=1))
+    >>> plan.name, [level.law for level in plan.levels]
+    ('M_c^dp', [DiscreteLaplace(scale=Fraction(2, 1)), DiscreteLaplace(scale=Fraction(2, 1))])
+    """
+
+    regions: Hierarchy
+    """The public tree of regions; every group is in one leaf."""
+    largest: int
+    """The largest size that is told apart; larger groups are counted with it. Size 0 is counted too."""
+    unit: GroupUnit
+    """What is protected."""
+    loss: Loss
+    """The privacy loss: pure epsilon gives Laplace noise, rho or epsilon with delta Gaussian noise."""
+    form: Form = "cumulative"
+    """What is measured: the number of groups of each size, or of each size and those below."""
+    repair: GroupRepair = "exact"
+    """"exact" gives whole numbers that add up; "rounded", for comparisons, real ones rounded, which may not."""
+    split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
+    """How the loss is divided over the levels that are measured."""
+    public: Public = "total"
+    """Of what the number of groups is used: of all regions together, or of each. Both are public."""
+    levels: tuple[GroupLevel, ...] = field(init=False, repr=False)
+    """The root and the levels of the regions."""
+
+    def __post_init__(self) -> None:
+        self._check()
+        object.__setattr__(self, "levels", self._levels())
+        for level in self.levels:
+            if level.law is not None and level.law.margin(Fraction(1, 2**80)) > WIDEST:
+                raise LossError(f"The noise of level {level.name} is too wide for 64-bit counts; give a larger loss.")
+
+    def _check(self) -> None:
+        for what, value, kind in (("regions", self.regions, Hierarchy), ("unit", self.unit, GroupUnit),
+                                  ("loss", self.loss, Loss)):  # fmt: skip
+            if not isinstance(value, kind):
+                raise PlanError(f"{what} is {value!r}: give a {kind.__name__}")
+        choices = (("form", self.form, Form), ("repair", self.repair, GroupRepair), ("public", self.public, Public))
+        for what, given, kinds in choices:
+            if given not in get_args(kinds):
+                names = get_args(kinds)
+                raise PlanError(f"{what} is {given!r}{nearest(str(given), names)}; choose one of: {', '.join(names)}")
+        if whole(self.largest) is None:
+            raise PlanError(f"largest is {self.largest!r}: give the largest size, a whole number, 1 or more")
+        if self.public == "regions" and (self.form, self.repair) != ("cumulative", "exact"):
+            raise PlanError(
+                'public="regions" ends each region\'s cumulative sizes at its number of groups, so it needs '
+                'form="cumulative" and repair="exact"'
+            )
+        cells = self.tree.nodes * (self.largest + 1)
+        most = MOST_CELLS_ALTERNATING if (self.form, self.repair) == ("cumulative", "rounded") else MOST_CELLS
+        if cells > most:
+            other = ', or take repair="exact"' if most < MOST_CELLS else ""
+            raise PlanError(
+                f"{self.tree.nodes:,} regions with {self.largest + 1:,} sizes are {cells:,} counts, more than the "
+                f"{most:,} of {self.name}: lower largest{other}"
+            )
+
+    def _levels(self) -> tuple[GroupLevel, ...]:
+        names = (TOTAL, *self.regions.levels)
+        nodes = (1, *self.regions.sizes)
+        # A level with as many regions as the one below would be measured twice: the finer one pays.
+        measured = [name for k, name in enumerate(names) if k + 1 == len(names) or nodes[k] < nodes[k + 1]]
+        part = dict(zip(measured, shares(self.split, measured), strict=True))
+        return tuple(
+            GroupLevel(name, size, part.get(name, Fraction(0)), self._law(part[name]) if name in part else None)
+            for name, size in zip(names, nodes, strict=True)
+        )
+
+    def _law(self, share: Fraction) -> DiscreteGaussian | DiscreteLaplace:
+        """The noise that makes a level cost its share; levels add up (Bun and Steinke 2016, Lemma 1.7)."""
+        change = self.unit.sensitivity(self.form, self.largest)
+        if self.loss.definition == "pure":
+            return DiscreteLaplace(change.l1 / (self.loss.budget * share))
+        return DiscreteGaussian(change.l2_squared / (2 * self.loss.budget * share))
+
+    @property
+    def name(self) -> str:
+        """The name of the mechanism in the paper."""
+        return _WAYS[self.form, self.repair][0]
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The regions, with the root, as a tree."""
+        return Tree.from_levels(self.regions.first)
+
+    @cached_property
+    def weights(self) -> NDArray[np.int64]:
+        """By level, whole numbers in proportion to 1/variance; 0 where nothing is measured."""
+        measured = [k for k, level in enumerate(self.levels) if level.law is not None]
+        # Noise that is almost never there is as good as exact: its weight need not be larger still.
+        variances = [max(level.law.standard_deviation, 1e-3) ** 2 for level in self.levels if level.law is not None]
+        weights = np.zeros(len(self.levels), np.int64)
+        weights[measured] = whole_weights([1 / variance for variance in variances])
+        return weights
+
+    @property
+    def spent(self) -> Fraction:
+        """What a run costs, from the noise back: epsilon if the loss is pure, otherwise rho."""
+        change = self.unit.sensitivity(self.form, self.largest)
+        laws = [level.law for level in self.levels if level.law is not None]
+        return sum(
+            (
+                change.l1 / law.scale if isinstance(law, DiscreteLaplace) else change.l2_squared / (2 * law.variance)
+                for law in laws
+            ),
+            start=Fraction(0),
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """All that was decided, for cards and for binding the noise to it."""
+        return {
+            "mechanism": self.name,
+            "regions": self.regions.digest,
+            "largest": self.largest,
+            "unit": {"entity": self.unit.entity, "event": self.unit.event, "quantity": self.unit.quantity},
+            "public": self.public,
+            "levels": [[level.name, level.law.describe() if level.law else None] for level in self.levels],
+        }
+
+    def release(self, sizes: GroupSizes, key: Key | None = None, threads: int = 1) -> GroupRelease:
+        """Measure the private sizes once and return what may be published.
+
+        The key is fresh unless a test gives one. The result does not depend on `threads`.
+        """
+        if sizes.regions.digest != self.regions.digest or sizes.largest != self.largest:
+            raise DataError("these group sizes have other regions, or another largest size, than the plan")
+        public = hashlib.sha256(json.dumps(self.describe(), sort_keys=True).encode()).digest()
+        # Bound to plan and data: even a key that is used twice cannot put the same noise on different counts.
+        own = (key or Key.fresh()).derive("groups", public, sizes.digest)
+        measured, known = self._measure(sizes, own.derive("noise"))
+        _, way = _WAYS[self.form, self.repair]
+        return GroupRelease(self, way(self.tree, measured, self.weights, known, own.derive("repair"), threads))
+
+    def _measure(self, sizes: GroupSizes, key: Key) -> tuple[NDArray[np.int64], repairs.Known]:
+        """Return the counts of every region and size plus noise, and the numbers of groups, which are public.
+
+        It is the only step that reads private counts. One unit moves each level by at most the sensitivity that its
+        noise was made for; where nothing is measured there are zeros, which have no weight.
+        """
+        measured = np.zeros((self.tree.nodes, self.largest + 1), np.int64)
+        truth = self.tree.sum_up(sizes.number.T).T
+        groups = truth.sum(axis=1)
+        if self.form == "cumulative":
+            truth = truth.cumsum(axis=1)
+        for depth, (level, own) in enumerate(zip(self.levels, self.tree.levels, strict=True)):
+            if level.law is not None:
+                NoiseStream(level.law, key.derive("level", depth)).fill(measured[own].reshape(-1), 0)
+                measured[own] += truth[own]
+        if self.public == "regions":
+            return measured, repairs.Known(int(groups[0]), groups, np.full(len(groups), True))
+        high = np.full(len(groups), groups[0])
+        return measured, repairs.Known(int(groups[0]), high, np.arange(len(groups)) == 0)

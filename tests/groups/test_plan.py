@@ -1,0 +1,150 @@
+"""Plans for group sizes: the noise pays exactly the loss, and what does not fit is refused before data is read."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from treetop.errors import DataError, LossError, PlanError, QueryError
+from treetop.groups import Event, Form, GroupPlan, GroupSizes, GroupUnit
+from treetop.hierarchy import Hierarchy
+from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
+from treetop.privacy import Loss
+
+from .events import neighbours
+
+PLACES = Hierarchy.from_prefixes([f"{state}{county}" for state in "abc" for county in "123"], [1], ["state", "county"])
+PERSON = GroupUnit("person", event="join-leave")
+
+
+def plan(**changes: Any) -> GroupPlan:
+    return GroupPlan(**{"regions": PLACES, "largest": 6, "unit": PERSON, "loss": Loss(epsilon=1), **changes})
+
+
+def laws(plan: GroupPlan) -> list[object]:
+    return [level.law for level in plan.levels]
+
+
+def test_pure_noise_has_the_scales_of_the_paper() -> None:
+    """2L/epsilon for direct sizes and L/epsilon for cumulative ones, on each of L levels."""
+    assert laws(plan(form="direct", loss=Loss(epsilon=0.1))) == [DiscreteLaplace(Fraction(60))] * 3
+    assert laws(plan(form="cumulative", loss=Loss(epsilon=0.1))) == [DiscreteLaplace(Fraction(30))] * 3
+
+
+def test_gaussian_noise_has_the_variance_of_the_squared_sensitivity() -> None:
+    assert laws(plan(form="direct", loss=Loss(rho=0.5))) == [DiscreteGaussian(Fraction(6))] * 3
+    assert laws(plan(form="cumulative", loss=Loss(rho=0.5))) == [DiscreteGaussian(Fraction(3))] * 3
+    moved = GroupUnit("person", event="move")
+    assert laws(plan(form="direct", loss=Loss(rho=0.5), unit=moved)) == [DiscreteGaussian(Fraction(18))] * 3
+
+
+@pytest.mark.parametrize("loss", [Loss(epsilon=0.3), Loss(rho=0.2), Loss(epsilon=1, delta=1e-8)])
+@pytest.mark.parametrize("form", ["direct", "cumulative"])
+@pytest.mark.parametrize("split", ["uniform", {"total": 1, "state": 3, "county": 16}])
+def test_the_noise_costs_exactly_the_loss(loss: Loss, form: Form, split: Any) -> None:
+    made = plan(loss=loss, form=form, split=split)
+    assert made.spent == loss.budget
+    assert sum(level.share for level in made.levels) == 1
+
+
+@pytest.mark.parametrize("form", ["direct", "cumulative"])
+@pytest.mark.parametrize("event", ["join-leave", "move", "group"])
+def test_no_neighbours_are_told_apart_by_more_than_the_loss(form: Form, event: Event) -> None:
+    """With Laplace noise the loss of two data sets is at most the sum of the changes of all counts over the scales."""
+    made = plan(form=form, unit=GroupUnit("person", event), largest=3, split={"total": 1, "state": 2, "county": 4})
+    key = Key(bytes(32))
+    homes = ["a1", "a1", "a2", "c3"]
+
+    def measured(groups: tuple[int, ...]) -> NDArray[np.int64]:
+        return made._measure(GroupSizes.from_rows(PLACES, homes, groups, largest=3), key)[0]
+
+    worst = Fraction(0)
+    for groups in ((1, 1, 2, 3), (0, 2, 4, 1), (0, 3, 1, 0)):
+        before = measured(groups)  # the same key, not bound to the data: what differs is the counts
+        for other in neighbours(groups, event, quantity=1, most=4):
+            change = np.abs(measured(other) - before)
+            loss = sum(
+                (int(change[own].sum()) / level.law.scale
+                 for level, own in zip(made.levels, made.tree.levels, strict=True)
+                 if isinstance(level.law, DiscreteLaplace)),
+                start=Fraction(0),
+            )  # fmt: skip
+            worst = max(worst, loss)
+    assert worst == 1
+
+
+def test_weights_are_in_proportion_to_one_over_the_variance() -> None:
+    assert plan().weights.tolist() == [1, 1, 1]
+    made = plan(split={"total": 1, "state": 2, "county": 4}, loss=Loss(rho=1e-4))
+    assert np.allclose(made.weights / made.weights[0], [1, 2, 4], rtol=1e-3)
+
+
+def test_a_level_that_does_not_divide_is_not_measured_twice() -> None:
+    nation = Hierarchy.from_prefixes(
+        [f"x{state}{county}" for state in "ab" for county in "12"], [1, 2], ["n", "s", "c"]
+    )
+    made = GroupPlan(nation, 3, PERSON, Loss(epsilon=1))
+    assert [level.name for level in made.levels if level.law is None] == ["total"]
+    assert made.weights[0] == 0 and made.spent == 1
+    assert laws(made)[1:] == [DiscreteLaplace(Fraction(3))] * 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"form": "cumulativ"}, PlanError, "did you mean 'cumulative'"),
+        ({"repair": "generic"}, PlanError, "choose one of: exact, rounded"),
+        ({"largest": 0}, PlanError, "largest is 0"),
+        ({"unit": "person"}, PlanError, "give a GroupUnit"),
+        ({"public": "regions", "form": "direct"}, PlanError, 'needs form="cumulative"'),
+        ({"repair": "rounded", "largest": 100_000}, PlanError, 'M_c\\^r: lower largest, or take repair="exact"'),
+        ({"largest": 10**9}, PlanError, "lower largest"),
+        ({"loss": Loss(epsilon=1e-12)}, LossError, "too wide"),
+        ({"split": {"total": 1, "state": 1}}, LossError, "leaves out county"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(changes: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        plan(**changes)
+
+
+def test_sizes_of_another_plan_are_refused() -> None:
+    other = GroupSizes.from_rows(PLACES, ["a1"], [1], largest=5)
+    with pytest.raises(DataError, match="another largest size"):
+        plan().release(other)
+
+
+def test_an_unknown_level_is_refused() -> None:
+    release = plan().release(GroupSizes.from_rows(PLACES, ["a1"], [1], largest=6))
+    with pytest.raises(QueryError, match="did you mean 'county'"):
+        release.level("conty")
+
+
+def test_rows_are_counted_by_region_and_size() -> None:
+    sizes = GroupSizes.from_rows(PLACES, [8, 0, 8, 0], [2, 99, 2, 0], [3, 1, 4, 6], largest=6)
+    assert sizes.number[8].tolist() == [0, 0, 7, 0, 0, 0, 0]
+    assert sizes.number[0].tolist() == [6, 0, 0, 0, 0, 0, 1]  # larger groups are counted with the largest size
+    by_code = GroupSizes.from_rows(PLACES, ["c3", "a1", "c3", "a1"], [2, 99, 2, 0], [3, 1, 4, 6], largest=6)
+    assert (by_code.number == sizes.number).all() and by_code.digest == sizes.digest
+    assert repr(sizes) == "GroupSizes(private)"
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ((["zz"], [1], [1]), "'zz' is not a leaf region"),
+        (([9], [1], [1]), "numbered from 0 to 8"),
+        (([0], [-1], [1]), "row 1 has the size -1"),
+        (([0, 0], [1, 1], [1, -3]), "row 2 has the number of groups -3"),
+        (([0], [1.5], [1]), "give whole numbers"),
+        (([0, 1], [1], [1]), "one a row"),
+        (([0], [1], [2**40]), "more than 17,179,869,184 groups"),
+    ],
+)
+def test_rows_that_are_not_group_sizes_are_refused(rows: tuple[Any, Any, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        GroupSizes.from_rows(PLACES, *rows, largest=6)
