@@ -129,7 +129,7 @@ class Hierarchy:
         digest = hashlib.sha256(repr(self.levels).encode())
         for codes, first in zip(self.codes, self.first, strict=True):
             digest.update(pc.binary_length(codes).to_numpy().astype("<i4").tobytes())
-            digest.update("".join(codes.to_pylist()).encode())
+            digest.update(_letters(codes))
             digest.update(first.astype("<i8").tobytes())
         return digest.hexdigest()
 
@@ -302,11 +302,22 @@ def _ranks(column: pa.Array, name: str) -> tuple[pa.StringArray, NDArray[np.int6
     row = tables.first_missing(column)
     if row is not None:
         raise HierarchyError(f"row {row + 1} has an empty code at level {name!r}")
+    before, after = column[:-1], column[1:]
+    if pc.all(pc.less_equal(before, after)).as_py():  # as most files have it, and every release folder
+        new = np.append(True, pc.not_equal(before, after).to_numpy(zero_copy_only=False))
+        return column.filter(pa.array(new)), np.cumsum(new) - 1
     encoded = column.dictionary_encode()
     order = pc.sort_indices(encoded.dictionary).to_numpy()
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return encoded.dictionary.take(pa.array(order)), rank[encoded.indices.to_numpy()]
+
+
+def _letters(codes: pa.StringArray) -> memoryview:
+    """Return the bytes of all codes, one after the other."""
+    _, offsets, letters = codes.buffers()
+    start = np.frombuffer(offsets, np.int32)
+    return memoryview(letters or b"")[start[codes.offset] : start[codes.offset + len(codes)]]
 
 
 def _refuse_two_parents(
