@@ -55,5 +55,9 @@ class IncompletePlan(Refusal):
     """A plan that leaves a question open for which there is no safe default."""
 
 
+class PrivatePrior(Refusal):
+    """A plan that would be made from the private data that it is to protect."""
+
+
 class Overspent(Refusal):
     """A release that the ledger cannot cover."""

@@ -68,6 +68,8 @@ class Plan:
     """What happens to rows with codes that are not in a hierarchy."""
     title: str = ""
     """What the release is about, for the card."""
+    budget: Fraction = field(init=False, repr=False)
+    """What the levels divide among them: epsilon when pure, otherwise rho."""
     levels: tuple[PlannedLevel, ...] = field(init=False, repr=False)
     """The total and every level of the spine, with noise and cost."""
 
@@ -107,17 +109,27 @@ class Plan:
         nodes += [(level.name, level.nodes, level.divides) for level in self.spine.levels]
         measured = [name for name, _, is_measured in nodes if is_measured]
         share = dict(zip(measured, shares(self.split, measured), strict=True)) if measured else {}
+        loss = self._spent_by(share)
+        object.__setattr__(self, "budget", loss.budget)
         levels = []
         for index, (name, size, _) in enumerate(nodes):
-            law = level_noise(self.unit, self.loss, name, share[name]) if name in share else None
+            law = level_noise(self.unit, loss, name, share[name]) if name in share else None
             if law is not None:
                 _refuse_overflow(name, law, 1 if index == 0 else self.spine.levels[index - 1].widest)
             spent = Fraction(0) if law is None else cost(self.unit, name, law)
             levels.append(PlannedLevel(index, name, size, share.get(name, Fraction(0)), law, spent))
         total = sum((level.cost for level in levels), Fraction(0))
-        if total > self.loss.budget:  # exact arithmetic: a bug, not rounding
-            raise PlanError(f"the levels would cost {total}, more than the loss {self.loss.budget}")
+        if total > self.budget:  # exact arithmetic: a bug, not rounding
+            raise PlanError(f"the levels would cost {total}, more than the loss {self.budget}")
         return tuple(levels)
+
+    def _spent_by(self, share: Mapping[str, Fraction]) -> Loss:
+        """The loss as the levels divide it: with exact accounting, the rho that it leaves to these shares."""
+        if self.loss.accounting != "exact" or not share:
+            return self.loss
+        from treetop.privacy.exact_accounting import rho_of_levels
+
+        return Loss(rho=rho_of_levels(self.unit, self.loss, share))
 
     @property
     def spent(self) -> Fraction:
@@ -153,9 +165,10 @@ class Plan:
                         ("epsilon", self.loss.epsilon),
                         ("delta", self.loss.delta),
                         ("rho", self.loss.rho),
-                        ("budget", self.loss.budget),
+                        ("budget", self.budget),
                     )
                 },
+                **({"accounting": "exact"} if self.loss.accounting == "exact" else {}),
             },
             "levels": [_describe_level(level) for level in self.levels],
             "repair": self.repair,

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+
+import treetop as tt
 from experiments.false_discoveries import report
 from experiments.false_discoveries.__main__ import DOCS, command, write
 from experiments.false_discoveries.measure import METHODS, Outcome, Study, study
 from experiments.false_discoveries.tables import Table
-
-import treetop as tt
 from treetop.counts import Counts, pack
 from treetop.evaluate.errors import errors_of
 from treetop.evaluate.synthetic import two_level_square

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from treetop.errors import (
     TreetopError,
     UnitError,
 )
-from treetop.planfile import read_plan
+from treetop.planfile import describe_plan, read_plan
 
 Write = Callable[[str], Path]
 
@@ -207,7 +208,7 @@ def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None
             '[loss] epsilon must be a number, without quotes, but is the text "1"',
         ),
         ("epsilon = 1.0", "epsilon = 1e999999999", "a number of moderate size"),
-        ('split = "uniform"', 'split = "top"', "[loss] split must be \"uniform\", \"top-heavy\", "),
+        ('split = "uniform"', 'split = "top"', '[loss] split must be "uniform", "top-heavy", '),
         ('order = "destination-first"', 'order = "destination_first"', "did you mean 'destination-first'?"),
         ('order = "destination-first"', 'order = ["a", 1]', "one of them is the number 1"),
         ('levels = ["region", "province", "municipality"]', 'levels = "region"', "must be a list of texts"),
@@ -337,3 +338,40 @@ def test_a_plan_with_a_byte_order_mark_and_windows_line_ends_is_read(write: Writ
     path = write(design)
     path.write_bytes(b"\xef\xbb\xbf" + design.replace("\n", "\r\n").encode())
     assert read_plan(path).plan.title == tomllib.loads(design)["title"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shares"),
+    [
+        ("top-heavy", [Fraction(2**power, 15) for power in (3, 2, 1, 0)]),
+        ("bottom-heavy", [Fraction(2**power, 15) for power in range(4)]),
+    ],
+)
+def test_a_split_that_has_a_name_is_read_as_its_exact_weights(
+    write: Write, design: str, name: str, shares: list[Fraction]
+) -> None:
+    plan = read_plan(write(design.replace('split = "uniform"', f'split = "{name}"'))).plan
+    assert isinstance(plan.split, Mapping)
+    assert [level.share for level in plan.levels if level.law is not None] == shares
+
+
+def test_a_split_by_nodes_gives_levels_with_more_nodes_more(write: Write, design: str) -> None:
+    text = design.replace('split = "uniform"', 'split = "by-nodes"')
+    file = read_plan(write(text))
+    measured = [level for level in file.plan.levels if level.law is not None]
+    for one, other in pairwise(measured):
+        # Gaussian noise: shares as the roots of the numbers of nodes, to the six digits that are kept.
+        assert float(other.share / one.share) == pytest.approx((other.nodes / one.nodes) ** 0.5, rel=1e-4)
+    again = tomllib.loads(describe_plan(file))["loss"]["split"]
+    assert {name: Fraction(weight, sum(again.values())) for name, weight in again.items()} == {
+        level.name: level.share for level in measured
+    }
+
+
+def test_a_stand_in_serves_only_a_loss_that_is_left_open(write: Write, design: str) -> None:
+    stated = read_plan(write(design), stand_in=7)
+    assert (stated.plan.loss.epsilon, stated.loss_is_open) == (Fraction(1), False)
+    path = write(design.replace("epsilon = 1.0", 'epsilon = "?"'))
+    file = read_plan(path, stand_in=7)
+    assert (file.plan.loss.epsilon, file.plan.loss.delta, file.loss_is_open) == (Fraction(7), Fraction(1, 10**8), True)
+    assert "loss.epsilon" in refused(path, IncompletePlan)

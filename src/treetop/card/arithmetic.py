@@ -9,7 +9,8 @@ from hashlib import sha256
 from typing import Any
 
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
-from treetop.privacy import TOTAL, Unit, cost, epsilon_from_rho
+from treetop.privacy import TOTAL, Unit, cost, epsilon_from_rho, rho_from_epsilon
+from treetop.privacy.exact_accounting import cells_moved, exact_delta
 
 
 def plan_hash(card: dict[str, Any]) -> Iterator[str]:
@@ -21,8 +22,7 @@ def plan_hash(card: dict[str, Any]) -> Iterator[str]:
 
 def loss(card: dict[str, Any]) -> Iterator[str]:
     """Recompute what every level costs from its noise and its sensitivity, and sum it up, exactly."""
-    told = card["unit"]
-    unit = Unit(told["entity"], told["contributions"], told["neighbours"], per_node=told["per_node"])
+    unit = _unit(card)
     total = Fraction(0)
     for level in card["levels"]:
         if level["noise"] is None:
@@ -42,17 +42,42 @@ def loss(card: dict[str, Any]) -> Iterator[str]:
 
 
 def conversion(card: dict[str, Any]) -> Iterator[str]:
-    """Convert rho to epsilon again."""
+    """Convert rho to epsilon again or, with exact accounting, the noise of all levels to delta."""
     loss, stated = card["loss"], card["loss"]["epsilon"]
     exact = None if stated["exact"] is None else Fraction(stated["exact"])
     if exact is not None and float(exact) != stated["value"]:
         yield f"loss.epsilon is {stated['exact']}, but its value is {stated['value']}"
+    if "accounting" in loss:
+        yield from _exact(card, exact)
+        return
     if loss["rho"] is None:
         return
     least = epsilon_from_rho(Fraction(loss["rho"]["exact"]), Fraction(loss["delta"]["exact"]))
     # A stated epsilon is turned into rho rounded down, so it may be above what its rho needs, by a hair.
     if not least <= stated["value"] <= least * (1 + 1e-9):
         yield f"loss.epsilon is {stated['value']}, but rho {loss['rho']['exact']} gives {least}"
+
+
+def _exact(card: dict[str, Any], epsilon: Fraction | None) -> Iterator[str]:
+    """Compute the delta of the noise of all levels together."""
+    loss, unit = card["loss"], _unit(card)
+    if loss["definition"] != "approximate" or epsilon is None or loss["rho"] is None or loss["delta"] is None:
+        yield "loss.accounting is exact, but the loss is not stated as epsilon and delta"
+        return
+    delta = Fraction(loss["delta"]["exact"])
+    if Fraction(loss["rho"]["exact"]) <= rho_from_epsilon(epsilon, delta):
+        return
+    found = exact_delta(
+        epsilon,
+        [
+            (Fraction(level["noise"]["variance"]["exact"]), cells_moved(unit, level["name"]))
+            for level in card["levels"]
+            if level["noise"] is not None
+        ],
+    )
+    if found > delta:
+        stated = loss["delta"]["value"]
+        yield f"loss.delta is {stated}, but the noise of all levels has delta {found} at epsilon {epsilon}"
 
 
 def composition(card: dict[str, Any]) -> Iterator[str]:
@@ -75,6 +100,11 @@ def composition(card: dict[str, Any]) -> Iterator[str]:
     expected = own**2 / 2 if loss["rho"] is None and told["currency"] == "rho" else own
     if charged != expected:
         yield f"composition.charged is {charged}, but this release costs {expected}"
+
+
+def _unit(card: dict[str, Any]) -> Unit:
+    told = card["unit"]
+    return Unit(told["entity"], told["contributions"], told["neighbours"], per_node=told["per_node"])
 
 
 def _law(noise: dict[str, Any]) -> DiscreteGaussian | DiscreteLaplace:

@@ -107,7 +107,7 @@ class _Check:
             lambda: arithmetic.loss(card),
         )
         yield (
-            f"the conversion: epsilon {card['loss']['epsilon']['value']}{self._delta()}",
+            f"{self._conversion()}: epsilon {card['loss']['epsilon']['value']}{self._delta()}",
             lambda: arithmetic.conversion(card),
         )
         yield (
@@ -118,6 +118,10 @@ class _Check:
         yield f"{card['released']['leaves']:,} leaves: whole numbers above zero, known codes, none twice", self.leaves
         levels = len(card["levels"])
         yield f"{levels} levels add up to the same total, {card['released']['total']:,}, node by node", self.sums
+
+    def _conversion(self) -> str:
+        exact = "accounting" in self.card["loss"]
+        return "exact accounting of all levels together, by the law of their noise" if exact else "the conversion"
 
     def _delta(self) -> str:
         delta = self.card["loss"]["delta"]

@@ -10,7 +10,7 @@ from treetop.accuracy import LevelAccuracy
 from treetop.card import words
 from treetop.card.composition import amount, sentence
 from treetop.card.facts import FORMAT, Facts
-from treetop.card.meaning import COMPARED_AT, CONVERSION, epsilon_of, exact, meaning
+from treetop.card.meaning import COMPARED_AT, CONVERSION, EXACT, epsilon_of, exact, meaning
 from treetop.card.schema import validate_fields
 from treetop.plan import Plan, PlannedLevel
 
@@ -106,7 +106,7 @@ def _loss(plan: Plan) -> dict[str, Any]:
     loss = plan.loss
     pure = loss.definition == "pure"
     delta = None if pure else loss.delta or COMPARED_AT
-    stated = loss.epsilon if loss.epsilon is not None and plan.spent == loss.budget else None
+    stated = loss.epsilon if loss.epsilon is not None and plan.spent == plan.budget else None
     if pure:
         stated = plan.spent
     return {
@@ -115,7 +115,8 @@ def _loss(plan: Plan) -> dict[str, Any]:
         "epsilon": {"exact": None if stated is None else str(stated), "value": epsilon_of(plan.spent, plan)},
         "delta": None if delta is None else amount(delta),
         "delta_is_stated": loss.delta is not None,
-        "conversion": None if pure else CONVERSION,
+        "conversion": None if pure else EXACT if loss.accounting == "exact" else CONVERSION,
+        **({"accounting": "exact"} if loss.accounting == "exact" else {}),
     }
 
 

@@ -22,16 +22,27 @@ CONVERSION = (
     "(Canonne, Kamath and Steinke 2020, Proposition 12)."
 )
 
+EXACT = (
+    "By exact accounting: the law of the privacy loss of all levels together, from the discrete Gaussian noise of every "
+    "count that one unit can move, with all rounding upwards. This holds for the release alone. Beside other "
+    "releases, and for several units, it counts as its rho; the epsilon of that is the least over a > 1 of "
+    "a·rho + (ln(1/delta) − ln a)/(a − 1) + ln(1 − 1/a), rounded up (Canonne, Kamath and Steinke 2020, Proposition 12)."
+)
+
 _PEOPLE = ("person", "individual", "household", "family")
 _TRAVEL = ("trip", "journey", "commute")
 
 
 def loss_summary(plan: Plan) -> dict[str, Any]:
-    """Return what a release costs, as rho and as epsilon at a delta."""
+    """Return what a release costs, as rho and as epsilon at a delta.
+
+    With exact accounting, `epsilon` is what the rho comes to beside other releases, and `epsilon_alone` what the
+    release comes to by itself.
+    """
     loss = plan.loss
     pure = loss.definition == "pure"
     delta = None if pure else loss.delta or COMPARED_AT
-    return {
+    summary = {
         "definition": loss.definition,
         "rho": None if pure else float(plan.spent),
         "epsilon": epsilon_of(plan.spent, plan),
@@ -39,6 +50,13 @@ def loss_summary(plan: Plan) -> dict[str, Any]:
         "delta_is_stated": loss.delta is not None,
         "spent": str(plan.spent),
     }
+    if loss.accounting == "exact":
+        summary |= {
+            "epsilon": epsilon_beside_others(plan),
+            "epsilon_alone": summary["epsilon"],
+            "accounting": "exact",
+        }
+    return summary
 
 
 def meaning(plan: Plan) -> list[dict[str, Any]]:
@@ -48,7 +66,13 @@ def meaning(plan: Plan) -> list[dict[str, Any]]:
     if unit.contributions > 1:
         rows.append(_means("one record", 1, None, _one_record(plan), plan))
     records = "1 record" if unit.contributions == 1 else f"up to {unit.contributions} records"
-    rows.append(_means(f"one {unit.entity} ({records})", unit.contributions, 1, plan.spent, plan))
+    who = f"one {unit.entity} ({records})"
+    if plan.loss.accounting == "exact":
+        rows.append(_means(f"{who}, this release alone (exact accounting)", 1, 1, plan.spent, plan))
+        rows.append(_means(f"{who}, beside other releases", 1, 1, plan.spent, plan))
+        rows[-1]["epsilon"] = epsilon_beside_others(plan)
+    else:
+        rows.append(_means(who, unit.contributions, 1, plan.spent, plan))
     for units in UNITS:
         # Group privacy: k·epsilon when pure, k²·rho otherwise.
         factor = units if plan.loss.definition == "pure" else units**2
@@ -76,9 +100,14 @@ def epsilon_of(amount: Fraction, plan: Plan) -> float:
     loss = plan.loss
     if amount == 0 or loss.definition == "pure":
         return float(amount)
-    if amount == loss.budget and loss.epsilon is not None:
+    if amount == plan.budget and loss.epsilon is not None:
         return float(loss.epsilon)
     return epsilon_from_rho(amount, loss.delta or COMPARED_AT)
+
+
+def epsilon_beside_others(plan: Plan) -> float:
+    """Return the epsilon of the plan's rho, which is what adds up with other releases."""
+    return 0.0 if plan.spent == 0 else epsilon_from_rho(plan.spent, plan.loss.delta or COMPARED_AT)
 
 
 def plural(noun: str) -> str:

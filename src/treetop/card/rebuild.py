@@ -21,7 +21,8 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> Plan:
         spine=spine,
         unit=Unit(unit["entity"], unit["contributions"], unit["neighbours"], unit["id"], unit["per_node"]),
         loss=Loss(
-            **{name: None if loss[name] is None else Fraction(loss[name]) for name in ("epsilon", "delta", "rho")}
+            **{name: None if loss[name] is None else Fraction(loss[name]) for name in ("epsilon", "delta", "rho")},
+            accounting=loss.get("accounting", "zcdp"),
         ),
         split="uniform" if uniform else Split(measured),
         repair=told["repair"],

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from treetop.card.facts import Facts
-from treetop.card.meaning import plural
+from treetop.card.meaning import epsilon_beside_others, epsilon_of, plural, say_epsilon
 from treetop.data.table import say_kept
 from treetop.plan import Plan
+from treetop.privacy.exact import plain
 
 WARNING = "Not private: the noise came from a testing key. Do not publish."
 MECHANISM = (
@@ -120,6 +121,12 @@ def caveats(plan: Plan, facts: Facts) -> list[str]:
         told.append("The limits of records per node were declared, not enforced.")
     if plan.levels[0].law is None:
         told.append(f"The total is exact: whether a {unit.entity} is in the data at all is not hidden.")
+    if plan.loss.accounting == "exact":
+        told.append(
+            f"Epsilon {say_epsilon(epsilon_of(plan.spent, plan))} is that of this release alone, by exact accounting. "
+            f"Beside other releases about the same data it counts as rho {plain(plan.spent)}, which is epsilon "
+            f"{say_epsilon(epsilon_beside_others(plan))} at the same delta."
+        )
     if facts.keep is not None and unit.neighbours == "replace":
         told.append(
             f"The guarantee is about tables of such rows as were kept ({', '.join(facts.keep)}): a change that would "

@@ -17,6 +17,8 @@ COMMANDS = {
     "plan": "Accuracy, noise and cost of a plan; reads no private data.",
     "release": "Run a plan once on a private table; the one command that spends.",
     "check": "Verify a release: sums, integers, card, hashes, loss.",
+    "compare": "Mechanisms side by side on a private table, for the steward only.",
+    "ask": "Noisy counts of a private table by question, charged to a ledger.",
     "query": "Counts of a release, by codes of any level.",
     "export": "A release in the formats of other tools.",
     "ledger": "Create and show the record of what has been spent.",

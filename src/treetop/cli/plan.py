@@ -60,6 +60,7 @@ def summarise(file: PlanFile, confidence: float) -> dict[str, Any]:
         "meaning": meaning(plan),
         "exact": exact(plan),
         "keep": file.keep and {column: list(values) for column, values in file.keep.items()},
+        "graph": None if file.graph is None else file.graph.sentences(),
     }
 
 
@@ -92,6 +93,7 @@ def render(file: PlanFile, confidence: float) -> str:
             _bold("Cost"),
             _cost(plan),
             plan.unit.sentence(),
+            *([] if file.graph is None else file.graph.sentences()),
             "",
             text_table(rows, left=(0,)),
             "",

@@ -124,7 +124,8 @@ class Run:
             if self.reservation is not None:
                 click.echo(f"treetop: the loss stays spent: {self._entry()}", err=True)
             raise
-        return summarise(release, self.out, self.reservation)
+        summary = summarise(release, self.out, self.reservation)
+        return summary | {"graph": [] if self.file.graph is None else self.file.graph.sentences()}
 
     def _source(self, table: str | None) -> Any:
         location = table or self.file.source
@@ -235,7 +236,7 @@ def render(summary: dict[str, Any]) -> str:
             click.style("NOT PRIVATE: the noise came from a testing key. Do not publish.", fg="red", bold=True)
         )
     else:
-        lines += [summary["guarantee"], summary["protects"]]
+        lines += [summary["guarantee"], summary["protects"], *summary.get("graph", [])]
         if summary["ledger"] is None:
             lines.append("No ledger records what this spent (--ledger FILE would): add it up by hand.")
         else:

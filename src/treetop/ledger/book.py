@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -39,8 +40,11 @@ class Reservation:
     log: Log
     """The file that holds it."""
 
-    def complete(self, card_sha256: str) -> None:
-        """Record that the release folder is in place, under the SHA-256 of its card."""
+    def complete(self, card_sha256: str, answers: Sequence[Content] = ()) -> None:
+        """Record that the release folder is in place, under the SHA-256 of its card; or the answers to questions.
+
+        One record does both, so that a question is answered for good or not at all.
+        """
         digest = _digest(card_sha256, "card")
 
         def decide(records: list[Record]) -> Content:
@@ -57,6 +61,7 @@ class Reservation:
                 "time": _now(),
                 "reservation": self.number,
                 "card_sha256": digest,
+                **({"answers": list(answers)} if answers else {}),
             }
 
         self.log.append(decide)
@@ -168,6 +173,13 @@ class Ledger:
         if dataset is None:
             return tuple(known.values())
         return tuple(balance for key, balance in known.items() if key == _key(dataset))
+
+    def answers(self, dataset: str) -> tuple[Content, ...]:
+        """The answers to questions about a data set that were recorded, oldest first; to give them again is free."""
+        records = self.log.read()
+        own = {entry.number for entry in self._find(records, dataset).entries}
+        done = (record.content for record in records if record.content.get("reservation") in own)
+        return tuple(answer for content in done for answer in content.get("answers", ()))
 
     def spent(self, dataset: str) -> Fraction:
         """What was spent on a data set: rho, or epsilon when the ledger is pure."""

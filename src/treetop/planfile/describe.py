@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from treetop.plan import Plan
 from treetop.planfile.reader import PlanFile
+
+if TYPE_CHECKING:
+    from treetop.graphs.planfile import GraphFile
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
@@ -41,6 +44,8 @@ def describe_plan(plan: PlanFile | Plan) -> str:
     lines += _section("loss", _loss(ran))
     lines += _section("repair", {"method": ran.repair, "order": ran.order})
     lines += _section("data", _data(ran, file))
+    if file is not None and file.graph is not None:
+        lines += ["", "# The private table was made from a graph.", *_graph(file.graph)]
     return "\n".join(lines) + "\n"
 
 
@@ -101,6 +106,8 @@ def _loss(plan: Plan) -> dict[str, Any]:
         for name, amount in (("epsilon", loss.epsilon), ("delta", loss.delta), ("rho", loss.rho))
         if amount is not None
     }
+    if loss.accounting == "exact":
+        stated["accounting"] = "exact"
     measured = {level.name: level.share for level in plan.levels if level.law is not None}
     if plan.split == "uniform" or not measured:
         return {**stated, "split": "uniform"}
@@ -118,6 +125,10 @@ def _data(plan: Plan, file: PlanFile | None) -> dict[str, Any]:
     if file is not None and file.fields is not None:
         stated["fields"] = file.fields
     return stated
+
+
+def _graph(graph: GraphFile) -> list[str]:
+    return [f"# {line}" for line in _section("graph", graph.describe())[1:]]
 
 
 def _section(name: str, values: Mapping[str, Any]) -> list[str]:

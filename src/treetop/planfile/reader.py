@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from treetop.data.positions import Positions, as_positions
 from treetop.data.source import Source
@@ -23,14 +23,17 @@ from treetop.privacy import Loss, Unit
 from treetop.privacy.exact import Number
 from treetop.spine import Spine
 
+if TYPE_CHECKING:
+    from treetop.graphs.planfile import GraphFile
+
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "spine": ("order",),
     "unit": ("entity", "contributions", "neighbours", "id", "per_node"),
-    "loss": ("epsilon", "delta", "rho", "split"),
+    "loss": ("epsilon", "delta", "rho", "split", "accounting"),
     "repair": ("method", "order"),
     "data": ("source", "query", "count", "unknown", "period", "delimiter", "encoding", "fields", "keep"),
 }
-TOP = ("title", "description", "attributes", *SECTIONS)
+TOP = ("title", "description", "attributes", *SECTIONS, "graph")
 _HOMES = {key: section for section, keys in SECTIONS.items() for key in keys if key != "order"}
 _ENDS = ("origin", "destination")
 
@@ -71,9 +74,13 @@ class PlanFile:
     """Where the fields of fixed-width text stand."""
     keep: Mapping[str, tuple[str, ...]] | None = None
     """The values that a row must have to be in the data at all."""
+    graph: GraphFile | None = None
+    """The graph whose edges or nodes are the private table."""
 
-    def table(self, location: str, query: str | None = None) -> Source:
-        """Return a private table with the options to read it that the file states."""
+    def table(self, location: str, query: str | None = None) -> Any:
+        """Return a private table with the options to read it that the file states: a `Source`, or a graph's table."""
+        if self.graph is not None:
+            return self.graph.table(location)
         return Source(location, query or self.query, self.delimiter, self.encoding, self.fields, self.keep)
 
 
@@ -84,9 +91,11 @@ def read_plan(path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
     Raises `PlanFileError` for what cannot be understood, `IncompletePlan` for questions that are left open,
     and the engine's own errors, with file and section, for what does not fit together.
     """
+    from treetop.graphs import planfile as graphs
+
     path = Path(path)
     text = _read_text(path)
-    top = Fields(str(path), "", _parse(text, path)).only(TOP, _HOMES)
+    top = Fields(str(path), "", graphs.as_ordinary(_parse(text, path), str(path))).only(TOP, _HOMES)
     section = {name: top.table(name).only(keys) for name, keys in SECTIONS.items()}
     attributes = read_attributes(top)
     title, description = top.text("title") or "", top.text("description") or ""
@@ -97,9 +106,11 @@ def read_plan(path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
     if loss_is_open:
         loss["epsilon"] = stand_in
     split = _split(section["loss"])
-    questions.refuse_open(str(path), _open_questions(section, attributes, order, loss["epsilon"]))
+    open_ = [*graphs.open_questions(top), *_open_questions(section, attributes, order, loss["epsilon"])]
+    questions.refuse_open(str(path), open_)
 
-    _refuse_private_hierarchy(attributes, data.source, path)
+    for table in (data.source, *graphs.private_tables(top, path.parent)):
+        _refuse_private_hierarchy(attributes, table, path)
     columns = {name: attribute.column for name, attribute in attributes.items()}
     _check_fields(section["data"], data.kept, [*columns.values(), unit["id"]])
     trees = read_hierarchies(attributes, path.parent)
@@ -111,6 +122,9 @@ def read_plan(path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
     _check_unknown(section["data"], data.unknown, trees)
     with section["unit"].located():
         protected = Unit(**unit)
+    graph = graphs.read_graph(top, path.parent, columns, protected, data.unknown)
+    if graph is not None:
+        description = graphs.described(description, graph)
     with section["loss"].located():
         stated_loss = Loss(**loss)
     # What remains to go wrong: a split that misses a level, a cap on a level that is not there.
@@ -129,6 +143,7 @@ def read_plan(path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
         lookups=FrozenMap(read_lookups(attributes, path.parent)),
         description=description,
         loss_is_open=loss_is_open,
+        graph=graph,
         **data.kept,
     )
 
@@ -242,8 +257,9 @@ def _unit(unit: Fields) -> dict[str, Any]:
     }
 
 
-def _loss(loss: Fields) -> dict[str, Number | None]:
-    return {key: loss.number(key) for key in ("epsilon", "delta", "rho")}
+def _loss(loss: Fields) -> dict[str, Any]:
+    amounts = {key: loss.number(key) for key in ("epsilon", "delta", "rho")}
+    return {**amounts, "accounting": loss.choice("accounting", ("zcdp", "exact")) or "zcdp"}
 
 
 def _split(loss: Fields) -> Any:

@@ -11,45 +11,65 @@ from typing import Any
 from treetop.errors import PlanFileError
 from treetop.plan import Plan
 from treetop.planfile.describe import key, value
+from treetop.privacy.exact import positive
 
 _HEADER = re.compile(r"\s*\[+\s*(?P<name>[^\[\]]+?)\s*\]+\s*(?:#.*)?")
-_ANSWERED = re.compile(r"\s*\"?(?:epsilon|delta|rho|split)\"?\s*=")
+_NAMES = ("epsilon", "delta", "rho", "split")
+_ANSWERED = re.compile(rf"\s*\"?(?:{'|'.join(_NAMES)})\"?\s*=")
 
 
 def loss_toml(plan: Plan) -> str:
     """Return the plan's loss and split as sections of a plan file."""
-    loss = plan.loss
-    amounts = (("epsilon", loss.epsilon), ("delta", loss.delta), ("rho", loss.rho))
-    lines = ["[loss]", *(f"{name} = {value(amount)}" for name, amount in amounts if amount is not None)]
-    measured = [level for level in plan.levels if level.law is not None]
-    if plan.split == "uniform" or not measured:
-        return "\n".join([*lines, 'split = "uniform"'])
-    weights: Mapping[str, Any] = plan.split if isinstance(plan.split, Mapping) else {}
-    pairs = (f"{key(level.name)} = {value(weights.get(level.name, level.share))}" for level in measured)
-    return "\n".join([*lines, "", "[loss.split]", *pairs])
+    amounts, split = _lines(plan)
+    return "\n".join(["[loss]", *amounts, *split])
 
 
 def filled_in(text: str, plan: Plan, file: str) -> str:
     """Return the text of a plan file with the plan's loss and split in the place of its own, and all else as it is."""
-    block = loss_toml(plan)
+    amounts, split = _lines(plan)
     kept: list[str] = []
-    section, placed = "", False
+    section, waiting = "", list(split)
     for line in text.splitlines():
         if header := _HEADER.fullmatch(line):
+            if section == "loss":
+                kept, waiting = [*_without_blank(kept), *waiting, ""], []
             section = header["name"]
-            if section == "loss" and not placed:
-                kept += [*block.splitlines(), ""]
-                placed = True
-            elif section not in ("loss", "loss.split"):
+            if section != "loss.split":
                 kept.append(line)
+            if section == "loss":
+                kept += amounts
         elif section != "loss.split" and not (section == "loss" and _ANSWERED.match(line)):
             kept.append(line)
-    if not placed:
-        kept += ["", *block.splitlines()]
-    result = "\n".join(kept).rstrip() + "\n"
-    if _parsed(result) != {**(_parsed(text) or {}), **(_parsed(block) or {})}:
+    if section == "loss":
+        kept += waiting
+    before, result = _parsed(text) or {}, "\n".join(kept).rstrip() + "\n"
+    if "loss" not in before:
+        result += f"\n{loss_toml(plan)}\n"
+    others = {name: entry for name, entry in dict(before.get("loss", {})).items() if name not in _NAMES}
+    answer = (_parsed(loss_toml(plan)) or {})["loss"]
+    if _parsed(result) != {**before, "loss": {**others, **answer}}:
         raise PlanFileError(f"{file}: its [loss] is written in a way that cannot be filled in: paste the lines by hand")
     return result
+
+
+def _lines(plan: Plan) -> tuple[list[str], list[str]]:
+    """Return the lines of the loss, and those of its split."""
+    loss = plan.loss
+    amounts = (("epsilon", loss.epsilon), ("delta", loss.delta), ("rho", loss.rho))
+    stated = [f"{name} = {value(amount)}" for name, amount in amounts if amount is not None]
+    measured = [level for level in plan.levels if level.law is not None]
+    if plan.split == "uniform" or not measured:
+        return [*stated, 'split = "uniform"'], []
+    weights: Mapping[str, Any] = plan.split if isinstance(plan.split, Mapping) else {}
+    exact = {level.name: positive(weights.get(level.name, level.share), level.name) for level in measured}
+    pairs = (f"{key(name)} = {value(weight)}" for name, weight in exact.items())
+    return stated, ["", "[loss.split]", *pairs]
+
+
+def _without_blank(lines: list[str]) -> list[str]:
+    while lines and not lines[-1].strip():
+        lines = lines[:-1]
+    return lines
 
 
 def _parsed(text: str) -> dict[str, Any] | None:

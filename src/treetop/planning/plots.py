@@ -31,12 +31,11 @@ def plot_grid(
         for place, (margins, names) in enumerate(lines.items()):
             shade = 0.15 + 0.7 * place / max(len(lines) - 1, 1)
             axes.plot(epsilons, margins, marker="o", markersize=4, label=_label(names), color=_colour(shade))
-        axes.set(title=what, xlabel="epsilon", xscale="log", yscale="symlog")
+        axes.set(title=what, xlabel="epsilon", xscale="log", yscale="log" if _positive(panels) else "symlog")
         axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
         axes.minorticks_off()
         axes.grid(alpha=0.25, linewidth=0.5)
-        axes.set_ylim(bottom=0)
-        axes.legend(fontsize="small")
+        axes.legend(fontsize="x-small")
     figure.axes[0].set_ylabel(f"{100 * confidence:g}% are within ± this")
     figure.suptitle(title)
     try:
@@ -66,6 +65,10 @@ def _joined(margins: Mapping[str, tuple[int, ...]]) -> Lines:
     for name, line in margins.items():
         lines.setdefault(line, []).append(name)
     return lines
+
+
+def _positive(panels: Sequence[tuple[str, Lines]]) -> bool:
+    return all(margin > 0 for _, lines in panels for line in lines for margin in line)
 
 
 def _label(names: Sequence[str]) -> str:

@@ -208,6 +208,8 @@ def _smallest(
     """Round the loss up until the plan gives every level what it needs, and check every target in it."""
     total = sum(split.values(), Fraction(0))
     least = total if kind != "approximate" or delta is None else Fraction(epsilon_from_rho(total, delta))
+    if least <= 0:
+        raise LossError("the targets allow noise so wide that nothing would be released: ask for more accuracy")
     amount = _short(least, digits, ROUND_CEILING)
     while True:
         loss = Loss(rho=amount, delta=delta) if kind == "zcdp" else Loss(epsilon=amount, delta=delta)

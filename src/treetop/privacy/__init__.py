@@ -6,13 +6,14 @@ from treetop.privacy.accounting import (
     rho_from_epsilon,
     rho_from_epsilon_loose,
 )
-from treetop.privacy.loss import Definition, Loss
+from treetop.privacy.loss import Accounting, Definition, Loss
 from treetop.privacy.mechanism import cost, level_noise, level_scale
 from treetop.privacy.split import Split, shares
 from treetop.privacy.unit import TOTAL, Neighbours, Sensitivity, Unit
 
 __all__ = [
     "TOTAL",
+    "Accounting",
     "Definition",
     "Loss",
     "Neighbours",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from treetop.errors import LossError
+from treetop.nearest import nearest
 from treetop.privacy.accounting import epsilon_from_rho, rho_from_epsilon
 from treetop.privacy.exact import Number, delta_between_0_and_1, plain, positive, rounded_up, whole
 
 Definition: TypeAlias = Literal["pure", "zcdp", "approximate"]
+Accounting: TypeAlias = Literal["zcdp", "exact"]
 
 
 @dataclass(frozen=True, init=False)
@@ -27,11 +29,20 @@ class Loss:
     """The chance left to exceed epsilon; beside rho it only chooses the epsilon that is reported."""
     rho: Fraction | None
     """Zero-concentrated differential privacy, by Gaussian noise."""
+    accounting: Accounting
+    """How epsilon and delta are kept: through rho ("zcdp"), or by the law of the privacy loss itself ("exact")."""
     budget: Fraction = field(repr=False, compare=False)
-    """What the levels divide among them: epsilon when pure, otherwise rho."""
+    """What the levels divide among them: epsilon when pure, otherwise rho.
+
+    With exact accounting a plan may spend more, which depends on its levels: see `Plan.budget`."""
 
     def __init__(
-        self, *, epsilon: Number | None = None, delta: Number | None = None, rho: Number | None = None
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accounting: Accounting = "zcdp",
     ) -> None:
         if epsilon is None and rho is None:
             missing = "has only a delta" if delta is not None else "is empty"
@@ -41,6 +52,8 @@ class Loss:
         object.__setattr__(self, "epsilon", None if epsilon is None else positive(epsilon, "epsilon"))
         object.__setattr__(self, "delta", None if delta is None else delta_between_0_and_1(delta))
         object.__setattr__(self, "rho", None if rho is None else positive(rho, "rho"))
+        object.__setattr__(self, "accounting", accounting)
+        self._check_accounting()
         object.__setattr__(self, "budget", self._budget())
 
     @property
@@ -49,6 +62,20 @@ class Loss:
         if self.rho is not None:
             return "zcdp"
         return "pure" if self.delta is None else "approximate"
+
+    def _check_accounting(self) -> None:
+        if self.accounting not in get_args(Accounting):
+            raise LossError(
+                f"The accounting is {self.accounting!r}{nearest(str(self.accounting), get_args(Accounting))}; write "
+                '"zcdp" or "exact".'
+            )
+        if self.accounting == "zcdp" or self.definition == "approximate":
+            return
+        stated = "epsilon alone" if self.definition == "pure" else "rho"
+        raise LossError(
+            f"The loss is stated as {stated}, which is kept exactly as it is: exact accounting is for epsilon with "
+            "delta. Give both, or leave the accounting out."
+        )
 
     def _budget(self) -> Fraction:
         if self.rho is not None:
@@ -61,7 +88,15 @@ class Loss:
         if self.definition == "pure":
             delta_between_0_and_1(delta)
             return rounded_up(self.budget)
+        self._refuse_exact("the epsilon at another delta")
         return epsilon_from_rho(self.budget, delta)
+
+    def _refuse_exact(self, what: str) -> None:
+        """Refuse what this loss does not know: with exact accounting, rho is the plan's."""
+        if self.accounting == "exact":
+            raise LossError(
+                f"With exact accounting, {what} follows from the plan's rho: take it from Loss(rho=plan.spent)."
+            )
 
     def for_records(self, k: int) -> Loss:
         """The loss for a person who stands behind k units: k·epsilon when pure, k²·rho otherwise.
@@ -73,6 +108,7 @@ class Loss:
             raise LossError(f"The number of units of one person is {k!r}; give a whole number, 1 or more.")
         if self.definition == "pure":
             return Loss(epsilon=units * self.budget)
+        self._refuse_exact("what several units lose")
         return Loss(rho=units**2 * self.budget, delta=self.delta)
 
     def sentence(self) -> str:
@@ -85,9 +121,12 @@ class Loss:
         if self.definition == "pure":
             return f"Pure differential privacy with epsilon {amount}; Laplace noise."
         if self.epsilon is not None and self.delta is not None:
+            kept = f"kept by rho {amount} (zero-concentrated)"
+            if self.accounting == "exact":
+                kept = "by exact accounting of all levels together, for this release alone"
             return (
                 f"Approximate differential privacy with epsilon {plain(self.epsilon)} and "
-                f"delta {plain(self.delta)}, kept by rho {amount} (zero-concentrated); Gaussian noise."
+                f"delta {plain(self.delta)}, {kept}; Gaussian noise."
             )
         reported = ""
         if self.delta is not None:

@@ -1,0 +1,153 @@
+"""The whole study of one tree: what figures 2 to 7 need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+import treetop as tt
+from experiments.loss_split.measure import (
+    EQUAL,
+    Budgets,
+    Errors,
+    Outcome,
+    best,
+    cheapest,
+    closed_form,
+    measure,
+    terms,
+    uniform,
+)
+from experiments.loss_split.trees import Population, Tree
+from treetop.planning import Prior
+from treetop.planning.programs import Allocation, least_error, total_error
+from treetop.planning.simulate import squared_errors
+
+Way: TypeAlias = Literal["uniform", "optimal"]
+WAYS: tuple[Way, ...] = ("uniform", "optimal")
+
+EPSILONS = (0.5, 1.0, 2.0, 3.0, 5.0)
+FIXED = 2.0
+"""The epsilon at which the paper varies the weights, and the comparisons are made."""
+TAUS = (5_000.0, 10_000.0, 20_000.0, 40_000.0, 80_000.0)
+WEIGHTS = (0.05, 0.1, 0.2, 1 / 3, 0.5, 0.7, 0.8, 0.9, 0.95)
+"""What the blocks weigh; state and tracts share the rest."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is run."""
+
+    runs: int
+    """Releases for each division of each loss."""
+    weight_runs: int
+    """Releases for each weight of the blocks."""
+    engine_runs: int
+    """Releases by Treetop itself."""
+    tracts: int
+    """In how many tracts shares are dealt out."""
+
+
+FULL = Size(runs=400, weight_runs=60, engine_runs=20, tracts=40)
+QUICK = Size(runs=20, weight_runs=10, engine_runs=4, tracts=6)
+
+
+@dataclass(frozen=True)
+class Study:
+    """All results of one tree."""
+
+    tree: Tree
+    """The tree."""
+    size: Size
+    """How much was run."""
+    tracts: tuple[int, ...]
+    """The tracts in which shares are dealt out, drawn at random; the first is the one of the figure."""
+    outcomes: Mapping[tuple[float, Way], Outcome]
+    """By epsilon and way to divide it."""
+    formulas: Mapping[tuple[float, Way], Errors]
+    """The errors of separate counts, by formula."""
+    least: Mapping[float, Allocation]
+    """By total error, the least loss for it."""
+    weighted: Mapping[float, Outcome]
+    """By the weight of the blocks, at the fixed epsilon."""
+    weighted_formulas: Mapping[float, Errors]
+    """The same by formula, without consistency."""
+    by_truth: float
+    """The total error at the fixed epsilon, divided by the truth instead of the prior: never to be done."""
+    by_prior: float
+    """The same, divided by the prior."""
+    neighbour: float
+    """How far the epsilon of the blocks moves, if divided by the truth, when one person leaves it."""
+    engine: Mapping[tuple[str, Way], float]
+    """By repair, the mean total squared error of Treetop's own releases at the fixed epsilon."""
+
+
+def study(tree: Tree, size: Size) -> Study:
+    """Run everything on a tree."""
+    tracts = _tracts(tree.truth, size.tracts)
+    divided = {(epsilon, way): _divide(tree, epsilon, way) for epsilon in EPSILONS for way in WAYS}
+    weighted = {weight: best(tree, FIXED, ((1 - weight) / 2, (1 - weight) / 2, weight)) for weight in WEIGHTS}
+    truth = terms(tree.truth)
+    return Study(
+        tree,
+        size,
+        tracts,
+        {key: measure(tree, budgets, size.runs, 7, tracts) for key, budgets in divided.items()},
+        {key: closed_form(tree.truth, budgets) for key, budgets in divided.items()},
+        {tau: cheapest(tree, tau) for tau in TAUS},
+        {weight: measure(tree, budgets, size.weight_runs, 8) for weight, budgets in weighted.items()},
+        {weight: closed_form(tree.truth, budgets) for weight, budgets in weighted.items()},
+        least_error(truth, FIXED).error,
+        total_error(truth, divided[FIXED, "optimal"]),
+        _moved_by_one(tree.truth),
+        engine(tree, size.engine_runs),
+    )
+
+
+def engine(tree: Tree, runs: int) -> dict[tuple[str, Way], float]:
+    """Release the tree by Treetop: discrete noise, whole counts, both repairs."""
+    population = tree.truth
+    block = np.arange(len(population.blocks))
+    table = pa.table({"tract": _codes(population.tract), "block": _codes(block), "count": population.blocks})
+    places = tt.Hierarchy.from_table(table.select(["tract", "block"]), levels=["tract", "block"])
+    spine = tt.Spine(["block.tract", "block.block"], {"block": places})
+    twin = Prior.from_public_table(table, spine, source=tree.title, count="count")
+    unit, loss = tt.Unit("person", neighbours="add-remove"), tt.Loss(epsilon=FIXED)
+    names = ("total", *(level.name for level in spine.levels))
+    found: dict[tuple[str, Way], float] = {}
+    for repair in ("chebyshev", "euclidean"):
+        for way in WAYS:
+            split = {name: round(share, 9) for name, share in zip(names, _divide(tree, FIXED, way), strict=True)}
+            plan = tt.Plan(spine, unit, loss, split=split, repair=repair)
+            found[repair, way] = float(squared_errors(plan, twin, runs=runs, threads=1).sum(axis=1).mean())
+    return found
+
+
+def _divide(tree: Tree, epsilon: float, way: Way) -> Budgets:
+    return uniform(epsilon) if way == "uniform" else best(tree, epsilon, EQUAL)
+
+
+def _tracts(population: Population, number: int) -> tuple[int, ...]:
+    """Choose tracts at random, among those with people in at least two blocks."""
+    peopled = np.bincount(population.tract, population.blocks > 0)
+    choice = np.flatnonzero(peopled >= 2)
+    drawn = np.random.default_rng(6).permutation(choice)[:number]
+    return tuple(int(tract) for tract in drawn)
+
+
+def _moved_by_one(population: Population) -> float:
+    """How far the blocks' epsilon moves when somebody who lives alone in a block leaves."""
+    blocks = population.blocks.copy()
+    alone = np.flatnonzero(blocks == blocks[blocks > 0].min())[0]
+    blocks[alone] -= 1
+    other = Population(blocks, population.tract)
+    here, there = (least_error(terms(one), FIXED).budgets[2] for one in (population, other))
+    return abs(here - there)
+
+
+def _codes(numbers: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[str]:
+    return [f"{number:05d}" for number in numbers.tolist()]

@@ -1,0 +1,293 @@
+"""`treetop plan` before the loss is known: what accuracy costs, what a loss buys, how to divide it, trials on a twin.
+
+Everything here is computed from the plan and from public tables; the plan's own table is refused as one of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from treetop.cli.chosen import Found, render, summarise
+from treetop.cli.progress import Bar
+from treetop.errors import IncompletePlan, PlanError, PlanFileError
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from treetop.plan import Plan
+    from treetop.planfile import PlanFile
+    from treetop.planning import GridRow, Prior, Target, Trials
+    from treetop.privacy import Definition
+    from treetop.privacy.exact import Number
+    from treetop.spine import Spine
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_GRID = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""The epsilons of a plot where none are given."""
+
+
+def _numbers(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[float, ...] | None:
+    if text is None:
+        return None
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or not all(0 < number < float("inf") for number in numbers):
+        raise click.BadParameter(f"{text!r}: give positive numbers with commas between them, such as 0.1,1,10")
+    return tuple(sorted(set(numbers)))
+
+
+_OPTIONS = (
+    click.option("--target", "targets", multiple=True, help='What a level must keep: "state=20", "state mean 8".'),
+    click.option("--delta", type=float, help="Delta; the plan's by default."),
+    click.option("--pure", is_flag=True, help="A pure epsilon, without delta: Laplace noise."),
+    click.option("--epsilon-grid", "epsilons", callback=_numbers, help="Errors at several epsilons: 0.1,1,10."),
+    click.option("--plot", type=click.Path(path_type=Path), help="Draw the grid to this file."),
+    click.option("--twin", metavar="TABLE", help="A public or synthetic table, or a release, to try the plan on."),
+    click.option("--twin-source", help="Where the twin is from, in words."),
+    click.option("--runs", type=click.IntRange(min=1), default=20, show_default=True, help="Trials on the twin."),
+    click.option("--threads", type=click.IntRange(min=1), help="Trials at once; as many as cores by default."),
+    click.option("--prior", metavar="TABLE", help="An earlier release, or a public table, to choose the split by."),
+    click.option("--prior-source", help="Where the prior is from, in words."),
+    click.option("--weight", "weights", multiple=True, metavar="LEVEL=NUMBER", help="With --prior: what errors weigh."),
+    click.option("--write", type=click.Path(path_type=Path), help="Write the plan with the answer filled in."),
+)
+
+
+def options(command: F) -> F:
+    """Give a command the options of this module."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What was asked for on the command line."""
+
+    targets: tuple[str, ...]
+    """What levels must keep, as people write it."""
+    delta: float | None
+    """A delta in place of the plan's."""
+    pure: bool
+    """Whether the loss is to be pure."""
+    epsilons: tuple[float, ...] | None
+    """The epsilons of a grid."""
+    plot: Path | None
+    """Where to draw the grid."""
+    twin: str | None
+    """A public table to try the plan on."""
+    twin_source: str | None
+    """Where it is from."""
+    runs: int
+    """How many trials."""
+    threads: int | None
+    """How many at once."""
+    prior: str | None
+    """A public table to choose the split by."""
+    prior_source: str | None
+    """Where it is from."""
+    weights: tuple[str, ...]
+    """What errors of levels weigh."""
+    write: Path | None
+    """Where to write the plan with the answer."""
+
+    @property
+    def any(self) -> bool:
+        """Whether anything of this module was asked for."""
+        return bool(self.targets or self.epsilons or self.plot or self.twin or self.prior)
+
+    @property
+    def grid(self) -> tuple[float, ...]:
+        """The epsilons to compare; none where no grid was asked for."""
+        return self.epsilons or (DEFAULT_GRID if self.plot else ())
+
+    def __post_init__(self) -> None:
+        if self.pure and self.delta is not None:
+            raise click.UsageError("a pure loss has no delta: give --pure or --delta")
+        if self.targets and self.prior:
+            raise click.UsageError("a target decides the split itself: give --target or --prior")
+        needs = (
+            (self.weights or self.prior_source, self.prior, "--weight and --prior-source are about a --prior"),
+            (self.twin_source, self.twin, "--twin-source is about a --twin"),
+            (self.write, self.targets or self.prior, "--write fills in an answer: ask with --target or --prior"),
+            (
+                self.delta is not None or self.pure,
+                self.targets or self.grid,
+                "--delta and --pure are for --target or a grid",
+            ),
+        )
+        for given, needed, why in needs:
+            if given and not needed:
+                raise click.UsageError(why)
+
+
+def run(path: Path, wishes: Wishes, confidence: float, as_json: bool) -> None:
+    """Answer what was asked, and print it."""
+    from treetop.planfile import read_plan
+
+    if not 0 < confidence < 1:
+        raise PlanError(f"confidence is {confidence}: give a probability between 0 and 1")
+    file = read_plan(path, stand_in=1 if wishes.targets or wishes.grid else None)
+    if wishes.write is not None:
+        _check_place(wishes.write, path)
+    with Bar(shown=not as_json) as bar:
+        found = choose(file, wishes, confidence, bar)
+    click.echo(json.dumps(summarise(found), indent=2) if as_json else render(found))
+
+
+def choose(file: PlanFile, wishes: Wishes, confidence: float, bar: Bar) -> Found:
+    """Answer what was asked."""
+    from treetop.planning import error_grid, filled_in, forecast, loss_for, plot_grid, read_target, simulate
+
+    plan, spine = file.plan, file.plan.spine
+    kind, delta = _definition(file, wishes)
+    targets = tuple(one for text in wishes.targets for one in _at_levels(read_target(text), spine))
+    answer = best = None
+    if targets:
+        answer = loss_for(spine, plan.unit, targets, delta=delta, definition=kind, unknown=plan.unknown)
+        plan = replace(plan, loss=answer.loss, split=answer.split)
+    if wishes.prior is not None:
+        best = forecast(plan, _prior(file, wishes.prior, wishes.prior_source), _weights(wishes.weights, spine))
+        plan = best.plan
+    grid: tuple[GridRow, ...] = ()
+    if wishes.grid:
+        if kind == "zcdp" and delta is None:
+            raise click.UsageError("the plan states its loss in rho: give --delta for a grid of epsilons")
+        grid = error_grid(spine, plan.unit, wishes.grid, delta, plan.split, unknown=plan.unknown, confidence=confidence)
+    trials, grid_trials = None, {}
+    if wishes.twin is not None:
+        twin = _twin(file, wishes.twin, wishes.twin_source)
+
+        def tried(one: Plan) -> Trials:
+            return simulate(one, twin, runs=wishes.runs, confidence=confidence, threads=wishes.threads, progress=bar)
+
+        trials = tried(plan) if answer is not None or not file.loss_is_open else None
+        grid_trials = {epsilon: tried(_at(plan, epsilon, delta)) for epsilon in wishes.grid}
+    files = []
+    if wishes.plot is not None:
+        plot_grid(grid, wishes.plot, plan.title or file.path.name, confidence, grid_trials)
+        files.append(wishes.plot)
+    if wishes.write is not None:
+        _write(wishes.write, filled_in(file.text, plan, str(file.path)))
+        files.append(wishes.write)
+    guarded = bool(_private_tables(file))
+    return Found(file, plan, targets, answer, best, grid, delta, trials, grid_trials, confidence, tuple(files), guarded)
+
+
+def levels_named(spine: Spine, name: str) -> list[str]:
+    """Return the levels of a name: `attribute.level`, or a short one, which may be that of several attributes.
+
+    A target for a short name is one for them all. That costs nothing: what is above a target is as accurate anyway.
+    """
+    from treetop.privacy.unit import TOTAL
+
+    if name == TOTAL:
+        return [TOTAL]
+    pairs = list(zip(spine.levels, spine.splits, strict=True))
+    if name not in [known for level, split in pairs for known in (level.name, split)]:
+        short = [level.name for level, split in pairs if split.partition(".")[2] == name]
+        if short:
+            return short
+    return [spine.level(name).name]
+
+
+def _at_levels(target: Target, spine: Spine) -> list[Target]:
+    return [replace(target, level=name) for name in levels_named(spine, target.level)]
+
+
+def _definition(file: PlanFile, wishes: Wishes) -> tuple[Definition, Fraction | None]:
+    """Return the kind of loss that is looked for, and its delta: as the call says, or the plan."""
+    from treetop.privacy.exact import delta_between_0_and_1
+
+    if wishes.pure:
+        return "pure", None
+    if wishes.delta is not None:
+        return "approximate", delta_between_0_and_1(wishes.delta)
+    loss = file.plan.loss
+    if file.loss_is_open and loss.delta is None:
+        from treetop.planfile.questions import DELTA
+
+        raise IncompletePlan(
+            f"{file.path} states no delta, at which an epsilon could be found. {DELTA}\n"
+            "Give one here with --delta 1e-8 or in the plan, or --pure for an epsilon without."
+        )
+    return loss.definition, loss.delta
+
+
+def _at(plan: Plan, epsilon: float, delta: Fraction | None) -> Plan:
+    from treetop.privacy import Loss
+
+    return replace(plan, loss=Loss(epsilon=epsilon, delta=delta))
+
+
+def _weights(texts: Sequence[str], spine: Spine) -> dict[str, Number]:
+    weights: dict[str, Number] = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        try:
+            weight = float(number)
+        except ValueError:
+            raise click.UsageError(f"--weight {text!r}: write LEVEL=NUMBER, as in state=2") from None
+        weights |= dict.fromkeys(levels_named(spine, name.strip()), weight)
+    return weights
+
+
+def _prior(file: PlanFile, location: str, source: str | None) -> Prior:
+    if source is None and not _is_release(location):
+        raise click.UsageError(
+            f"say where {location} is from, since only public facts may shape the noise: "
+            '--prior-source "ISTAT, commuting 2011"'
+        )
+    return _public(file, location, source or "")
+
+
+def _twin(file: PlanFile, location: str, source: str | None) -> Prior:
+    return _public(file, location, source or ("" if _is_release(location) else location))
+
+
+def _is_release(location: str) -> bool:
+    return (Path(location) / "card.json").is_file()
+
+
+def _public(file: PlanFile, location: str, source: str) -> Prior:
+    """Take a release, or read a table as the private one is read, which it must not be."""
+    from treetop.planning import Prior, refuse_private
+    from treetop.release import Release
+
+    if _is_release(location):
+        return Prior.from_release(Release.load(location), source)
+    for private in _private_tables(file):
+        refuse_private(location, private)
+    plan = file.plan
+    return Prior.from_public_table(
+        location, plan.spine, source=source, columns=file.columns, count=file.count, unknown=plan.unknown
+    )
+
+
+def _private_tables(file: PlanFile) -> list[Any]:
+    """Return what the plan is known to read: its table, or both tables of a graph."""
+    if file.graph is not None:
+        tables = (file.source, file.graph.graph.nodes, file.graph.graph.edges)
+        return [table for table in tables if table is not None]
+    return [] if file.source is None else [file.table(file.source)]
+
+
+def _check_place(out: Path, plan: Path) -> None:
+    if out.exists():
+        raise PlanFileError(f"{out} exists already: choose another name")
+    if out.resolve().parent != plan.resolve().parent:
+        raise PlanFileError(f"{out}: paths in a plan are relative to its folder: write it to {plan.resolve().parent}")
+
+
+def _write(out: Path, text: str) -> None:
+    with out.open("x", encoding="utf-8") as stream:
+        stream.write(text)

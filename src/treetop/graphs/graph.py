@@ -1,0 +1,185 @@
+"""A graph as a table: its edges with the attributes of both ends, or its nodes, as an Arrow stream for a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from treetop.data import table as tables
+from treetop.errors import DataError, PlanError
+from treetop.frozen import FrozenMap
+from treetop.graphs.cleaning import Cleaning
+from treetop.graphs.edges import Edges, Policies, read_edges
+from treetop.graphs.nodes import Nodes
+from treetop.graphs.relation import Relation, check_relation, sentences, unit_of
+from treetop.privacy import Neighbours, Unit
+
+SOURCE, TARGET = "source", "target"
+"""The ends of an edge: their attributes are the columns `source.NAME` and `target.NAME` of its table."""
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Where a graph is, which neighbours it has, and how it is read; nothing is read before a table is asked for."""
+
+    nodes: tables.Table = field(repr=False)
+    """The node table: an id and attributes."""
+    edges: tables.Table | None = field(default=None, repr=False)
+    """The edge table: two ids a row."""
+    relation: Relation | None = None
+    """Which graphs are neighbours; None where only nodes are counted."""
+    id: str = "id"
+    """The column of the node table with the ids."""
+    source: str = SOURCE
+    """The column of the edge table with the id where an edge starts."""
+    target: str = TARGET
+    """The column of the edge table with the id where it ends."""
+    directed: bool = True
+    """Whether edges have a direction."""
+    contributions: int | None = None
+    """Under "user-out", how many out-edges of a person count."""
+    degree_bound: int | None = None
+    """Under "node", the promise: nobody has more edges, in and out together."""
+    policies: Policies = field(default_factory=Policies)
+    """What happens to self-loops, repeated edges and edges to unknown nodes."""
+    cleaning: Mapping[str, Cleaning] = field(default_factory=dict)
+    """By column of the node table, the public rule that makes its codes."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cleaning", FrozenMap(dict(self.cleaning)))
+        if self.relation is None:
+            return
+        check_relation(self.relation)
+        if self.relation == "user-out" and not self.directed:
+            raise PlanError(
+                'the relation "user-out" protects one person\'s own list, and an edge without direction is on two: '
+                'choose "edge" or "node", or list each edge in both directions and set directed = true'
+            )
+
+    def unit(self, neighbours: Neighbours | None = None, entity: str | None = None) -> Unit:
+        """Return the protected unit of a release of edges between groups."""
+        if self.relation is None:
+            raise PlanError("the graph has no neighbour relation, so its edges cannot be released: name one")
+        unit = unit_of(
+            self.relation,
+            neighbours,
+            contributions=self.contributions,
+            degree_bound=self.degree_bound,
+            entity=entity,
+            id=SOURCE,
+        )
+        self._check_total(unit)
+        return unit
+
+    def _check_total(self, unit: Unit) -> None:
+        """Refuse a plan that would tell the number of edges exactly although neighbours differ in it.
+
+        A person may have no edge at all, so one list exchanged for another may change the total even where one edge of
+        each counts; and an edge that is dropped may be exchanged for one that is not.
+        """
+        differs = self.relation != "edge" or self.policies.drop
+        if unit.total_is_exact(records_may_be_dropped=self.policies.unknown == "drop") and differs:
+            raise PlanError(
+                'under "replace" with one edge each, the total would be exact, but here exchanging one '
+                f'{unit.entity} can change it: set unknown = "drop", so that the total is measured, or choose '
+                '"add-remove"'
+            )
+
+    def sentences(self) -> list[str]:
+        """Say what the relation protects and how edges are counted."""
+        if self.relation is None:
+            return []
+        return sentences(self.relation, self.degree_bound, self.directed)
+
+    def read_nodes(self, columns: Sequence[str] | None = None) -> Nodes:
+        """Read the node table."""
+        return Nodes.read(self.nodes, self.id, columns, self.cleaning)
+
+    def read_edges(self, nodes: Nodes) -> Edges:
+        """Read the edge table, and see that what was promised about it is true."""
+        if self.edges is None:
+            raise DataError("the graph has no edge table: name one")
+        edges = read_edges(self.edges, nodes, self.source, self.target, self.directed, self.policies)
+        if self.relation == "node" and self.degree_bound is not None:
+            busiest = int(edges.degrees(len(nodes)).max(initial=0))
+            if busiest > self.degree_bound:
+                raise DataError(
+                    f"a node has {busiest:,} edges, and the promise is that none has more than {self.degree_bound:,}: "
+                    "nothing can be released under it. Do not take a bound from the data"
+                )
+        return edges
+
+    def table(self, edges: tables.Table | None = None, columns: Sequence[str] | None = None) -> EdgeTable:
+        """Return the edges as a table: `source`, and `source.NAME` and `target.NAME` for each column of the nodes."""
+        return EdgeTable(self if edges is None else replace(self, edges=edges), columns)
+
+    def node_table(self, columns: Sequence[str] | None = None) -> NodeTable:
+        """Return the nodes as a table, cleaned."""
+        return NodeTable(self, columns)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EdgeTable:
+    """The edges of a graph with the attributes of both ends: private, and read when the stream is."""
+
+    graph: Graph
+    """The graph."""
+    columns: Sequence[str] | None = None
+    """The columns of the node table that are needed; None for all."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._reader().__arrow_c_stream__(requested_schema)
+
+    def _reader(self) -> pa.RecordBatchReader:
+        nodes = self.graph.read_nodes(self.columns)
+        first = _batch(nodes, Edges(np.empty(0, np.int32), np.empty(0, np.int32), True))
+        edges = self.graph.read_edges(nodes)  # now: what is wrong with it is said before anything is measured
+        if not edges.directed:
+            edges = _by_group(edges, nodes)
+        return pa.RecordBatchReader.from_batches(first.schema, _batches(nodes, edges))
+
+    def __repr__(self) -> str:
+        return "EdgeTable(private)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NodeTable:
+    """The nodes of a graph, cleaned: private, and read when the stream is."""
+
+    graph: Graph
+    """The graph."""
+    columns: Sequence[str] | None = None
+    """The columns that are needed; None for all."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        nodes = self.graph.read_nodes(self.columns)
+        table = pa.table({**nodes.arrays(), self.graph.id: nodes.ids})
+        return table.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return "NodeTable(private)"
+
+
+def _batches(nodes: Nodes, edges: Edges) -> Iterator[pa.RecordBatch]:
+    for start in range(0, len(edges), tables.ROWS):
+        part = slice(start, start + tables.ROWS)
+        yield _batch(nodes, Edges(edges.source[part], edges.target[part], edges.directed))
+
+
+def _batch(nodes: Nodes, edges: Edges) -> pa.RecordBatch:
+    ends = {SOURCE: nodes.arrays(edges.source), TARGET: nodes.arrays(edges.target)}
+    columns: dict[str, Any] = {SOURCE: pa.array(edges.source)}  # a number stands for the id: only who is who matters
+    columns |= {f"{end}.{name}": array for end, arrays in ends.items() for name, array in arrays.items()}
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _by_group(edges: Edges, nodes: Nodes) -> Edges:
+    """Turn each edge so that the end whose group comes first is its source."""
+    group = nodes.groups()
+    turned = group[edges.source] > group[edges.target]
+    source = np.where(turned, edges.target, edges.source)
+    return Edges(source, np.where(turned, edges.source, edges.target), edges.directed)

@@ -1,0 +1,60 @@
+"""Rebalancing: pulling noisy counts towards public shares of their noisy parent. Off by default, and seldom worth it.
+
+It reads noisy values only, so it costs nothing. Rebalancing by the true count, as a first attempt at graphs did, adds a
+number that depends on it and is paid for by nobody. What it gains in variance it pays in bias: counts that differ from
+the public share are pulled towards it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from treetop.repair import euclidean
+
+
+@dataclass(frozen=True, eq=False)
+class Rebalanced:
+    """Counts that were pulled towards their public shares."""
+
+    count: NDArray[np.int64]
+    """Non-negative whole numbers that sum to the parent."""
+    weight: float
+    """How much of a measurement's distance from its share is kept: 1 is all of it, 0 is the share itself."""
+    pulled: NDArray[np.float64]
+    """How far each count was moved towards its share: what a reader who does not believe the shares calls bias."""
+
+
+def rebalance(
+    measured: ArrayLike,
+    parent: int,
+    variance: Fraction | float,
+    shares: ArrayLike | None = None,
+    seed: int | None = None,
+) -> Rebalanced:
+    """Return the counts of a node's children, from their measurements, the released parent and public shares.
+
+    Each is p·C + k·(x − p·C) with k = τ²/(τ² + σ²): x the measurement, C the parent, p the public share (even when
+    None), σ² the variance of the noise, and τ² what the measurements vary about their shares beyond it. Then the
+    nearest whole numbers that are not negative and sum to C.
+
+    >>> rebalance([40, 22, 38], parent=100, variance=100).count.tolist()
+    [33, 33, 34]
+    """
+    x = np.asarray(measured, np.float64)
+    p = np.full(len(x), 1 / len(x)) if shares is None else np.asarray(shares, np.float64)
+    if x.ndim != 1 or len(x) == 0 or p.shape != x.shape:
+        raise ValueError(f"give one measurement and one share a child, not {x.shape} and {p.shape}")
+    if (p < 0).any() or abs(p.sum() - 1) > 1e-9:
+        raise ValueError("shares are not negative and sum to 1")
+    if parent < 0:
+        raise ValueError(f"the parent's count is {parent}: it cannot be negative")
+    noise = float(variance)
+    aim = p * parent
+    spread = max(0.0, float(((x - aim) ** 2).mean()) - noise)
+    weight = spread / (spread + noise) if noise > 0 else 1.0
+    drawn = aim + weight * (x - aim)
+    return Rebalanced(euclidean(np.rint(drawn).astype(np.int64), parent, seed=seed), weight, drawn - x)

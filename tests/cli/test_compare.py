@@ -1,0 +1,140 @@
+"""`treetop compare`, as a person runs it: results in a folder, fenced, and nothing released or spent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from treetop.cli import main
+from treetop.evaluate.comparison import FENCE
+
+PLAN = """
+title = "Trips"
+[attributes.origin]
+column = "home"
+hierarchy = "places.csv"
+levels = ["region", "town"]
+[attributes.destination]
+column = "work"
+same_as = "origin"
+[spine]
+order = "destination-first"
+[unit]
+entity = "trip"
+contributions = 1
+neighbours = "replace"
+[loss]
+epsilon = 1.0
+delta = 1e-8
+"""
+ROWS = [("n1", "n1")] * 40 + [("n1", "s1")] * 3 + [("s2", "s1")] * 7 + [("s2", "s2")] * 150
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "places.csv").write_text("region,town\nN,n1\nN,n2\nS,s1\nS,s2\n")
+    (tmp_path / "plan.toml").write_text(PLAN)
+    lines = [f"p{person // 2},{home},{work}" for person, (home, work) in enumerate(ROWS)]
+    (tmp_path / "trips.csv").write_text("\n".join(["person,home,work", *lines, ""]))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def compare(capsys: Captured, *arguments: str) -> str:
+    main(["compare", "plan.toml", "trips.csv", "--out", "out", "--jobs", "1", "--repeat", "2", *arguments])
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
+
+
+def leave(capsys: Captured, *arguments: str) -> tuple[Any, str]:
+    with pytest.raises(SystemExit) as leaving:
+        main(["compare", "plan.toml", "trips.csv", "--out", "out", "--jobs", "1", *arguments])
+    captured = capsys.readouterr()
+    assert captured.out == "" and "Traceback" not in captured.err
+    return leaving.value.code, captured.err
+
+
+def test_the_folder_has_results_a_summary_and_plots(folder: Path, capsys: Captured) -> None:
+    said = compare(capsys, "--mechanisms", "inftda,sh", "--epsilon", "0.1,1", "--accounting", "tight,paper")
+    files = sorted(path.name for path in (folder / "out").iterdir())
+    assert files == ["error.png", "false_discoveries.png", "results.parquet", "summary.md", "time.png"]
+    table = pq.read_table(folder / "out" / "results.parquet")
+    assert table.num_rows == 2 * 2 * 2 * 2 * 5
+    assert set(table["epsilon"].to_pylist()) == {0.1, 1.0}
+    assert said.count(FENCE) == 2
+    assert "All results are in out." in said
+    assert [path for path in folder.iterdir() if path.name.startswith(".")] == []
+
+
+def test_everything_that_is_written_says_that_it_is_private(folder: Path, capsys: Captured) -> None:
+    compare(capsys, "--mechanisms", "inftda")
+    assert FENCE in (folder / "out" / "summary.md").read_text(encoding="utf-8").lower()
+    assert pq.read_schema(folder / "out" / "results.parquet").metadata[b"treetop"].decode() == FENCE
+
+
+def test_the_loss_is_the_plans_when_none_is_given(folder: Path, capsys: Captured) -> None:
+    report = json.loads(compare(capsys, "--mechanisms", "inftda", "--no-plots", "--json"))
+    (setting,) = report["settings"]
+    assert (setting["epsilon"], setting["delta"], setting["accounting"], setting["runs"]) == (1.0, 1e-8, "tight", 2)
+    assert [level["name"] for level in setting["levels"]][:2] == ["total", "destination.region"]
+    assert setting["levels"][0]["largest"] == 0
+    assert report["files"] == ["results.parquet", "summary.md"]
+    assert report["fence"] == FENCE and "nothing was spent" in report["warning"]
+
+
+def test_what_cannot_be_served_is_said_and_the_rest_is_run(folder: Path, capsys: Captured) -> None:
+    (folder / "plan.toml").write_text(PLAN.replace("delta = 1e-8", ""))
+    report = json.loads(compare(capsys, "--mechanisms", "inftda,sh", "--no-plots", "--json"))
+    assert [one["mechanism"] for one in report["settings"]] == ["inftda"]
+    assert report["settings"][0]["accounting"] == "pure"
+    (refused,) = report["refused"]
+    assert refused["mechanism"] == "sh" and "delta" in refused["reason"]
+
+
+def test_with_a_limit_of_contributions_the_whole_table_is_the_truth(folder: Path, capsys: Captured) -> None:
+    (folder / "plan.toml").write_text(PLAN.replace("[loss]", 'id = "person"\n[loss]'))
+    report = json.loads(compare(capsys, "--mechanisms", "inftda", "--no-plots", "--json"))
+    # Each of the 100 people has 2 trips, of which 1 is counted.
+    assert report["settings"][0]["levels"][0]["largest"] == 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--mechanisms", "inftda,shh"), "there is no mechanism 'shh' (did you mean 'sh'?)"),
+        (("--mechanisms", ","), "names none"),
+        (("--epsilon", "one"), "give positive numbers with commas"),
+        (("--epsilon", "0"), "give positive numbers with commas"),
+        (("--accounting", "loose"), "choose tight or paper"),
+        (("--delta", "2"), "delta"),
+    ],
+)
+def test_a_mistake_in_the_call_is_one_message(
+    folder: Path, capsys: Captured, arguments: tuple[str, ...], says: str
+) -> None:
+    code, message = leave(capsys, *arguments)
+    assert code == 2 and says in message
+    assert not (folder / "out").exists()
+
+
+def test_a_plan_in_rho_asks_for_epsilon_and_delta(folder: Path, capsys: Captured) -> None:
+    (folder / "plan.toml").write_text(PLAN.replace("epsilon = 1.0\ndelta = 1e-8", "rho = 2"))
+    code, message = leave(capsys, "--epsilon", "1")
+    assert code == 2 and "give --epsilon and --delta" in message
+
+
+def test_a_folder_that_is_there_is_kept(folder: Path, capsys: Captured) -> None:
+    (folder / "out").mkdir()
+    code, message = leave(capsys)
+    assert code == 2 and "out exists already: choose another folder" in message
+
+
+def test_help_says_that_nothing_is_released(capsys: Captured) -> None:
+    main(["compare", "--help"])
+    assert "Nothing is released and nothing is spent" in capsys.readouterr().out

@@ -1,0 +1,339 @@
+"""`treetop plan` with targets, grids, twins and priors: what accuracy costs, before private data is read."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+import treetop as tt
+from treetop import cli
+from treetop.errors import IncompletePlan
+from treetop.planfile import read_plan
+from treetop.planning import PROMISE
+
+PLAN = """
+title = "Trips"   # of one week
+[attributes.origin]
+hierarchy = "places.csv"
+levels = ["region", "town"]
+[attributes.destination]
+same_as = "origin"
+[spine]
+order = "destination-first"
+[unit]
+entity = "trip"
+contributions = 1
+neighbours = "replace"
+[loss]
+# decided by the board
+epsilon = 1.0
+delta = 1e-8
+split = "uniform"
+[data]
+source = "private.csv"
+count = "n"
+"""
+NAMES = ["destination.region", "origin.region", "destination.town", "origin.town"]
+TOWNS = [f"{region}{number}" for region in "NSW" for number in range(6)]
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    rows = [f"{town[0]},{town}" for town in TOWNS]
+    (tmp_path / "places.csv").write_text("\n".join(["region,town", *rows]) + "\n")
+    (tmp_path / "plan.toml").write_text(PLAN)
+    for seed, name in enumerate(("private.csv", "twin.csv")):
+        rng = np.random.default_rng(seed)
+        pairs = [(one, other) for one in TOWNS for other in TOWNS if rng.random() < 0.3]
+        origin, destination = zip(*pairs, strict=True)
+        counts = rng.integers(1, 900, len(pairs))
+        table = pa.table({"origin": origin, "destination": destination, "n": counts})
+        pyarrow.csv.write_csv(table, tmp_path / name)
+    return tmp_path / "plan.toml"
+
+
+def change(plan: Path, old: str, new: str) -> None:
+    assert old in plan.read_text()
+    plan.write_text(plan.read_text().replace(old, new))
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    cli.main(["plan", *map(str, arguments)])
+    return capsys.readouterr().out
+
+
+def as_json(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
+    return json.loads(run(capsys, *arguments, "--json"))
+
+
+def failure(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[Any, str]:
+    with pytest.raises(SystemExit) as leaving:
+        cli.main(["plan", *map(str, arguments)])
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return leaving.value.code, captured.err
+
+
+def margins(plan: tt.Plan, confidence: str = "0.95") -> dict[str, int]:
+    risk = 1 - Fraction(confidence)
+    return {level.name: level.law.margin(risk) for level in plan.levels if level.law is not None}
+
+
+def test_a_target_gives_a_loss_that_meets_it_and_none_that_is_smaller_does(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = as_json(capsys, plan, "--target", "origin.town=20")
+    assert told["targets"] == ["95% of origin.town within ±20"]
+    loss, split = told["answer"]["loss"], told["answer"]["split"]
+    file = read_plan(plan).plan
+    found = tt.Plan(file.spine, file.unit, tt.Loss(**loss), split=split)
+    assert margins(found)["origin.town"] == 20
+    less = tt.Plan(file.spine, file.unit, tt.Loss(epsilon=0.999 * loss["epsilon"], delta=1e-8), split=split)
+    assert margins(less)["origin.town"] > 20
+
+
+def test_the_answer_can_be_pasted_into_the_plan(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = as_json(capsys, plan, "--target", "town within 20 at 99%")
+    pasted = tomllib.loads(told["toml"])["loss"]
+    assert pasted["epsilon"] == told["answer"]["loss"]["epsilon"] and pasted["delta"] == 1e-8
+    assert pasted["split"] == told["answer"]["split"]
+    shown = run(capsys, plan, "--target", "town within 20 at 99%")
+    assert told["toml"] in shown and PROMISE in shown
+    assert f"The smallest loss that meets them: epsilon {pasted['epsilon']:.6g} at delta 1e-08" in shown
+
+
+def test_the_answer_can_be_written_as_a_plan_that_keeps_all_else(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(plan, 'split = "uniform"\n', '[loss.split]\n"origin.town" = 2\n')  # a split that is left out of others
+    change(plan, '"origin.town" = 2\n', "".join(f'"{name}" = 2\n' for name in NAMES))
+    before = tomllib.loads(plan.read_text())
+    out = plan.parent / "answer.toml"
+    told = as_json(capsys, plan, "--target", "origin.town=20", "--write", out)
+    assert told["files"] == [str(out)]
+    after = tomllib.loads(out.read_text())
+    assert {**before, "loss": after["loss"]} == after
+    assert "# of one week" in out.read_text() and "# decided by the board" in out.read_text()
+    assert margins(read_plan(out).plan)["origin.town"] == 20
+
+
+def test_a_plan_is_not_written_over_another_nor_where_its_paths_lead_elsewhere(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = plan.read_text()
+    code, message = failure(capsys, plan, "--target", "town=20", "--write", plan)
+    assert (code, plan.read_text()) == (2, text) and "exists already" in message
+    (plan.parent / "other").mkdir()
+    code, message = failure(capsys, plan, "--target", "town=20", "--write", plan.parent / "other" / "a.toml")
+    assert code == 2 and "relative to its folder" in message
+    change(plan, "[loss]", "")
+    change(plan, "epsilon = 1.0\ndelta = 1e-8\nsplit =", '[loss]\n"epsil\\u006fn" = 1.0\ndelta = 1e-8\nsplit =')
+    code, message = failure(capsys, plan, "--target", "town=20", "--write", plan.parent / "a.toml")
+    assert code == 2 and "paste the lines by hand" in message
+    assert not (plan.parent / "a.toml").exists()
+
+
+def test_the_kind_of_a_target_is_told(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = run(capsys, plan, "--target", "origin.town mean 8", "--target", "origin.region within 5 at 99%")
+    assert "- origin.town off by at most 8 on average\n" in shown
+    assert "- 99% of origin.region within ±5\n" in shown
+
+
+def test_a_short_name_is_for_every_level_of_that_name_and_costs_no_more(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short, long = (as_json(capsys, plan, "--target", f"{name}=20") for name in ("town", "origin.town"))
+    assert short["targets"] == [f"95% of {name}.town within ±20" for name in ("destination", "origin")]
+    assert short["answer"]["loss"] == long["answer"]["loss"]
+
+
+def test_a_target_answers_a_loss_that_is_left_open(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stated = as_json(capsys, plan, "--target", "town=20")["answer"]
+    change(plan, "epsilon = 1.0", "# epsilon = 1.0")
+    code, message = failure(capsys, plan)
+    assert code == 3 and "loss.epsilon" in message
+    assert as_json(capsys, plan, "--target", "town=20")["answer"] == stated
+    change(plan, "delta = 1e-8", 'delta = "?"')
+    code, message = failure(capsys, plan, "--target", "town=20")
+    assert code == 3 and "states no delta" in message and "--delta" in message and "--pure" in message
+    assert as_json(capsys, plan, "--target", "town=20", "--delta", "1e-8")["answer"] == stated
+    with pytest.raises(IncompletePlan):
+        read_plan(plan)
+
+
+def test_other_questions_stay_open(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    change(plan, 'entity = "trip"', "")
+    change(plan, "epsilon = 1.0", "")
+    code, message = failure(capsys, plan, "--target", "town=20")
+    assert code == 3 and "unit.entity" in message and "loss.epsilon" not in message
+
+
+@pytest.mark.parametrize(
+    ("loss", "options", "keys"),
+    [
+        ("epsilon = 1", [], {"epsilon"}),
+        ("epsilon = 1\ndelta = 1e-8", ["--pure"], {"epsilon"}),
+        ("rho = 0.1", [], {"rho"}),
+        ("rho = 0.1\ndelta = 1e-6", [], {"rho", "delta"}),
+        ("rho = 0.1", ["--delta", "1e-6"], {"epsilon", "delta"}),
+    ],
+)
+def test_the_loss_is_of_the_kind_that_the_plan_or_the_call_states(
+    plan: Path, capsys: pytest.CaptureFixture[str], loss: str, options: list[str], keys: set[str]
+) -> None:
+    change(plan, "epsilon = 1.0\ndelta = 1e-8", loss)
+    told = as_json(capsys, plan, "--target", "town=20", *options)
+    assert set(told["answer"]["loss"]) == keys
+    file = read_plan(plan).plan
+    found = tt.Plan(file.spine, file.unit, tt.Loss(**told["answer"]["loss"]), split=told["answer"]["split"])
+    assert margins(found)["origin.town"] == 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--target", "twon=20"], 2, "there is no level 'twon' (did you mean 'destination.town'?)"),
+        (["--target", "town"], 2, "cannot be read; write 'LEVEL=20'"),
+        (["--target", "town=2.5"], 2, "cannot be read"),
+        (["--target", "town within 20 at 100%"], 2, "between 0 and 1"),
+        (["--target", "town mean 0"], 2, "give a positive number"),
+        (["--target", "total=5"], 2, "released exactly"),
+        (["--target", "town=99999999999999999"], 2, "ask for more accuracy"),
+        (["--target", "town=99999999999999999", "--pure"], 2, "too wide"),
+        (["--target", "town=20", "--delta", "2"], 2, "delta is 2"),
+        (["--target", "town=20", "--delta", "1e-8", "--pure"], 2, "--pure or --delta"),
+        (["--target", "town=20", "--prior", "twin.csv"], 2, "--target or --prior"),
+        (["--epsilon-grid", "1,two"], 2, "with commas between them"),
+        (["--epsilon-grid", "0,1"], 2, "positive numbers"),
+        (["--epsilon-grid", "1", "--confidence", "95"], 2, "between 0 and 1"),
+        (["--delta", "1e-9"], 2, "for --target or a grid"),
+        (["--write", "x.toml"], 2, "ask with --target or --prior"),
+        (["--twin-source", "x"], 2, "about a --twin"),
+        (["--prior", "twin.csv"], 2, "say where twin.csv is from"),
+        (["--weight", "town=2"], 2, "about a --prior"),
+        (["--prior", "twin.csv", "--prior-source", "x", "--weight", "town"], 2, "write LEVEL=NUMBER"),
+        (["--prior", "twin.csv", "--prior-source", "x", "--weight", "towm=2"], 2, "there is no level 'towm'"),
+        (["--twin", "private.csv"], 3, "the private table itself"),
+        (["--prior", "private.csv", "--prior-source", "x"], 3, "the private table itself"),
+        (["--twin", "absent.csv"], 2, "absent.csv"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_mistake_is_told_in_one_message(
+    plan: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    code: int,
+    message: str,
+) -> None:
+    monkeypatch.chdir(plan.parent)
+    found, told = failure(capsys, plan, *arguments)
+    assert found == code
+    assert message in " ".join(told.split())
+    assert "Traceback" not in told
+
+
+def test_a_copy_of_the_private_table_is_refused_as_a_twin(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (plan.parent / "copy.csv").write_bytes((plan.parent / "private.csv").read_bytes())
+    code, message = failure(capsys, plan, "--twin", plan.parent / "copy.csv")
+    assert code == 3 and "has the content of" in message
+
+
+def test_a_grid_has_the_margins_of_the_plan_at_every_epsilon(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = as_json(capsys, plan, "--epsilon-grid", "2,0.5")
+    file = read_plan(plan).plan
+    assert [row["epsilon"] for row in told["grid"]] == [0.5] * 5 + [2.0] * 5
+    for epsilon in (0.5, 2.0):
+        expected = margins(tt.Plan(file.spine, file.unit, tt.Loss(epsilon=epsilon, delta=1e-8)))
+        rows = {row["name"]: row["margin"] for row in told["grid"] if row["epsilon"] == epsilon and row["level"]}
+        assert rows == expected
+    shown = run(capsys, plan, "--epsilon-grid", "2,0.5")
+    assert "epsilon 0.5  epsilon 2" in shown and "within ± this, 95% of the time (delta 1e-08)" in shown
+    assert "of the time (pure)" in run(capsys, plan, "--epsilon-grid", "1", "--pure")
+
+
+def test_a_grid_needs_no_loss_but_the_delta_of_one(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stated = as_json(capsys, plan, "--epsilon-grid", "1")["grid"]
+    change(plan, "epsilon = 1.0", "")
+    assert as_json(capsys, plan, "--epsilon-grid", "1")["grid"] == stated
+    change(plan, "delta = 1e-8", "rho = 1")
+    code, message = failure(capsys, plan, "--epsilon-grid", "1")
+    assert code == 2 and "give --delta" in message
+    assert as_json(capsys, plan, "--epsilon-grid", "1", "--delta", "1e-8")["grid"] == stated
+
+
+def test_a_plot_is_drawn_with_and_without_a_twin(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for more in ([], ["--twin", str(plan.parent / "twin.csv"), "--runs", "2"]):
+        file = plan.parent / f"grid{len(more)}.png"
+        told = as_json(capsys, plan, "--plot", file, "--epsilon-grid", "1,10", *more)
+        assert told["files"] == [str(file)]
+        assert file.read_bytes().startswith(b"\x89PNG")
+    code, message = failure(capsys, plan, "--plot", plan.parent / "absent" / "grid.png")
+    assert code == 2 and "cannot be written" in message
+
+
+def test_trials_on_a_twin_stand_beside_what_is_predicted(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    twin = plan.parent / "twin.csv"
+    told = as_json(capsys, plan, "--twin", twin, "--runs", "3", "--twin-source", "made up", "--epsilon-grid", "1,10")
+    assert told["trials"]["runs"] == 3 and told["trials"]["twin"] == "public table: made up"
+    expected = margins(read_plan(plan).plan)
+    for row in told["trials"]["levels"][1:]:
+        assert row["predicted_margin"] == expected[row["name"]]
+        assert 0 < row["mean"] < 3 * row["predicted_mean"]
+    first, last = told["grid_trials"]
+    assert first["levels"] == told["trials"]["levels"]
+    assert last["epsilon"] == 10 and last["levels"][-1]["mean"] < first["levels"][-1]["mean"]
+    shown = run(capsys, plan, "--twin", twin, "--runs", "2", "--epsilon-grid", "1,10")
+    assert "measured: mean" in shown and "released: mean" in shown and "2 trials each" in shown
+
+
+def test_the_twin_tries_the_answer(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = as_json(capsys, plan, "--target", "origin.town=7", "--twin", plan.parent / "twin.csv", "--runs", "2")
+    assert told["trials"]["levels"][-1]["predicted_margin"] == 7
+
+
+def test_a_prior_gives_the_split_with_the_least_error(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--prior", str(plan.parent / "twin.csv"), "--prior-source", "the census"]
+    told = as_json(capsys, plan, *options)
+    forecast = told["forecast"]
+    assert forecast["prior"] == "public table: the census"
+    assert forecast["squared_error"] < forecast["squared_error_before"]
+    shares = [row["share"] for row in forecast["levels"]]
+    assert shares == sorted(shares) and sum(shares) == pytest.approx(1)
+    assert tomllib.loads(told["toml"])["loss"]["epsilon"] == 1
+    heavy = as_json(capsys, plan, *options, "--weight", "region=100")["forecast"]
+    assert heavy["levels"][0]["share"] > shares[0]
+    out = plan.parent / "best.toml"
+    run(capsys, plan, *options, "--write", out)
+    assert [float(level.share) for level in read_plan(out).plan.levels[1:]] == pytest.approx(shares)
+
+
+def test_an_earlier_release_is_a_prior_without_words(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = plan.parent / "earlier"
+    cli.main(["release", str(plan), "--out", str(out), "--quiet"])
+    told = as_json(capsys, plan, "--prior", out, "--twin", out, "--runs", "2")
+    assert told["forecast"]["prior"] == told["trials"]["twin"] == "release: Trips"
+
+
+def test_without_a_named_private_table_nothing_can_be_compared_and_that_is_told(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    twin = ["--twin", str(plan.parent / "twin.csv"), "--runs", "1"]
+    assert "be sure that this one is public" not in run(capsys, plan, *twin)
+    change(plan, 'source = "private.csv"', "")
+    assert "be sure that this one is public" in run(capsys, plan, *twin)
+
+
+def test_the_shipped_example_is_answered(capsys: pytest.CaptureFixture[str]) -> None:
+    example = Path(__file__).parents[2] / "examples" / "flights" / "plan.toml"
+    told = as_json(capsys, example, "--target", "state=20")
+    assert 1.8 < told["answer"]["loss"]["epsilon"] < 1.9

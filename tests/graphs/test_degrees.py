@@ -1,0 +1,167 @@
+"""Degree distributions: what is counted, how it is repaired, and what the plan refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import treetop as tt
+from treetop.errors import DataError, LossError, PlanError
+from treetop.evaluate.pokec_like import SocialNetwork, pokec_like
+from treetop.graphs import Cleaning, Graph
+from treetop.graphs.degrees import DegreePlan, Form
+from treetop.graphs.rebalance import rebalance
+from treetop.graphs.regional import regional_degrees, regional_plan
+from treetop.noise import Key
+
+KEY = bytes(range(32))
+EXACT = tt.Loss(rho=10**8)
+STAR = Graph(
+    pa.table({"id": range(6)}), pa.table({"source": [0, 0, 0, 0, 1], "target": [1, 2, 3, 4, 0]}), "edge", directed=True
+)
+
+
+@pytest.fixture(scope="module")
+def network() -> SocialNetwork:
+    return pokec_like(nodes=800, edges=6_000)
+
+
+@pytest.mark.parametrize("form", ["histogram", "cumulative"])
+@pytest.mark.parametrize("relation", ["edge", "user-out"])
+def test_with_hardly_any_noise_the_out_degrees_are_those_of_the_graph(relation: Any, form: Form) -> None:
+    release = DegreePlan(relation, "add-remove", EXACT, 3, form).release(STAR, testing_key=KEY)
+    assert release.number.tolist() == [4, 1, 0, 1]
+    assert release.cumulative.tolist() == [4, 5, 5, 6]
+    assert release.people == 6
+    assert release.table().column_names == ["degree", "people", "cumulative"]
+
+
+@pytest.mark.parametrize("form", ["histogram", "cumulative"])
+def test_under_node_degrees_are_those_that_the_projection_leaves(form: Form) -> None:
+    path = pa.table({"source": [0, 0, 0, 0], "target": [1, 2, 3, 4]})
+    graph = Graph(pa.table({"id": range(6)}), path, "node", directed=False, degree_bound=9)
+    release = DegreePlan("node", "add-remove", EXACT, 2, form, directed=False).release(graph, testing_key=KEY)
+    assert release.number.tolist() == [3, 2, 1]
+    assert release.people is None
+
+
+@pytest.mark.parametrize("form", ["histogram", "cumulative"])
+@pytest.mark.parametrize("relation", ["edge", "user-out", "node"])
+def test_released_numbers_are_whole_not_negative_and_of_all_people_where_those_are_public(
+    network: SocialNetwork, relation: Any, form: Form
+) -> None:
+    graph = Graph(network.nodes, network.edges, relation, contributions=20 if relation == "user-out" else None,
+                  degree_bound=10_000 if relation == "node" else None)  # fmt: skip
+    plan = DegreePlan(relation, "add-remove", tt.Loss(rho=0.01), 30, form)
+    release = plan.release(graph)
+    assert release.number.dtype == np.int64 and release.number.min() >= 0
+    assert (np.diff(release.cumulative) >= 0).all()
+    if relation != "node":
+        assert release.number.sum() == 800
+    assert plan.spent == plan.loss.budget
+
+
+def test_noise_is_fresh_unless_a_test_fixes_it(network: SocialNetwork) -> None:
+    graph = Graph(network.nodes, network.edges, "edge")
+    plan = DegreePlan("edge", "add-remove", tt.Loss(rho=0.001), 30)
+    fixed = [plan.release(graph, testing_key=KEY).number.tolist() for _ in range(2)]
+    fresh = [plan.release(graph).number.tolist() for _ in range(2)]
+    assert fixed[0] == fixed[1] and fresh[0] != fresh[1]
+
+
+def test_nothing_is_measured_before_the_loss_is_charged() -> None:
+    def refuse() -> None:
+        raise LossError("spent")
+
+    with pytest.raises(LossError, match="spent"):
+        DegreePlan("edge", "add-remove", EXACT, 3).release(STAR, before_measuring=refuse)
+
+
+@pytest.mark.parametrize(
+    ("options", "about"),
+    [
+        ({"largest": 0}, "the largest degree"),
+        ({"form": "hist"}, "did you mean 'histogram'"),
+        ({"neighbours": "swap"}, "choose one of: replace, add-remove"),
+        ({"relation": "user-out", "directed": False}, "the graph must be directed"),
+    ],
+)
+def test_a_plan_that_makes_no_sense_is_refused(options: dict[str, Any], about: str) -> None:
+    given: dict[str, Any] = {"relation": "edge", "neighbours": "add-remove", "loss": EXACT, "largest": 3}
+    with pytest.raises(PlanError, match=about):
+        DegreePlan(**{**given, **options})
+
+
+def test_a_graph_of_the_other_kind_and_one_without_nodes_are_refused() -> None:
+    with pytest.raises(PlanError, match="do not agree"):
+        DegreePlan("edge", "add-remove", EXACT, 3, directed=False).release(STAR)
+    nobody = Graph(pa.table({"id": pa.array([], pa.string())}), pa.table({"source": pa.array([], pa.string()),
+                   "target": pa.array([], pa.string())}), "edge")  # fmt: skip
+    with pytest.raises(DataError, match="no nodes"):
+        DegreePlan("edge", "add-remove", EXACT, 3).release(nobody)
+
+
+@pytest.mark.parametrize("relation", ["edge", "user-out"])
+def test_degrees_by_region_add_up_at_every_level(network: SocialNetwork, relation: Any) -> None:
+    places = tt.Hierarchy.from_table(SocialNetwork.places(), ["region", "town"])
+    graph = Graph(network.nodes, network.edges, relation, contributions=20 if relation == "user-out" else None,
+                  cleaning={"town": Cleaning()})  # fmt: skip
+    plan = regional_plan(places, 20, relation, tt.Loss(epsilon=1, delta=1e-8), form="direct")
+    release = regional_degrees(graph, "town", plan, Key(KEY))
+    assert release.violations == 0
+    assert release.level("total").sum() == 800
+    assert (release.level("region").sum(axis=0) == release.level("total")[0]).all()
+
+
+def test_an_edge_without_direction_moves_two_people_of_a_region_and_is_given_a_quarter_of_the_rho() -> None:
+    places = tt.Hierarchy.flat(["east", "west"])
+    one, both = (regional_plan(places, 9, "edge", tt.Loss(rho=1), directed=d) for d in (True, False))
+    assert [4 * level.law.variance for level in one.levels if level.law] == [  # type: ignore[union-attr]
+        level.law.variance
+        for level in both.levels
+        if level.law  # type: ignore[union-attr]
+    ]
+    assert regional_plan(places, 9, "edge", tt.Loss(epsilon=1), directed=False).loss.budget * 2 == 1
+
+
+def test_regions_are_not_public_under_node_and_unknown_ones_are_refused(network: SocialNetwork) -> None:
+    places = tt.Hierarchy.from_table(SocialNetwork.places(), ["region", "town"])
+    with pytest.raises(PlanError, match="the region of a person is private"):
+        regional_plan(places, 9, "node", EXACT)
+    plan = regional_plan(places, 9, "edge", EXACT)
+    with pytest.raises(DataError, match="None is not a leaf region"):
+        regional_degrees(Graph(network.nodes, network.edges, "edge"), "town", plan)
+
+
+def test_rebalancing_keeps_the_parent_and_reads_nothing_but_noisy_values() -> None:
+    rng = np.random.default_rng(1)
+    measured = 100 + np.rint(rng.normal(0, 20, 50)).astype(np.int64)
+    even = rebalance(measured, 5_000, 400, seed=1)
+    assert even.count.sum() == 5_000 and even.count.min() >= 0
+    assert even.weight < 0.6
+    # Equal counts and much noise: pulling them together helps.
+    assert np.abs(even.count - 100).mean() < np.abs(measured - 100).mean()
+
+
+def test_rebalancing_leaves_what_differs_far_more_than_its_noise() -> None:
+    measured = [10, 990, 3_000]
+    moved = rebalance(measured, 4_000, 4, seed=1)
+    assert moved.weight > 0.999
+    assert np.abs(moved.count - measured).max() <= 2
+    assert rebalance([5, 5], 20, 0).weight == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "about"),
+    [
+        (([1, 2], 3, 1, [0.5]), "one share a child"),
+        (([1, 2], 3, 1, [0.5, 0.6]), "sum to 1"),
+        (([1, 2], -3, 1), "cannot be negative"),
+    ],
+)
+def test_rebalancing_with_shares_that_are_none_is_refused(arguments: tuple[Any, ...], about: str) -> None:
+    with pytest.raises(ValueError, match=about):
+        rebalance(*arguments)

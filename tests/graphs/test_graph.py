@@ -1,0 +1,252 @@
+"""Graphs as tables: nodes and edges read, cleaned and joined, and what is no proper graph refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+
+import treetop as tt
+from treetop.errors import DataError, PlanError, UnitError
+from treetop.evaluate.pokec_like import SocialNetwork, pokec_like
+from treetop.graphs import Cleaning, Graph, Policies, unit_of
+from treetop.graphs.nodes import Nodes
+
+NODES = pa.table({"id": ["a", "b", "c", "d"], "town": ["n1", "n2", "s1", None], "age": ["30", "", "900", "x"]})
+EDGES = pa.table({"source": ["a", "a", "b", "c"], "target": ["b", "c", "a", "d"]})
+KEY = bytes(range(32))
+PLACES = tt.Hierarchy.from_table(
+    pa.table({"region": ["N", "N", "S", "missing"], "town": ["n1", "n2", "s1", "missing"]}), ["region", "town"]
+)
+GAPS = {"town": Cleaning()}
+
+
+def rows(graph: Graph, **options: Any) -> list[dict[str, Any]]:
+    return pa.RecordBatchReader.from_stream(graph.table(columns=["town"])).read_all().to_pylist()
+
+
+def test_edges_carry_the_attributes_of_both_ends() -> None:
+    found = rows(Graph(NODES, EDGES, "edge", cleaning=GAPS))
+    assert [(row["source.town"], row["target.town"]) for row in found] == [
+        ("n1", "n2"),
+        ("n1", "s1"),
+        ("n2", "n1"),
+        ("s1", "missing"),
+    ]
+
+
+def test_a_table_can_be_read_twice() -> None:
+    table = Graph(NODES, EDGES, "edge").table()
+    one, other = (pa.RecordBatchReader.from_stream(table).read_all() for _ in range(2))
+    assert one.equals(other)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow"])
+def test_tables_are_read_from_files_of_every_kind(tmp_path: Path, kind: str) -> None:
+    tables: list[Any] = []
+    for name, table in (("nodes", NODES), ("edges", EDGES)):
+        file = tmp_path / f"{name}.{kind}"
+        if kind == "csv":
+            import pyarrow.csv
+
+            pyarrow.csv.write_csv(table, file)
+            tables.append(file)
+        elif kind == "parquet":
+            pq.write_table(table, file)
+            tables.append(file)
+        else:
+            feather.write_feather(table, file)
+            tables.append(feather.read_table(file))
+    assert rows(Graph(*tables, "edge", cleaning=GAPS)) == rows(Graph(NODES, EDGES, "edge", cleaning=GAPS))
+
+
+def test_ids_may_be_numbers_in_one_table_and_text_in_the_other() -> None:
+    nodes = pa.table({"id": [7, 8], "town": ["n1", "n2"]})
+    assert len(rows(Graph(nodes, pa.table({"source": ["7"], "target": ["8"]}), "edge"))) == 1
+
+
+def test_a_missing_value_becomes_a_category_and_never_another_row_s_value() -> None:
+    plan = tt.Plan(tt.Spine(["town"], {"town": PLACES.select(["town"])}), unit_of("edge", "replace"), tt.Loss(rho=1e6))
+    alone = pa.table({"id": ["z"], "town": pa.array([None], pa.string())})
+    release = plan.release(Graph(alone, cleaning=GAPS).node_table(), testing_key=KEY)
+    assert release.table().to_pylist() == [{"town": "missing", "count": 1}]
+
+
+def test_cleaning_is_a_function_of_one_value_and_its_changes_are_counted_apart() -> None:
+    rule = Cleaning(least=0, most=119, width=20)
+    nodes = Nodes.read(NODES, columns=["age"], cleaning={"age": rule})
+    column = nodes.columns["age"]
+    assert column.codes.take(pa.array(column.index)).to_pylist() == ["20-39", "missing", "missing", "missing"]
+    changes = nodes.changes["age"]
+    assert (changes.missing, changes.implausible, changes.unread) == (1, 2, 0)
+    assert rule.codes == ["0-19", "20-39", "40-59", "60-79", "80-99", "100-119", "missing"]
+
+
+def test_free_text_is_read_by_the_first_keyword_of_a_public_vocabulary() -> None:
+    rule = Cleaning.read(pa.table({"keyword": ["live music", "music", "art"], "code": ["concerts", "music", "art"]}))
+    texts = ["I love  Live MUSIC!", "music", "musical", "party", "art-house", None, "  "]
+    assert [rule.code(text) for text in texts] == ["concerts", "music", "other", "other", "art", "missing", "missing"]
+    nodes = Nodes.read(pa.table({"id": range(7), "hobby": texts}), cleaning={"hobby": rule})
+    assert (nodes.changes["hobby"].missing, nodes.changes["hobby"].unread) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "about"),
+    [
+        ({"vocabulary": {"a": "b"}, "least": 1, "most": 2}, "one of them"),
+        ({"vocabulary": {}}, "at least one keyword"),
+        ({"least": 5}, "the least and the most"),
+        ({"least": 5, "most": 4}, "the least and the most"),
+        ({"width": 3}, "for numbers only"),
+        ({"least": 5, "most": 9, "width": 0}, "1 or more"),
+    ],
+)
+def test_a_rule_that_contradicts_itself_is_refused(options: dict[str, Any], about: str) -> None:
+    with pytest.raises(PlanError, match=about):
+        Cleaning(**options)
+
+
+def test_an_edge_to_an_unknown_node_is_refused_by_its_row_or_dropped() -> None:
+    edges = pa.table({"source": ["a", "a"], "target": ["b", "nobody"]})
+    with pytest.raises(DataError, match=r"column 'target', row 2: 'nobody' is not in the node table"):
+        rows(Graph(NODES, edges, "edge"))
+    assert len(rows(Graph(NODES, edges, "edge", policies=Policies(unknown="drop")))) == 1
+
+
+def test_an_edge_without_an_end_is_refused() -> None:
+    edges = pa.table({"source": ["a", None], "target": ["b", "a"]})
+    with pytest.raises(DataError, match=r"column 'source', row 2: the id is missing"):
+        rows(Graph(NODES, edges, "edge"))
+
+
+def test_self_loops_are_refused_or_dropped() -> None:
+    edges = pa.table({"source": ["a", "b"], "target": ["b", "b"]})
+    with pytest.raises(DataError, match=r"row 2: the edge goes from a node to itself"):
+        rows(Graph(NODES, edges, "edge"))
+    assert len(rows(Graph(NODES, edges, "edge", policies=Policies(self_loops="drop")))) == 1
+
+
+@pytest.mark.parametrize(("directed", "different"), [(True, 3), (False, 2)])
+def test_repeated_edges_are_refused_dropped_or_kept(directed: bool, different: int) -> None:
+    edges = pa.table({"source": ["a", "a", "b", "c"], "target": ["b", "b", "a", "d"]})
+    with pytest.raises(DataError, match="more than once"):
+        rows(Graph(NODES, edges, "edge", directed=directed))
+    for repeated, number in (("drop", different), ("keep", 4)):
+        graph = Graph(NODES, edges, "edge", directed=directed, policies=Policies(repeated=repeated))  # type: ignore[arg-type]
+        assert len(rows(graph)) == number
+
+
+def test_a_node_twice_and_a_node_without_id_are_refused() -> None:
+    with pytest.raises(DataError, match="'a' is there more than once"):
+        Nodes.read(pa.table({"id": ["b", "a", "a"]}))
+    with pytest.raises(DataError, match=r"row 2: the id is missing"):
+        Nodes.read(pa.table({"id": ["b", None]}))
+
+
+def test_a_node_without_attributes_stops_a_release_unless_a_rule_says_what_it_is() -> None:
+    spine = tt.Spine.origin_first(origin=PLACES, destination=PLACES)
+    plan = tt.Plan(spine, unit_of("edge", "add-remove"), tt.Loss(rho=1))
+    columns = {"origin": "source.town", "destination": "target.town"}
+    spent: list[bool] = []
+    with pytest.raises(DataError, match="the code is missing"):
+        plan.release(Graph(NODES, EDGES, "edge").table(), columns=columns, before_measuring=lambda: spent.append(True))
+    assert not spent
+    plan.release(Graph(NODES, EDGES, "edge", cleaning=GAPS).table(), columns=columns)
+
+
+def test_an_edge_without_direction_is_counted_once_from_the_group_that_comes_first() -> None:
+    edges = pa.table({"source": ["c", "b", "d"], "target": ["a", "a", "a"]})
+    found = rows(Graph(NODES, edges, "edge", directed=False, cleaning=GAPS))
+    assert sorted((row["source.town"], row["target.town"]) for row in found) == [
+        ("missing", "n1"),
+        ("n1", "n2"),
+        ("n1", "s1"),
+    ]
+
+
+def test_under_user_out_a_list_is_truncated_by_itself() -> None:
+    people = pa.table({"id": range(60), "town": ["n1"] * 20 + ["n2"] * 20 + ["s1"] * 20})
+    ends = [(0, other) for other in range(1, 60)]
+    graph = Graph(people, pa.table({"source": [0] * 59, "target": [end for _, end in ends]}), "user-out",
+                  contributions=5)  # fmt: skip
+    spine = tt.Spine.origin_first(origin=PLACES, destination=PLACES)
+    plan = tt.Plan(spine, graph.unit("add-remove"), tt.Loss(rho=1e8))
+    columns = {"origin": "source.town", "destination": "target.town"}
+    alone = plan.release(graph.table(), columns=columns, testing_key=KEY)
+    assert alone.total == 5
+    more = pa.table({"source": [0] * 59 + [1, 2], "target": [*(end for _, end in ends), 0, 0]})
+    beside = plan.release(graph.table(more), columns=columns, testing_key=KEY)
+    assert beside.total == 7
+    assert alone.query(origin="n1") == 5
+
+
+def test_under_node_a_broken_promise_is_found_before_anything_is_spent() -> None:
+    graph = Graph(NODES, EDGES, "node", degree_bound=2, cleaning=GAPS)
+    with pytest.raises(DataError, match="a node has 3 edges, and the promise is that none has more than 2"):
+        rows(graph)
+    assert len(rows(Graph(NODES, EDGES, "node", degree_bound=3, cleaning=GAPS))) == 4
+
+
+def test_relations_come_to_units() -> None:
+    assert unit_of("edge", "add-remove").sensitivity("x") == (1, 1)
+    assert unit_of("edge", "replace").sensitivity("x") == (2, 2)
+    assert unit_of("user-out", "replace", contributions=7).sensitivity("x") == (14, 98)
+    assert unit_of("user-out", "add-remove", contributions=7).id == "source"
+    assert unit_of("node", "add-remove", degree_bound=9).sensitivity("x") == (9, 81)
+
+
+@pytest.mark.parametrize(
+    ("relation", "options", "about"),
+    [
+        ("edges", {}, "did you mean 'edge'"),
+        ("edge", {"contributions": 3}, "one edge"),
+        ("edge", {"degree_bound": 3}, 'is for the relation "node"'),
+        ("user-out", {}, "how many out-edges"),
+        ("node", {}, "needs a public bound"),
+        ("node", {"degree_bound": 3, "contributions": 2}, "are the degree bound"),
+    ],
+)
+def test_a_relation_that_is_not_fully_stated_is_refused(relation: Any, options: dict[str, int], about: str) -> None:
+    with pytest.raises(UnitError, match=about):
+        unit_of(relation, "add-remove", **options)
+
+
+def test_lists_of_edges_without_direction_are_refused() -> None:
+    with pytest.raises(PlanError, match="is on two"):
+        Graph(NODES, EDGES, "user-out", directed=False)
+
+
+def test_a_total_that_neighbours_may_differ_in_is_not_exact() -> None:
+    for graph in (
+        Graph(NODES, EDGES, "edge", policies=Policies(repeated="drop")),
+        Graph(NODES, EDGES, "user-out", contributions=1),
+        Graph(NODES, EDGES, "node", degree_bound=1),
+    ):
+        with pytest.raises(PlanError, match="the total would be exact"):
+            graph.unit("replace")
+        graph.unit("add-remove")
+    assert Graph(NODES, EDGES, "edge").unit("replace").total_is_exact(records_may_be_dropped=False)
+
+
+def test_nothing_private_is_in_what_a_graph_prints() -> None:
+    graph = Graph(NODES, EDGES, "edge")
+    nodes = graph.read_nodes()
+    text = f"{graph} {graph.table()} {graph.node_table()} {nodes} {graph.read_edges(nodes)}"
+    assert "n1" not in text and "'a'" not in text
+
+
+def test_a_made_up_network_has_what_was_asked_for_and_is_the_same_for_the_same_seed() -> None:
+    network = pokec_like(nodes=500, edges=4_000, seed=3)
+    assert network.nodes.num_rows == 500 and network.edges.num_rows == 4_000
+    assert network.edges.equals(pokec_like(nodes=500, edges=4_000, seed=3).edges)
+    assert not network.edges.equals(pokec_like(nodes=500, edges=4_000, seed=4).edges)
+    ends = np.stack([network.edges["source"], network.edges["target"]])
+    assert len(np.unique(ends, axis=1).T) == 4_000 and (ends[0] != ends[1]).all()
+    places = tt.Hierarchy.from_table(SocialNetwork.places(), ["region", "town"])
+    assert places.sizes == (9, 80)
+    assert set(network.nodes["town"].to_pylist()) - {None} <= set(places.codes[-1].to_pylist())

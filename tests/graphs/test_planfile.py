@@ -1,0 +1,116 @@
+"""Plan files with a graph: what they come to, what they leave open, and the whole way to a checked release."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from treetop.cli import main
+from treetop.errors import IncompletePlan, PlanFileError, TreetopError
+from treetop.planfile import read_plan
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "graph"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def changed(old: str, new: str, name: str = "friendships.toml") -> Path:
+    text = Path(name).read_text(encoding="utf-8")
+    assert old in text
+    Path("changed.toml").write_text(text.replace(old, new), encoding="utf-8")
+    return Path("changed.toml")
+
+
+RELATION = 'relation = "user-out"'
+M = "contributions = 10                   # of longer lists, ten at random\n"
+
+
+def test_a_relation_fills_in_the_unit(here: Path) -> None:
+    unit = read_plan("friendships.toml").plan.unit
+    assert (unit.entity, unit.contributions, unit.id) == ("friend list", 10, "source")
+    text = Path("friendships.toml").read_text(encoding="utf-8").replace(M, "")
+    Path("edge.toml").write_text(text.replace(RELATION, 'relation = "edge"'), encoding="utf-8")
+    unit = read_plan("edge.toml").plan.unit
+    assert (unit.entity, unit.contributions, unit.id) == ("friendship", 1, None)
+    Path("node.toml").write_text(text.replace(RELATION, 'relation = "node"\ndegree_bound = 400'), encoding="utf-8")
+    unit = read_plan("node.toml").plan.unit
+    assert (unit.entity, unit.contributions, unit.id) == ("person", 400, None)
+
+
+def test_what_has_no_default_is_asked_for(here: Path) -> None:
+    with pytest.raises(IncompletePlan, match=r"graph\.relation: Which graphs must be hard to tell apart"):
+        read_plan(changed(RELATION, ""))
+    with pytest.raises(IncompletePlan, match=r"graph\.degree_bound: How many edges"):
+        read_plan(changed(RELATION, 'relation = "node"'))
+    with pytest.raises(IncompletePlan, match=r"unit\.contributions"):
+        read_plan(changed(M, ""))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "about"),
+    [
+        (RELATION, 'relation = "edge"', r"\[unit\] contributions is 10, but the relation of the graph makes it 1"),
+        (RELATION, 'relation = "user"', r'must be "edge" or "user-out" or "node"'),
+        ("directed = true", "directed = false", "is on two"),
+        ("directed = true", 'directed = "yes"', "true or false"),
+        ('"source.town"', '"town"', 'say of which end of an edge it is, as in "source.town"'),
+        ("[graph.clean.town]", "[graph.clean.twon]", "did you mean 'town'"),
+        ('hierarchy = "places.csv"', 'hierarchy = "nodes.csv"', "hierarchy is the private table itself"),
+        ('neighbours = "add-remove"', 'neighbours = "add-remove"\nid = "person"', r"\[unit\] id is 'person'"),
+        ('missing = "missing"', "least = 3", r"\[graph.clean.town\] the plausible numbers are from 3 to None"),
+        ('missing = "missing"', 'vocabulary = "nowhere.csv"', r"\[graph.clean.town\] .*nowhere.csv: no such file"),
+        ("self_loops", "selfloops", "did you mean 'self_loops'"),
+    ],
+)
+def test_a_mistake_is_named_by_section_and_field(here: Path, old: str, new: str, about: str) -> None:
+    with pytest.raises(TreetopError, match=about):
+        read_plan(changed(old, new))
+
+
+def test_tables_are_named_once(here: Path) -> None:
+    with pytest.raises(PlanFileError, match=r"named under \[graph\]"):
+        read_plan(changed("[loss]", '[data]\nsource = "edges.csv"\n[loss]'))
+
+
+def test_people_are_not_counted_under_a_relation_that_makes_them_public(here: Path) -> None:
+    with pytest.raises(PlanFileError, match="the people themselves are public"):
+        read_plan(changed('counts = "nodes"', 'counts = "nodes"\nrelation = "edge"', "users.toml"))
+
+
+@pytest.mark.parametrize("name", ["friendships", "users"])
+def test_a_shipped_plan_is_released_and_checked(here: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["release", f"{name}.toml", "--out", "out", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    card = json.loads(Path("out/card.json").read_text(encoding="utf-8"))
+    assert told["graph"] and all(sentence in card["description"] for sentence in told["graph"])
+    main(["check", "out"])
+    assert "out is what its card says" in capsys.readouterr().out
+    truth = "edges.csv" if name == "friendships" else "nodes.csv"
+    main(["check", "out", "--truth", truth, "--plan", f"{name}.toml"])
+
+
+def test_the_plan_says_which_relation_it_is_and_what_stays_public(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["plan", "friendships.toml"])
+    told = capsys.readouterr().out
+    assert 'The neighbour relation is "user-out"' in told
+    assert "is taken as public" in told
+
+
+def test_an_edge_to_nobody_stops_a_release_with_one_message(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Path("edges.csv").open("a", encoding="utf-8") as file:
+        file.write("0,nobody\n")
+    with pytest.raises(SystemExit) as leaving:
+        main(["release", "friendships.toml", "--out", "out"])
+    assert leaving.value.code == 2
+    assert "'nobody' is not in the node table" in capsys.readouterr().err
+    assert not Path("out").exists()
