@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint audit bench clean
+.PHONY: demo test lint audit bench bench-detail peers experiments clean
 
 demo: $(VENV)/.plain
 	$(BIN)/treetop demo
@@ -23,6 +23,19 @@ audit: $(VENV)/.test
 
 bench: $(VENV)/.bench .bench/.ready
 	$(BIN)/python -m benchmarks
+
+# An Italy-like table at full detail through the command line: seconds, memory, and what every level did.
+bench-detail: $(VENV)/.plain
+	$(BIN)/python -m benchmarks.full_detail
+
+# The same table through other tools, each in an environment of its own: docs/results/peers.md.
+peers: $(VENV)/.bench .bench/.ready
+	$(BIN)/python -m benchmarks.peers
+
+# The studies behind docs/results, one after the other. Those of real tables skip themselves where the tables are not.
+STUDIES := false_discoveries inftda loss_split
+experiments: $(VENV)/.test
+	for study in $(STUDIES); do $(BIN)/python -m experiments.$$study || exit 1; done
 
 $(VENV)/.plain: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -49,6 +49,14 @@ def test_rows_with_counts_and_records_agree() -> None:
     assert weighted.total == int(weight.sum())
 
 
+def test_the_arrays_of_the_caller_are_left_alone() -> None:
+    rng = np.random.default_rng(2)
+    leaves, weight = [rng.integers(0, 4, 50), rng.integers(0, 4, 50)], rng.integers(1, 9, 50)
+    before = [leaf.copy() for leaf in (*leaves, weight)]
+    Counts.from_leaves(SPINE, leaves, weight)
+    assert all(np.array_equal(one, other) for one, other in zip((*leaves, weight), before, strict=True))
+
+
 @pytest.mark.parametrize("attributes", [2, 4, 10])
 def test_paths_longer_than_a_word_sort_like_short_ones(attributes: int) -> None:
     spine = wide_spine(attributes)

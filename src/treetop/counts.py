@@ -84,7 +84,7 @@ class Counts:
                 raise DataError(f"the leaves of {name!r} must be whole numbers from 0 to {tree.sizes[-1] - 1}")
         if counts is not None and counts.dtype.kind not in "iu":
             raise DataError(f"counts are whole numbers, not {counts.dtype}")
-        return Counts.from_keys(pack(spine, leaves), counts)
+        return Counts.from_keys(pack(spine, leaves), None if counts is None else counts.copy())
 
     @staticmethod
     def from_keys(keys: list[NDArray[np.uint64]], counts: NDArray[np.int64] | None = None) -> Counts:
