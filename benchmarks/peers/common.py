@@ -1,0 +1,101 @@
+"""What every peer's script does alike: read the table, run so many times, write the releases with time and memory.
+
+It needs NumPy only, because it runs in each peer's own environment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import resource
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Square:
+    """A table of trips between zones that lie in regions, as records."""
+
+    origin: Array
+    """The zone where each trip starts."""
+    destination: Array
+    """The zone where each trip ends."""
+    region: Array
+    """The region of each zone."""
+    epsilon: float
+    delta: float
+    loose: bool
+    """Whether rho is found by the looser conversion, where a tool has the choice."""
+
+    @property
+    def zones(self) -> int:
+        """How many zones there are."""
+        return len(self.region)
+
+    def cells(self) -> Array:
+        """Count the trips: one row an origin, one column a destination."""
+        cells = np.zeros((self.zones, self.zones), np.int64)
+        np.add.at(cells, (self.origin, self.destination), 1)
+        return cells
+
+
+Release = Mapping[str, Array]
+"""Under "leaves" the counts by origin and destination; under "1", "2", "3" those of the levels above the leaves, where
+they are published by themselves: destination regions; these by origin region; destination zones by origin region."""
+
+
+def serve(prepare: Callable[[Square], Callable[[], Release]], about: str, version: str) -> None:
+    """Run a peer as its script: `table.npz out.npz --epsilon 1 --delta 1e-8 --repeats 3`."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument(
+        "--loose", action="store_true", help="find rho by the looser conversion, where there is a choice"
+    )
+    parser.add_argument("table", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--epsilon", type=float, required=True)
+    parser.add_argument("--delta", type=float, required=True)
+    parser.add_argument("--repeats", type=int, required=True)
+    asked = parser.parse_args()
+    with np.load(asked.table) as table:
+        ends = table["origin"], table["destination"]
+        square = Square(*ends, table["region"], asked.epsilon, asked.delta, asked.loose)
+    run = prepare(square)
+    run()  # compiles and imports what there is to compile and import
+    before = _most_memory()
+    releases, seconds, processor = [], [], []
+    for _ in range(asked.repeats):
+        start, used = time.perf_counter(), time.process_time()
+        releases.append(run())
+        processor.append(time.process_time() - used)
+        seconds.append(time.perf_counter() - start)
+    arrays: dict[str, Any] = {
+        name: np.stack([np.asarray(release[name]) for release in releases]) for name in releases[0]
+    }
+    np.savez(
+        asked.out,
+        **arrays,
+        seconds=np.array(seconds),
+        processor=np.array(processor),
+        memory=np.array(max(_most_memory(), before)),
+        about=np.array(about),
+        version=np.array(version),
+    )
+
+
+def loose_rho(epsilon: float, delta: float) -> float:
+    """The rho whose rho + 2√(rho·ln(1/δ)) is epsilon."""
+    log = math.log(1 / delta)
+    return (math.sqrt(log + epsilon) - math.sqrt(log)) ** 2
+
+
+def _most_memory() -> int:
+    """The most memory that the process has had, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

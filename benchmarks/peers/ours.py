@@ -1,0 +1,43 @@
+"""Treetop itself, run as the others are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import version
+
+import numpy as np
+import pyarrow as pa
+
+import treetop as tt
+from benchmarks.peers.common import Release, Square, serve
+from treetop.mechanisms import paper_loss
+
+
+def prepare(square: Square) -> Callable[[], Release]:
+    """Codes, spine and plan are public; the clock runs from the table of records to the release."""
+    names = pa.array([f"{region:02}{zone:03}" for zone, region in enumerate(square.region)])
+    places = tt.Hierarchy.from_prefixes(names.to_pylist(), widths=[2], levels=["region", "zone"])
+    records = pa.table(
+        {"origin": names.take(pa.array(square.origin)), "destination": names.take(pa.array(square.destination))}
+    )
+    loss = square.epsilon, square.delta
+    plan = tt.Plan(
+        tt.Spine.destination_first(origin=places, destination=places),
+        tt.Unit("trip", contributions=1, neighbours="replace"),
+        paper_loss(*loss) if square.loose else tt.Loss(epsilon=square.epsilon, delta=square.delta),
+    )
+    order = [plan.spine.trees[0].codes[-1].to_pylist().index(name) for name in names.to_pylist()]
+    back = np.argsort(order)
+
+    def run() -> Release:
+        release = plan.release(records, threads=1)
+        leaves = np.zeros((square.zones, square.zones), np.int64)
+        ends = dict(zip(plan.spine.attributes, release.nodes, strict=True))
+        leaves[back[ends["origin"]], back[ends["destination"]]] = release.count
+        return {"leaves": leaves}
+
+    return run
+
+
+if __name__ == "__main__":
+    serve(prepare, "top down, every level, total public; tight conversion", f"Treetop {version('treetop')}")

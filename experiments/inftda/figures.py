@@ -1,0 +1,148 @@
+"""The paper's figures 3 to 6 from what was measured: points are means, bars reach from the least to the largest run."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from PIL import Image
+
+from experiments.inftda.measure import EPSILONS
+from experiments.inftda.tables import MADE_UP, REAL
+from treetop.evaluate.comparison import Comparison
+from treetop.evaluate.comparison_plots import (
+    Runs,
+    draw_levels,
+    draw_points,
+    invented,
+    largest,
+    legend,
+    new_figure,
+    style,
+)
+from treetop.evaluate.trial import Trial
+
+SHOWN = ("inftda", "tda-l2", "tda-linf", "gauss", "sh", "hay")
+"""The paper's mechanisms, and the hierarchical one that it names and leaves out."""
+ERROR, INVENTED, TIME = "largest absolute error", "false discovery rate (%)", "processor seconds"
+
+
+def draw(found: Mapping[str, Comparison], images: Path) -> list[Path]:
+    """Draw all figures whose tables were measured, and return the files."""
+    images.mkdir(parents=True, exist_ok=True)
+    files = []
+    if REAL in found:
+        files.append(_save(figure_3(found[REAL]), images / "inftda_new-york.png"))
+    for tree in ("binary", "random"):
+        names = [name for name in MADE_UP if name.startswith(tree) and name in found]
+        files.append(_save(figure_4(found, names), images / f"inftda_error_{tree}.png"))
+    sparse = [name for name in MADE_UP if name.endswith("sparse") and name in found]
+    files.append(_save(figure_5(found, sparse), images / "inftda_false_discoveries.png"))
+    made_up = [name for name in MADE_UP if name in found]
+    files.append(_save(figure_6(found, made_up), images / "inftda_time.png"))
+    return files
+
+
+def runs_at(found: Comparison, epsilon: float, names: Sequence[str] = SHOWN) -> Runs:
+    """Return the runs of some mechanisms at one epsilon under the paper's accounting."""
+    return {
+        setting: trials
+        for setting, trials in found.by_setting().items()
+        if (setting.accounting, setting.epsilon) == ("paper", epsilon) and setting.mechanism in names
+    }
+
+
+def figure_3(found: Comparison) -> Figure:
+    """The real table: error, false discoveries and time, a column an epsilon."""
+    figure = new_figure(9.5, 8.2)
+    grid = figure.subplots(3, len(EPSILONS), sharey="row")
+    for column, epsilon in enumerate(EPSILONS):
+        runs = runs_at(found, epsilon)
+        _errors(grid[0][column], runs)
+        _rates(grid[1][column], runs)
+        draw_points(grid[2][column], runs, _seconds)
+        grid[0][column].set_title(f"ε = {epsilon:g}")
+    for line, what in zip(grid, (ERROR, INVENTED, TIME), strict=True):
+        line[0].set_ylabel(what)
+    legend(figure, grid[0])
+    return figure
+
+
+def figure_4(found: Mapping[str, Comparison], names: Sequence[str]) -> Figure:
+    """The largest error of each table of one tree, a row a table and a column an epsilon."""
+    return _grid(found, names, _errors, ERROR)
+
+
+def figure_5(found: Mapping[str, Comparison], names: Sequence[str]) -> Figure:
+    """The false discovery rate of the sparse tables."""
+    return _grid(found, names, _rates, INVENTED)
+
+
+def figure_6(found: Mapping[str, Comparison], names: Sequence[str]) -> Figure:
+    """The time on each made-up table, a panel an epsilon."""
+    figure = new_figure(9.5, 4.3)
+    panels = figure.subplots(1, len(EPSILONS), sharey=True, squeeze=False)[0]
+    for axes, epsilon in zip(panels, EPSILONS, strict=True):
+        for aside, mechanism in enumerate(SHOWN):
+            look = style(mechanism)
+            shift = (aside - (len(SHOWN) - 1) / 2) * 0.11
+            for place, name in enumerate(names):
+                for trials in runs_at(found[name], epsilon, (mechanism,)).values():
+                    times = [trial.seconds for trial in trials]
+                    mean = sum(times) / len(times)
+                    bar = [[mean - min(times)], [max(times) - mean]]
+                    axes.errorbar(
+                        place + shift, mean, bar, color=look.colour, marker=look.marker, markersize=5, label=look.label
+                    )
+        axes.set_xticks(range(len(names)), names, fontsize="small", rotation=40, ha="right")
+        axes.set_yscale("log")
+        axes.set_title(f"ε = {epsilon:g}")
+        axes.grid(alpha=0.25, linewidth=0.5)
+    panels[0].set_ylabel(TIME)
+    legend(figure, panels)
+    return figure
+
+
+def _grid(
+    found: Mapping[str, Comparison], names: Sequence[str], panel: Callable[[Axes, Runs], None], what: str
+) -> Figure:
+    figure = new_figure(9.5, 2.5 * len(names) + 0.9)
+    grid = figure.subplots(len(names), len(EPSILONS), sharex="row", sharey="row", squeeze=False)
+    for line, name in zip(grid, names, strict=True):
+        for axes, epsilon in zip(line, EPSILONS, strict=True):
+            panel(axes, runs_at(found[name], epsilon))
+            axes.set_title(f"{name.replace('-', ', ')}, ε = {epsilon:g}", fontsize="medium")
+            axes.set_xlabel("level" if name == names[-1] else "")
+        line[0].set_ylabel(what)
+    legend(figure, grid.flat)
+    return figure
+
+
+def _errors(axes: Axes, runs: Runs) -> None:
+    draw_levels(axes, runs, largest)
+    axes.set_yscale("symlog", linthresh=1)
+    axes.set_ylim(bottom=-0.3)
+
+
+def _rates(axes: Axes, runs: Runs) -> None:
+    draw_levels(axes, runs, invented)
+    axes.set_ylim(-3, 103)
+
+
+def _seconds(trial: Trial) -> float:
+    return trial.seconds
+
+
+def _save(figure: Figure, file: Path) -> Path:
+    """Write a figure with few colours, which is all that it has, in half of the size.
+
+    The colours that cover most are kept, and no line's colour drifts towards another's.
+    """
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=105)
+    few = Image.open(drawn).convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    few.save(file, optimize=True)
+    return file

@@ -1,0 +1,83 @@
+"""Treetop beside public tools: what a tool releases is compared as it was released, and what cannot run is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from benchmarks.peers.__main__ import PEERS, Outcome, Peer, _estimate, _truth, page, run
+from benchmarks.peers.common import Square, loose_rho
+from benchmarks.peers.environments import Environment
+from treetop.evaluate.synthetic import OriginDestination, two_level_square
+from treetop.evaluate.trial import estimate_errors
+from treetop.privacy import rho_from_epsilon_loose
+
+
+@pytest.fixture(scope="module")
+def square() -> OriginDestination:
+    return two_level_square(zones=12, regions=4, trips=5_000)
+
+
+def levels(square: OriginDestination) -> dict[str, NDArray[np.int64]]:
+    """The true counts as a script writes them: of one run, every level by itself."""
+    origin, destination = square.records()
+    region = square.parents[1]
+    cells = Square(origin, destination, region, 1.0, 1e-8, False).cells()
+    member = np.zeros((4, 12), np.int64)
+    member[region, np.arange(12)] = 1
+    found = {
+        "leaves": cells,
+        "1": member @ cells.sum(axis=0),
+        "2": member @ cells.T @ member.T,
+        "3": cells.T @ member.T,
+    }
+    return {name: value[None] for name, value in found.items()}
+
+
+def test_the_truth_released_has_no_errors(square: OriginDestination) -> None:
+    spine, truth = _truth(square)
+    for arrays in (levels(square), {"leaves": levels(square)["leaves"]}):
+        estimate = _estimate(spine, arrays, 0)
+        assert estimate.violations() == 0
+        assert [errors.largest for errors in estimate_errors(estimate, truth)] == [0] * 5
+
+
+@pytest.mark.parametrize(("name", "level"), [("1", 1), ("2", 2), ("3", 3), ("leaves", 4)])
+def test_an_error_shows_at_the_level_that_it_was_made_at(square: OriginDestination, name: str, level: int) -> None:
+    spine, truth = _truth(square)
+    arrays = levels(square)
+    arrays[name][0].flat[-1] += 9
+    estimate = _estimate(spine, arrays, 0)
+    largest = [errors.largest for errors in estimate_errors(estimate, truth)]
+    assert largest[level] == 9
+    assert sum(error > 0 for error in largest) == (2 if level == 1 else 1)  # the total is the sum of the first level
+    assert estimate.violations() > 0
+
+
+def test_the_scripts_find_rho_as_the_paper_does() -> None:
+    assert loose_rho(1.0, 1e-8) == pytest.approx(float(rho_from_epsilon_loose(1.0, 1e-8)), rel=1e-9)
+
+
+def test_a_tool_that_cannot_be_run_is_named_with_the_reason(square: OriginDestination, tmp_path: Path) -> None:
+    spine, truth = _truth(square)
+    broken = Environment(tmp_path / "empty", ())
+    broken.folder.mkdir()
+    (broken.folder / ".ready").touch()
+    (broken.folder / "bin").mkdir()
+    broken.python.write_text("#!/bin/sh\necho 'no such tool' >&2\nexit 1\n")
+    broken.python.chmod(0o755)
+    why = run(Peer("Broken", "nothing", broken), tmp_path / "table.npz", tmp_path / "out.npz", spine, truth)
+    assert why == "it could not be run: no such tool"
+
+
+def test_the_page_has_a_row_a_tool_and_says_what_is_missing(square: OriginDestination) -> None:
+    spine, truth = _truth(square)
+    estimate = _estimate(spine, levels(square), 0)
+    errors = [estimate_errors(estimate, truth)]
+    outcome = Outcome(PEERS[0], "Treetop 1", "exact", errors, [0], [5_000.0], [0.1], [0.1], 2**20)
+    lines = page([outcome], [(PEERS[-1], "it could not be installed: no network")], square)
+    assert sum(line.startswith("| Treetop") for line in lines) == 3
+    assert lines[-1] == "- mbi is not here: it could not be installed: no network."
