@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from treetop.accuracy import Accuracy, LevelAccuracy
 from treetop.counts import LARGEST_TOTAL
@@ -23,6 +23,7 @@ from treetop.privacy.unit import TOTAL
 from treetop.spine import Spine
 
 if TYPE_CHECKING:
+    from treetop.counts import Counts
     from treetop.data.encode import Unknown
     from treetop.data.table import Table
     from treetop.release import Release
@@ -72,6 +73,9 @@ class Plan:
     """What the levels divide among them: epsilon when pure, otherwise rho."""
     levels: tuple[PlannedLevel, ...] = field(init=False, repr=False)
     """The total and every level of the spine, with noise and cost."""
+
+    WORDS: ClassVar[str] = "treetop.card.words"
+    """The module that says on a card what this kind of plan does: `treetop.card.content.Words`."""
 
     def __post_init__(self) -> None:
         for what, value, kind in (("spine", self.spine, Spine), ("unit", self.unit, Unit), ("loss", self.loss, Loss)):
@@ -203,6 +207,19 @@ class Plan:
             largest = level.law.margin(risk / (len(measured) * level.nodes))
             bound += largest if level.index == 0 else 2 * largest
         return bound
+
+    def refuse_unless_top_down(self) -> None:
+        """Refuse a kind of plan that is not measured from the top down, for what is only about those that are."""
+
+    def own_table(self, table: Table) -> Table:
+        """Return a private table as this kind of plan reads it."""
+        return table
+
+    def counts(self, table: Table, columns: Mapping[str, str] | None = None, count: str | None = None) -> Counts:
+        """Read the private table as true counts: for a steward who compares a release with them."""
+        from treetop.data.encode import read_counts
+
+        return read_counts(table, self.spine, columns, count, self.unknown)
 
     @cached_property
     def descent(self) -> Descent:

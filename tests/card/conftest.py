@@ -27,6 +27,12 @@ PLANS: Mapping[str, tt.Plan] = {
     "exact total": tt.Plan(
         SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=1, delta=1e-8), title="Trips <& co>"
     ),
+    "exact accounting": tt.Plan(
+        SPINE,
+        tt.Unit("trip", neighbours="add-remove"),
+        tt.Loss(epsilon=1, delta=1e-8, accounting="exact"),
+        split={"total": 1, "place.region": 1, "sex": 2, "place.town": 3},
+    ),
     "pure": tt.Plan(SPINE, tt.Unit("person", neighbours="add-remove"), tt.Loss(epsilon=0.5)),
     "rho": tt.Plan(
         SPINE,

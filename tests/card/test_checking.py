@@ -62,6 +62,21 @@ def test_everything_is_verified_and_said(pristine: Path) -> None:
         assert part in text
 
 
+@pytest.mark.parametrize("plan", ["exact accounting"], indirect=True)
+def test_exact_accounting_is_computed_again(plan: tt.Plan, tmp_path: Path) -> None:
+    plan.release(pa.table({"place": ["n1", "s1"], "sex": ["f", "m"]})).save(tmp_path / "out")
+    lines = [verdict.subject for verdict in check_folder(tmp_path / "out")]
+    assert "exact accounting of all levels together, by the law of their noise: epsilon 1.0 at delta 1e-08" in lines
+
+    def promise_more(card: Any) -> None:
+        card["loss"]["epsilon"] = {"exact": "99/100", "value": 0.99}
+        card["plan"]["loss"]["epsilon"] = "99/100"
+
+    forge(tmp_path / "out", promise_more)
+    found = findings(tmp_path / "out")
+    assert any("loss.delta is 1e-08, but the noise of all levels has delta 1." in finding for finding in found)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_a_changed_byte_anywhere_is_found(name: str, folder: Path) -> None:
     path = next((folder / name).iterdir()) if name == "hierarchies" else folder / name

@@ -11,7 +11,9 @@ import pytest
 
 import treetop as tt
 from treetop.card import Facts, describe_release
+from treetop.card.meaning import loss_summary
 from treetop.privacy import epsilon_from_rho
+from treetop.privacy.exact import plain
 
 
 def card_of(plan: tt.Plan, **facts: Any) -> dict[str, Any]:
@@ -42,9 +44,26 @@ def test_the_loss_is_stated_with_its_conversion(plan: tt.Plan) -> None:
     else:
         assert Fraction(loss["rho"]["exact"]) == plan.spent
         assert "Proposition 12" in loss["conversion"]
+        assert loss.get("accounting", "zcdp") == plan.loss.accounting
+        assert loss["delta_is_stated"] == (plan.loss.delta is not None)
+        if plan.loss.accounting == "exact":
+            return
         least = epsilon_from_rho(plan.spent, Fraction(loss["delta"]["exact"]))
         assert loss["epsilon"]["value"] == pytest.approx(least, rel=1e-9)
-        assert loss["delta_is_stated"] == (plan.loss.delta is not None)
+
+
+@pytest.mark.parametrize("plan", ["exact accounting"], indirect=True)
+def test_exact_accounting_is_named_with_what_it_comes_to_beside_other_releases(plan: tt.Plan) -> None:
+    card = card_of(plan)
+    beside = epsilon_from_rho(plan.spent, 1e-8)
+    assert card["loss"]["epsilon"] == {"exact": "1", "value": 1.0}
+    assert "exact accounting" in card["guarantee"] and "for this release alone" in card["guarantee"]
+    alone, together, several = card["meaning"][:3]
+    assert (alone["epsilon"], together["epsilon"]) == (1.0, beside)
+    assert several["epsilon"] == epsilon_from_rho(25 * plan.spent, 1e-8)
+    assert loss_summary(plan)["epsilon_alone"] == 1.0 and loss_summary(plan)["epsilon"] == beside
+    (told,) = (caveat for caveat in card["caveats"] if "exact accounting" in caveat)
+    assert f"counts as rho {plain(plan.spent)}" in told and beside > 1
 
 
 def test_levels_carry_sensitivity_noise_and_accuracy(plan: tt.Plan) -> None:

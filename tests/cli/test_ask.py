@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +17,7 @@ from treetop import Loss
 from treetop.cli import main
 from treetop.graphs import questions
 from treetop.ledger import Ledger
+from treetop.noise import NoiseStream
 from treetop.planfile import read_plan
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -123,7 +126,7 @@ def test_a_negative_answer_becomes_zero_and_is_not_dropped(ask: Ask, monkeypatch
 def test_the_loss_is_on_disk_before_noise_is_drawn(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    class Stream(questions.NoiseStream):
+    class Stream(NoiseStream):
         def fill(self, out: Any, slot: int) -> None:
             seen.append(spent())
             super().fill(out, slot)
@@ -143,7 +146,7 @@ def test_what_dies_after_the_reservation_stays_spent_and_leaves_no_answer(
         raise Died
 
     with monkeypatch.context() as patch:
-        patch.setattr(questions.NoiseStream, "fill", die)
+        patch.setattr(NoiseStream, "fill", die)
         with pytest.raises(Died):
             ask("--rho", "0.02", "--where", "region=Nitra")
     ledger = Ledger.open("ledger")
@@ -218,6 +221,13 @@ def test_any_plan_can_be_asked(here: Path, capsys: Captured) -> None:
     told = capsys.readouterr().out
     assert "origin=CA destination=TX" in told and "asked before" in told
     assert "Nothing was charged to the data set 'default'" in told
+
+
+def test_the_help_loads_no_heavy_library() -> None:
+    heavy = "{'numpy', 'pyarrow', 'duckdb', 'rich', 'numba', 'flint'}"
+    program = f"import sys, treetop.cli.ask; print(*({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("", "")
 
 
 def test_people_see_the_answer_its_margin_and_what_is_left(here: Path, capsys: Captured) -> None:

@@ -26,8 +26,9 @@ PLACES = tt.Hierarchy.from_table(
 GAPS = {"town": Cleaning()}
 
 
-def rows(graph: Graph, **options: Any) -> list[dict[str, Any]]:
-    return pa.RecordBatchReader.from_stream(graph.table(columns=["town"])).read_all().to_pylist()
+def rows(graph: Graph) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pa.RecordBatchReader.from_stream(graph.table(columns=["town"])).read_all().to_pylist()
+    return found
 
 
 def test_edges_carry_the_attributes_of_both_ends() -> None:
@@ -62,7 +63,7 @@ def test_tables_are_read_from_files_of_every_kind(tmp_path: Path, kind: str) -> 
         else:
             feather.write_feather(table, file)
             tables.append(feather.read_table(file))
-    assert rows(Graph(*tables, "edge", cleaning=GAPS)) == rows(Graph(NODES, EDGES, "edge", cleaning=GAPS))
+    assert rows(Graph(tables[0], tables[1], "edge", cleaning=GAPS)) == rows(Graph(NODES, EDGES, "edge", cleaning=GAPS))
 
 
 def test_ids_may_be_numbers_in_one_table_and_text_in_the_other() -> None:
@@ -211,7 +212,7 @@ def test_relations_come_to_units() -> None:
         ("node", {"degree_bound": 3, "contributions": 2}, "are the degree bound"),
     ],
 )
-def test_a_relation_that_is_not_fully_stated_is_refused(relation: Any, options: dict[str, int], about: str) -> None:
+def test_a_relation_that_is_not_fully_stated_is_refused(relation: Any, options: dict[str, Any], about: str) -> None:
     with pytest.raises(UnitError, match=about):
         unit_of(relation, "add-remove", **options)
 

@@ -76,8 +76,10 @@ def test_a_mistake_is_named_by_section_and_field(here: Path, old: str, new: str,
 
 
 def test_tables_are_named_once(here: Path) -> None:
-    with pytest.raises(PlanFileError, match=r"named under \[graph\]"):
-        read_plan(changed("[loss]", '[data]\nsource = "edges.csv"\n[loss]'))
+    for line in ('source = "edges.csv"', 'count = "n"', 'keep = { year = "2008" }', 'delimiter = ";"'):
+        with pytest.raises(PlanFileError, match=r"named under \[graph\]"):
+            read_plan(changed("[loss]", f"[data]\n{line}\n[loss]"))
+    assert read_plan(changed("[loss]", '[data]\nunknown = "drop"\nperiod = "2012"\n[loss]')).period == "2012"
 
 
 def test_people_are_not_counted_under_a_relation_that_makes_them_public(here: Path) -> None:
@@ -95,6 +97,19 @@ def test_a_shipped_plan_is_released_and_checked(here: Path, name: str, capsys: p
     assert "out is what its card says" in capsys.readouterr().out
     truth = "edges.csv" if name == "friendships" else "nodes.csv"
     main(["check", "out", "--truth", truth, "--plan", f"{name}.toml"])
+
+
+def test_what_cleaning_changed_is_for_the_steward_and_stands_in_no_release(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = read_plan("users.toml")
+    assert file.graph is not None
+    changes = file.graph.changes()
+    assert set(changes) == {"town", "hobby", "height"}
+    assert changes["height"].implausible > 0 and changes["hobby"].unread > 0 and changes["town"].missing > 0
+    main(["release", "users.toml", "--out", "out"])
+    told = capsys.readouterr().out + Path("out/card.json").read_text("utf-8") + Path("out/plan.toml").read_text("utf-8")
+    assert "implausible=" not in told and f"{changes['height'].missing} " not in told
 
 
 def test_the_plan_says_which_relation_it_is_and_what_stays_public(

@@ -26,6 +26,15 @@ def test_a_described_plan_reads_back_as_the_same_plan(write: Write, design: str)
     assert again.columns == file.columns
 
 
+def test_exact_accounting_reads_back_and_is_left_out_otherwise(write: Write, design: str) -> None:
+    file = read_plan(write(design.replace("delta = 1e-8", 'delta = 1e-8\naccounting = "exact"')))
+    assert file.plan.loss.accounting == "exact"
+    described = describe_plan(file)
+    assert tomllib.loads(described)["loss"]["accounting"] == "exact"
+    assert read_plan(write(described)).plan.digest == file.plan.digest
+    assert "accounting" not in describe_plan(read_plan(write(design)))
+
+
 def test_hierarchies_stand_there_by_their_hash(write: Write, design: str) -> None:
     file = read_plan(write(design))
     described = tomllib.loads(describe_plan(file))

@@ -38,7 +38,7 @@ from .divergence import (
 )
 from .engine import KEY, Engine, Path, Unexplained, descents, many_releases, releases, shifts_between, words_read
 from .events import epsilon_at_least
-from .neighbours import KNOWN_LOSSES, Pair, Rows, counts_of, every_neighbour, spine, table_of
+from .neighbours import EXACT, KNOWN_LOSSES, Pair, Rows, counts_of, every_neighbour, spine, table_of
 
 DEEP = os.environ.get("TREETOP_AUDIT") == "deep"
 """Whether there are minutes to spend instead of seconds."""
@@ -83,8 +83,9 @@ def claims(loss: tt.Loss) -> list[tuple[float, float]]:
     return [(loss.epsilon_at(delta), delta) for delta in DELTAS]
 
 
-def _too_much(shifts: list[Shift], loss: tt.Loss) -> str | None:
+def _too_much(shifts: list[Shift], plan: tt.Plan) -> str | None:
     """Compare the joint law of all measurements under two tables with the loss."""
+    loss = plan.loss
     if not shifts:
         return None
     if loss.definition == "pure":
@@ -96,8 +97,8 @@ def _too_much(shifts: list[Shift], loss: tt.Loss) -> str | None:
             return f"delta is {found:.3g} at epsilon {epsilon:.4g}, not {delta:.3g}"
     for order in ORDERS:
         rho = renyi(shifts, order) / order
-        if rho > float(loss.budget) * (1 + TOLERANCE):
-            return f"rho is {rho:.6g} at order {order}, not {float(loss.budget):.6g}"
+        if rho > float(plan.budget) * (1 + TOLERANCE):
+            return f"rho is {rho:.6g} at order {order}, not {float(plan.budget):.6g}"
     return None
 
 
@@ -125,7 +126,7 @@ def the_law_of_all_measurements(
         if distances in seen:
             continue
         seen.add(distances)
-        if wrong := _too_much(shifts, plan.loss):
+        if wrong := _too_much(shifts, plan):
             return f"{pair}: {dict(one)} and {dict(other)}: {wrong}"
     return None
 
@@ -135,7 +136,7 @@ def the_law_of_releases(pair: Pair, tail: float = 1e-6, tie_words: int = 2) -> s
     """Compute what is released from two tables, with the engine's own pruning and repairs, and compare the laws."""
     plan = pair.plan()
     engines = Engine.of(plan, pair.one), Engine.of(plan, pair.other)
-    if wrong := _too_much(shifts_between(*engines), plan.loss):
+    if wrong := _too_much(shifts_between(*engines), plan):
         return f"{pair}: measured: {wrong}"
     for ties in range(tie_words):
         laws = releases(engines, tail, KEY.derive("tie words", ties))
@@ -347,6 +348,11 @@ MEASURED += [
     ("two by two", "replace", 1, KNOWN_LOSSES["rho"], {"unknown": "drop"}),
     ("two by two", "replace", 3, KNOWN_LOSSES["rho"], {"per_node": {"place.digits2": 1}}),
     ("two by two", "add-remove", 3, KNOWN_LOSSES["rho"], {"per_node": {"place.digits1": 2, "place.digits2": 1}}),
+    ("two by two", "replace", 1, EXACT, {}),
+    ("two by two", "add-remove", 1, EXACT, {}),
+    ("three levels", "replace", 1, EXACT | {"delta": 1e-6}, {}),
+    ("two by two", "replace", 1, EXACT, {"split": {"place.digits1": 1, "place.digits2": 4}}),
+    ("two by two", "replace", 1, EXACT, {"unknown": "drop"}),
 ]
 
 PLENTY = dict.fromkeys(("A1", "A2", "B1", "B2"), 30)
@@ -387,6 +393,7 @@ def quick_audits() -> dict[str, Audit]:
         "measurements, three trips": partial(law, "two by two", "replace", 3, rho),
         "measurements, add-remove": partial(law, "two by two", "add-remove", 2, rho),
         "measurements, drop": partial(law, "two by two", "replace", 1, rho, unknown="drop"),
+        "measurements, exact": partial(law, "two by two", "add-remove", 1, EXACT),
         "releases": partial(the_law_of_releases, Pair("elsewhere", {"A1": 2}, {"A1": 1, "B2": 1})),
         "releases, empty leaf": partial(
             the_law_of_releases, Pair("into an empty leaf", {"A": 2}, {"A": 1, "C": 1}, tree="three leaves", loss=pure)

@@ -29,6 +29,7 @@ levels: Any = import_module("treetop.topdown.level")
 measuring: Any = import_module("treetop.topdown.measure")
 plans: Any = import_module("treetop.plan")
 losses: Any = import_module("treetop.privacy.loss")
+exact: Any = import_module("treetop.privacy.exact_accounting")
 Patch = pytest.MonkeyPatch
 
 
@@ -112,6 +113,14 @@ def one_level_left_out_of_the_composition(patch: Patch) -> None:
 
 def epsilon_turned_into_rho_without_delta(patch: Patch) -> None:
     patch.setattr(losses, "rho_from_epsilon", lambda epsilon, delta: Fraction(epsilon) ** 2 / 2)
+
+
+def discrete_noise_accounted_for_as_continuous(patch: Patch) -> None:
+    def of_continuous_noise(epsilon: Fraction, delta: Fraction, *_: Any) -> Fraction:
+        known = exact.rho_from_epsilon(epsilon, delta)
+        return Fraction(exact._continuous(float(epsilon), math.log(delta), float(known))[0])
+
+    patch.setattr(exact, "exact_rho", of_continuous_noise)
 
 
 def pure_epsilon_given_to_every_level_in_full(patch: Patch) -> None:
@@ -264,6 +273,7 @@ FAULTS = [
         euclidean_distance_for_laplace_noise,
         one_level_left_out_of_the_composition,
         epsilon_turned_into_rho_without_delta,
+        discrete_noise_accounted_for_as_continuous,
         pure_epsilon_given_to_every_level_in_full,
         the_exact_total_of_units_with_many_records,
         the_exact_total_of_records_that_may_be_dropped,

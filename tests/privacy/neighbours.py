@@ -32,6 +32,7 @@ KNOWN_LOSSES: dict[str, dict[str, Any]] = {
     "rho": {"rho": Fraction(1, 2)},
     "pure": {"epsilon": 2},
 }
+EXACT: dict[str, Any] = {"epsilon": 3, "delta": 0.01, "accounting": "exact"}
 
 
 def spine(tree: str) -> tt.Spine:
@@ -148,6 +149,7 @@ def exact_pairs() -> list[Pair]:
         Pair("to another branch", {"A1": 2}, {"A1": 1, "B2": 1}, loss=rho),
         Pair("to another branch", {"A1": 2}, {"A1": 1, "B2": 1}, loss=pure),
         Pair("to a sibling", {"A1": 2}, {"A1": 1, "A2": 1}, loss=pure, options=steep),
+        Pair("to another branch", {"A1": 2}, {"A1": 1, "B2": 1}, loss=EXACT),
         Pair("into an empty leaf", {"A": 2}, {"A": 1, "C": 1}, tree="three leaves"),
         Pair("into an empty leaf", {"A": 2}, {"A": 1, "C": 1}, tree="three leaves", loss=pure),
         Pair("to an only child", {"B1": 2}, {"B1": 1, "A1": 1}, tree="an only child"),

@@ -22,8 +22,9 @@ from treetop.privacy.unit import Neighbours
 
 from .audits import DEEP, MEASURED, the_law_of_all_measurements, the_law_of_releases
 from .divergence import Shift, excess, hockey_stick, largest_loss, largest_ratio, renyi
-from .engine import KEY, Engine, many_releases, releases
-from .neighbours import Pair, exact_pairs
+from .engine import KEY, Engine, many_releases, releases, shifts_between
+from .faults import narrowed
+from .neighbours import EXACT, Pair, exact_pairs
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,25 @@ def test_measurements_of_neighbours_are_as_alike_as_promised(
     tree: str, neighbours: Neighbours, contributions: int, loss: dict[str, Any], options: dict[str, Any]
 ) -> None:
     assert the_law_of_all_measurements(tree, neighbours, contributions, loss, **options) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "neighbours", "options"),
+    [
+        ({"A1": 1}, {"B2": 1}, "replace", {}),
+        ({"A1": 1}, {"B2": 1}, "replace", {"split": {"place.digits1": 1, "place.digits2": 3}}),
+        ({"A1": 1}, {}, "add-remove", {}),
+    ],
+)
+@pytest.mark.parametrize("delta", [0.01, 1e-6])
+def test_exact_accounting_leaves_no_room_for_noise_two_percent_narrower(
+    one: dict[str, int], other: dict[str, int], neighbours: Neighbours, options: dict[str, Any], delta: float
+) -> None:
+    plan = Pair("", one, other, neighbours=neighbours, loss=EXACT | {"delta": delta}, options=options).plan()
+    shifts = shifts_between(Engine.of(plan, one), Engine.of(plan, other))
+    assert hockey_stick(shifts, 3.0) <= delta
+    narrower = [Shift(narrowed(shift.law, Fraction(98, 100)), shift.by) for shift in shifts]
+    assert hockey_stick(narrower, 3.0) > delta
 
 
 @pytest.mark.parametrize("pair", exact_pairs(), ids=str)

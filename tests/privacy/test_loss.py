@@ -63,6 +63,11 @@ def test_an_integer_from_numpy_does_not_overflow() -> None:
         ({"epsilon": 1, "delta": math.nan}, "finite"),
         ({"epsilon": 1, "delta": "1e-8"}, "without quotes"),
         ({"epsilon": 1e-99, "delta": 1e-99}, "larger epsilon"),
+        ({"epsilon": 1, "accounting": "exact"}, "stated as epsilon alone.*exact accounting is for epsilon with delta"),
+        ({"rho": 1, "accounting": "exact"}, "stated as rho.*exact accounting is for epsilon with delta"),
+        ({"rho": 1, "delta": 1e-8, "accounting": "exact"}, "stated as rho"),
+        ({"epsilon": 1, "delta": 1e-8, "accounting": "exakt"}, "'exakt' .did you mean 'exact'.*\"zcdp\" or"),
+        ({"epsilon": 1, "delta": 1e-8, "accounting": None}, "accounting is None"),
     ],
 )
 def test_a_loss_that_is_not_one_of_the_three_forms_is_refused(parts: Any, message: str) -> None:
@@ -143,6 +148,11 @@ def test_a_person_has_a_positive_whole_number_of_units(k: Any) -> None:
             "Approximate differential privacy with epsilon 1 and delta 1e-08, kept by rho 0.0172054 "
             "(zero-concentrated); Gaussian noise.",
         ),
+        (
+            Loss(epsilon=1, delta=1e-8, accounting="exact"),
+            "Approximate differential privacy with epsilon 1 and delta 1e-08, by exact accounting of all levels "
+            "together, for this release alone; Gaussian noise.",
+        ),
     ],
     ids=repr,
 )
@@ -154,6 +164,15 @@ def test_the_sentence_states_the_guarantee(loss: Loss, sentence: str) -> None:
 @settings(max_examples=100)
 def test_a_number_written_for_people_is_close_and_never_understated(value: Fraction) -> None:
     assert value <= Fraction(plain(value)) <= value * (1 + Fraction(1, 10**5))
+
+
+def test_what_follows_from_the_rho_of_a_plan_is_not_guessed_by_a_loss_with_exact_accounting() -> None:
+    loss = Loss(epsilon=1, delta=1e-8, accounting="exact")
+    for ask in (lambda: loss.epsilon_at(1e-6), lambda: loss.for_records(2)):
+        with pytest.raises(LossError, match=r"Loss\(rho=plan\.spent\)"):
+            ask()
+    assert loss != Loss(epsilon=1, delta=1e-8)
+    assert eval(repr(loss)) == loss
 
 
 def test_losses_are_frozen_values() -> None:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from hashlib import sha256
 from typing import Any
 
+from treetop.card.rebuild import rebuild_unit
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
 from treetop.privacy import TOTAL, Unit, cost, epsilon_from_rho, rho_from_epsilon
 from treetop.privacy.exact_accounting import cells_moved, exact_delta
@@ -22,7 +23,7 @@ def plan_hash(card: dict[str, Any]) -> Iterator[str]:
 
 def loss(card: dict[str, Any]) -> Iterator[str]:
     """Recompute what every level costs from its noise and its sensitivity, and sum it up, exactly."""
-    unit = _unit(card)
+    unit = rebuild_unit(card)
     total = Fraction(0)
     for level in card["levels"]:
         if level["noise"] is None:
@@ -60,7 +61,7 @@ def conversion(card: dict[str, Any]) -> Iterator[str]:
 
 def _exact(card: dict[str, Any], epsilon: Fraction | None) -> Iterator[str]:
     """Compute the delta of the noise of all levels together."""
-    loss, unit = card["loss"], _unit(card)
+    loss, unit = card["loss"], rebuild_unit(card)
     if loss["definition"] != "approximate" or epsilon is None or loss["rho"] is None or loss["delta"] is None:
         yield "loss.accounting is exact, but the loss is not stated as epsilon and delta"
         return
@@ -100,11 +101,6 @@ def composition(card: dict[str, Any]) -> Iterator[str]:
     expected = own**2 / 2 if loss["rho"] is None and told["currency"] == "rho" else own
     if charged != expected:
         yield f"composition.charged is {charged}, but this release costs {expected}"
-
-
-def _unit(card: dict[str, Any]) -> Unit:
-    told = card["unit"]
-    return Unit(told["entity"], told["contributions"], told["neighbours"], per_node=told["per_node"])
 
 
 def _law(noise: dict[str, Any]) -> DiscreteGaussian | DiscreteLaplace:

@@ -17,7 +17,7 @@ from treetop.card.compare import differences
 from treetop.card.content import draft_card
 from treetop.card.facts import Facts
 from treetop.card.html import render
-from treetop.card.rebuild import rebuild_plan
+from treetop.card.rebuild import check_kind, promise, rebuild_plan
 from treetop.errors import ReleaseError, TreetopError
 from treetop.folder import CARD, HIERARCHIES, PAGE, PLACES, PLAN, file_sha256, load, read_card, read_spine
 from treetop.plan import Plan
@@ -118,6 +118,8 @@ class _Check:
         yield f"{card['released']['leaves']:,} leaves: whole numbers above zero, known codes, none twice", self.leaves
         levels = len(card["levels"])
         yield f"{levels} levels add up to the same total, {card['released']['total']:,}, node by node", self.sums
+        if (promised := promise(card)) is not None:
+            yield promised, self.kind
 
     def _conversion(self) -> str:
         exact = "accounting" in self.card["loss"]
@@ -176,6 +178,9 @@ class _Check:
 
     def sums(self) -> Iterator[str]:
         yield from counting.sums(self.release, self.card, self.folder)
+
+    def kind(self) -> Iterator[str]:
+        yield from check_kind(self.card, self.release)
 
 
 def _verdict(subject: str, check: Callable[[], Iterator[str]]) -> Verdict:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from importlib import import_module
+from typing import Any, Protocol
 
 from treetop.accuracy import LevelAccuracy
 from treetop.card import words
@@ -18,8 +19,49 @@ CONFIDENCE = 0.95
 UNTITLED = "Untitled release"
 
 
+class Words(Protocol):
+    """What a kind of plan says on its cards, in the module that `Plan.WORDS` names."""
+
+    def mechanism(self, plan: Any) -> str:
+        """Say what is measured, and how it becomes a release."""
+
+    def noise(self, plan: Any) -> str:
+        """Say which noise, and how its levels add up."""
+
+    def accuracy(self, plan: Any) -> dict[str, str]:
+        """Say what margins and bounds are."""
+
+    def neighbours(self, plan: Any, facts: Facts) -> str:
+        """Say which tables must be hard to tell apart."""
+
+    def bound(self, plan: Any) -> str:
+        """Say how contributions were bounded."""
+
+    def notes(self, plan: Any) -> list[str]:
+        """Say what else there is to know before a release."""
+
+    def unit(self, plan: Any) -> dict[str, Any]:
+        """Return what else there is to state about the unit."""
+
+    def unknown(self, plan: Any) -> str:
+        """Say what happened to codes that are not in a hierarchy."""
+
+    def post_processing(self, plan: Any) -> list[str]:
+        """Say what was done to measurements."""
+
+    def caveats(self, plan: Any, facts: Facts) -> list[str]:
+        """Say what the release does not promise."""
+
+
+def words_of(plan: Plan) -> Words:
+    """Return what this kind of plan says."""
+    said: Words = import_module(plan.WORDS)
+    return said
+
+
 def draft_card(plan: Plan, facts: Facts) -> dict[str, Any]:
     """Return the card without what only the finished release knows: its size and its files."""
+    said = words_of(plan)
     return of_plan(plan) | {
         "description": facts.description,
         "id": facts.id,
@@ -31,13 +73,13 @@ def draft_card(plan: Plan, facts: Facts) -> dict[str, Any]:
             "period": facts.period,
             "columns": None if facts.columns is None else dict(facts.columns),
             "count_column": facts.count,
-            "unknown_codes": words.unknown(plan),
+            "unknown_codes": said.unknown(plan),
             **_kept(facts),
         },
         "unit": _unit(plan, facts),
         "mechanism": {
-            "name": words.MECHANISM,
-            "noise": words.noise(plan),
+            "name": said.mechanism(plan),
+            "noise": said.noise(plan),
             "sampler": words.SAMPLER,
             "randomness": words.FRESH if facts.private else words.FIXED,
         },
@@ -45,7 +87,7 @@ def draft_card(plan: Plan, facts: Facts) -> dict[str, Any]:
             **(facts.composition or {"ledger": False}),
             "sentence": sentence(facts.composition, plan.unit.entity),
         },
-        "caveats": words.caveats(plan, facts),
+        "caveats": said.caveats(plan, facts),
         "software": dict(facts.software),
     }
 
@@ -69,8 +111,8 @@ def of_plan(plan: Plan) -> dict[str, Any]:
         "meaning": meaning(plan),
         "exact": exact(plan),
         "levels": _levels(plan),
-        "accuracy": {"confidence": CONFIDENCE, "margin": words.MARGIN, "bound": words.BOUND},
-        "post_processing": words.post_processing(plan),
+        "accuracy": {"confidence": CONFIDENCE, **words_of(plan).accuracy(plan)},
+        "post_processing": words_of(plan).post_processing(plan),
         "plan": plan.describe(),
         "plan_sha256": plan.digest,
     }
@@ -90,15 +132,16 @@ def _hierarchies(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _unit(plan: Plan, facts: Facts) -> dict[str, Any]:
-    unit = plan.unit
+    unit, said = plan.unit, words_of(plan)
     return {
         "entity": unit.entity,
         "contributions": unit.contributions,
         "enforced": unit.enforced,
-        "bound": words.bound(plan),
+        "bound": said.bound(plan),
         "per_node": dict(unit.per_node),
         "neighbours": unit.neighbours,
-        "neighbouring_tables": words.neighbours(plan, facts),
+        "neighbouring_tables": said.neighbours(plan, facts),
+        **said.unit(plan),
     }
 
 

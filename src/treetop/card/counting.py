@@ -17,6 +17,9 @@ from treetop.plan import Plan
 from treetop.planfile import describe_plan
 from treetop.release import Release
 
+NAMES = ("group", "size", "quantity", "list", "list_group", "list_region")
+"""What a plan for group sizes calls columns and files: like those of the attributes, no part of the plan itself."""
+
 
 def needed(card: dict[str, Any]) -> list[str]:
     """Return the tables that every folder of this card has."""
@@ -49,6 +52,8 @@ def plan_file(folder: Path, plan: Plan) -> Iterator[str]:
         attributes = told.get("attributes", {})
         told["attributes"] = {name: about.get("hierarchy_sha256") for name, about in attributes.items()}
         told["data"] = {"unknown": told.get("data", {}).get("unknown")}
+        for name in NAMES:
+            told.get("groups", {}).pop(name, None)
     split = stated.get("loss", {}).get("split")
     if split != "uniform" and isinstance(split, dict) and expected["loss"]["split"] == "uniform":
         expected["loss"]["split"] = dict.fromkeys(split, next(iter(split.values())))

@@ -23,7 +23,7 @@ CONVERSION = (
 )
 
 EXACT = (
-    "By exact accounting: the law of the privacy loss of all levels together, from the discrete Gaussian noise of every "
+    "By exact accounting: the law of the privacy loss of all levels together, from the discrete Gaussian noise of each "
     "count that one unit can move, with all rounding upwards. This holds for the release alone. Beside other "
     "releases, and for several units, it counts as its rho; the epsilon of that is the least over a > 1 of "
     "a·rho + (ln(1/delta) − ln a)/(a − 1) + ln(1 − 1/a), rounded up (Canonne, Kamath and Steinke 2020, Proposition 12)."
@@ -65,8 +65,7 @@ def meaning(plan: Plan) -> list[dict[str, Any]]:
     rows = []
     if unit.contributions > 1:
         rows.append(_means("one record", 1, None, _one_record(plan), plan))
-    records = "1 record" if unit.contributions == 1 else f"up to {unit.contributions} records"
-    who = f"one {unit.entity} ({records})"
+    who = f"one {unit.entity} ({unit.extent})"
     if plan.loss.accounting == "exact":
         rows.append(_means(f"{who}, this release alone (exact accounting)", 1, 1, plan.spent, plan))
         rows.append(_means(f"{who}, beside other releases", 1, 1, plan.spent, plan))
@@ -87,11 +86,7 @@ def exact(plan: Plan) -> list[str]:
         "the plan itself: the unit, the loss and the noise of every level",
     ]
     if plan.levels[0].law is None:
-        told.insert(
-            0,
-            "the total number of records: neighbours all have the same one, so it is released without noise, "
-            f"and whether a {plan.unit.entity} is in the data at all is not hidden",
-        )
+        told.insert(0, plan.unit.exact_total)
     return told
 
 

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from treetop.plan import Plan
 from treetop.privacy import Loss, Split, Unit
 from treetop.spine import Spine
 
+if TYPE_CHECKING:
+    from treetop.release import Release
+
+KINDS = {"groups": "treetop.groups.card"}
+"""By the part of a plan that only one kind has: the module that makes such plans of cards, and checks them."""
+
+
+def rebuild_unit(card: Mapping[str, Any]) -> Unit:
+    """Return the unit that a card describes, as far as its sensitivities need it."""
+    if (kind := _kind(card)) is not None:
+        unit: Unit = kind.rebuild_unit(card)
+        return unit
+    told = card["unit"]
+    return Unit(told["entity"], told["contributions"], told["neighbours"], per_node=told["per_node"])
+
 
 def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> Plan:
     """Return the plan that a card describes, on the spine that was read from its folder."""
+    if (kind := _kind(card)) is not None:
+        plan: Plan = kind.rebuild_plan(card, spine)
+        return plan
     told = card["plan"]
     unit, loss = told["unit"], told["loss"]
     measured = {level["name"]: Fraction(level["share"]) for level in told["levels"] if level["noise"] is not None}
@@ -30,3 +49,20 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> Plan:
         unknown=told["unknown"],
         title=told["title"],
     )
+
+
+def check_kind(card: Mapping[str, Any], release: Release) -> Iterator[str]:
+    """Yield what is wrong with a release that only this kind of plan promises."""
+    kind = _kind(card)
+    if kind is not None:
+        yield from kind.check(card, release)
+
+
+def promise(card: Mapping[str, Any]) -> str | None:
+    """Return what `check_kind` checks, in words; None where the kind promises nothing of its own."""
+    kind = _kind(card)
+    return None if kind is None else kind.promise(card)
+
+
+def _kind(card: Mapping[str, Any]) -> Any:
+    return next((import_module(module) for part, module in KINDS.items() if part in card["plan"]), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from treetop.card.facts import Facts
 from treetop.card.meaning import epsilon_beside_others, epsilon_of, plural, say_epsilon
@@ -27,6 +28,26 @@ BOUND = (
     "All counts of a level are, at once, within its bound of the truth with this confidence, repairs included; most "
     "are far closer (inftda-categorical, Theorem 1, with exact quantiles)."
 )
+
+
+def mechanism(plan: Plan) -> str:
+    """Say what is measured, and how it becomes a release."""
+    return MECHANISM
+
+
+def accuracy(plan: Plan) -> dict[str, str]:
+    """Say what margins and bounds are."""
+    return {"margin": MARGIN, "bound": BOUND}
+
+
+def notes(plan: Plan) -> list[str]:
+    """Say what else there is to know before a release."""
+    return []
+
+
+def unit(plan: Plan) -> dict[str, Any]:
+    """Return what else there is to state about the unit, as plain values."""
+    return {}
 
 
 def noise(plan: Plan) -> str:

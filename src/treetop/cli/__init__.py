@@ -15,7 +15,7 @@ from treetop.errors import Refusal, TreetopError
 COMMANDS = {
     "inspect": "Describe a table and draft a plan file.",
     "plan": "Accuracy, noise and cost of a plan; reads no private data.",
-    "release": "Run a plan once on a private table; the one command that spends.",
+    "release": "Run a plan once on a private table and publish; spends the plan's loss.",
     "check": "Verify a release: sums, integers, card, hashes, loss.",
     "compare": "Mechanisms side by side on a private table, for the steward only.",
     "ask": "Noisy counts of a private table by question, charged to a ledger.",

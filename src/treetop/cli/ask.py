@@ -122,6 +122,7 @@ class Asking:
         from treetop.ledger import DEFAULT_DATASET, Ledger
 
         plan = self.file.plan
+        plan.refuse_unless_top_down()  # a question counts records, and other plans bound something else
         asked = self._asked()
         book, dataset = Ledger.open(self.ledger), self.dataset or DEFAULT_DATASET
         kept, loss = book.answers(dataset), self.loss or plan.loss

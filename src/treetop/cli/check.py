@@ -89,7 +89,7 @@ def _check_call(folder: Path, truth: str | None, plot: Path | None, options: dic
 
 
 def _errors(folder: Path, truth: str, plot: Path | None, options: dict[str, Any]) -> tuple[LevelErrors, ...]:
-    from treetop.data.encode import read_counts
+    from treetop.card.rebuild import rebuild_plan
     from treetop.data.source import Source
     from treetop.evaluate.errors import measure_errors
     from treetop.evaluate.plots import plot_errors
@@ -97,7 +97,7 @@ def _errors(folder: Path, truth: str, plot: Path | None, options: dict[str, Any]
     from treetop.release import Release
 
     release = Release.load(folder)
-    data, unknown = release.card["data"], release.card["plan"]["unknown"]
+    data, plan = release.card["data"], rebuild_plan(release.card, release.spine)
     columns, count = data["columns"] or {}, data["count_column"]
     source = Source(truth, options["query"], keep=data.get("keep"))
     if options["plan"] is not None:
@@ -105,8 +105,9 @@ def _errors(folder: Path, truth: str, plot: Path | None, options: dict[str, Any]
         if file.plan.spine.digest != release.spine.digest:
             raise ReleaseError(f"{options['plan']} refines other levels or hierarchies than the release in {folder}")
         columns, count, source = file.columns, file.count, file.table(truth, options["query"])
+        plan = file.plan
     columns = {**columns, **dict(_column(text) for text in options["columns"])}
-    counts = read_counts(source, release.spine, columns, options["count"] or count, unknown)
+    counts = plan.counts(source, columns, options["count"] or count)
     rows = measure_errors(release, counts)
     if plot is not None:
         plot_errors(rows, plot, release.card["title"])

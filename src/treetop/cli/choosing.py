@@ -137,6 +137,7 @@ def run(path: Path, wishes: Wishes, confidence: float, as_json: bool) -> None:
     if not 0 < confidence < 1:
         raise PlanError(f"confidence is {confidence}: give a probability between 0 and 1")
     file = read_plan(path, stand_in=1 if wishes.targets or wishes.grid else None)
+    file.plan.refuse_unless_top_down()
     if wishes.write is not None:
         _check_place(wishes.write, path)
     with Bar(shown=not as_json) as bar:
@@ -226,7 +227,8 @@ def _definition(file: PlanFile, wishes: Wishes) -> tuple[Definition, Fraction | 
 def _at(plan: Plan, epsilon: float, delta: Fraction | None) -> Plan:
     from treetop.privacy import Loss
 
-    return replace(plan, loss=Loss(epsilon=epsilon, delta=delta))
+    accounting = "zcdp" if delta is None else plan.loss.accounting
+    return replace(plan, loss=Loss(epsilon=epsilon, delta=delta, accounting=accounting))
 
 
 def _weights(texts: Sequence[str], spine: Spine) -> dict[str, Number]:

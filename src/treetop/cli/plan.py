@@ -41,6 +41,7 @@ def command(plan: Path, confidence: float, as_json: bool, **asked: Any) -> None:
 
 def summarise(file: PlanFile, confidence: float) -> dict[str, Any]:
     """Return the numbers of a plan as plain values."""
+    from treetop.card.content import words_of
     from treetop.card.meaning import exact, loss_summary, meaning
 
     plan = file.plan
@@ -61,6 +62,7 @@ def summarise(file: PlanFile, confidence: float) -> dict[str, Any]:
         "exact": exact(plan),
         "keep": file.keep and {column: list(values) for column, values in file.keep.items()},
         "graph": None if file.graph is None else file.graph.sentences(),
+        "notes": words_of(plan).notes(plan),
     }
 
 
@@ -68,6 +70,7 @@ def render(file: PlanFile, confidence: float) -> str:
     """Return the plan's accuracy and cost for people."""
     from treetop.accuracy import text_table
     from treetop.card import words
+    from treetop.card.content import words_of
     from treetop.card.meaning import COMPARED_AT, exact, meaning, say_epsilon, say_odds
     from treetop.privacy.exact import plain
 
@@ -93,6 +96,7 @@ def render(file: PlanFile, confidence: float) -> str:
             _bold("Cost"),
             _cost(plan),
             plan.unit.sentence(),
+            *words_of(plan).notes(plan),
             *([] if file.graph is None else file.graph.sentences()),
             "",
             text_table(rows, left=(0,)),
@@ -114,10 +118,15 @@ def _cost(plan: Plan) -> str:
         return f"Epsilon {plain(plan.spent)}, pure differential privacy; Laplace noise."
     compared = "" if loss["delta_is_stated"] else " (the plan states no delta: this one is for comparison)"
     epsilon = plain(Fraction(repr(loss["epsilon"])))  # as it prints, not as the float nearest to it
-    return (
-        f"Rho {plain(plan.spent)} (zero-concentrated), which is epsilon {epsilon} at delta "
-        f"{plain(plan.loss.delta or COMPARED_AT)}{compared}; Gaussian noise."
-    )
+    delta = f"{plain(plan.loss.delta or COMPARED_AT)}{compared}"
+    rho = f"rho {plain(plan.spent)} (zero-concentrated), which is epsilon {epsilon}"
+    if "accounting" in loss:
+        alone = plain(Fraction(repr(loss["epsilon_alone"])))
+        return (
+            f"Epsilon {alone} at delta {delta} for this release alone, by exact accounting. Beside others it counts as "
+            f"{rho}; Gaussian noise."
+        )
+    return f"R{rho[1:]} at delta {delta}; Gaussian noise."
 
 
 def _bold(text: str) -> str:

@@ -17,6 +17,7 @@ from treetop.errors import QueryError, ReleaseError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from treetop.groups.derived import Derived
     from treetop.release import Release
 
 
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("conditions", metavar="[ATTRIBUTE=CODE]...", nargs=-1)
 @click.option("--by", "levels", metavar="LEVEL", multiple=True, help="A row for each code of a level; repeatable.")
+@click.option(
+    "--derived",
+    type=click.Choice(["cumulative", "people", "mean-size", "share-of-one"]),
+    help="Of group sizes: a table that follows from them, by one level of the place.",
+)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the N largest counts, largest first.")
 @click.option("--csv", "as_csv", is_flag=True, help="Comma-separated values.")
 @click.option("--json", "as_json", is_flag=True, help="The same for machines.")
@@ -31,6 +37,7 @@ def command(
     folder: Path,
     conditions: tuple[str, ...],
     levels: tuple[str, ...],
+    derived: Derived | None,
     limit: int | None,
     as_csv: bool,
     as_json: bool,
@@ -45,11 +52,16 @@ def command(
 
     if as_csv and as_json:
         raise click.UsageError("--csv and --json are two ways to print the same: choose one")
+    if derived is not None and (limit is not None or len(levels) > 1):
+        raise click.UsageError("--derived is a whole table by at most one level: leave --limit out, and name one level")
     if limit is not None and not levels:
         raise click.UsageError("--limit is for the rows of a table: add --by LEVEL")
     release = Release.load(folder)
     asked = parse_conditions(conditions, release)
     chosen = release.where(**asked)
+    if derived is not None:
+        _print_derived(chosen, asked, derived, levels[0] if levels else None, as_csv, as_json)
+        return
     table = _table(chosen, levels)
     shown = table if limit is None else table.sort_by([("count", "descending")]).slice(0, limit)
     if warning := release.card.get("warning"):
@@ -113,6 +125,33 @@ def _summary(
         summary |= {"by": table.column_names[:-1], "rows": shown.to_pylist()}
         summary["left_out"] = table.num_rows - shown.num_rows
     return summary
+
+
+def _print_derived(
+    chosen: Release, asked: dict[str, str], derived: Derived, level: str | None, as_csv: bool, as_json: bool
+) -> None:
+    from treetop.accuracy import text_table
+    from treetop.groups.derived import GroupTables
+
+    table = GroupTables(chosen).table(derived, level)
+    if warning := chosen.card.get("warning"):
+        click.echo(f"treetop: {warning}", err=True)
+    with _standard_output():
+        if as_json:
+            summary = {"title": chosen.card.get("title"), "where": asked, "derived": derived, "rows": table.to_pylist()}
+            click.echo(json.dumps(summary, indent=2, ensure_ascii=False))
+        elif as_csv:
+            _print_csv(table)
+        else:
+            rows = [[_printable(_cell(value)) for value in row.values()] for row in table.to_pylist()]
+            header, _, *lines = text_table([table.column_names, *rows], left=(0,) if level else ()).split("\n")
+            click.echo("\n".join([header, *lines]))
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 def _print_csv(table: pa.Table) -> None:

@@ -1,4 +1,4 @@
-"""`treetop release`: run a plan once on a private table. The one command that spends."""
+"""`treetop release`: run a plan once on a private table, and spend its loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop.cli.progress import Bar
-from treetop.errors import DataError, LedgerError, TreetopError
+from treetop.errors import DataError, LedgerError, Overspent, TreetopError
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -168,7 +168,15 @@ class Run:
             return
         self.ledger = Ledger.open(self.ledger_path)
         self.dataset = self.dataset or DEFAULT_DATASET
-        self.ledger.check(self.dataset, *self._charge())
+        try:
+            self.ledger.check(self.dataset, *self._charge())
+        except Overspent as problem:
+            if self.file.plan.loss.accounting != "exact":
+                raise
+            raise Overspent(
+                f"{problem}. Exact accounting is for a release alone, and a ledger adds up rho, of which it spends "
+                'more than its epsilon allows otherwise: write accounting = "zcdp", or a smaller epsilon'
+            ) from problem
         self.facts = replace(self.facts, composition=expected_composition(self.ledger, self.dataset, self.file.plan))
 
     def _card(self) -> dict[str, Any]:

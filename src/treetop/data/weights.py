@@ -16,43 +16,44 @@ from treetop.errors import DataError
 
 
 class Weighing:
-    """Reads the count column batch by batch."""
+    """Reads the count column batch by batch, or another of whole numbers; `what` one of them is, messages say."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, what: str = "count") -> None:
         self._name = name
+        self._what = what
         self._total = 0
 
     def read(self, batch: Batch) -> NDArray[np.int64]:
         """Return how many records each row stands for."""
         name = self._name
         column = tables.plain(batch.rows.column(name))
-        _refuse_first(pc.is_null(column), batch, name, "the count is missing")
+        _refuse_first(pc.is_null(column), batch, name, f"the {self._what} is missing")
         kind = column.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
             column = self._digits(column.cast(pa.string()), batch)
         elif pa.types.is_floating(kind):
             whole = pc.and_(pc.is_finite(column), pc.equal(column, pc.floor(column)))
-            _refuse_first(pc.invert(whole), batch, name, "the count {} is not a whole number")
+            _refuse_first(pc.invert(whole), batch, name, f"the {self._what} {{}} is not a whole number")
             large = pc.greater(pc.abs(column), float(LARGEST_TOTAL))
-            _refuse_first(large, batch, name, "the count {} is too large")
+            _refuse_first(large, batch, name, f"the {self._what} {{}} is too large")
         elif not (pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)):
-            raise DataError(f"{batch.where}, column {name!r} holds {kind}, not counts")
+            raise DataError(f"{batch.where}, column {name!r} holds {kind}, not {self._what}s")
         try:
             weights = np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)
         except pa.ArrowInvalid as problem:
             raise DataError(
-                f"{batch.where}, column {name!r} holds a count that is fractional or too large: {problem}"
+                f"{batch.where}, column {name!r} holds a {self._what} that is fractional or too large: {problem}"
             ) from problem
-        _refuse_first(pa.array(weights < 0), batch, name, "the count {} is negative")
+        _refuse_first(pa.array(weights < 0), batch, name, f"the {self._what} {{}} is negative")
         self._add(weights)
         return weights
 
     def _digits(self, column: pa.StringArray, batch: Batch) -> pa.StringArray:
         column = pc.utf8_trim_whitespace(column)
         wrong = pc.invert(pc.match_substring_regex(column, r"^[+-]?[0-9]+(\.0*)?$"))
-        _refuse_first(wrong, batch, self._name, "the count {} is not a whole number")
+        _refuse_first(wrong, batch, self._name, f"the {self._what} {{}} is not a whole number")
         large = pc.match_substring_regex(column, r"[1-9][0-9]{18}")
-        _refuse_first(large, batch, self._name, "the count {} is too large")
+        _refuse_first(large, batch, self._name, f"the {self._what} {{}} is too large")
         if pc.any(pc.match_substring_regex(column, r"[+.]")).as_py():
             return pc.replace_substring_regex(column, r"^\+|\.0*$", "")
         return column
@@ -62,7 +63,9 @@ class Weighing:
         near = int(weights.sum(dtype=np.float64))
         self._total += near if near > 2 * LARGEST_TOTAL else int(weights.sum())
         if self._total > LARGEST_TOTAL:
-            raise DataError("the counts add up to more than 2^53: check that the count column holds counts")
+            raise DataError(
+                f"the {self._what}s add up to more than 2^53: check that the column {self._name!r} holds {self._what}s"
+            )
 
 
 def _refuse_first(bad: Any, batch: Batch, name: str, why: str) -> None:

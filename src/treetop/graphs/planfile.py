@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from treetop.errors import PlanFileError, TreetopError
-from treetop.graphs.cleaning import Cleaning
+from treetop.graphs.cleaning import Changes, Cleaning
 from treetop.graphs.edges import Policies
 from treetop.graphs.graph import SOURCE, TARGET, EdgeTable, Graph, NodeTable
 from treetop.graphs.relation import ENTITIES, RELATIONS, Relation
@@ -31,6 +31,8 @@ KEYS = (
     "repeated",
     "clean",
 )
+OF_DATA = ("unknown", "period")
+"""What may be said about the data of a graph in the section of that name."""
 CLEANING = ("vocabulary", "keyword", "code", "least", "most", "width", "missing", "other")
 
 _RELATION = (
@@ -57,11 +59,16 @@ class GraphFile:
             return Graph(location, id=self.graph.id, cleaning=self.graph.cleaning).node_table(self.columns)
         return self.graph.table(location, self.columns)
 
+    def changes(self) -> Mapping[str, Changes]:
+        """Read the node table and return what each rule of cleaning changed: private, for the steward only."""
+        return self.graph.read_nodes(self.columns).changes
+
     def describe(self) -> dict[str, Any]:
         """Return how the graph is read, as plain values; where its tables are is the steward's own."""
         graph = self.graph
-        stated: dict[str, Any] = {"counts": self.counts}
+        stated: dict[str, Any] = {"counts": self.counts, "id": graph.id}
         if self.counts == "edges":
+            stated |= {"source": graph.source, "target": graph.target}
             stated |= {"relation": graph.relation, "degree_bound": graph.degree_bound, "directed": graph.directed}
             stated |= {"self_loops": graph.policies.self_loops, "repeated": graph.policies.repeated}
         stated |= {"clean": {name: rule.describe() for name, rule in graph.cleaning.items()}}
@@ -94,10 +101,12 @@ def as_ordinary(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
     graph = top.table(GRAPH).only(KEYS)
     counts = graph.choice("counts", ("edges", "nodes")) or "edges"
     unit, data = dict(top.table("unit").values), dict(top.table("data").values)
-    if "source" in data:
-        raise PlanFileError(f"{file}: [data] source: the tables of a graph are named under [graph], as nodes and edges")
-    if "count" in data:
-        raise PlanFileError(f"{file}: [data] count: the rows of a graph's tables are edges and nodes: leave it out")
+    for key in data:
+        if key not in OF_DATA:
+            raise PlanFileError(
+                f"{file}: [data] {key}: the tables of a graph are named under [graph], as nodes and edges, and read as "
+                f"they are: leave {key} out"
+            )
     if graph.has(counts):
         data["source"] = graph.name(counts)
     if counts == "nodes":

@@ -1,4 +1,4 @@
-"""Edge-addition projection (Day, Li and Lyu 2016): edges are kept, in a fixed order, while both ends have room for them.
+"""Edge-addition projection (Day, Li and Lyu 2016): edges are kept, in a fixed order, while both ends have room.
 
 Take a node x with k kept edges away. Every other node's change of degree is a number of tokens, and each kept edge of x
 puts down one. Going on in the order, an edge of two others that is kept in one graph only is kept there because an end

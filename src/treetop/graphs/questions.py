@@ -117,6 +117,8 @@ class Batch:
     """What all of them together may cost."""
 
     def __post_init__(self) -> None:
+        if self.loss.accounting == "exact":
+            raise LossError('exact accounting is for releases, not for questions: use accounting = "zcdp"')
         if not self.questions:
             raise QueryError("there is no question: ask at least one")
         if len(self.questions) > MOST_QUESTIONS:

@@ -41,8 +41,8 @@ def rebalance(
     None), σ² the variance of the noise, and τ² what the measurements vary about their shares beyond it. Then the
     nearest whole numbers that are not negative and sum to C.
 
-    >>> rebalance([40, 22, 38], parent=100, variance=100).count.tolist()
-    [33, 33, 34]
+    >>> rebalance([41, 22, 39], parent=102, variance=100).count.tolist()
+    [34, 34, 34]
     """
     x = np.asarray(measured, np.float64)
     p = np.full(len(x), 1 / len(x)) if shares is None else np.asarray(shares, np.float64)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from treetop.errors import DataError, PlanError
@@ -57,7 +55,7 @@ def regional_degrees(
 
     `column` is the column of the node table with the leaf regions. The plan comes from `regional_plan`.
     """
-    nodes = replace(graph, edges=None).read_nodes([column])
+    nodes = graph.read_nodes([column])
     edges = graph.read_edges(nodes)
     degrees = edges.out_degrees(len(nodes)) if edges.directed else edges.degrees(len(nodes))
     codes = nodes.columns[column]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 from unicodedata import normalize
 
 from treetop.errors import LedgerError, Overspent
@@ -112,7 +113,9 @@ class Ledger:
         records = log.read()
         try:
             first = records[0].content
-            stated = {field: Fraction(first[field]) for field in ("epsilon", "delta", "rho") if first[field]}
+            stated: dict[str, Any] = {
+                field: Fraction(first[field]) for field in ("epsilon", "delta", "rho") if first[field]
+            }
             budget = Budget(Loss(**stated), Fraction(first["budget"]))
             ledger = cls(log, first["time"], budget, tuple(first["datasets"]))
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as problem:

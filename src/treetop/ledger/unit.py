@@ -16,5 +16,4 @@ def unit_text(unit: Unit) -> str:
     >>> unit_text(Unit("trip", neighbours="replace"))
     'trip, at most 1 record, replace'
     """
-    records = "1 record" if unit.contributions == 1 else f"{unit.contributions} records"
-    return f"{unit.entity.strip()}, at most {records}, {unit.neighbours}"
+    return f"{unit.entity.strip()}, {unit.limits}"

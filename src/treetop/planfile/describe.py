@@ -36,17 +36,31 @@ def describe_plan(plan: PlanFile | Plan) -> str:
         "",
     ]
     lines += _pairs(top)
+    own = _own_sections(ran, file)
     for name, tree in zip(ran.spine.attributes, ran.spine.trees, strict=True):
+        if own is not None and name == "size":
+            continue
         stated = _stated_attribute(file, name) or {"levels": list(tree.levels)}
         lines += _section(f"attributes.{key(name)}", {**stated, "hierarchy_sha256": tree.digest})
-    lines += _section("spine", {"order": list(ran.spine.splits)})
-    lines += _section("unit", _unit(ran))
+    for name, values in own or [("spine", {"order": list(ran.spine.splits)}), ("unit", _unit(ran))]:
+        lines += _section(name, values)
     lines += _section("loss", _loss(ran))
-    lines += _section("repair", {"method": ran.repair, "order": ran.order})
+    if own is None:
+        lines += _section("repair", {"method": ran.repair, "order": ran.order})
     lines += _section("data", _data(ran, file))
     if file is not None and file.graph is not None:
         lines += ["", "# The private table was made from a graph.", *_graph(file.graph)]
     return "\n".join(lines) + "\n"
+
+
+def _own_sections(plan: Plan, file: PlanFile | None) -> list[tuple[str, dict[str, Any]]] | None:
+    """Return the sections of a plan for group sizes in place of the spine, the unit and the repair; None for others."""
+    if type(plan) is Plan:  # almost always: nothing is imported for it
+        return None
+    from treetop.groups.planfile import describe
+    from treetop.groups.planned import GroupTablePlan
+
+    return describe(plan, file) if isinstance(plan, GroupTablePlan) else None
 
 
 def value(item: object) -> str:
@@ -82,7 +96,7 @@ def _stated_attribute(file: PlanFile | None, name: str) -> dict[str, Any]:
     stated = {field: entry for field, entry in file.attributes[name].items() if field != "hierarchy_sha256"}
     if "hierarchy" in stated:
         stated["hierarchy"] = Path(stated["hierarchy"]).name
-    return {"column": file.columns[name], **stated}
+    return {**({"column": file.columns[name]} if name in file.columns else {}), **stated}
 
 
 def _unit(plan: Plan) -> dict[str, Any]:

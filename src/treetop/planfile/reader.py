@@ -33,7 +33,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "repair": ("method", "order"),
     "data": ("source", "query", "count", "unknown", "period", "delimiter", "encoding", "fields", "keep"),
 }
-TOP = ("title", "description", "attributes", *SECTIONS, "graph")
+TOP = ("title", "description", "attributes", *SECTIONS, "graph", "groups")
 _HOMES = {key: section for section, keys in SECTIONS.items() for key in keys if key != "order"}
 _ENDS = ("origin", "destination")
 
@@ -81,7 +81,8 @@ class PlanFile:
         """Return a private table with the options to read it that the file states: a `Source`, or a graph's table."""
         if self.graph is not None:
             return self.graph.table(location)
-        return Source(location, query or self.query, self.delimiter, self.encoding, self.fields, self.keep)
+        source = Source(location, query or self.query, self.delimiter, self.encoding, self.fields, self.keep)
+        return self.plan.own_table(source)
 
 
 def read_plan(path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
@@ -95,7 +96,12 @@ def read_plan(path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
 
     path = Path(path)
     text = _read_text(path)
-    top = Fields(str(path), "", graphs.as_ordinary(_parse(text, path), str(path))).only(TOP, _HOMES)
+    values = _parse(text, path)
+    if "groups" in values:
+        from treetop.groups.planfile import read_groups
+
+        return read_groups(path, text, values, stand_in)
+    top = Fields(str(path), "", graphs.as_ordinary(values, str(path))).only(TOP, _HOMES)
     section = {name: top.table(name).only(keys) for name, keys in SECTIONS.items()}
     attributes = read_attributes(top)
     title, description = top.text("title") or "", top.text("description") or ""

@@ -91,7 +91,7 @@ def forecast(plan: Plan, prior: Prior, weights: Mapping[str, Number] | None = No
     # Unweighted, so that a level that weighs nothing is shown as well.
     terms = terms_of(plan.unit, plan.loss, prior, {}, names)
     rows, totals = [], [0.0, 0.0]
-    budget = float(plan.loss.budget)
+    budget = float(plan.budget)
     for (old, new), term in zip(measured, terms, strict=True):
         shares = (float(old.share), float(new.share))
         errors = [0.0 if term is None else term.error(budget * share) for share in shares]

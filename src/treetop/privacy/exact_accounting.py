@@ -2,8 +2,8 @@
 
 A unit with one record moves each cell that it moves by one. With noise of variance v, a reader who sees such a cell
 x away from its true count learns the loss (1 − 2x)/2v, and the losses of cells add up; if their sum is L, delta at
-epsilon is the mean of max(0, 1 − e^(epsilon − L)) (Sommer, Meiser and Mohammadi 2019, Lemma 5). A shift by −1 is the
-mirror image of one by +1, so that signs and the order of the two tables do not matter.
+epsilon is the mean of max(0, 1 − e^(epsilon − L)) (Sommer, Meiser and Mohammadi 2019). A shift by −1 is the mirror
+image of one by +1, so that signs and the order of the two tables do not matter.
 
 The worst neighbours move every cell that they can. From what is seen of them, what is seen of neighbours that move
 fewer cells is made by drawing the other cells anew, which is post-processing; so is what the engine does not measure.
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
 
-# Points of the grid within a standard deviation of the loss, for one cell. The split over points adds at most a
-# quarter of a squared step to the variance of each cell's loss, and so at most 1.6e-5 of itself to that of the sum.
-_FINE = 128
+# Points of the grid within a standard deviation of the loss. The split over points adds at most a quarter of a squared
+# step to the variance of each cell's loss, and so at most 1.6e-5 of itself to that of the sum of 64 cells.
+_FINE = 1024
 # Positions on the grid, in steps, are known to 1e-9: at most 2²² of them, in floats of 53 bits.
 _MARGIN = 1e-8
-# A probability is known to 1e-13 of itself: an exponent of at most 200 in floats, its exponential, and a sum.
+# A probability is known to 1e-12 of itself: an exponent of some hundreds in floats, its exponential, and a sum.
 _MASS = 1e-12
 # A transform of 2ⁿ points is wrong by less than 7n·2⁻⁵³ of its norm (Higham 2002, Theorem 24.2); this is twice that.
 _TRANSFORM = 16 * 2.0**-53
@@ -99,7 +99,7 @@ def exact_rho(epsilon: Fraction, delta: Fraction, shares: tuple[Fraction, ...], 
     the conversion of zero-concentrated differential privacy allows is allowed here too.
 
     >>> float(exact_rho(Fraction(1), Fraction(1, 10**8), (Fraction(1, 6),) * 6, (2,) * 6))
-    0.0192195
+    0.0192212
     """
     known = rho_from_epsilon(epsilon, delta)
     unit = Fraction(10) ** (math.floor(math.log10(known)) - 5)
@@ -109,13 +109,15 @@ def exact_rho(epsilon: Fraction, delta: Fraction, shares: tuple[Fraction, ...], 
     @cache
     def excess(steps: int) -> float:
         found = exact_delta(epsilon, level_cells(steps * unit, shares, shifts))
-        return math.log(found) - goal if found > 0 else -math.inf
+        height = math.log(found) - goal if found > 0 else -math.inf
+        return max(height, 1e-15) if found > delta else min(height, 0.0)  # exactly above delta, or not
 
     start, slope = _continuous(float(epsilon), goal, float(known))
     steps = _root(excess, max(math.floor(start / unit), least), slope)
-    last, back = steps + 3, 1
+    back = 1
     while steps > least and excess(steps) > 0:  # what is returned is certain, however it was found
         steps, back = steps - back, 2 * back
+    last = steps + 3
     while steps < last and excess(steps + 1) <= 0:
         steps += 1
     return max(known, steps * unit)
@@ -134,13 +136,14 @@ def cells_moved(unit: Unit, level: str) -> int:
     >>> cells_moved(Unit("trip", neighbours="replace"), "place.region")
     2
     """
-    if unit.contributions > 1:
+    change = unit.sensitivity(level)
+    if unit.contributions > 1 or change.l1 != change.l2_squared:  # some cell may move by more than one
         raise LossError(
             f"Exact accounting is for units of one record, and a {unit.entity} has up to {unit.contributions}: "
             "they may fall into one cell or into several, differently at every level, and none of these ways is the "
             'worst for every loss. Use accounting="zcdp", which covers them all.'
         )
-    return unit.sensitivity(level).l1
+    return change.l1
 
 
 def level_cells(rho: Fraction, shares: Sequence[Fraction], shifts: Sequence[int]) -> list[tuple[Fraction, int]]:
@@ -200,7 +203,7 @@ class _Grid:
         rho = math.fsum(float(count / (2 * variance)) for variance, count in number.items())
         # The loss of a cell has steps of 1/v: where most of it comes from, losses shall fall on points.
         natural = float(1 / max(number, key=lambda variance: number[variance] / variance))
-        wanted = math.sqrt(2 * rho / cells) / _FINE
+        wanted = math.sqrt(2 * rho / max(cells / 64, 1)) / _FINE
         step = natural / math.ceil(natural / wanted) if natural > wanted else natural * math.floor(wanted / natural)
         tilt = max((epsilon / rho - 1) / 2, 0.0)
         # About the logarithm of 1/delta, and far beyond.

@@ -77,6 +77,24 @@ class Unit:
         """Whether the limit on contributions is enforced on the data, or only declared."""
         return self.id is not None
 
+    @property
+    def extent(self) -> str:
+        """How much one unit is, in words."""
+        return "1 record" if self.contributions == 1 else f"up to {self.contributions} records"
+
+    @property
+    def limits(self) -> str:
+        """What tells units of one name apart, in the words that a ledger keeps."""
+        return f"at most {_records(self.contributions)}, {self.neighbours}"
+
+    @property
+    def exact_total(self) -> str:
+        """What a total that is released without noise tells."""
+        return (
+            "the total number of records: neighbours all have the same one, so it is released without noise, "
+            f"and whether a {self.entity} is in the data at all is not hidden"
+        )
+
     def sensitivity(self, level: str) -> Sensitivity:
         """How far one unit can move the counts of a level.
 

@@ -1,0 +1,134 @@
+"""Cards of group sizes: they state the mechanism and its conditions, and `check` recomputes all of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import treetop as tt
+from treetop.card import Facts, describe_release
+from treetop.card.checking import check_card, check_folder
+from treetop.card.rebuild import rebuild_plan
+from treetop.groups import Event, Form, GroupSizes, GroupTablePlan, GroupUnit
+from treetop.planfile import read_plan
+
+PLACES = tt.Hierarchy.from_prefixes(["a1", "a2", "b1"], [1], ["state", "county"])
+Write = Callable[..., Path]
+
+
+def plan(event: Event = "join-leave", form: Form = "cumulative", **changes: Any) -> GroupTablePlan:
+    options = {"rows": "histogram", "number": 30, "loss": tt.Loss(epsilon=1), **changes}
+    return GroupTablePlan.make(PLACES, 4, GroupUnit("person", event), form=form, **options)
+
+
+@pytest.fixture
+def folder(write: Write, tmp_path: Path) -> Path:
+    file = read_plan(write())
+    release = file.plan.release(file.table(str(file.source)), columns=file.columns, count=file.count)
+    release.save(tmp_path / "release", nodes=True)
+    return tmp_path / "release"
+
+
+def findings(folder: Path) -> list[str]:
+    return [finding for verdict in check_folder(folder) for finding in verdict.findings]
+
+
+@pytest.mark.parametrize("event", ["join-leave", "move", "group"])
+@pytest.mark.parametrize("form", ["direct", "cumulative"])
+@pytest.mark.parametrize("loss", [tt.Loss(epsilon=1), tt.Loss(rho=0.1), tt.Loss(epsilon=1, delta=1e-6)])
+def test_every_card_states_its_sensitivity_and_can_be_checked(event: Event, form: Form, loss: tt.Loss) -> None:
+    made = plan(event, form, loss=loss)
+    card = describe_release(made, Facts())
+    change = made.sizes.group.sensitivity(form, 4)
+    for level in card["levels"][1:]:
+        assert level["sensitivity"] == {"l1": change.l1, "l2_squared": change.l2_squared}
+    assert card["unit"]["event"] == event and card["plan"]["groups"]["form"] == form
+    assert card["mechanism"]["name"].startswith("M_H^dp" if form == "direct" else "M_c^dp")
+    again = rebuild_plan(card, made.spine)
+    assert again.digest == made.digest and again.spent == made.spent
+
+
+def test_a_card_prints_what_is_enforced_and_what_is_declared(households: Path) -> None:
+    enforced = describe_release(read_plan(households / "plan.toml").plan, Facts())
+    assert all("(enforced)" in condition for condition in enforced["unit"]["conditions"])
+    declared = describe_release(plan(), Facts())
+    assert [("(declared" in one) for one in declared["unit"]["conditions"]] == [True, False, True, True]
+    assert any("declared, not enforced" in caveat for caveat in declared["caveats"])
+    assert declared["exact"][0].startswith("the number of groups")
+
+
+def test_a_saved_release_is_what_its_card_says(folder: Path) -> None:
+    verdicts = list(check_folder(folder))
+    assert findings(folder) == []
+    told = [verdict.subject for verdict in verdicts]
+    assert "as many groups as there are publicly, 3,000, at every level, of sizes 0 to 3" in told
+    page = (folder / "card.html").read_text(encoding="utf-8")
+    assert "M_c^dp" in page and "those of size 0 as well" in page
+
+
+def change_card(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    change(card)
+    card["plan_sha256"] = sha256(json.dumps(card["plan"], sort_keys=True).encode()).hexdigest()
+    (folder / "card.json").write_text(json.dumps(card), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda card: card["unit"].update(event="move"), "but a unit can move it by"),
+        (lambda card: card["plan"]["groups"].update(number=3001), "the release has 3,000 groups, but there are 3,001"),
+        (lambda card: card["plan"]["groups"].update(largest=2), "the sizes are 0 to 3, but the plan has 0 to 2"),
+        (lambda card: card["levels"][2]["noise"]["scale"].update(exact="3"), "its noise and sensitivity cost 1/3"),
+        (lambda card: card["plan"]["groups"].update(form="direct"), "but a unit can move it by"),
+        (lambda card: card["unit"]["conditions"].pop(), "conditions"),
+    ],
+)
+def test_a_card_that_was_changed_is_found_out(
+    folder: Path, change: Callable[[dict[str, Any]], None], message: str
+) -> None:
+    change_card(folder, change)
+    assert any(message in finding for finding in findings(folder))
+
+
+def test_counts_that_were_changed_are_found_out(folder: Path) -> None:
+    table = pq.read_table(folder / "counts.parquet")
+    counts = table["count"].to_pylist()
+    counts[0] += 1
+    pq.write_table(table.set_column(2, "count", [counts]), folder / "counts.parquet")
+    assert any("the release has 3,001 groups" in finding for finding in findings(folder))
+
+
+def test_a_card_by_itself_is_checked(folder: Path) -> None:
+    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    assert check_card(card, folder) == []
+
+
+def test_a_testing_key_repeats_the_release_and_is_said_to(write: Write) -> None:
+    file = read_plan(write())
+    source = file.table(str(file.source))
+    one, two = (
+        file.plan.release(source, columns=file.columns, count=file.count, testing_key=bytes(32), threads=threads)
+        for threads in (1, 2)
+    )
+    assert (one.count == two.count).all() and not one.card["private"] and one.card["guarantee"] == "None."
+
+
+@pytest.mark.parametrize("form", ["direct", "cumulative"])
+def test_no_count_is_further_from_the_truth_than_its_bound(form: Form) -> None:
+    made = plan(form=form, number=30_000, split={"size": 1, "place.state": 2, "place.county": 1})
+    truth = GroupSizes(PLACES, np.array([[9_000, 4, 300, 1, 0], [0, 0, 9_998, 2, 0], [10_000, 0, 0, 695, 0]]))
+    sums = made.core.tree.sum_up(truth.number.T).T
+    bounds = [row.bound for row in made.accuracy(0.9).levels]
+    assert bounds[0] == 0 and 0 < bounds[1] < 30_000
+    for _ in range(30):
+        release = made.core.release(truth)
+        for bound, level in zip(bounds[1:], made.core.tree.levels, strict=True):
+            assert np.abs(release.counts[level] - sums[level]).max() <= bound

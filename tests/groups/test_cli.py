@@ -1,0 +1,132 @@
+"""Group sizes from the command line: plan, release, ledger, check, query and export, and every refusal in one line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from treetop.cli import cli, main
+
+Write = Callable[..., Path]
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+@pytest.fixture
+def released(write: Write, tmp_path: Path) -> Path:
+    plan, ledger = write(), tmp_path / "budget.ledger"
+    assert run("ledger", "create", ledger, "--epsilon", "3").exit_code == 0
+    made = run("release", plan, "--out", tmp_path / "out", "--ledger", ledger, "--dataset", "homes", "--nodes")
+    assert made.exit_code == 0, made.output
+    assert "3,000 in" in made.output
+    return tmp_path / "out"
+
+
+def test_a_plan_says_its_cost_and_conditions_before_data_is_read(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "sizes.csv").unlink()
+    path = write()
+    text = run("plan", path).output
+    assert "M_c^dp" in text and "Epsilon 2, pure" in text and "place.county" in text and "(declared)" in text
+    told = json.loads(run("plan", path, "--json").output)
+    assert told["levels"][1]["law"] == {"law": "discrete Laplace", "scale": "3/2"}
+    assert told["notes"][0].startswith("M_c^dp") and told["loss"]["epsilon"] == 2
+
+
+def test_a_release_is_charged_and_checked(released: Path, tmp_path: Path) -> None:
+    shown = run("ledger", "show", tmp_path / "budget.ledger").output
+    assert "person, of group sizes, join-leave" in shown and "epsilon 2" in shown
+    checked = run("check", released)
+    assert checked.exit_code == 0 and "as many groups as there are publicly, 3,000" in checked.output
+
+
+def test_what_the_ledger_does_not_cover_is_refused(released: Path, tmp_path: Path) -> None:
+    arguments = ["release", tmp_path / "plan.toml", "--out", tmp_path / "more", "--ledger", tmp_path / "budget.ledger",
+                 "--dataset", "homes"]  # fmt: skip
+    with pytest.raises(SystemExit) as left:
+        main([str(argument) for argument in arguments])
+    assert left.value.code == 3 and not (tmp_path / "more").exists()
+
+
+def test_queries_and_derived_tables(released: Path) -> None:
+    assert run("query", released).output == "3000\n"
+    lines = run("query", released, "--by", "place.state").output.splitlines()
+    assert lines[0].split() == ["place.state", "count"] and len(lines) == 3
+    means = run("query", released, "--derived", "mean-size", "--by", "place.county", "--json").output
+    assert [row["place.county"] for row in json.loads(means)["rows"]] == ["a1", "a2", "b1"]
+    people = run("query", released, "--derived", "people", "--csv").output.splitlines()
+    assert people[0] == "people" and int(people[1]) > 0
+    table = run("query", released, "--derived", "cumulative", "--by", "place.state").output.splitlines()
+    assert table[0].split() == ["place.state", "size", "groups"] and len(table) == 9
+    assert run("query", released, "--derived", "people", "--limit", "3").exit_code == 2
+
+
+def test_a_steward_compares_with_the_truth(released: Path, tmp_path: Path) -> None:
+    told = run("check", released, "--truth", tmp_path / "sizes.csv", "--plan", tmp_path / "plan.toml", "--json")
+    levels = json.loads(told.output)["errors"]["levels"]
+    assert [level["name"] for level in levels] == ["total", "size", "place.state", "place.county"]
+    assert levels[0]["largest"] == 0
+
+
+def test_records_of_groups_are_exported(released: Path, tmp_path: Path) -> None:
+    done = run("export", released, "--to", "records", "--out", tmp_path / "groups.csv")
+    assert done.exit_code == 0
+    assert len((tmp_path / "groups.csv").read_text(encoding="utf-8").splitlines()) == 3001
+
+
+def test_the_example_runs_as_it_is(households: Path) -> None:
+    made = run("release", households / "plan.toml", "--out", households / "out", "--json")
+    told = json.loads(made.output)
+    assert told["total"] == 4000 and told["private"]
+    assert run("check", households / "out").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("county,persons,homes\na1,-1,3000\n", "row 1: the size '-1' is negative"),
+        ("county,persons,homes\nzz,1,3000\n", "row 1: 'zz' is not a county code"),
+        ("county,persons,homes\na1,1,29\n", "the table has 29 groups"),
+        ("county,homes\na1,29\n", "there is no column 'persons'"),
+    ],
+)
+def test_bad_tables_are_refused_and_nothing_is_spent(
+    write: Write, tmp_path: Path, table: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, ledger = write(), tmp_path / "budget.ledger"
+    (tmp_path / "sizes.csv").write_text(table, encoding="utf-8")
+    run("ledger", "create", ledger, "--epsilon", "3")
+    with pytest.raises(SystemExit) as left:
+        main(["release", str(path), "--out", str(tmp_path / "out"), "--ledger", str(ledger), "--dataset", "homes"])
+    assert left.value.code == 2 and message in capsys.readouterr().err
+    assert "Nothing was charged yet." in run("ledger", "show", ledger).output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", "plan.toml", "--target", "place.state:10"),
+        ("ask", "plan.toml", "--where", "place.state=a", "--ledger", "budget.ledger"),
+        ("compare", "plan.toml", "--out", "comparison"),
+    ],
+)
+def test_what_is_only_for_top_down_counts_refuses_a_plan_for_groups(
+    write: Write,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write()
+    monkeypatch.chdir(tmp_path)
+    run("ledger", "create", "budget.ledger", "--epsilon", "3")
+    with pytest.raises(SystemExit) as left:
+        main(list(arguments))
+    assert left.value.code == 2
+    assert "for group sizes" in capsys.readouterr().err
+    assert "Nothing was charged yet." in run("ledger", "show", "budget.ledger").output
