@@ -83,7 +83,7 @@ class Release:
         """
         chosen = np.ones(len(self.count), dtype=bool)
         for name, code in codes.items():
-            attribute, start, stop = self._find(name, code)
+            attribute, start, stop = self.spine.find(name, code)
             chosen &= (self.nodes[attribute] >= start) & (self.nodes[attribute] < stop)
         selection = (*self.selection, *(f"{name}={code}" for name, code in codes.items()))
         return replace(self, nodes=self.nodes[:, chosen], count=self.count[chosen], selection=selection)
@@ -160,39 +160,6 @@ class Release:
             for attribute, depth, column in refined
         }
         return pa.table({**columns, "count": pa.array(count)})
-
-    def _find(self, name: str, code: str) -> tuple[int, int, int]:
-        """Return (attribute, start, stop): the attribute's leaves that a code stands for."""
-        from treetop.nearest import nearest
-
-        attribute_name, _, level = name.partition(".")
-        names = list(self.spine.attributes)
-        if attribute_name not in names:
-            raise QueryError(
-                f"there is no attribute {attribute_name!r}{nearest(attribute_name, names)}; "
-                f"the attributes are {', '.join(names)}"
-            )
-        attribute = names.index(attribute_name)
-        tree = self.spine.trees[attribute]
-        if level and level not in tree.levels:
-            raise QueryError(
-                f"{attribute_name!r} has no level {level!r}{nearest(level, tree.levels)}; "
-                f"its levels are {', '.join(tree.levels)}"
-            )
-        found = [
-            (tree.levels[depth], tree.below(depth, node))
-            for depth, node in tree.find(str(code))
-            if not level or tree.levels[depth] == level
-        ]
-        if not found:
-            where = f"at {name}" if level else f"in {attribute_name} ({' > '.join(tree.levels)})"
-            shown = tree.codes if not level else [tree.codes[tree.depth(level)]]
-            known = (code for codes in shown for code in codes.slice(0, 20_000).to_pylist())
-            raise QueryError(f"there is no code {code!r} {where}{nearest(str(code), known)}")
-        if len({span for _, span in found}) > 1:
-            choices = " or ".join(f"{attribute_name}.{level_name}={code}" for level_name, _ in found)
-            raise QueryError(f"{attribute_name}={code} stands at several levels: say {choices}")
-        return (attribute, *found[0][1])
 
     def __repr__(self) -> str:
         warning = "" if self.card["private"] else "NOT PRIVATE; "

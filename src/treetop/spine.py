@@ -12,7 +12,7 @@ from itertools import pairwise, zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.errors import HierarchyError, SpineError
+from treetop.errors import HierarchyError, QueryError, SpineError
 from treetop.frozen import FrozenMap
 from treetop.hierarchy import Hierarchy
 from treetop.nearest import nearest
@@ -114,6 +114,37 @@ class Spine:
                 return level
         names = [level.name for level in self.levels]
         raise SpineError(f"there is no level {name!r}{nearest(name, names)}; the levels are {', '.join(names)}")
+
+    def find(self, name: str, code: str) -> tuple[int, int, int]:
+        """Return (attribute, start, stop): the leaves that a code of `attribute` or `attribute.level` stands for."""
+        attribute_name, _, level = name.partition(".")
+        names = list(self.attributes)
+        if attribute_name not in names:
+            raise QueryError(
+                f"there is no attribute {attribute_name!r}{nearest(attribute_name, names)}; "
+                f"the attributes are {', '.join(names)}"
+            )
+        attribute = names.index(attribute_name)
+        tree = self.trees[attribute]
+        if level and level not in tree.levels:
+            raise QueryError(
+                f"{attribute_name!r} has no level {level!r}{nearest(level, tree.levels)}; "
+                f"its levels are {', '.join(tree.levels)}"
+            )
+        found = [
+            (tree.levels[depth], tree.below(depth, node))
+            for depth, node in tree.find(str(code))
+            if not level or tree.levels[depth] == level
+        ]
+        if not found:
+            where = f"at {name}" if level else f"in {attribute_name} ({' > '.join(tree.levels)})"
+            shown = tree.codes if not level else [tree.codes[tree.depth(level)]]
+            known = (code for codes in shown for code in codes.slice(0, 20_000).to_pylist())
+            raise QueryError(f"there is no code {code!r} {where}{nearest(str(code), known)}")
+        if len({span for _, span in found}) > 1:
+            choices = " or ".join(f"{attribute_name}.{level_name}={code}" for level_name, _ in found)
+            raise QueryError(f"{attribute_name}={code} stands at several levels: say {choices}")
+        return (attribute, *found[0][1])
 
     def depths(self, index: int) -> tuple[int, ...]:
         """Return how many levels of each attribute are refined at spine level `index` (the root is 0)."""

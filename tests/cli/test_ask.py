@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from treetop import Loss
+from treetop import Loss, questions
 from treetop.cli import main
-from treetop.graphs import questions
 from treetop.ledger import Ledger
 from treetop.noise import NoiseStream
 from treetop.planfile import read_plan

@@ -19,7 +19,7 @@ def release() -> tt.Release:
     """A release that is almost surely the truth."""
     unit = GroupUnit("person", event="join-leave")
     plan = GroupTablePlan.make(PLACES, 3, unit, tt.Loss(epsilon=1000), rows="histogram", number=19)
-    return plan.release(GroupSizes(PLACES, NUMBER))  # type: ignore[arg-type]
+    return plan.release(GroupSizes(PLACES, NUMBER))
 
 
 def rows(table: pa.Table) -> list[tuple[object, ...]]:

@@ -19,9 +19,10 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop import questions
 from treetop.data.bound import Bound
 from treetop.data.encode import read_counts
-from treetop.graphs import Graph, Policies, questions, unit_of
+from treetop.graphs import Graph, Policies, unit_of
 from treetop.graphs.degrees import DegreePlan, Form, degree_sensitivity
 from treetop.graphs.edges import Edges
 from treetop.graphs.nodes import Nodes

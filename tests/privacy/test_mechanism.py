@@ -16,29 +16,32 @@ from hypothesis import strategies as st
 from treetop import privacy
 from treetop.errors import LossError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
-from treetop.privacy import Loss, Neighbours, Unit, cost, level_noise, level_scale, shares
+from treetop.privacy import Loss, Neighbours, Unit, cost, level_noise, shares
 
 LEVELS = ["total", "place.state", "place.county", "place.town", "sex", "age", "job"]
 
 
 def test_the_gaussian_variance_is_the_squared_sensitivity_over_twice_rho() -> None:
     trip = Unit("trip", neighbours="replace")
-    assert level_scale(trip, Loss(rho=0.5), "place", Fraction(1, 6)) == Fraction(2, 1) / (2 * Fraction(1, 12))
+    sixth = level_noise(trip, Loss(rho=0.5), "place", Fraction(1, 6))
+    assert sixth == DiscreteGaussian(Fraction(2, 1) / (2 * Fraction(1, 12)))
     person = Unit("person", 4, "add-remove", per_node={"place": 2})
-    assert level_scale(person, Loss(rho=0.5), "place", 1) == 8
-    assert level_scale(person, Loss(rho=0.5), "total", 1) == 16
+    assert level_noise(person, Loss(rho=0.5), "place", 1) == DiscreteGaussian(Fraction(8))
+    assert level_noise(person, Loss(rho=0.5), "total", 1) == DiscreteGaussian(Fraction(16))
 
 
 def test_the_laplace_scale_is_the_sensitivity_over_epsilon() -> None:
-    assert level_scale(Unit("trip", neighbours="replace"), Loss(epsilon=0.1), "place", 0.5) == 40
-    assert level_scale(Unit("trip", neighbours="add-remove"), Loss(epsilon=0.1), "place", 0.5) == 20
+    exchanged, added = Unit("trip", neighbours="replace"), Unit("trip", neighbours="add-remove")
+    assert level_noise(exchanged, Loss(epsilon=0.1), "place", 0.5) == DiscreteLaplace(Fraction(40))
+    assert level_noise(added, Loss(epsilon=0.1), "place", 0.5) == DiscreteLaplace(Fraction(20))
 
 
 def test_the_standard_deviation_at_six_even_levels_is_the_known_one() -> None:
     trip = Unit("trip", neighbours="replace")
     for epsilon, sigma in [(0.1, "169.51"), (1, "18.674"), (10, "2.2283")]:
-        variance = level_scale(trip, Loss(epsilon=epsilon, delta=1e-8), "place", Fraction(1, 6))
-        assert f"{math.sqrt(variance):.{len(sigma.split('.')[1])}f}" == sigma
+        law = level_noise(trip, Loss(epsilon=epsilon, delta=1e-8), "place", Fraction(1, 6))
+        assert isinstance(law, DiscreteGaussian)
+        assert f"{math.sqrt(law.variance):.{len(sigma.split('.')[1])}f}" == sigma
 
 
 def test_a_pure_loss_gets_laplace_noise_and_any_other_gaussian() -> None:
@@ -69,7 +72,7 @@ def test_the_costs_of_the_levels_add_up_to_exactly_the_loss(
 @pytest.mark.parametrize("share", [0, -0.5, 1.5, math.nan, True, "1"])
 def test_a_share_outside_zero_to_one_is_refused(share: Any) -> None:
     with pytest.raises(LossError, match="share of level place"):
-        level_scale(Unit("trip", neighbours="replace"), Loss(rho=1), "place", share)
+        level_noise(Unit("trip", neighbours="replace"), Loss(rho=1), "place", share)
 
 
 def test_stating_a_loss_loads_no_numerical_library() -> None:

@@ -18,11 +18,11 @@ from treetop.errors import TreetopError
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from treetop.graphs.questions import Answer, Batch, Question
     from treetop.ledger import Ledger, Reservation
     from treetop.ledger.budget import Budget, Currency
     from treetop.planfile import PlanFile
     from treetop.privacy import Loss
+    from treetop.questions import Answer, Batch, Question
 
 
 def _number(text: str) -> Decimal:
@@ -118,8 +118,8 @@ class Asking:
 
     def __call__(self, table: str | None, bar: Bar) -> Outcome:
         """Answer all questions."""
-        from treetop.graphs.questions import Batch, answer, recalled
         from treetop.ledger import DEFAULT_DATASET, Ledger
+        from treetop.questions import Batch, answer, recalled
 
         plan = self.file.plan
         plan.refuse_unless_top_down()  # a question counts records, and other plans bound something else
@@ -145,7 +145,7 @@ class Asking:
 
     def _asked(self) -> dict[str, Question]:
         """Return the questions by what makes them the same, each once."""
-        from treetop.graphs.questions import fingerprint, from_conditions, parse
+        from treetop.questions import fingerprint, from_conditions, parse
 
         plan, file = self.file.plan, self.file
         found = [parse(line, plan.spine) for line in (*self.questions, *self._lines())]
@@ -172,8 +172,8 @@ class Asking:
     def _measure(
         self, batch: Batch, names: list[str], book: Ledger, dataset: str, table: str | None, bar: Bar
     ) -> list[int]:
-        from treetop.graphs.questions import measure, stored
         from treetop.ledger import unit_text
+        from treetop.questions import measure, stored
 
         location = table or self.file.source
         if location is None:

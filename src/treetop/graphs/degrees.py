@@ -38,7 +38,7 @@ from treetop.graphs.projection import projected_degrees
 from treetop.graphs.relation import Relation, check_relation
 from treetop.nearest import nearest
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, NoiseStream
-from treetop.privacy import Loss, Neighbours, Sensitivity
+from treetop.privacy import Loss, Neighbours, Sensitivity, cost_of, noise_for
 from treetop.privacy.exact import whole
 from treetop.repair import euclidean, isotonic
 
@@ -120,17 +120,12 @@ class DegreePlan:
     @cached_property
     def law(self) -> DiscreteGaussian | DiscreteLaplace:
         """The noise of each count."""
-        if self.loss.definition == "pure":
-            return DiscreteLaplace(self.sensitivity.l1 / self.loss.budget)
-        return DiscreteGaussian(self.sensitivity.l2_squared / (2 * self.loss.budget))
+        return noise_for(self.sensitivity, self.loss)
 
     @property
     def spent(self) -> Fraction:
-        """What a run costs, from the noise back: epsilon if the loss is pure, otherwise rho."""
-        law = self.law
-        if isinstance(law, DiscreteLaplace):
-            return self.sensitivity.l1 / law.scale
-        return self.sensitivity.l2_squared / (2 * law.variance)
+        """What a run costs: epsilon if the loss is pure, otherwise rho."""
+        return cost_of(self.sensitivity, self.law)
 
     def describe(self) -> dict[str, Any]:
         """All that was decided, for binding the noise to it."""

@@ -21,7 +21,7 @@ from treetop.groups.unit import Form, GroupUnit
 from treetop.hierarchy import Hierarchy
 from treetop.nearest import nearest
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, NoiseStream
-from treetop.privacy import TOTAL, Loss, Split, shares
+from treetop.privacy import TOTAL, Loss, Split, cost_of, noise_for, shares
 from treetop.privacy.exact import Number, whole
 from treetop.repair import Tree, whole_weights
 
@@ -128,10 +128,7 @@ class GroupPlan:
 
     def _law(self, share: Fraction) -> DiscreteGaussian | DiscreteLaplace:
         """The noise that makes a level cost its share; levels add up (Bun and Steinke 2016, Lemma 1.7)."""
-        change = self.unit.sensitivity(self.form, self.largest)
-        if self.loss.definition == "pure":
-            return DiscreteLaplace(change.l1 / (self.loss.budget * share))
-        return DiscreteGaussian(change.l2_squared / (2 * self.loss.budget * share))
+        return noise_for(self.unit.sensitivity(self.form, self.largest), self.loss, share)
 
     @property
     def name(self) -> str:
@@ -155,16 +152,9 @@ class GroupPlan:
 
     @property
     def spent(self) -> Fraction:
-        """What a run costs, from the noise back: epsilon if the loss is pure, otherwise rho."""
+        """What a run costs: epsilon if the loss is pure, otherwise rho."""
         change = self.unit.sensitivity(self.form, self.largest)
-        laws = [level.law for level in self.levels if level.law is not None]
-        return sum(
-            (
-                change.l1 / law.scale if isinstance(law, DiscreteLaplace) else change.l2_squared / (2 * law.variance)
-                for law in laws
-            ),
-            start=Fraction(0),
-        )
+        return sum((cost_of(change, level.law) for level in self.levels if level.law is not None), Fraction(0))
 
     def describe(self) -> dict[str, Any]:
         """All that was decided, for cards and for binding the noise to it."""

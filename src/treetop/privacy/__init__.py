@@ -7,7 +7,7 @@ from treetop.privacy.accounting import (
     rho_from_epsilon_loose,
 )
 from treetop.privacy.loss import Accounting, Definition, Loss
-from treetop.privacy.mechanism import cost, level_noise, level_scale
+from treetop.privacy.mechanism import cost, cost_of, level_noise, noise_for
 from treetop.privacy.split import Split, shares
 from treetop.privacy.unit import TOTAL, Neighbours, Sensitivity, Unit
 
@@ -21,10 +21,11 @@ __all__ = [
     "Split",
     "Unit",
     "cost",
+    "cost_of",
     "epsilon_from_rho",
     "epsilon_from_rho_loose",
     "level_noise",
-    "level_scale",
+    "noise_for",
     "rho_from_epsilon",
     "rho_from_epsilon_loose",
     "shares",

@@ -8,40 +8,45 @@ from typing import TYPE_CHECKING
 from treetop.errors import LossError
 from treetop.privacy.exact import Number, positive
 from treetop.privacy.loss import Loss
-from treetop.privacy.unit import Unit
+from treetop.privacy.unit import Sensitivity, Unit
 
 if TYPE_CHECKING:
     from treetop.noise import DiscreteGaussian, DiscreteLaplace
 
 
-def level_scale(unit: Unit, loss: Loss, level: str, share: Number) -> Fraction:
-    """The noise that makes a level cost its share of the loss.
+WHOLE = Fraction(1)
 
-    It is the variance Δ₂²/(2·rho) of the Gaussian (Canonne, Kamath and Steinke 2020, Theorem 14) or, when
-    the loss is pure, the scale Δ₁/epsilon of the Laplace. Levels add up (Bun and Steinke 2016, Lemma 1.7).
+
+def noise_for(change: Sensitivity, loss: Loss, share: Fraction = WHOLE) -> DiscreteGaussian | DiscreteLaplace:
+    """The law of noise that makes counts which one unit changes by this much cost a share of the loss.
+
+    It has the variance Δ₂²/(2·rho) of the Gaussian (Canonne, Kamath and Steinke 2020, Theorem 14) or, when the loss
+    is pure, the scale Δ₁/epsilon of the Laplace. Shares add up (Bun and Steinke 2016, Lemma 1.7).
     """
-    part = positive(share, f"The share of level {level}")
-    if part > 1:
-        raise LossError(f"The share of level {level} is {share}, more than the whole loss; give at most 1.")
-    change = unit.sensitivity(level)
+    from treetop.noise import DiscreteGaussian, DiscreteLaplace
+
     if loss.definition == "pure":
-        return change.l1 / (loss.budget * part)
-    return change.l2_squared / (2 * loss.budget * part)
+        return DiscreteLaplace(change.l1 / (loss.budget * share))
+    return DiscreteGaussian(change.l2_squared / (2 * loss.budget * share))
+
+
+def cost_of(change: Sensitivity, law: DiscreteGaussian | DiscreteLaplace) -> Fraction:
+    """What counts with this noise cost, from the noise back: rho for the Gaussian, pure epsilon for the Laplace."""
+    from treetop.noise import DiscreteLaplace
+
+    if isinstance(law, DiscreteLaplace):
+        return change.l1 / law.scale
+    return change.l2_squared / (2 * law.variance)
 
 
 def level_noise(unit: Unit, loss: Loss, level: str, share: Number) -> DiscreteGaussian | DiscreteLaplace:
     """The law of the noise of a level that is given this share of the loss."""
-    from treetop.noise import DiscreteGaussian, DiscreteLaplace
-
-    scale = level_scale(unit, loss, level, share)
-    return DiscreteLaplace(scale) if loss.definition == "pure" else DiscreteGaussian(scale)
+    part = positive(share, f"The share of level {level}")
+    if part > WHOLE:
+        raise LossError(f"The share of level {level} is {share}, more than the whole loss; give at most 1.")
+    return noise_for(unit.sensitivity(level), loss, part)
 
 
 def cost(unit: Unit, level: str, law: DiscreteGaussian | DiscreteLaplace) -> Fraction:
     """What a level with this noise costs: rho for the Gaussian, pure epsilon for the Laplace."""
-    from treetop.noise import DiscreteLaplace
-
-    change = unit.sensitivity(level)
-    if isinstance(law, DiscreteLaplace):
-        return change.l1 / law.scale
-    return change.l2_squared / (2 * law.variance)
+    return cost_of(unit.sensitivity(level), law)

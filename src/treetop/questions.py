@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from treetop.counts import Counts, layout
 from treetop.errors import LossError, QueryError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream
-from treetop.privacy import Loss, Sensitivity, Unit
-from treetop.release import Release
+from treetop.privacy import Loss, Sensitivity, Unit, cost_of, noise_for
 from treetop.spine import Spine
 
 if TYPE_CHECKING:
@@ -52,10 +51,9 @@ class Question:
     @staticmethod
     def of(spine: Spine, where: Mapping[str, str]) -> Question:
         """Find the codes in the hierarchies; one that is unknown, or stands at several levels, is refused."""
-        nothing = Release(spine, np.empty((len(spine.trees), 0), np.int32), np.empty(0, np.int64), {"private": True})
         ranges = [(0, tree.sizes[-1]) for tree in spine.trees]
         for name, code in where.items():
-            attribute, start, stop = nothing._find(name, code)
+            attribute, start, stop = spine.find(name, code)
             low, high = ranges[attribute]
             ranges[attribute] = max(low, start), min(high, stop)
             if ranges[attribute][0] >= ranges[attribute][1]:
@@ -142,18 +140,12 @@ class Batch:
     @cached_property
     def law(self) -> DiscreteGaussian | DiscreteLaplace:
         """The noise of each count."""
-        change = self.sensitivity
-        if self.loss.definition == "pure":
-            return DiscreteLaplace(change.l1 / self.loss.budget)
-        return DiscreteGaussian(change.l2_squared / (2 * self.loss.budget))
+        return noise_for(self.sensitivity, self.loss)
 
     @property
     def spent(self) -> Fraction:
-        """What asking costs, from the noise back: rho, or epsilon for a pure loss."""
-        law = self.law
-        if isinstance(law, DiscreteLaplace):
-            return self.sensitivity.l1 / law.scale
-        return self.sensitivity.l2_squared / (2 * law.variance)
+        """What asking costs: rho, or epsilon for a pure loss."""
+        return cost_of(self.sensitivity, self.law)
 
 
 @dataclass(frozen=True)

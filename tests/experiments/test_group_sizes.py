@@ -1,0 +1,95 @@
+"""The experiments on group sizes: tables in the shapes of the paper, what is judged, and the page, on small tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.group_sizes import page
+from experiments.group_sizes.figures import draw
+from experiments.group_sizes.measure import (
+    EPSILONS,
+    SLOW,
+    WAYS,
+    Run,
+    as_table,
+    from_table,
+    mechanisms,
+    run_once,
+)
+from experiments.group_sizes.tables import CENSUS_2000, census_like, household_shares, households, taxi_like
+
+
+@pytest.fixture(scope="module")
+def runs() -> list[Run]:
+    table = census_like(groups=20_000, largest=12, states=3, counties=9)
+    return [run_once(table, name, epsilon, seed) for name in WAYS for epsilon in EPSILONS for seed in (0, 1)]
+
+
+def test_the_tail_of_households_falls_by_one_ratio_and_keeps_its_number() -> None:
+    shares = household_shares(1_000)
+    assert shares.sum() == pytest.approx(1) and shares[0] == 0
+    assert shares[8] / shares[7] == pytest.approx(shares[7] / shares[6])
+    assert shares[7:].sum() * sum(CENSUS_2000) == pytest.approx(CENSUS_2000[-1], rel=1e-6)
+
+
+def test_tables_have_the_shapes_that_they_are_made_for() -> None:
+    census = census_like(groups=50_000, largest=30, states=4, counties=20)
+    assert census.groups == 50_000 and census.sizes.regions.sizes == (4, 20)
+    assert census.sizes.number[:, 10:].sum() >= 50  # the outliers
+    taxis = taxi_like(largest=60, taxis=40)
+    assert taxis.sizes.regions.sizes == (6, 263) and taxis.sizes.number[:, 0].sum() == 0
+    home = taxi_like(largest=60, taxis=40, by_zone=False)
+    assert home.groups == 40
+
+
+def test_the_real_table_is_left_out_where_it_is_not(tmp_path: Path) -> None:
+    assert households(tmp_path) is None
+
+
+def test_a_run_repeats_and_its_levels_add_up(runs: list[Run]) -> None:
+    table = census_like(groups=20_000, largest=12, states=3, counties=9)
+    again = run_once(table, "M_c^dp", 0.5, 1)
+    first = next(run for run in runs if (run.mechanism, run.epsilon) == ("M_c^dp", 0.5))
+    second = [run for run in runs if (run.mechanism, run.epsilon) == ("M_c^dp", 0.5)][1]
+    assert replace(again, seconds=0) == replace(second, seconds=0) != replace(first, seconds=0)
+    assert again.error == again.level_1 + again.level_2 + again.level_3
+
+
+def test_the_slow_mechanism_is_run_on_small_tables_only() -> None:
+    assert SLOW in mechanisms(census_like(groups=20_000, largest=12, states=3, counties=9))
+    assert SLOW not in mechanisms(census_like(groups=20_000, largest=900, states=3, counties=300))
+
+
+def test_exact_repairs_break_no_sums(runs: list[Run]) -> None:
+    broken = {name: max(run.violations for run in runs if run.mechanism == name) for name in WAYS}
+    assert broken["M_H^dp"] == broken["M_c^dp"] == 0 < broken["M_H^r"]
+
+
+def test_where_the_best_mechanism_is_beaten_is_told(runs: list[Run]) -> None:
+    table = runs[0].table
+    worse = [replace(run, level_1=1e9) if run.mechanism == "M_c^dp" else run for run in runs]
+    assert next(place for place in page.best_everywhere(worse, [table]) if "level 1" in place).startswith(table)
+    better = [replace(run, level_1=-1, level_2=-1, level_3=-1) if run.mechanism == "M_c^dp" else run for run in runs]
+    assert page.best_everywhere(better, [table]) == []
+
+
+def test_the_page_has_every_setting_and_says_what_was_not_run(runs: list[Run], tmp_path: Path) -> None:
+    some = [run for run in runs if run.mechanism != SLOW]
+    times = [replace(run, largest=size) for run in some[:3] for size in (5, 10)]
+    files = draw(some, times, tmp_path / "images")
+    assert [file.name for file in files] == ["group_sizes_errors.png", "group_sizes_time.png"]
+    assert all(0 < file.stat().st_size < 200_000 for file in files)
+    page.write(some, times, [], tmp_path / "results" / "page.md", ["about the table"])
+    text = (tmp_path / "results" / "page.md").read_text(encoding="utf-8")
+    assert text.count("| not run |") == len(EPSILONS)
+    assert "Holds: at most 0 sums are broken" in text
+    mean = np.mean([run.level_3 for run in some if (run.mechanism, run.epsilon) == ("M_H^dp", 0.1)])
+    assert f"| {mean:,.0f} (" in text
+
+
+def test_runs_are_kept_as_rows(runs: list[Run]) -> None:
+    assert from_table(as_table(runs)) == runs
