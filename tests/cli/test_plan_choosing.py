@@ -337,3 +337,12 @@ def test_the_shipped_example_is_answered(capsys: pytest.CaptureFixture[str]) -> 
     example = Path(__file__).parents[2] / "examples" / "flights" / "plan.toml"
     told = as_json(capsys, example, "--target", "state=20")
     assert 1.8 < told["answer"]["loss"]["epsilon"] < 1.9
+
+
+def test_a_loss_with_exact_accounting_is_chosen_without_it_first(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(plan, "delta = 1e-8", 'delta = 1e-8\naccounting = "exact"')
+    code, message = failure(capsys, plan, "--target", "town=20")
+    assert code == 2
+    assert "leave it out until the loss is chosen" in message

@@ -54,6 +54,12 @@ def test_one_record_type_is_kept_so_that_no_trip_is_counted_twice(tmp_path: Path
         total(Source(file, fields=FIELDS))
 
 
+@pytest.mark.parametrize("beside", [[], [""]])
+def test_a_blank_line_of_full_width_is_no_record_whatever_stands_beside_it(tmp_path: Path, beside: list[str]) -> None:
+    file = written(tmp_path / "flows.txt", *LINES[:1], " " * 28, *beside)
+    assert len(tables.read(Source(file, fields=FIELDS))) == 1
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n", "\n \n"])
 def test_line_ends_and_blank_lines_do_not_matter(tmp_path: Path, end: str) -> None:
     file = written(tmp_path / "flows.txt", *LINES, end=end)

@@ -15,7 +15,7 @@ import click
 
 from treetop.cli.chosen import Found, render, summarise
 from treetop.cli.progress import Bar
-from treetop.errors import IncompletePlan, PlanError, PlanFileError
+from treetop.errors import IncompletePlan, LossError, PlanError, PlanFileError
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -138,6 +138,11 @@ def run(path: Path, wishes: Wishes, confidence: float, as_json: bool) -> None:
         raise PlanError(f"confidence is {confidence}: give a probability between 0 and 1")
     file = read_plan(path, stand_in=1 if wishes.targets or wishes.grid else None)
     file.plan.refuse_unless_top_down()
+    if file.plan.loss.accounting == "exact":
+        raise LossError(
+            f'{path}: [loss] accounting is "exact", and a loss is chosen by "zcdp": leave it out until the loss is '
+            "chosen. Put back then, it only makes the noise smaller"
+        )
     if wishes.write is not None:
         _check_place(wishes.write, path)
     with Bar(shown=not as_json) as bar:
@@ -227,8 +232,7 @@ def _definition(file: PlanFile, wishes: Wishes) -> tuple[Definition, Fraction | 
 def _at(plan: Plan, epsilon: float, delta: Fraction | None) -> Plan:
     from treetop.privacy import Loss
 
-    accounting = "zcdp" if delta is None else plan.loss.accounting
-    return replace(plan, loss=Loss(epsilon=epsilon, delta=delta, accounting=accounting))
+    return replace(plan, loss=Loss(epsilon=epsilon, delta=delta))
 
 
 def _weights(texts: Sequence[str], spine: Spine) -> dict[str, Number]:

@@ -85,7 +85,8 @@ def _read_lines(lines: pa.StringArray, fields: Positions, source: Source, where:
     rows = _cut(lines, fields)
     length = pc.utf8_length(lines)
     short = pc.less(length, _end(fields))
-    if not pc.any(short).as_py():
+    # A blank line is no record, whatever the other lines are; in one, every field is missing.
+    if not pc.any(short).as_py() and min(column.null_count for column in rows.columns) == 0:
         return rows
     blank = pc.equal(pc.utf8_trim(lines, characters=_BLANK), "")
     wrong = pc.and_not(short, blank)

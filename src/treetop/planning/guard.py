@@ -5,7 +5,7 @@ the split is published: with scales 1/e and 1/e′ on neighbouring tables the ra
 (e/e′)·exp(−(e − e′)·|z|), has no bound.
 
 The guard finds the same object, file, content, or database query. It is against accidents: a private table that was
-copied into another format is not recognised.
+copied into another format or database, read into memory, or asked for by another query, is not recognised.
 """
 
 from __future__ import annotations
