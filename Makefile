@@ -10,7 +10,7 @@ demo: $(VENV)/.plain
 	$(BIN)/treetop demo
 
 test: lint
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n auto --dist worksteal
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -19,7 +19,7 @@ lint: $(VENV)/.test
 
 # The deep version of the privacy audits: minutes instead of seconds.
 audit: $(VENV)/.test
-	TREETOP_AUDIT=deep $(BIN)/pytest -q tests/privacy
+	TREETOP_AUDIT=deep $(BIN)/pytest -q -n auto --dist worksteal tests/privacy
 
 bench: $(VENV)/.bench .bench/.ready
 	$(BIN)/python -m benchmarks

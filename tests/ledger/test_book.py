@@ -329,3 +329,16 @@ def test_what_is_left_is_never_written_larger_nor_what_is_spent_smaller(amount: 
 def test_a_ledger_in_rho_without_delta_speaks_of_rho_only() -> None:
     assert Budget.of(Loss(rho=0.5)).say(Fraction(1, 4)) == "rho 0.25"
     assert Budget.of(Loss(rho=0.5)).epsilon(Fraction(1, 4)) is None
+
+
+def test_who_names_no_data_set_gets_no_fresh_budget_beside_the_named_ones(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    assert ledger.dataset_named(None) == "default"
+    ledger.reserve("default", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN)
+    assert ledger.dataset_named(None) == "default"
+    (tmp_path / "other").mkdir()
+    named = make(tmp_path / "other")
+    named.reserve("trips", Fraction(1), "zcdp", UNIT, "Commuting", PLAN)
+    with pytest.raises(LedgerError, match="keeps the data sets trips: say with --dataset"):
+        named.dataset_named(None)
+    assert named.dataset_named("census") == "census"

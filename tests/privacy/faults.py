@@ -292,5 +292,5 @@ FAULTS = [
     )
 ]
 
-FOUND_BY: dict[str, list[str]] = {}
-"""The audits that found each fault, as far as they have been tried."""
+FAULT = "fault"
+"""The property under which a test reports its fault and the audits that found it, as far as they have been tried."""

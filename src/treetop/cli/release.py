@@ -42,7 +42,7 @@ def _key(text: str) -> bytes:
 @click.argument("table", required=False)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write.")
 @click.option("--ledger", type=click.Path(path_type=Path), help="Charge the loss to this ledger.")
-@click.option("--dataset", help="The data set to charge in the ledger.")
+@click.option("--dataset", help="The data set to charge; a ledger that keeps several must be told.")
 @click.option("--query", help="The query, where TABLE is a database.")
 @click.option("--force", is_flag=True, help="Replace the folder if there is one.")
 @click.option("--nodes", is_flag=True, help="Also write every level, to nodes.parquet.")
@@ -161,13 +161,13 @@ class Run:
         """Refuse what cannot succeed, before the table is read."""
         from treetop.card.composition import expected_composition
         from treetop.folder import check_place
-        from treetop.ledger import DEFAULT_DATASET, Ledger
+        from treetop.ledger import Ledger
 
         check_place(self.out, self.force)
         if self.ledger_path is None:
             return
         self.ledger = Ledger.open(self.ledger_path)
-        self.dataset = self.dataset or DEFAULT_DATASET
+        self.dataset = self.ledger.dataset_named(self.dataset)
         try:
             self.ledger.check(self.dataset, *self._charge())
         except Overspent as problem:

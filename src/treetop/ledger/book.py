@@ -128,6 +128,18 @@ class Ledger:
         """Where the file is."""
         return self.log.path
 
+    def dataset_named(self, name: str | None) -> str:
+        """Return the data set of a name; without one, the default, unless the ledger knows others to choose from."""
+        if name is not None:
+            return name
+        known = [balance.dataset for balance in self.balances()] or list(self.datasets)
+        if known and DEFAULT_DATASET not in known:
+            raise LedgerError(
+                f"{self.path}: keeps the data sets {', '.join(known)}: say with --dataset which one this is about, "
+                "so that it is not charged to a fresh budget"
+            )
+        return DEFAULT_DATASET
+
     def check(self, dataset: str, cost: Fraction, definition: Currency, unit: str) -> None:
         """Refuse what `reserve` would refuse now, and reserve nothing; another process may still be first."""
         charged, unit = self.budget.charge(cost, definition), _spelt(unit, "unit")
