@@ -16,7 +16,7 @@ SECRET = "hunter2"
 
 def _as_server_user(*command: str, cwd: Path) -> None:
     prefix = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
-    subprocess.run([*prefix, *command], cwd=cwd, check=True, capture_output=True, timeout=60)
+    subprocess.run([*prefix, *command], cwd=cwd, check=True, capture_output=True, timeout=240)
 
 
 @pytest.fixture(scope="session")

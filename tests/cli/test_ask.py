@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -97,6 +98,71 @@ def test_the_title_and_the_loss_of_a_plan_do_not_make_a_question_another_one(ask
     Path("third.toml").write_text(text.replace("width = 30", "width = 45").replace(
         '"130-159", "160-189", "190-219"', '"130-174", "175-219"'), encoding="utf-8")  # fmt: skip
     assert not ask("--rho", "0.01", "--where", "region=Zilina", plan="third.toml")["answers"][0]["free"]
+
+
+TRIPS = """title = "Trips"
+[attributes.place]
+column = "place"
+hierarchy = "places.csv"
+levels = ["town"]
+[unit]
+entity = "trip"
+contributions = 1
+neighbours = "add-remove"
+[loss]
+rho = 0.01
+"""
+
+
+def test_a_table_at_another_place_is_another_question_and_is_charged(ask: Ask, here: Path) -> None:
+    Path("trips.toml").write_text(TRIPS, encoding="utf-8")
+    for name, rows in (("one.csv", 5), ("two.csv", 5_000)):
+        Path(name).write_text("place\n" + "Martin\n" * rows, encoding="utf-8")
+    asked = "--where", "town=Martin"
+    first, second = (ask(name, *asked, plan="trips.toml")["answers"][0] for name in ("one.csv", "two.csv"))
+    assert not second["free"] and second["count"] > 4_000 > first["count"]
+    assert ask(str(here / "one.csv"), *asked, plan="trips.toml")["answers"] == [first | {"free": True}]
+    assert spent() == Fraction("0.02")
+
+
+def test_another_way_to_read_a_table_is_another_question(ask: Ask) -> None:
+    with sqlite3.connect("trips.db") as database:
+        for name, rows in (("one", 5), ("two", 5_000)):
+            database.execute(f"create table {name} (place text, year text)")
+            database.executemany(f"insert into {name} values ('Martin', '2008')", [()] * rows)
+    database.close()
+    count = 0
+    for query in ("one", "two"):
+        for source in ("sqlite:///trips.db", "trips.db"):
+            Path("trips.toml").write_text(TRIPS, encoding="utf-8")
+            told = ask(source, "--query", query, "--where", "town=Martin", plan="trips.toml")
+            assert told["answers"][0]["free"] == (source == "trips.db"), query
+        Path("trips.toml").write_text(f'{TRIPS}[data]\nquery = "{query}"', encoding="utf-8")
+        again = ask("trips.db", "--where", "town=Martin", plan="trips.toml")
+        assert again["answers"] == told["answers"]
+        assert again["answers"][0]["count"] > count
+        count = 4_000
+    for line in ('keep = { year = "2008" }', "delimiter = ','", 'encoding = "latin-1"'):
+        Path("trips.csv").write_text("place,year\nMartin,2008\n", encoding="utf-8")
+        Path("trips.toml").write_text(f"{TRIPS}[data]\n{line}", encoding="utf-8")
+        assert not ask("trips.csv", "--where", "town=Martin", plan="trips.toml")["answers"][0]["free"]
+    assert spent() == Fraction("0.05")
+
+
+def test_other_people_behind_the_same_edges_are_another_question(ask: Ask) -> None:
+    asked = "--rho", "0.02", "--where", "origin.region=Nitra"
+    ask(*asked, plan="friendships.toml")
+    shutil.copy("nodes.csv", "people.csv")
+    text = Path("friendships.toml").read_text(encoding="utf-8").replace('"nodes.csv"', '"people.csv"')
+    Path("other.toml").write_text(text, encoding="utf-8")
+    assert not ask(*asked, plan="other.toml")["answers"][0]["free"]
+    assert ask(*asked, plan="friendships.toml")["answers"][0]["free"]
+
+
+def test_a_plan_that_names_no_table_must_be_told_which_one_is_asked_about(here: Path, refused: Ask) -> None:
+    Path("trips.toml").write_text(TRIPS, encoding="utf-8")
+    code, told = refused("--where", "town=Martin", plan="trips.toml")
+    assert code == 2 and "name the private TABLE" in told
 
 
 def test_questions_at_once_share_one_loss_and_what_does_not_overlap_costs_nothing_more(ask: Ask, here: Path) -> None:

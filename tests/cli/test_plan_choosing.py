@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import sqlite3
 import tomllib
 from fractions import Fraction
 from pathlib import Path
@@ -11,10 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 import treetop as tt
 from treetop import cli
+from treetop.cli import choosing
 from treetop.errors import IncompletePlan
 from treetop.planfile import read_plan
 from treetop.planning import PROMISE
@@ -221,8 +225,8 @@ def test_the_loss_is_of_the_kind_that_the_plan_or_the_call_states(
         (["--weight", "town=2"], 2, "about a --prior"),
         (["--prior", "twin.csv", "--prior-source", "x", "--weight", "town"], 2, "write LEVEL=NUMBER"),
         (["--prior", "twin.csv", "--prior-source", "x", "--weight", "towm=2"], 2, "there is no level 'towm'"),
-        (["--twin", "private.csv"], 3, "the private table itself"),
-        (["--prior", "private.csv", "--prior-source", "x"], 3, "the private table itself"),
+        (["--twin", "private.csv"], 3, "the twin is the private table itself"),
+        (["--prior", "private.csv", "--prior-source", "x"], 3, "the prior is the private table itself"),
         (["--twin", "absent.csv"], 2, "absent.csv"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -346,3 +350,79 @@ def test_a_loss_with_exact_accounting_is_chosen_without_it_first(
     code, message = failure(capsys, plan, "--target", "town=20")
     assert code == 2
     assert "leave it out until the loss is chosen" in message
+
+
+def with_persons(plan: Path, twin: str) -> Path:
+    """Make the plan one with a limit of 2 records a person, and write a twin, both in text of another kind."""
+    for old, new in (("contributions = 1", 'contributions = 2\nid = "who"'), ('count = "n"', "")):
+        change(plan, old, new)
+    plan.write_text(plan.read_text() + 'delimiter = ";"\nencoding = "latin-1"\nkeep = { year = "2008" }\n')
+    places = plan.parent / "places.csv"
+    places.write_text(places.read_text() + "N,Nîmes\n")
+    path = plan.parent / "persons.csv"
+    path.write_text(twin, encoding="latin-1")
+    return path
+
+
+def total_of_twin(plan: Path, location: Path) -> int:
+    found, _ = choosing._twin(read_plan(plan), str(location), None)
+    assert found.twin is not None
+    return found.twin.total
+
+
+def test_a_twin_is_read_as_the_private_table_is(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = ["a;Nîmes;N1;2008"] * 5 + ["b;S1;N1;2008"] + ["c;S1;N1;2007"] * 4
+    twin = with_persons(plan, "\n".join(["who;origin;destination;year", *rows]) + "\n")
+    assert total_of_twin(plan, twin) == 2 + 1  # two of a's five, b's one, and none of c, of another year
+    told = as_json(capsys, plan, "--twin", twin, "--runs", "1")
+    assert told["notes"] == [
+        "The limit of 2 records is in the trial: of the twin only the records that it keeps are counted."
+    ]
+    prior = run(capsys, plan, "--prior", twin, "--prior-source", "made up")
+    assert "The limit of 2 records is in the forecast" in prior
+
+
+def test_what_a_twin_lacks_is_said_and_not_applied(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    twin = with_persons(plan, "origin;destination\n" + "Nîmes;N1\n" * 5)
+    assert total_of_twin(plan, twin) == 5
+    shown = run(capsys, plan, "--twin", twin, "--runs", "1")
+    assert "The limit of 2 records is not in the trial: the twin has no column 'who'." in shown
+    assert "by 'year'; the twin has no such column, so all its rows count." in shown
+
+
+def test_a_twin_of_fixed_width_is_read_by_the_positions_of_the_plan(plan: Path) -> None:
+    change(plan, 'count = "n"', "[data.fields]\norigin = [1, 2]\ndestination = [4, 5]")
+    (plan.parent / "fixed.txt").write_text("N1 S2\nN1 S3\nW1 N2\n")
+    assert total_of_twin(plan, plan.parent / "fixed.txt") == 3
+    table = pa.table({"origin": ["N1"], "destination": ["S1"]})
+    pyarrow.parquet.write_table(table, plan.parent / "twin.parquet")
+    assert total_of_twin(plan, plan.parent / "twin.parquet") == 1
+
+
+def test_the_query_of_the_plan_is_for_databases_only(plan: Path) -> None:
+    change(plan, 'source = "private.csv"', 'source = "sqlite:///private.db"\nquery = "trips"')
+    assert total_of_twin(plan, plan.parent / "twin.csv") > 0
+    database = sqlite3.connect(plan.parent / "twin.db")
+    database.execute("create table trips (origin text, destination text, n integer)")
+    database.execute("create table others (origin text)")
+    database.execute("insert into trips values ('N1', 'S1', 7)")
+    database.commit()
+    database.close()
+    assert total_of_twin(plan, plan.parent / "twin.db") == 7
+
+
+def test_a_compressed_copy_of_the_private_table_is_refused(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (plan.parent / "copy.csv.gz").write_bytes(gzip.compress((plan.parent / "private.csv").read_bytes()))
+    code, message = failure(capsys, plan, "--twin", plan.parent / "copy.csv.gz")
+    assert code == 3 and "copy.csv.gz has the content of" in message
+
+
+def test_a_plot_is_replaced_by_force_only(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    out = plan.parent / "grid.svg"
+    out.write_text("kept")
+    _, message = failure(capsys, plan, "--plot", out, "--epsilon-grid", "1,2")
+    assert "exists already: choose another name, or replace it (--force)" in message and out.read_text() == "kept"
+    run(capsys, plan, "--plot", out, "--epsilon-grid", "1,2", "--force")
+    assert "svg" in out.read_text()
+    assert failure(capsys, plan, "--target", "town=20", "--force")[0] == 2

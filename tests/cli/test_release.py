@@ -277,7 +277,7 @@ def start(here: Path, *arguments: str, point: str | None = None, number: int = 0
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
-    _, message = process.communicate(timeout=60)
+    _, message = process.communicate(timeout=240)
     return process.returncode, message
 
 

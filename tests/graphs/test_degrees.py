@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,11 @@ import pytest
 import treetop as tt
 from treetop.errors import DataError, LossError, PlanError
 from treetop.evaluate.pokec_like import SocialNetwork, pokec_like
-from treetop.graphs import Cleaning, Graph
+from treetop.graphs import Cleaning, Graph, degrees
 from treetop.graphs.degrees import DegreePlan, Form
 from treetop.graphs.rebalance import rebalance
-from treetop.graphs.regional import regional_degrees, regional_plan
-from treetop.noise import Key
+from treetop.graphs.regional import RegionalPlan
+from treetop.noise import Key, NoiseStream
 
 KEY = bytes(range(32))
 EXACT = tt.Loss(rho=10**8)
@@ -72,12 +73,38 @@ def test_noise_is_fresh_unless_a_test_fixes_it(network: SocialNetwork) -> None:
     assert fixed[0] == fixed[1] and fresh[0] != fresh[1]
 
 
-def test_nothing_is_measured_before_the_loss_is_charged() -> None:
+def test_no_noise_is_drawn_before_the_loss_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    class Stream(NoiseStream):
+        def fill(self, out: Any, slot: int) -> None:
+            seen.append("noise")
+            super().fill(out, slot)
+
     def refuse() -> None:
         raise LossError("spent")
 
+    monkeypatch.setattr(degrees, "NoiseStream", Stream)
+    plan = DegreePlan("edge", "add-remove", EXACT, 3)
     with pytest.raises(LossError, match="spent"):
-        DegreePlan("edge", "add-remove", EXACT, 3).release(STAR, before_measuring=refuse)
+        plan.release(STAR, before_measuring=refuse)
+    assert seen == []
+    plan.release(STAR, before_measuring=lambda: seen.append("charged"))
+    assert seen == ["charged", "noise"]
+
+
+@pytest.mark.parametrize(
+    ("relation", "neighbours", "about"),
+    [
+        ("edge", "add-remove", "neither is a person with several edges"),
+        ("user-out", "replace", "One friend list is exchanged for another"),
+        ("node", "replace", "How many people there are is public"),
+    ],
+)
+def test_a_plan_says_what_it_protects_and_at_what_loss(relation: Any, neighbours: Any, about: str) -> None:
+    told = DegreePlan(relation, neighbours, tt.Loss(epsilon=0.5), 3).sentence()
+    assert f'The neighbour relation is "{relation}"' in told and about in told
+    assert told.endswith("Pure differential privacy with epsilon 0.5; Laplace noise.")
 
 
 @pytest.mark.parametrize(
@@ -87,6 +114,7 @@ def test_nothing_is_measured_before_the_loss_is_charged() -> None:
         ({"form": "hist"}, "did you mean 'histogram'"),
         ({"neighbours": "swap"}, "choose one of: replace, add-remove"),
         ({"relation": "user-out", "directed": False}, "the graph must be directed"),
+        ({"loss": tt.Loss(epsilon=1, delta=1e-8, accounting="exact")}, "exact accounting is not for degrees"),
     ],
 )
 def test_a_plan_that_makes_no_sense_is_refused(options: dict[str, Any], about: str) -> None:
@@ -109,28 +137,64 @@ def test_degrees_by_region_add_up_at_every_level(network: SocialNetwork, relatio
     places = tt.Hierarchy.from_table(SocialNetwork.places(), ["region", "town"])
     graph = Graph(network.nodes, network.edges, relation, contributions=20 if relation == "user-out" else None,
                   cleaning={"town": Cleaning()})  # fmt: skip
-    plan = regional_plan(places, 20, relation, tt.Loss(epsilon=1, delta=1e-8), form="direct")
-    release = regional_degrees(graph, "town", plan, Key(KEY))
+    plan = RegionalPlan(places, 20, relation, tt.Loss(epsilon=1, delta=1e-8), form="direct")
+    release = plan.release(graph, "town", Key(KEY))
     assert release.violations == 0
     assert release.level("total").sum() == 800
     assert (release.level("region").sum(axis=0) == release.level("total")[0]).all()
 
 
-def test_an_edge_without_direction_moves_two_people_of_a_region_and_is_given_a_quarter_of_the_rho() -> None:
+@pytest.mark.parametrize(("form", "measured"), [("direct", "histogram"), ("cumulative", "cumulative")])
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("loss", [tt.Loss(rho=1), tt.Loss(epsilon=1)])
+def test_an_edge_of_a_region_has_the_noise_for_both_its_ends_and_costs_the_whole_loss(
+    form: Any, measured: Any, directed: bool, loss: tt.Loss
+) -> None:
     places = tt.Hierarchy.flat(["east", "west"])
-    one, both = (regional_plan(places, 9, "edge", tt.Loss(rho=1), directed=d) for d in (True, False))
-    assert both.loss.budget * 4 == one.loss.budget == 1
-    assert one.spent == 1
-    assert regional_plan(places, 9, "edge", tt.Loss(epsilon=1), directed=False).loss.budget * 2 == 1
+    plan = RegionalPlan(places, 9, "edge", loss, directed, form)
+    alone = DegreePlan("edge", "add-remove", loss, 9, measured, directed)
+    noise = [level.law for level in plan.core.levels]
+    # Two levels share the loss, so each has what the whole graph would have for half of it.
+    half = tt.Loss(rho=Fraction(1, 2)) if loss.rho else tt.Loss(epsilon=Fraction(1, 2))
+    assert noise == [DegreePlan("edge", "add-remove", half, 9, measured, directed).law] * 2
+    assert plan.spent == plan.core.spent == alone.spent == 1
+    assert plan.loss == plan.core.loss == loss
+    assert plan.sentence() == alone.sentence()
 
 
-def test_regions_are_not_public_under_node_and_unknown_ones_are_refused(network: SocialNetwork) -> None:
+def test_what_a_region_is_said_to_cost_is_what_two_ends_in_it_make_of_the_noise() -> None:
+    places = tt.Hierarchy.flat(["east", "west"])
+    people = pa.table({"id": range(4), "place": ["east"] * 4})
+    plan = RegionalPlan(places, 3, "edge", EXACT, directed=False, form="direct")
+    counts = []
+    for edges in ([(0, 1)], [(0, 1), (2, 3)]):
+        table = pa.table({"source": [a for a, _ in edges], "target": [b for _, b in edges]})
+        counts.append(plan.release(Graph(people, table, "edge", directed=False), "place", Key(KEY)).level("total")[0])
+    change = counts[1] - counts[0]
+    assert (np.abs(change).sum(), (change**2).sum()) == plan.core.unit.sensitivity("direct", 3)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_a_graph_that_a_regional_plan_was_not_made_for_is_refused_before_it_is_read(directed: bool) -> None:
+    places = tt.Hierarchy.flat(["east", "west"])
+    plan = RegionalPlan(places, 9, "edge", tt.Loss(rho=1), directed=directed)
+    with pytest.raises(PlanError, match="do not agree on whether edges have a direction"):
+        plan.release(Graph("nowhere.csv", "nowhere.csv", "edge", directed=not directed), "place")
+    for relation in ("node", None):
+        graph = Graph("nowhere.csv", "nowhere.csv", relation, directed=directed)
+        with pytest.raises(PlanError, match="made for the relation 'edge', and the graph's is"):
+            plan.release(graph, "place")
+
+
+def test_regions_are_not_public_under_node_and_what_does_not_fit_is_refused(network: SocialNetwork) -> None:
     places = tt.Hierarchy.from_table(SocialNetwork.places(), ["region", "town"])
     with pytest.raises(PlanError, match="the region of a person is private"):
-        regional_plan(places, 9, "node", EXACT)
-    plan = regional_plan(places, 9, "edge", EXACT)
+        RegionalPlan(places, 9, "node", EXACT)
+    with pytest.raises(PlanError, match="exact accounting is not for degrees"):
+        RegionalPlan(places, 9, "edge", tt.Loss(epsilon=1, delta=1e-8, accounting="exact"))
+    plan = RegionalPlan(places, 9, "edge", EXACT)
     with pytest.raises(DataError, match="None is not a leaf region"):
-        regional_degrees(Graph(network.nodes, network.edges, "edge"), "town", plan)
+        plan.release(Graph(network.nodes, network.edges, "edge"), "town")
 
 
 def test_rebalancing_keeps_the_parent_and_reads_nothing_but_noisy_values() -> None:

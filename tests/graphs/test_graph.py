@@ -199,6 +199,7 @@ def test_relations_come_to_units() -> None:
     assert unit_of("user-out", "replace", contributions=7).sensitivity("x") == (14, 98)
     assert unit_of("user-out", "add-remove", contributions=7).id == "source"
     assert unit_of("node", "add-remove", degree_bound=9).sensitivity("x") == (9, 81)
+    assert unit_of("node", "add-remove", degree_bound=9, entity="patient").entity == "patient"
 
 
 @pytest.mark.parametrize(
@@ -207,6 +208,8 @@ def test_relations_come_to_units() -> None:
         ("edges", {}, "did you mean 'edge'"),
         ("edge", {"contributions": 3}, "one edge"),
         ("edge", {"degree_bound": 3}, 'is for the relation "node"'),
+        ("edge", {"entity": "person"}, 'protects one edge and no more; leave the entity out, or write "friendship"'),
+        ("user-out", {"contributions": 3, "entity": "person"}, "protects one person's own list of out-edges"),
         ("user-out", {}, "how many out-edges"),
         ("node", {}, "needs a public bound"),
         ("node", {"degree_bound": 3, "contributions": 2}, "are the degree bound"),

@@ -65,6 +65,7 @@ def test_what_has_no_default_is_asked_for(here: Path) -> None:
         ("[graph.clean.town]", "[graph.clean.twon]", "did you mean 'town'"),
         ('hierarchy = "places.csv"', 'hierarchy = "nodes.csv"', "hierarchy is the private table itself"),
         ('neighbours = "add-remove"', 'neighbours = "add-remove"\nid = "person"', r"\[unit\] id is 'person'"),
+        ("[unit]", '[unit]\nentity = "person"', r"\[unit\].* entity is 'person', but the relation 'user-out' protects"),
         ('missing = "missing"', "least = 3", r"\[graph.clean.town\] the plausible numbers are from 3 to None"),
         ('missing = "missing"', 'vocabulary = "nowhere.csv"', r"\[graph.clean.town\] .*nowhere.csv: no such file"),
         ("self_loops", "selfloops", "did you mean 'self_loops'"),
@@ -73,6 +74,18 @@ def test_what_has_no_default_is_asked_for(here: Path) -> None:
 def test_a_mistake_is_named_by_section_and_field(here: Path, old: str, new: str, about: str) -> None:
     with pytest.raises(TreetopError, match=about):
         read_plan(changed(old, new))
+
+
+def test_one_edge_is_not_called_a_person_and_one_person_may_be(here: Path) -> None:
+    text = Path("friendships.toml").read_text(encoding="utf-8").replace(M, "")
+    for entity, relation in (("person", "edge"), ("friendship", "edge"), ("member", "node")):
+        stated = text.replace(RELATION, f'relation = "{relation}"' + ("\ndegree_bound = 9" * (relation == "node")))
+        Path("named.toml").write_text(stated.replace("[unit]", f'[unit]\nentity = "{entity}"'), encoding="utf-8")
+        if entity == "person":
+            with pytest.raises(TreetopError, match='protects one edge and no more; leave the .* write "friendship"'):
+                read_plan("named.toml")
+        else:
+            assert read_plan("named.toml").plan.unit.entity == entity
 
 
 def test_tables_are_named_once(here: Path) -> None:

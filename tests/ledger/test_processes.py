@@ -73,7 +73,7 @@ print(made)
         assert process.stdin is not None
         process.stdin.write("start\n")
         process.stdin.flush()
-    made = [int(process.communicate(timeout=60)[0]) for process in processes]
+    made = [int(process.communicate(timeout=240)[0]) for process in processes]
     assert sum(made) == 77
     assert ledger.spent("trips") == 1
     assert len({entry.title for entry in ledger.entries()}) == 77
@@ -180,6 +180,6 @@ ledger.log.append(decide)
     with pytest.raises(subprocess.TimeoutExpired):
         second.wait(timeout=1)
     kill(first)
-    second.communicate(timeout=30)
+    second.communicate(timeout=120)
     assert second.returncode == 0
     assert [entry.title for entry in ledger.entries()] == ["Waited"]

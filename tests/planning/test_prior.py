@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 from collections import Counter
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -170,3 +172,19 @@ def test_a_prior_serves_its_own_spine_only(spine: tt.Spine, people: pa.Table) ->
 def test_an_empty_public_table_expects_an_empty_root(spine: tt.Spine, people: pa.Table) -> None:
     prior = Prior.from_public_table(people.slice(0, 0), spine, source=SOURCE)
     assert [level.measured for level in prior.levels] == [1, 0, 0, 0]
+
+
+def test_content_is_compared_inside_gzip_whichever_file_is_compressed(tmp_path: Path, people: pa.Table) -> None:
+    plain, small, large, damaged = (tmp_path / name for name in ("a.csv", "b.csv.gz", "c.gz", "d.csv.gz"))
+    pyarrow.csv.write_csv(people, plain)
+    small.write_bytes(gzip.compress(plain.read_bytes(), 9))
+    large.write_bytes(gzip.compress(plain.read_bytes(), 0))
+    damaged.write_bytes(small.read_bytes()[:-12])
+    for prior, private in permutations((plain, small, large), 2):
+        with pytest.raises(PrivatePrior, match="has the content of"):
+            refuse_private(prior, private)
+    other = tmp_path / "other.csv.gz"
+    other.write_bytes(gzip.compress(plain.read_bytes() + b"\n"))
+    for unlike in (other, damaged):
+        refuse_private(unlike, plain)
+        refuse_private(plain, unlike)
