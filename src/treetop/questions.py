@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from treetop.counts import Counts, layout
-from treetop.errors import LossError, QueryError
+from treetop.errors import DataError, LossError, QueryError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream
 from treetop.privacy import Loss, Sensitivity, Unit, cost_of, noise_for
 from treetop.spine import Spine
@@ -288,8 +289,23 @@ def _farthest(patterns: Iterable[int], questions: int) -> int:
     return best
 
 
+def place(location: str) -> str:
+    """Return where a table is, the same from every folder: a whole path, or a database without its password."""
+    from treetop.data.database import sqlite_path
+    from treetop.data.source import Source
+
+    source = Source(location)
+    if location == "-" or source.scheme not in (None, "sqlite"):
+        return str(source)
+    try:
+        return str((sqlite_path(location) if source.scheme else Path(location)).resolve())
+    except (OSError, RuntimeError, ValueError) as problem:  # a path that cannot be
+        raise DataError(f"{location!r}: cannot be read: {problem}") from problem
+
+
 def fingerprint(question: Question, plan: Plan, columns: Mapping[str, str], read: Mapping[str, Any]) -> str:
-    """Return what makes two questions the same: the domain, the unit, the way the table is read, and the ranges.
+    """Return what makes two questions the same: the domain, the unit, the ranges, and in `read` where the table is and
+    how it is read.
 
     The title of a plan and its loss have no part in it.
     """

@@ -36,7 +36,7 @@ def _number(text: str) -> Decimal:
 @click.argument("plan", type=click.Path(path_type=Path))
 @click.argument("table", required=False)
 @click.option("--ledger", type=click.Path(path_type=Path), required=True, help="Charge the loss to this ledger.")
-@click.option("--dataset", help="The data set to charge in the ledger.")
+@click.option("--dataset", help="The data set to charge; a ledger that keeps several must be told.")
 @click.option("--where", metavar="NAME=CODE", multiple=True, help="A condition of one question; repeatable.")
 @click.option("--question", "questions", metavar="CONDITIONS", multiple=True, help="A whole question; repeatable.")
 @click.option("--file", "listed", type=click.Path(path_type=Path), help="A file with one question a line.")
@@ -118,13 +118,17 @@ class Asking:
 
     def __call__(self, table: str | None, bar: Bar) -> Outcome:
         """Answer all questions."""
-        from treetop.ledger import DEFAULT_DATASET, Ledger
+        from treetop.ledger import Ledger
         from treetop.questions import Batch, answer, recalled
 
         plan = self.file.plan
         plan.refuse_unless_top_down()  # a question counts records, and other plans bound something else
-        asked = self._asked()
-        book, dataset = Ledger.open(self.ledger), self.dataset or DEFAULT_DATASET
+        location = table or self.file.source
+        if location is None:
+            raise click.UsageError("name the private TABLE, or give the plan a [data] source")
+        asked = self._asked(location)
+        book = Ledger.open(self.ledger)
+        dataset = book.dataset_named(self.dataset)
         kept, loss = book.answers(dataset), self.loss or plan.loss
         law = Batch(plan.spine, tuple(asked.values()), plan.unit, loss).law
         found = {}
@@ -137,15 +141,15 @@ class Asking:
         new = {name: question for name, question in asked.items() if name not in found}
         if new:
             batch = Batch(plan.spine, tuple(new.values()), plan.unit, loss)
-            measured = self._measure(batch, list(new), book, dataset, table, bar)
+            measured = self._measure(batch, list(new), book, dataset, location, bar)
             for (name, question), number in zip(new.items(), measured, strict=True):
                 found[name] = answer(question, number, batch.law, self.confidence)
         answers = [found[name] for name in asked]
         return Outcome(answers, self.reservation, dataset, book.remaining(dataset), book.budget)
 
-    def _asked(self) -> dict[str, Question]:
+    def _asked(self, location: str) -> dict[str, Question]:
         """Return the questions by what makes them the same, each once."""
-        from treetop.questions import fingerprint, from_conditions, parse
+        from treetop.questions import fingerprint, from_conditions, parse, place
 
         plan, file = self.file.plan, self.file
         found = [parse(line, plan.spine) for line in (*self.questions, *self._lines())]
@@ -154,6 +158,11 @@ class Asking:
         if not found:
             raise click.UsageError("ask something: --where NAME=CODE, --question CONDITIONS or --file FILE")
         read = {
+            "tables": [place(one) for one in (location, *(() if file.graph is None else file.graph.beside))],
+            "query": self.query or file.query,
+            "delimiter": file.delimiter,
+            "encoding": file.encoding,
+            "fields": file.fields and dict(file.fields),
             "count": file.count,
             "keep": file.keep and dict(file.keep),
             "graph": None if file.graph is None else file.graph.describe(),
@@ -170,14 +179,11 @@ class Asking:
         return [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
 
     def _measure(
-        self, batch: Batch, names: list[str], book: Ledger, dataset: str, table: str | None, bar: Bar
+        self, batch: Batch, names: list[str], book: Ledger, dataset: str, location: str, bar: Bar
     ) -> list[int]:
         from treetop.ledger import unit_text
         from treetop.questions import measure, stored
 
-        location = table or self.file.source
-        if location is None:
-            raise click.UsageError("name the private TABLE, or give the plan a [data] source")
         plan = self.file.plan
         currency: Currency = "pure" if batch.loss.definition == "pure" else "zcdp"
         unit = unit_text(plan.unit)

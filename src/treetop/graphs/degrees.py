@@ -35,7 +35,7 @@ from treetop.graphs.edges import Edges
 from treetop.graphs.graph import Graph
 from treetop.graphs.nodes import Nodes
 from treetop.graphs.projection import projected_degrees
-from treetop.graphs.relation import Relation, check_relation
+from treetop.graphs.relation import ENTITIES, Relation, check_relation, sentences
 from treetop.nearest import nearest
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, NoiseStream
 from treetop.privacy import Loss, Neighbours, Sensitivity, cost_of, noise_for
@@ -77,6 +77,31 @@ def degree_sensitivity(
     return Sensitivity(2 * l1, 4 * squared) if exchanged else Sensitivity(l1, squared)
 
 
+def refuse_exact(loss: Loss) -> None:
+    """Refuse a loss whose sentence would claim an accounting that degrees do not have: theirs is by rho."""
+    if loss.accounting == "exact":
+        raise PlanError('exact accounting is not for degrees: leave it out, or write accounting="zcdp"')
+
+
+def protected(relation: Relation, neighbours: Neighbours) -> str:
+    """Say in plain English what a release of degrees protects, and what not.
+
+    Other releases of edges keep some of a list, or rest on a promise: this one counts whole lists, and projects.
+    """
+    told = {
+        "edge": sentences("edge", None, directed=True)[0],
+        "user-out": 'The neighbour relation is "user-out": graphs that differ in the out-edges of one person, however '
+        "many. Who is in the graph, and in which groups, is taken as public; and the edges that others have to a "
+        "person are on their lists, not on that person's.",
+        "node": 'The neighbour relation is "node": graphs that differ in one person, with all edges, in and out. It '
+        "rests on no promise: edges are left out until nobody has more than the largest degree.",
+    }[relation]
+    if neighbours == "add-remove":
+        return f"{told} One {ENTITIES[relation]} is added or removed."
+    public = " How many people there are is public." if relation == "node" else ""
+    return f"{told} One {ENTITIES[relation]} is exchanged for another.{public}"
+
+
 @dataclass(frozen=True)
 class DegreePlan:
     """A release of the degree distribution of a graph, decided before it is read."""
@@ -97,6 +122,7 @@ class DegreePlan:
 
     def __post_init__(self) -> None:
         check_relation(self.relation)
+        refuse_exact(self.loss)
         for what, given, kinds in (("form", self.form, Form), ("neighbours", self.neighbours, Neighbours)):
             if given not in (names := get_args(kinds)):
                 raise PlanError(f"{what} is {given!r}{nearest(str(given), names)}; choose one of: {', '.join(names)}")
@@ -126,6 +152,16 @@ class DegreePlan:
     def spent(self) -> Fraction:
         """What a run costs: epsilon if the loss is pure, otherwise rho."""
         return cost_of(self.sensitivity, self.law)
+
+    def sentence(self) -> str:
+        """Say in plain English what is protected and what is guaranteed.
+
+        >>> print(DegreePlan("node", "add-remove", Loss(rho=1), largest=9).sentence())
+        The neighbour relation is "node": graphs that differ in one person, with all edges, in and out. It rests on no \
+promise: edges are left out until nobody has more than the largest degree. One person is added or removed. \
+Zero-concentrated differential privacy with rho 1; Gaussian noise.
+        """
+        return f"{protected(self.relation, self.neighbours)} {self.loss.sentence()}"
 
     def describe(self) -> dict[str, Any]:
         """All that was decided, for binding the noise to it."""

@@ -11,7 +11,7 @@ from treetop.errors import PlanFileError, TreetopError
 from treetop.graphs.cleaning import Changes, Cleaning
 from treetop.graphs.edges import Policies
 from treetop.graphs.graph import SOURCE, TARGET, EdgeTable, Graph, NodeTable
-from treetop.graphs.relation import ENTITIES, RELATIONS, Relation
+from treetop.graphs.relation import RELATIONS, Relation, check_entity
 from treetop.nearest import nearest
 from treetop.planfile.fields import Fields
 from treetop.privacy import Unit
@@ -58,6 +58,11 @@ class GraphFile:
         if self.counts == "nodes":
             return Graph(location, id=self.graph.id, cleaning=self.graph.cleaning).node_table(self.columns)
         return self.graph.table(location, self.columns)
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Where the private tables are that are read beside the one that is counted."""
+        return (str(self.graph.nodes),) if self.counts == "edges" else ()
 
     def changes(self) -> Mapping[str, Changes]:
         """Read the node table and return what each rule of cleaning changed: private, for the steward only."""
@@ -114,7 +119,9 @@ def as_ordinary(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
     else:
         relation = graph.choice("relation", RELATIONS)
         if relation is not None:
-            _fill(unit, "entity", ENTITIES[relation], file, fixed=False)  # type: ignore[index]
+            stated = top.table("unit")
+            with stated.located():
+                unit["entity"] = check_entity(relation, stated.name("entity"))  # type: ignore[arg-type]
             if relation == "edge":
                 _fill(unit, "contributions", 1, file)
             elif relation == "user-out":
@@ -124,8 +131,8 @@ def as_ordinary(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
     return {**values, "unit": unit, "data": data}
 
 
-def _fill(unit: dict[str, Any], key: str, value: Any, file: str, fixed: bool = True) -> None:
-    if unit.setdefault(key, value) != value and fixed:
+def _fill(unit: dict[str, Any], key: str, value: Any, file: str) -> None:
+    if unit.setdefault(key, value) != value:
         raise PlanFileError(f"{file}: [unit] {key} is {unit[key]!r}, but the relation of the graph makes it {value!r}")
 
 

@@ -20,7 +20,7 @@ Relation: TypeAlias = Literal["edge", "user-out", "node"]
 RELATIONS: tuple[Relation, ...] = get_args(Relation)
 
 ENTITIES: dict[Relation, str] = {"edge": "friendship", "user-out": "friend list", "node": "person"}
-"""What one unit is called where nobody says otherwise: a ledger tells the relations apart by it."""
+"""What one unit is called: a ledger tells the relations apart by it, so only under "node" may it have another name."""
 
 _CHOICES = (
     '"edge" hides one friendship; "user-out" hides all out-edges of one person, as far as the person lists them; '
@@ -35,6 +35,18 @@ def check_relation(relation: object) -> Relation:
             return known
     hint = nearest(relation, RELATIONS) if isinstance(relation, str) else ""
     raise UnitError(f"The relation is {relation!r}{hint}; there is no default for it, so choose one. {_CHOICES}")
+
+
+def check_entity(relation: Relation, entity: str | None) -> str:
+    """Return what one unit is called, refusing the name of something larger than what the relation protects."""
+    own = ENTITIES[relation]
+    if entity is None or entity == own or relation == "node":
+        return entity or own
+    hidden = "one edge" if relation == "edge" else "one person's own list of out-edges"
+    raise UnitError(
+        f"The unit's entity is {entity!r}, but the relation {relation!r} protects {hidden} and no more; leave the "
+        f'entity out, or write "{own}". To protect a person with all edges, choose the relation "node".'
+    )
 
 
 def unit_of(
@@ -57,7 +69,7 @@ def unit_of(
     check_relation(relation)
     if degree_bound is not None and relation != "node":
         raise UnitError(f'A degree bound is for the relation "node", and this is {relation!r}; leave it out.')
-    name = entity or ENTITIES[relation]
+    name = check_entity(relation, entity)
     if relation == "edge":
         if contributions not in (None, 1):
             raise UnitError(f"Under the relation 'edge' a unit is one edge, not {contributions}; leave that out.")
