@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from treetop.cli import main
-from treetop.evaluate.comparison import FENCE
+from treetop.evaluate.comparison import FENCE, LIMITED
 
 PLAN = """
 title = "Trips"
@@ -102,6 +102,22 @@ def test_with_a_limit_of_contributions_the_whole_table_is_the_truth(folder: Path
     report = json.loads(compare(capsys, "--mechanisms", "inftda", "--no-plots", "--json"))
     # Each of the 100 people has 2 trips, of which 1 is counted.
     assert report["settings"][0]["levels"][0]["largest"] == 100
+    assert report["note"] == LIMITED
+
+
+def test_a_limit_of_contributions_is_said_wherever_errors_are_shown(folder: Path, capsys: Captured) -> None:
+    for name, expected in (("without", False), ("with", True)):
+        if expected:
+            (folder / "plan.toml").write_text(PLAN.replace("[loss]", 'id = "person"\n[loss]'))
+        said = compare(capsys, "--mechanisms", "inftda", "--no-plots")
+        written = (folder / "out" / "summary.md").read_text(encoding="utf-8")
+        assert (LIMITED in said, LIMITED in written) == (expected, expected)
+        (folder / "out").rename(folder / name)
+
+
+def test_both_accountings_are_compared_by_one_word(folder: Path, capsys: Captured) -> None:
+    report = json.loads(compare(capsys, "--mechanisms", "inftda", "--accounting", "both", "--no-plots", "--json"))
+    assert [one["accounting"] for one in report["settings"]] == ["tight", "paper"]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +127,8 @@ def test_with_a_limit_of_contributions_the_whole_table_is_the_truth(folder: Path
         (("--mechanisms", ","), "names none"),
         (("--epsilon", "one"), "give positive numbers with commas"),
         (("--epsilon", "0"), "give positive numbers with commas"),
-        (("--accounting", "loose"), "choose tight or paper"),
+        (("--accounting", "loose,x"), "--accounting is loose, x: choose tight, paper, or both"),
+        (("--accounting", ","), "--accounting is empty: choose tight, paper, or both"),
         (("--delta", "2"), "delta"),
     ],
 )

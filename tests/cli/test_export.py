@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 import treetop as tt
 from treetop import cli
 from treetop.cli import export as command
-from treetop.data.export import FORMATS
+from treetop.data.export import FORMATS, Exported
 
 TOWNS = {"01001": (45.0, 9.0), "01002": (47.0, 11.0), "None": (40.0, 15.0)}
 PLACES = "region,town,name,lat,lon\n01,01001,Uno,45,9\n01,01002,Due,47,11\nS,None,Nessuno,40,15\n"
@@ -144,3 +145,63 @@ def test_an_export_is_replaced_by_force(folder: Path, capsys: pytest.CaptureFixt
     for force in ([], ["--force"]):
         cli.main(["export", str(folder), "--to", "qgis", "--out", "table.csv", *force])
     assert Path("table.csvt").read_text() == '"String","String","Integer"\n'
+
+
+def test_csv_is_another_name_of_od(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for to in ("od", "csv"):
+        cli.main(["export", str(folder), "--to", to, "--out", f"{to}.csv"])
+    assert Path("csv.csv").read_bytes() == Path("od.csv").read_bytes()
+
+
+def test_a_map_tells_how_many_counts_it_shows(
+    folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("places.csv").write_text(PLACES.replace("40,15", ","))
+    arguments = ["--to", "map", "--out", "map.html", "--coordinates", "places.csv", "--skip-missing"]
+    cli.main(["export", str(folder), *arguments])
+    flows = release.by("origin.town", "destination.town").to_pylist()
+    shown = [row["count"] for row in flows if "None" not in (row["origin.town"], row["destination.town"])]
+    told = capsys.readouterr().out
+    assert told.startswith(f"map.html: {len(shown)} counts at its finest level, {sum(shown):,} in all")
+
+
+def test_of_many_codes_that_are_left_out_the_rest_is_counted() -> None:
+    done = Exported((Path("flows.csv"),), 1, 5, tuple(f"c{number:02}" for number in range(50)), None)
+    assert command.render("kepler", done).endswith(
+        "of 50 codes without coordinates were left out: c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 40 more"
+    )
+    few = replace(done, skipped=done.skipped[:10])
+    assert command.render("kepler", few).endswith("c08, c09")
+
+
+def test_files_with_places_may_be_in_another_encoding(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("places.csv").write_text(PLACES.replace("Due", "Forlì"), encoding="latin-1")
+    arguments = [str(folder), "--to", "flowmap", "--out", "out", "--coordinates", "places.csv"]
+    assert "--encoding" in failure(capsys, *arguments)
+    cli.main(["export", *arguments, "--encoding", "latin-1"])
+    assert "Forlì" in [row["name"] for row in read("out/locations.csv")]
+    arguments = [str(folder), "--to", "od", "--out", "od.csv", "--encoding", "latin-1"]
+    assert "name the file too" in failure(capsys, *arguments)
+
+
+def test_boundaries_may_be_in_another_encoding(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    squares = [
+        {"properties": {"id": town, "name": "Forlì"}, "geometry": {"type": "Polygon", "coordinates": [_square(x, y)]}}
+        for town, (y, x) in TOWNS.items()
+    ]
+    text = json.dumps({"features": squares}, ensure_ascii=False)
+    path = Path("towns.geojson")
+    path.write_text(text, encoding="latin-1")
+    arguments = [str(folder), "--to", "map", "--boundaries", str(path), "--force", "--out", "map.html"]
+    message = failure(capsys, *arguments)
+    assert "is not UTF-8, which GeoJSON is: name its encoding (--encoding latin-1)" in message
+    assert "is not ascii text: name its true encoding" in failure(capsys, *arguments, "--encoding", "ascii")
+    assert "is not nonsense text" in failure(capsys, *arguments, "--encoding", "nonsense")
+    for written in ("latin-1", "utf-8", "utf-8-sig"):  # what is UTF-8 stays so, whatever the other file is
+        path.write_text(text, encoding=written)
+        cli.main(["export", *arguments, "--encoding", "latin-1"])
+        assert "Forlì" in Path("map.html").read_text(encoding="utf-8")
+    path.write_text("<kml>")
+    assert "is not GeoJSON: line 1, column 1 is not JSON" in failure(capsys, *arguments)
+    path.write_bytes(b"\x1f\x8bnothing")
+    assert "is a damaged gzip file" in failure(capsys, *arguments)

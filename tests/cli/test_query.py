@@ -111,6 +111,8 @@ def test_a_code_that_stands_for_one_set_at_several_levels_is_not_ambiguous(
         (["orgin=Monza"], "no attribute 'orgin' (did you mean 'origin'?)"),
         (["origin.region=Monza"], "no code 'Monza' at origin.region"),
         (["Monza"], "'Monza' is not a condition: write ATTRIBUTE=CODE, such as destination=Monza"),
+        (["origin"], "'origin' is not a condition: write ATTRIBUTE=CODE, such as origin=CODE"),
+        (["origin.town"], "such as origin.town=CODE"),
         (["origin=Monza", "origin=007"], "origin is asked for twice, as 'Monza' and in 'origin=007'"),
         (["--by", "origin.regoin"], "no level 'origin.regoin' (did you mean 'origin.region'?)"),
         (["--csv", "--json"], "choose one"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -11,9 +12,10 @@ import pytest
 
 from treetop import Counts, Hierarchy, Spine, Unit
 from treetop.errors import PlanError
+from treetop.evaluate import comparison_plots
 from treetop.evaluate.compare import compare, settings
 from treetop.evaluate.comparison import FENCE, SCHEMA, Comparison, Refused
-from treetop.evaluate.comparison_plots import STYLES, save_plots
+from treetop.evaluate.comparison_plots import STYLES, new_figure, save_plots
 from treetop.evaluate.paper_tables import paper_table, with_spine
 from treetop.evaluate.peak import Peak
 from treetop.evaluate.trial import Case, Setting, estimate_errors, run_trial
@@ -171,6 +173,33 @@ def test_the_plots_are_drawn(found: Comparison, tmp_path: Path) -> None:
     files = save_plots(found, tmp_path, "Trips")
     assert [file.name for file in files] == ["error.png", "false_discoveries.png", "time.png"]
     assert all(file.read_bytes().startswith(b"\x89PNG") for file in files)
+
+
+@pytest.mark.parametrize(("epsilons", "mechanisms"), [(1, len(STYLES)), (3, 4)])
+def test_legend_and_names_of_levels_are_inside_the_figure(
+    found: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, epsilons: int, mechanisms: int
+) -> None:
+    drawn = []
+
+    def kept(width: float, height: float) -> Any:
+        drawn.append(new_figure(width, height))
+        return drawn[-1]
+
+    monkeypatch.setattr(comparison_plots, "new_figure", kept)
+    settings = [Setting(name, 2.0**at, 1e-6) for name in list(STYLES)[:mechanisms] for at in range(epsilons)]
+    trials = tuple(replace(found.trials[0], setting=one, seconds=0.1 + at) for at, one in enumerate(settings))
+    save_plots(Comparison(trials), tmp_path, "A long title, as plans have, " * 5)
+    for figure in drawn:
+        figure.draw_without_rendering()  # again, at the resolution that extents are told in
+        inside = figure.bbox.padded(1)
+        legends = [legend.get_window_extent() for legend in figure.legends]
+        names = [label.get_window_extent() for label in figure.axes[0].get_xticklabels() if label.get_text()]
+        (title,) = (text.get_window_extent() for text in figure.texts)
+        for box in (*legends, *names, title):
+            assert inside.contains(box.x0, box.y0) and inside.contains(box.x1, box.y1)
+    assert [label.get_text() for label in drawn[0].axes[0].get_xticklabels()] == [
+        errors.name for errors in found.trials[0].errors
+    ]
 
 
 def test_the_summary_says_for_whom_it_is_and_has_a_table_for_each_epsilon(found: Comparison) -> None:

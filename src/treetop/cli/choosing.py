@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from treetop.plan import Plan
     from treetop.planfile import PlanFile
     from treetop.planning import GridRow, Prior, Target, Trials
+    from treetop.planning.guard import Role
     from treetop.privacy import Definition
     from treetop.privacy.exact import Number
     from treetop.spine import Spine
@@ -59,6 +60,7 @@ _OPTIONS = (
     click.option("--prior-source", help="Where the prior is from, in words."),
     click.option("--weight", "weights", multiple=True, metavar="LEVEL=NUMBER", help="With --prior: what errors weigh."),
     click.option("--write", type=click.Path(path_type=Path), help="Write the plan with the answer filled in."),
+    click.option("--force", is_flag=True, help="Draw over a plot that is there already."),
 )
 
 
@@ -99,6 +101,8 @@ class Wishes:
     """What errors of levels weigh."""
     write: Path | None
     """Where to write the plan with the answer."""
+    force: bool
+    """Whether a plot may replace another file."""
 
     @property
     def any(self) -> bool:
@@ -118,6 +122,7 @@ class Wishes:
         needs = (
             (self.weights or self.prior_source, self.prior, "--weight and --prior-source are about a --prior"),
             (self.twin_source, self.twin, "--twin-source is about a --twin"),
+            (self.force, self.plot, "--force is about a --plot"),
             (self.write, self.targets or self.prior, "--write fills in an answer: ask with --target or --prior"),
             (
                 self.delta is not None or self.pure,
@@ -145,6 +150,8 @@ def run(path: Path, wishes: Wishes, confidence: float, as_json: bool) -> None:
         )
     if wishes.write is not None:
         _check_place(wishes.write, path)
+    if wishes.plot is not None and not wishes.force and (wishes.plot.exists() or wishes.plot.is_symlink()):
+        raise PlanFileError(f"{wishes.plot} exists already: choose another name, or replace it (--force)")
     with Bar(shown=not as_json) as bar:
         found = choose(file, wishes, confidence, bar)
     click.echo(json.dumps(summarise(found), indent=2) if as_json else render(found))
@@ -158,11 +165,14 @@ def choose(file: PlanFile, wishes: Wishes, confidence: float, bar: Bar) -> Found
     kind, delta = _definition(file, wishes)
     targets = tuple(one for text in wishes.targets for one in _at_levels(read_target(text), spine))
     answer = best = None
+    notes: list[str] = []
     if targets:
         answer = loss_for(spine, plan.unit, targets, delta=delta, definition=kind, unknown=plan.unknown)
         plan = replace(plan, loss=answer.loss, split=answer.split)
     if wishes.prior is not None:
-        best = forecast(plan, _prior(file, wishes.prior, wishes.prior_source), _weights(wishes.weights, spine))
+        prior, said = _prior(file, wishes.prior, wishes.prior_source)
+        notes += said
+        best = forecast(plan, prior, _weights(wishes.weights, spine))
         plan = best.plan
     grid: tuple[GridRow, ...] = ()
     if wishes.grid:
@@ -171,7 +181,8 @@ def choose(file: PlanFile, wishes: Wishes, confidence: float, bar: Bar) -> Found
         grid = error_grid(spine, plan.unit, wishes.grid, delta, plan.split, unknown=plan.unknown, confidence=confidence)
     trials, grid_trials = None, {}
     if wishes.twin is not None:
-        twin = _twin(file, wishes.twin, wishes.twin_source)
+        twin, said = _twin(file, wishes.twin, wishes.twin_source)
+        notes += said
 
         def tried(one: Plan) -> Trials:
             return simulate(one, twin, runs=wishes.runs, confidence=confidence, threads=wishes.threads, progress=bar)
@@ -186,7 +197,8 @@ def choose(file: PlanFile, wishes: Wishes, confidence: float, bar: Bar) -> Found
         _write(wishes.write, filled_in(file.text, plan, str(file.path)))
         files.append(wishes.write)
     guarded = bool(_private_tables(file))
-    return Found(file, plan, targets, answer, best, grid, delta, trials, grid_trials, confidence, tuple(files), guarded)
+    told = (confidence, tuple(files), guarded, tuple(notes))
+    return Found(file, plan, targets, answer, best, grid, delta, trials, grid_trials, *told)
 
 
 def levels_named(spine: Spine, name: str) -> list[str]:
@@ -247,36 +259,41 @@ def _weights(texts: Sequence[str], spine: Spine) -> dict[str, Number]:
     return weights
 
 
-def _prior(file: PlanFile, location: str, source: str | None) -> Prior:
+def _prior(file: PlanFile, location: str, source: str | None) -> tuple[Prior, list[str]]:
     if source is None and not _is_release(location):
         raise click.UsageError(
             f"say where {location} is from, since only public facts may shape the noise: "
             '--prior-source "ISTAT, commuting 2011"'
         )
-    return _public(file, location, source or "")
+    return _public(file, location, source or "", "prior")
 
 
-def _twin(file: PlanFile, location: str, source: str | None) -> Prior:
-    return _public(file, location, source or ("" if _is_release(location) else location))
+def _twin(file: PlanFile, location: str, source: str | None) -> tuple[Prior, list[str]]:
+    return _public(file, location, source or ("" if _is_release(location) else location), "twin")
 
 
 def _is_release(location: str) -> bool:
     return (Path(location) / "card.json").is_file()
 
 
-def _public(file: PlanFile, location: str, source: str) -> Prior:
-    """Take a release, or read a table as the private one is read, which it must not be."""
+def _public(file: PlanFile, location: str, source: str, role: Role) -> tuple[Prior, list[str]]:
+    """Take a release, or read a table as the private one is read, which it must not be; say what was not done alike."""
+    from treetop.data.source import Source
     from treetop.planning import Prior, refuse_private
+    from treetop.planning.prior import read_alike
     from treetop.release import Release
 
     if _is_release(location):
-        return Prior.from_release(Release.load(location), source)
+        return Prior.from_release(Release.load(location), source), []
     for private in _private_tables(file):
-        refuse_private(location, private)
+        refuse_private(location, private, role)
     plan = file.plan
-    return Prior.from_public_table(
-        location, plan.spine, source=source, columns=file.columns, count=file.count, unknown=plan.unknown
+    stated = Source(location) if file.graph is not None else file.table(location)
+    table, bound, notes = read_alike(stated, plan.unit, role)
+    prior = Prior.from_public_table(
+        table, plan.spine, source=source, columns=file.columns, count=file.count, unknown=plan.unknown, bound=bound
     )
+    return prior, notes
 
 
 def _private_tables(file: PlanFile) -> list[Any]:

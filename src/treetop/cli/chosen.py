@@ -44,6 +44,8 @@ class Found:
     """What was written."""
     guarded: bool
     """Whether the plan names its private table, so that public ones could be compared with it."""
+    notes: tuple[str, ...] = ()
+    """How the public tables were read otherwise than the private one will be."""
 
 
 def summarise(found: Found) -> dict[str, Any]:
@@ -64,6 +66,7 @@ def summarise(found: Found) -> dict[str, Any]:
         "grid_delta": float(found.grid_delta) if found.grid and found.grid_delta is not None else None,
         "trials": None if found.trials is None else _trials(found.trials),
         "grid_trials": [{"epsilon": epsilon, **_trials(trials)} for epsilon, trials in found.grid_trials.items()],
+        "notes": list(found.notes),
         "files": [str(file) for file in found.files],
     }
 
@@ -95,6 +98,8 @@ def render(found: Found) -> str:
         first = next(iter(found.grid_trials.values()))
         title = f"Released counts within ± this, {percent} of them: {first.runs} trials each on {first.twin}"
         parts.append(f"{_bold(title)}\n{_render_trials(found.grid_trials)}")
+    if found.notes:
+        parts.append("\n".join(found.notes))
     if not found.guarded and (found.forecast is not None or found.trials is not None or found.grid_trials):
         parts.append(
             "The plan names no private table, so nothing could be compared with it: be sure that this one is public."

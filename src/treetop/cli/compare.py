@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from treetop.planfile import PlanFile
 
 MECHANISMS = "inftda,tda-l2,gauss,sh"
-ACCOUNTINGS = ("tight", "paper")
+ACCOUNTINGS = ("tight", "paper", "both")
 
 
 def _names(_: click.Context, __: click.Parameter, text: str) -> list[str]:
@@ -46,7 +46,7 @@ def _numbers(_: click.Context, parameter: click.Parameter, text: str | None) -> 
 @click.option("--mechanisms", callback=_names, default=MECHANISMS, show_default=True, help="Which ones.")
 @click.option("--epsilon", "epsilons", callback=_numbers, help="Which epsilons, as in 0.1,1,10; the plan's by default.")
 @click.option("--delta", type=float, help="Delta; the plan's by default.")
-@click.option("--accounting", callback=_names, default="tight", show_default=True, help="tight, paper or both.")
+@click.option("--accounting", callback=_names, default="tight", show_default=True, help="tight, paper, or both.")
 @click.option("--repeat", type=click.IntRange(min=1), default=10, show_default=True, help="How often each is run.")
 @click.option(
     "--jobs", type=click.IntRange(min=1), help="How many runs at once; as many as there are cores by default."
@@ -89,8 +89,10 @@ def _settings(
     from treetop.evaluate.compare import settings
 
     loss = file.plan.loss
-    if unknown := [name for name in accounting if name not in ACCOUNTINGS] or not accounting:
-        raise click.UsageError(f"--accounting is {unknown}: choose {' or '.join(ACCOUNTINGS)}, or both with a comma")
+    if not accounting or not set(accounting) <= set(ACCOUNTINGS):
+        raise click.UsageError(f"--accounting is {', '.join(accounting) or 'empty'}: choose tight, paper, or both")
+    if "both" in accounting:
+        accounting = ["tight", "paper"]
     if delta is None and loss.delta is not None:
         delta = float(loss.delta)
     if epsilons is None:
@@ -142,11 +144,12 @@ def _write(found: Comparison, out: Path, title: str, plots: bool) -> list[str]:
 
 def summarise(found: Comparison, out: Path, files: list[str]) -> dict[str, Any]:
     """Return the means over the runs of every setting as plain values."""
-    from treetop.evaluate.comparison import FENCE, WARNING
+    from treetop.evaluate.comparison import FENCE, LIMITED, WARNING
 
     return {
         "fence": FENCE,
         "warning": WARNING,
+        "note": LIMITED if found.limited else None,
         "out": str(out),
         "files": files,
         "settings": [_means(setting, trials) for setting, trials in found.by_setting().items()],
@@ -181,7 +184,7 @@ def _means(setting: Setting, trials: Sequence[Trial]) -> dict[str, Any]:
 def render(found: Comparison, out: Path, title: str) -> str:
     """Return the results for people, behind a fence."""
     from treetop.accuracy import text_table
-    from treetop.evaluate.comparison import FENCE, WARNING, number, percent, seconds
+    from treetop.evaluate.comparison import FENCE, LIMITED, WARNING, number, percent, seconds
 
     rule = click.style(f"──── {FENCE} ────", fg="red", bold=True)
     head = ("mechanism", "epsilon", "accounting", "error, first level", "error, leaves", "invented", "lost", "seconds")
@@ -203,6 +206,7 @@ def render(found: Comparison, out: Path, title: str) -> str:
     lines = [rule, click.style(title, bold=True)]
     if len(rows) > 1:
         lines += [text_table(rows, left=(0, 2)), "Largest absolute errors; all are means over the runs."]
+        lines += [LIMITED] if found.limited else []
     for one in found.refused:
         lines.append(f"Not run: {one.setting.mechanism} at epsilon {one.setting.epsilon:g}: {one.reason}")
     return "\n".join([*lines, "", WARNING, f"All results are in {out}.", rule])

@@ -13,14 +13,17 @@ if TYPE_CHECKING:
     from treetop.data.export import Exported
 
 FORMATS = ("flowmap", "skmob", "kepler", "od", "qgis", "records", "map")
-"""As in `treetop.data.export`, which is slow to import."""
+"""As in `treetop.data.export`, which is slow to import; `csv` is another name of `od`."""
+
+SHOWN = 10
+"""How many codes that were left out are listed."""
 
 _PATH = click.Path(path_type=Path)
 
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=_PATH)
-@click.option("--to", type=click.Choice(FORMATS), required=True, help="The tool that will read it.")
+@click.option("--to", type=click.Choice((*FORMATS, "csv")), required=True, help="The tool that will read it.")
 @click.option("--out", type=_PATH, required=True, metavar="FOLDER_OR_FILE", help="A folder, or a file by its ending.")
 @click.option("--level", multiple=True, metavar="LEVEL", help="A coarser level: province, or origin.province.")
 @click.option("--coordinates", type=_PATH, metavar="FILE", help="A public file with a row a place.")
@@ -28,6 +31,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--latitude", metavar="COLUMN", help="Its column with the latitudes, in degrees.")
 @click.option("--longitude", metavar="COLUMN", help="Its column with the longitudes, in degrees.")
 @click.option("--name", metavar="COLUMN", help="Its column with the names.")
+@click.option("--encoding", metavar="NAME", help="Its encoding, or that of the boundaries, such as latin-1.")
 @click.option("--boundaries", type=_PATH, metavar="GEOJSON", help="For a map: a public file with outlines, also .gz.")
 @click.option("--boundaries-code", metavar="PROPERTY", help="Its property with the codes; found when left out.")
 @click.option("--credit", metavar="TEXT", help="For a map: a line at its foot, such as the source of the outlines.")
@@ -41,7 +45,7 @@ def command(folder: Path, to: str, out: Path, as_json: bool, **options: Any) -> 
     flowmap  flowmap.blue: locations.csv (id,name,lat,lon) and flows.csv (origin,dest,count)
     skmob    scikit-mobility: origin,destination,flow
     kepler   kepler.gl: origin,destination,count,lat0,lng0,lat1,lng1
-    od       R od and stplanr: origin,destination,count
+    od, csv  R od and stplanr, spreadsheets: origin,destination,count
     qgis     QGIS: a CSV with its .csvt, so that codes stay text; with coordinates, lines
     records  synthetic records, one row a unit: .parquet or .csv
     map      a map in one .html file that opens anywhere, of any release that has places
@@ -71,9 +75,10 @@ def render(to: str, done: Exported) -> str:
     lines = [f"{done.files[0]}: {done.rows:,} {what}", *(str(file) for file in done.files[1:])]
     if done.skipped:
         codes = f"{len(done.skipped):,} code{'s' * (len(done.skipped) > 1)}"
+        more = f" and {len(done.skipped) - SHOWN:,} more" if len(done.skipped) > SHOWN else ""
         lines.append(
             f"The {'counts' if to == 'map' else 'flows'} of {codes} without coordinates were left out: "
-            f"{', '.join(done.skipped[:10])}"
+            f"{', '.join(done.skipped[:SHOWN])}{more}"
         )
     return "\n".join(lines)
 

@@ -85,8 +85,9 @@ def parse_conditions(conditions: Sequence[str], release: Release) -> dict[str, s
     for condition in conditions:
         plain, equals, _ = condition.partition("=")
         if not equals:
-            attribute = next(iter(release.spine.attributes))
-            raise QueryError(f"{condition!r} is not a condition: write ATTRIBUTE=CODE, such as {attribute}={condition}")
+            first = next(iter(release.spine.attributes))
+            example = f"{condition}=CODE" if condition in known else f"{first}={condition}"
+            raise QueryError(f"{condition!r} is not a condition: write ATTRIBUTE=CODE, such as {example}")
         name = max((name for name in known if condition.startswith(f"{name}=")), key=len, default=plain)
         if name in asked:
             raise QueryError(f"{name} is asked for twice, as {asked[name]!r} and in {condition!r}: ask once for each")

@@ -237,7 +237,7 @@ def render(summary: dict[str, Any]) -> str:
     """Return the summary for people."""
     lines = [
         click.style(f"{summary['title']}: {summary['out']}", bold=True),
-        f"{summary['total']:,} in {summary['leaves']:,} leaves.",
+        f"{summary['total']:,} in {summary['leaves']:,} {'leaf' if summary['leaves'] == 1 else 'leaves'}.",
     ]
     if not summary["private"]:
         lines.append(

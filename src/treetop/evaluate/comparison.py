@@ -19,6 +19,9 @@ WARNING = (
     "table is a use of private data that no budget counts: choose by a public table, or by last year's."
 )
 
+LIMITED = "The truth is the whole table: records beyond the limit of contributions count as errors."
+"""What is to be said where a limit of contributions is enforced."""
+
 _TYPES = {"int": pa.int64(), "float": pa.float64(), "str": pa.string()}
 _METRICS = [one for one in fields(LevelErrors) if one.name not in ("level", "name", "biases")]
 _BIASES = [
@@ -71,6 +74,8 @@ class Comparison:
     """Every run, in the order of the settings."""
     refused: tuple[Refused, ...] = ()
     """What could not be served, and why."""
+    limited: bool = False
+    """Whether a limit of contributions left records out, which then count as errors."""
 
     def table(self) -> pa.Table:
         """Return all results as one tidy Arrow table."""
@@ -95,7 +100,7 @@ class Comparison:
             at = "" if delta is None else f", delta {delta:g}"
             lines += [f"## Epsilon {epsilon:g}{at}, {accounting} accounting", "", *_summary_table(members), ""]
         if self.trials:
-            lines += [*NOTES, ""]
+            lines += [*NOTES, "", *([LIMITED, ""] if self.limited else [])]
         if self.refused:
             lines += ["## Not run", ""]
             for one in self.refused:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import ceil
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -17,6 +19,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Runs: TypeAlias = Mapping[Setting, Sequence[Trial]]
+
+_ENTRY = 1.55
+"""The inches that one entry of a legend takes."""
+_MOST_NAMES = 16
+"""How many names of levels stand side by side under a panel; of more, every second is shown, or fewer."""
 
 
 class Style(NamedTuple):
@@ -120,22 +127,39 @@ def legend(figure: Figure, all_axes: Iterable[Axes]) -> None:
             found.setdefault(str(label), handle)
     order = [look.label for look in STYLES.values()]
     labels = sorted(found, key=lambda label: order.index(label) if label in order else len(order))
-    figure.legend([found[label] for label in labels], labels, loc="outside lower center", ncols=min(len(labels), 7))
+    columns = min(len(labels), _legend_columns(figure.get_figwidth()))
+    figure.legend([found[label] for label in labels], labels, loc="outside lower center", ncols=columns)
+
+
+def _legend_columns(width: float) -> int:
+    return max(1, min(int(width / _ENTRY), 7))
+
+
+def name_levels(axes: Axes, names: Sequence[str]) -> None:
+    """Name the levels on the axis that they are drawn along."""
+    shown = range(0, len(names), ceil(len(names) / _MOST_NAMES))
+    axes.set_xticks(
+        shown, [names[at] for at in shown], rotation=50, ha="right", rotation_mode="anchor", fontsize="small"
+    )
 
 
 def save_plots(comparison: Comparison, folder: Path, title: str) -> list[Path]:
     """Draw error, false discoveries and time, a row an accounting and a column an epsilon; return the files."""
     runs = comparison.by_setting()
+    rows = sorted({setting.accounting for setting in runs}, reverse=True)
+    columns = sorted({setting.epsilon for setting in runs})
+    width = max(3.2 * len(columns) + 0.8, 6.4)
+    heading = "\n".join([*textwrap.wrap(title, int(11 * width)), FENCE])
+    mechanisms = len({setting.mechanism for setting in runs})
+    below = 0.25 * ceil(mechanisms / _legend_columns(width)) + 0.06 * max(map(len, _level_names(runs)))
     files = []
     for name, what in (
         ("error", "largest absolute error"),
         ("false_discoveries", "false discovery rate (%)"),
         ("time", "seconds of one processor"),
     ):
-        rows = sorted({setting.accounting for setting in runs}, reverse=True)
-        columns = sorted({setting.epsilon for setting in runs})
-        figure = new_figure(3.2 * len(columns) + 0.8, 2.7 * len(rows) + 1)
-        grid = figure.subplots(len(rows), len(columns), sharey=True, squeeze=False)
+        figure = new_figure(width, 2.7 * len(rows) + 0.8 + below)
+        grid = figure.subplots(len(rows), len(columns), sharex=name != "time", sharey=True, squeeze=False)
         for accounting, line in zip(rows, grid, strict=True):
             line[0].set_ylabel(what)
             for epsilon, axes in zip(columns, line, strict=True):
@@ -143,8 +167,10 @@ def save_plots(comparison: Comparison, folder: Path, title: str) -> list[Path]:
                 _panel(axes, here, name)
                 axes.set_title(f"ε = {epsilon:g}, {accounting} accounting", fontsize="medium")
         if name != "time":  # there every point stands above its name
+            for axes in grid[-1]:
+                name_levels(axes, _level_names(runs))
             legend(figure, grid.flat)
-        figure.suptitle(f"{title}\n{FENCE}", fontsize="medium")
+        figure.suptitle(heading, fontsize="medium")
         files.append(folder / f"{name}.png")
         figure.savefig(files[-1], dpi=130)
     return files
@@ -155,10 +181,16 @@ def _panel(axes: Axes, runs: Runs, name: str) -> None:
         draw_points(axes, runs, lambda trial: trial.seconds)
     elif name == "error":
         draw_levels(axes, runs, largest)
+        axes.set_xlabel("")
         axes.set_yscale("symlog", linthresh=1)
     else:
         draw_levels(axes, runs, invented)
+        axes.set_xlabel("")
         axes.set_ylim(-3, 103)
+
+
+def _level_names(runs: Runs) -> list[str]:
+    return [level.name for level in next(iter(runs.values()))[0].errors]
 
 
 def _ordered(runs: Runs) -> list[tuple[Setting, Sequence[Trial]]]:

@@ -4,25 +4,37 @@ A split that depends on the private counts makes the noise depend on them. Then 
 the split is published: with scales 1/e and 1/e′ on neighbouring tables the ratio of two Laplace densities,
 (e/e′)·exp(−(e − e′)·|z|), has no bound.
 
-The guard finds the same object, file, content, or database query. It is against accidents: a private table that was
-copied into another format or database, read into memory, or asked for by another query, is not recognised.
+The guard finds the same object, file, content (also inside gzip), or database query. It is against accidents: a private
+table that was copied into another format or database, read into memory, or asked for by another query, is not
+recognised.
 """
 
 from __future__ import annotations
 
-import hashlib
+import gzip
+import io
+import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from treetop.counts import Counts
 from treetop.data.source import Source, as_source, without_password
 from treetop.data.table import Table
 from treetop.errors import DataError, PrivatePrior
 
+Role: TypeAlias = Literal["prior", "twin"]
+"""What a public table is for: to choose a split by, or to try a plan on."""
+
 _WHY = (
     "noise whose size depends on the private counts has no guarantee, even if the sizes are kept secret; "
     "plan from an earlier release, a public table, a synthetic one, or from no table at all"
 )
+_WHY_TWIN = (
+    "trials draw noise that anybody can compute, and print the errors of what they are given; try the plan on an "
+    "earlier release, a public table, or a synthetic one"
+)
+_PIECE = 1 << 20
+"""How many bytes of two files are compared at a time."""
 
 
 def refuse_counts(table: object) -> None:
@@ -31,13 +43,13 @@ def refuse_counts(table: object) -> None:
         raise PrivatePrior(f"a prior cannot be made from Counts, which are private: {_WHY}")
 
 
-def refuse_private(prior_source: Table, plan_source: Table | None) -> None:
-    """Refuse a prior whose table is the plan's own; None where the plan does not say what it will read."""
+def refuse_private(prior_source: Table, plan_source: Table | None, role: Role = "prior") -> None:
+    """Refuse a prior or twin whose table is the plan's own; None where the plan does not say what it will read."""
     refuse_counts(prior_source)
     if plan_source is None:
         return
     if (what := _same(prior_source, plan_source)) is not None:
-        raise PrivatePrior(f"the prior is the private table itself ({what}): {_WHY}")
+        raise PrivatePrior(f"the {role} is the private table itself ({what}): {_WHY if role == 'prior' else _WHY_TWIN}")
 
 
 def _same(one: Any, other: Any) -> str | None:
@@ -94,11 +106,29 @@ def _same_file(ours: list[Path], theirs: list[Path]) -> str | None:
             if file.is_file() and private.is_file():
                 if file.samefile(private):
                     return f"{file} is another name of {private}"
-                if file.stat().st_size == private.stat().st_size and _hash(file) == _hash(private):
+                if _same_bytes(file, private):
                     return f"{file} has the content of {private}"
     return None
 
 
-def _hash(file: Path) -> str:
+def _same_bytes(one: Path, other: Path) -> bool:
+    """Tell whether two files hold the same bytes, of gzip files those inside."""
+    if not (_is_gzip(one) or _is_gzip(other)) and one.stat().st_size != other.stat().st_size:
+        return False
+    with _opened(one) as ours, _opened(other) as theirs:
+        try:
+            while (piece := ours.read(_PIECE)) == theirs.read(_PIECE):
+                if not piece:
+                    return True
+        except (EOFError, gzip.BadGzipFile, zlib.error):  # damaged: reading it as a table will say so
+            pass
+    return False
+
+
+def _is_gzip(file: Path) -> bool:
     with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        return stream.read(2) == b"\x1f\x8b"
+
+
+def _opened(file: Path) -> io.BufferedIOBase:
+    return gzip.open(file, "rb") if _is_gzip(file) else file.open("rb")

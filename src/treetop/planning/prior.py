@@ -6,20 +6,24 @@ A prior says what it is and where it is from. The private table is never one (se
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from treetop.counts import Counts
+from treetop.data.bound import Bound
 from treetop.data.encode import Unknown
-from treetop.data.table import Table
+from treetop.data.source import Source, file_kind
+from treetop.data.table import Table, batches
 from treetop.errors import PlanError, PrivatePrior
 from treetop.nearest import nearest
-from treetop.planning.guard import refuse_counts, refuse_private
+from treetop.noise import Key
+from treetop.planning.guard import Role, refuse_counts, refuse_private
 from treetop.planning.layers import layers
 from treetop.planning.sums import Floats
-from treetop.privacy.unit import TOTAL
+from treetop.privacy.unit import TOTAL, Unit
 from treetop.release import Release
 from treetop.spine import Spine
 
@@ -100,13 +104,15 @@ class Prior:
         count: str | None = None,
         unknown: Unknown = "error",
         private: Table | None = None,
+        bound: Bound | None = None,
     ) -> Prior:
         """Read a public table of the same kind, such as last decade's; `source` says who published it.
 
-        `private` is the table that the plan will read, where that is known: the same one is refused.
+        `private` is the table that the plan will read, where that is known: the same one is refused. With a `bound`, at
+        most so many records of each unit are counted, as in a release.
         """
         stated = _statement(source, "the public table", 'source="ISTAT, commuting 2011"')
-        return _from_table("public table", stated, table, spine, columns, count, unknown, private)
+        return _from_table("public table", stated, table, spine, columns, count, unknown, private, bound)
 
     @staticmethod
     def from_synthetic(
@@ -118,10 +124,11 @@ class Prior:
         count: str | None = None,
         unknown: Unknown = "error",
         private: Table | None = None,
+        bound: Bound | None = None,
     ) -> Prior:
         """Read a made-up table; `made` says how. One that was fitted to private data without privacy is private."""
         stated = _statement(made, "the synthetic table", 'made="gravity model, public populations"')
-        return _from_table("synthetic table", stated, table, spine, columns, count, unknown, private)
+        return _from_table("synthetic table", stated, table, spine, columns, count, unknown, private, bound)
 
     @staticmethod
     def from_sketch(spine: Spine, sizes: Mapping[str, Mapping[int, int]], *, source: str) -> Prior:
@@ -173,12 +180,57 @@ def _from_table(
     count: str | None,
     unknown: Unknown,
     private: Table | None,
+    bound: Bound | None,
 ) -> Prior:
     from treetop.data.encode import read_counts
 
     refuse_private(table, private)
-    counts = read_counts(table, spine, columns, count, unknown)
+    counts = read_counts(table, spine, columns, count, unknown, bound)
     return Prior(kind, stated, spine, _levels(spine, counts), counts)
+
+
+def read_alike(source: Source, unit: Unit, role: Role) -> tuple[Source, Bound | None, list[str]]:
+    """Return how a public table is read as the private one is, and what to say where it cannot be.
+
+    `source` has the options of the plan. Those that its kind of file has no use for are left out; so are conditions on
+    columns that it lacks, and the limit of contributions where it does not tell units apart.
+    """
+    source = _of_its_kind(source)
+    present = _column_names(source)
+    notes = []
+    absent = [name for name in source.keep or () if present is not None and name not in present]
+    if source.keep is not None and absent:
+        named = ", ".join(map(repr, absent))
+        notes.append(
+            f"The plan keeps some rows only, by {named}; the {role} has no such column, so all its rows count."
+        )
+        source = replace(source, keep={name: kept for name, kept in source.keep.items() if name not in absent})
+    if unit.id is None:
+        return source, None, notes
+    limit = f"The limit of {unit.contributions:,} record{'s' * (unit.contributions != 1)}"
+    what = "trial" if role == "twin" else "forecast"
+    if present is not None and unit.id not in present:
+        return source, None, [*notes, f"{limit} is not in the {what}: the {role} has no column {unit.id!r}."]
+    notes.append(f"{limit} is in the {what}: of the {role} only the records that it keeps are counted.")
+    return source, Bound(unit.id, unit.contributions, Key.fresh()), notes
+
+
+def _of_its_kind(source: Source) -> Source:
+    """Leave out the positions of fields where there is no text, and the query where there is no database."""
+    is_database, is_text = source.scheme is not None, source.scheme is None
+    if is_text and source.location != "-":
+        with source.files()[0].open("rb") as stream:
+            kind = file_kind(stream.read(16))
+        is_database, is_text = kind in ("duckdb", "sqlite"), kind == "csv"
+    return replace(source, query=source.query if is_database else None, fields=source.fields if is_text else None)
+
+
+def _column_names(source: Source) -> list[str] | None:
+    """Return the columns of a table; None for standard input, which is read only once."""
+    if source.location == "-":
+        return None
+    with closing(batches(replace(source, keep=None))) as parts:  # type: ignore[type-var]
+        return list(next(parts).rows.schema.names)
 
 
 def _levels(spine: Spine, counts: Counts) -> tuple[PriorLevel, ...]:

@@ -15,7 +15,7 @@ from treetop.errors import ReleaseError
 from treetop.nearest import nearest
 from treetop.release import Release
 
-__all__ = ["FORMATS", "Exported", "Format", "Places", "Sheet", "export", "read_places"]
+__all__ = ["ALIASES", "FORMATS", "Exported", "Format", "Places", "Sheet", "export", "read_places"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,9 @@ FORMATS = {
 }
 """The formats, by the name that `--to` takes."""
 
+ALIASES = {"csv": "od"}
+"""Other names of formats."""
+
 
 @dataclass(frozen=True)
 class Exported:
@@ -73,6 +76,7 @@ def export(
     latitude: str | None = None,
     longitude: str | None = None,
     name: str | None = None,
+    encoding: str | None = None,
     boundaries: str | Path | None = None,
     boundaries_code: str | None = None,
     credit: str | None = None,
@@ -88,8 +92,14 @@ def export(
     `name` are its columns, found by their usual names when None. Without it, what the folder carries is used.
     `boundaries` is a public GeoJSON file for a map; its property `boundaries_code`, found by what it holds when None,
     has the codes of one level. `credit` is a line for the foot of a map, such as the source of the boundaries.
+    `encoding` is that of these files where they are text other than UTF-8.
     """
+    to = ALIASES.get(to, to)
     form = _format(to)
+    if encoding and not (coordinates or boundaries):
+        raise ReleaseError(
+            "encoding is that of a file with coordinates or boundaries: name the file too (--coordinates, --boundaries)"
+        )
     if to != "map" and (boundaries or boundaries_code or credit):
         raise ReleaseError(f"boundaries and a credit are for a map, and {to} has no place for them: leave them out")
     if boundaries_code and not boundaries:
@@ -103,10 +113,11 @@ def export(
         _require_ends(loaded, to)
     depths = depths_of(loaded, level)
     columns = {"code": code, "latitude": latitude, "longitude": longitude, "name": name}
-    places = _places(loaded, to, folder, coordinates, columns)
+    places = _places(loaded, to, folder, coordinates, columns, encoding)
     sheets: Sequence[Sheet | Page]
     if to == "map":
-        outlines = read_boundaries(boundaries, loaded.spine.trees, boundaries_code) if boundaries else None
+        trees = loaded.spine.trees
+        outlines = read_boundaries(boundaries, trees, boundaries_code, encoding) if boundaries else None
         page, skipped = map_page(loaded, depths, places or {}, outlines, skip_missing=skip_missing, credit=credit)
         sheets = [page]
     else:
@@ -144,6 +155,7 @@ def _places(
     folder: Path | None,
     coordinates: str | Path | None,
     columns: dict[str, str | None],
+    encoding: str | None,
 ) -> dict[str, Places] | None:
     """Return the places by attribute: of both ends for flows; None where the format does without."""
     needs = FORMATS[to].coordinates
@@ -163,9 +175,10 @@ def _places(
     if needs == "none" or not (is_flows or to == "map"):
         why = f"{to} has no place for them" if needs == "none" else "they are for origin/destination releases"
         raise ReleaseError(f"coordinates are not used here, because {why}: leave them out")
-    attributes = ENDS if is_flows else (place_attribute(release, coordinates, columns),)
+    stated = columns | {"encoding": encoding}
+    attributes = ENDS if is_flows else (place_attribute(release, coordinates, stated),)
     trees = trees_of(release)
-    return {name: read_places(coordinates, trees[name].levels[-1], **columns) for name in attributes}
+    return {name: read_places(coordinates, trees[name].levels[-1], **stated) for name in attributes}
 
 
 def _sheets(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from treetop.data import table as tables
 from treetop.data.export.levels import trees_of
+from treetop.data.source import Source
 from treetop.errors import DataError
 from treetop.folder import PLACES
 from treetop.hierarchy import Hierarchy
@@ -67,12 +68,14 @@ def read_places(
     latitude: str | None = None,
     longitude: str | None = None,
     name: str | None = None,
+    encoding: str | None = None,
 ) -> Places:
     """Read a file with coordinates; the column of codes is named after the `leaf` level unless it is given.
 
-    Rows without coordinates are passed over, and rows that share a code are averaged.
+    Rows without coordinates are passed over, and rows that share a code are averaged. `encoding` is that of a text
+    file; UTF-8 when None.
     """
-    rows = tables.read(Path(file))
+    rows = tables.read(Source(Path(file), encoding=encoding))
     given = {"latitude": latitude, "longitude": longitude, "name": name}
     columns = {what: _column(rows, file, what, column) for what, column in given.items()}
     columns["code"] = _code_column(rows, file, code, leaf)

@@ -30,7 +30,8 @@ _COUNT_WORDS = words(
 )
 _ID_WORDS = words(
     "person user device imei phone customer patient respondent household passenger rider card subscriber "
-    "employee visitor uuid guid"
+    "employee visitor uuid guid "
+    "pessoa persona persone personne individuo utente usuario usager cliente client paciente paziente tessera tarjeta"
 )
 _DATE_WORDS = words("date day month year time datetime timestamp period week quarter hour")
 _DATE = r"^(\d{4}-\d{2}(-\d{2}([ T].*)?)?|\d{1,2}[/.]\d{1,2}[/.]\d{4}.*)$"

@@ -28,7 +28,7 @@ class Page:
     text: str
     """Its content."""
     rows: int
-    """The counts above zero at its finest level."""
+    """The counts above zero that it shows at its finest level."""
     total: int
     """Their sum."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,9 +43,14 @@ class Boundaries:
         return None if best == 0 else max(depth for depth, share in enumerate(found) if share == best)
 
 
-def read_boundaries(file: str | Path, trees: Sequence[Hierarchy], code: str | None = None) -> Boundaries:
-    """Read a GeoJSON file; `code` is the property with the codes, found by what it holds when None."""
-    features = _features(Path(file))
+def read_boundaries(
+    file: str | Path, trees: Sequence[Hierarchy], code: str | None = None, encoding: str | None = None
+) -> Boundaries:
+    """Read a GeoJSON file; `code` is the property with the codes, found by what it holds when None.
+
+    GeoJSON is UTF-8; `encoding` is for a file that is not.
+    """
+    features = _features(Path(file), encoding)
     known = {code for tree in trees for codes in tree.codes for code in codes.to_pylist()}
     name = code if code is not None else _guess(file, features, known)
     shapes: dict[str, list[list[Degrees]]] = {}
@@ -66,19 +72,46 @@ def read_boundaries(file: str | Path, trees: Sequence[Hierarchy], code: str | No
     return Boundaries(shapes, names)
 
 
-def _features(file: Path) -> list[Mapping[str, Any]]:
+def _features(file: Path, encoding: str | None) -> list[Mapping[str, Any]]:
+    text = _text(file, encoding)
     try:
-        raw = file.read_bytes()
-        content = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
-    except OSError as problem:
-        raise DataError(f"{file}: cannot be read: {problem.strerror or problem}") from problem
-    except (ValueError, EOFError, RecursionError) as problem:
-        raise DataError(f"{file}: is not GeoJSON: {problem}") from problem
+        content = json.loads(text)
+    except json.JSONDecodeError as problem:
+        raise DataError(
+            f"{file}: is not GeoJSON: line {problem.lineno}, column {problem.colno} is not JSON; other formats of "
+            "boundaries can be turned into GeoJSON (ogr2ogr)"
+        ) from problem
+    except (ValueError, RecursionError) as problem:
+        raise DataError(
+            f"{file}: is not GeoJSON: it is nested too deeply, or a number has too many digits"
+        ) from problem
     features = content.get("features") if isinstance(content, dict) else None
     if not isinstance(features, list) or not all(isinstance(feature, dict) for feature in features):
         raise DataError(f"{file}: is not a GeoJSON FeatureCollection; other formats can be turned into one (ogr2ogr)")
     _refuse_other_systems(file, content)
     return features
+
+
+def _text(file: Path, encoding: str | None) -> str:
+    """Return the text of a file, unpacked where it is gzip."""
+    try:
+        raw = file.read_bytes()
+        raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+    except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
+        raise DataError(f"{file}: is a damaged gzip file: fetch it again") from problem
+    except OSError as problem:
+        raise DataError(f"{file}: cannot be read: {problem.strerror or problem}") from problem
+    try:
+        return raw.decode(json.detect_encoding(raw))
+    except UnicodeDecodeError as problem:
+        if encoding is None:
+            raise DataError(
+                f"{file}: byte {problem.start} is not UTF-8, which GeoJSON is: name its encoding (--encoding latin-1)"
+            ) from problem
+    try:
+        return raw.decode(encoding)
+    except (UnicodeDecodeError, LookupError) as problem:
+        raise DataError(f"{file}: is not {encoding} text: name its true encoding, such as latin-1") from problem
 
 
 def _refuse_other_systems(file: Path, content: Mapping[str, Any]) -> None:

@@ -27,7 +27,7 @@ class Layer:
     content: dict[str, Any]
     """What the page shows of it."""
     rows: int
-    """Its counts above zero: flows, or places where there are no flows."""
+    """Its counts above zero that are on the map: flows, or places where there are no flows."""
     missing: tuple[str, ...]
     """The codes with counts that have no place on the map."""
     points: NDArray[np.float64]
@@ -92,7 +92,7 @@ def layer(release: Release, atlas: Atlas, depths: Depths, attributes: Sequence[s
     content |= _flows(ends[0], ends[1], count, size) if len(ends) == 2 else {"count": _sums(ends[0], count, size)}
     weight = sum(np.bincount(end, count, size) for end in ends)
     points = np.array([row[2:] for row in gazetteer.rows], np.float64).reshape(-1, 2)
-    return Layer(content, table.num_rows, tuple(sorted(missing)), points, np.asarray(weight, np.float64))
+    return Layer(content, len(count), tuple(sorted(missing)), points, np.asarray(weight, np.float64))
 
 
 def _places(gazetteer: _Gazetteer) -> dict[str, Any]:
