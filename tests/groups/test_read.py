@@ -13,9 +13,10 @@ import pytest
 
 from treetop.data.source import Source
 from treetop.errors import DataError
-from treetop.groups import GroupList
+from treetop.groups import GroupList, GroupSizes, GroupTablePlan, GroupUnit
 from treetop.groups.read import Columns, Reader, Rows
 from treetop.hierarchy import Hierarchy
+from treetop.privacy import Loss
 
 PLACES = Hierarchy.from_prefixes(["a1", "a2", "b1"], [1], ["state", "county"])
 HOMES = {"h1": "a1", "h2": "a1", "h3": "b1", "h4": "a2", "h5": "b1"}
@@ -116,8 +117,8 @@ BAD_PEOPLE: list[tuple[dict[str, list[Any]], str]] = [
     ({"group": [*PEOPLE[:6], "h9"]}, r"column 'group', row 7: the group 'h9' is not on the public list"),
     ({"place": ["a2", "a1", "a1", "b1", "b1", "a1", "b1"]}, r"row 1: the group 'h1' is in two regions, 'a2' here"),
     ({"person": ["p0", "p1", "p0", "p3", "p4", "p5", "p6"]}, r"column 'person', row 3: the person 'p0' stands twice"),
-    ({"works": [1, 0, 2, 0, 1, 1, 1]}, r"column 'works', row 3: the quantity is 2, above the 1"),
-    ({"works": [1, 0, -1, 0, 1, 1, 1]}, r"column 'works', row 3: the quantity -1 is negative"),
+    ({"works": [1, 0, 2, 0, 1, 1, 1]}, r"column 'works', row 3: the value is 2, above the 1"),
+    ({"works": [1, 0, -1, 0, 1, 1, 1]}, r"column 'works', row 3: the value -1 is negative"),
 ]
 
 
@@ -138,6 +139,17 @@ def test_a_table_with_another_number_of_groups_than_is_public_is_refused() -> No
     own = Reader(PLACES, 3, "histogram", Columns(region="place", size="size", number="number"), 6)
     with pytest.raises(DataError, match=r"the table has 5 groups, but the plan says that there are 6"):
         own.read(HISTOGRAM)
+
+
+def test_sizes_that_are_given_as_they_are_must_fit_the_public_list_in_every_region() -> None:
+    unit = GroupUnit("person", "join-leave")
+    plan = GroupTablePlan.make(PLACES, 3, unit, Loss(epsilon=1), rows="groups", listed=listed(), public="regions")
+    asked: list[str] = []
+    elsewhere = GroupSizes(PLACES, np.array([[2, 0, 0, 1], [0, 0, 0, 0], [0, 1, 1, 0]]))
+    with pytest.raises(DataError, match="not as many as on the public list"):
+        plan.release(elsewhere, before_measuring=lambda: asked.append("spent"), testing_key=bytes(32))
+    assert not asked
+    assert plan.release(GroupSizes(PLACES, np.array(EXPECTED)), testing_key=bytes(32)).total == 5
 
 
 def test_people_without_a_list_are_refused() -> None:

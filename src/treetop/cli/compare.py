@@ -65,6 +65,7 @@ def command(plan: Path, table: str | None, out: Path, as_json: bool, **options: 
     from treetop.planfile import read_plan
 
     file = read_plan(plan)
+    file.plan.refuse_unless_top_down()
     if out.exists() or out.is_symlink():
         raise ReleaseError(f"{out} exists already: choose another folder")
     if options["plots"]:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from treetop.groups.planned import GroupTablePlan, GroupTableUnit
+from treetop.groups.planned import GroupTablePlan
+from treetop.groups.table_unit import GroupTableUnit
 from treetop.groups.unit import GroupUnit
 from treetop.privacy import Loss, Split
 from treetop.spine import Spine

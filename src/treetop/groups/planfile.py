@@ -120,11 +120,12 @@ def read_groups(path: Path, text: str, values: Mapping[str, Any], stand_in: Numb
         plan=plan,
         path=path,
         text=text,
-        attributes=FrozenMap({place: attribute.fields.values, GROUPS: groups.values}),
+        attributes=FrozenMap({place: attribute.fields.values}),
         columns=FrozenMap(columns),
         lookups=FrozenMap(read_lookups(attributes, path.parent)),
         description=top.text("description") or "",
         loss_is_open=loss_is_open,
+        groups=FrozenMap(groups.values),
         **data.kept,
     )
 
@@ -132,7 +133,7 @@ def read_groups(path: Path, text: str, values: Mapping[str, Any], stand_in: Numb
 def describe(plan: GroupTablePlan, file: PlanFile | None) -> list[tuple[str, dict[str, Any]]]:
     """Return the sections of the plan as it was run, for the plan file of a release folder."""
     unit = plan.sizes
-    stated = dict(file.attributes[GROUPS]) if file is not None else {}
+    stated = {} if file is None or file.groups is None else file.groups
     named: dict[str, Any] = {
         key: stated[key] for key in ("group", "size", "quantity", "list_group", "list_region") if key in stated
     }

@@ -23,14 +23,14 @@ from treetop.groups.lists import GroupList
 from treetop.groups.plan import GroupPlan, Public
 from treetop.groups.read import Columns, Reader, Rows
 from treetop.groups.sizes import GroupSizes
+from treetop.groups.table_unit import GroupTableUnit
 from treetop.groups.unit import Form, GroupUnit
 from treetop.hierarchy import Hierarchy
 from treetop.nearest import nearest
 from treetop.noise import Key
 from treetop.plan import Plan
-from treetop.privacy import Loss, Sensitivity, Split, Unit
+from treetop.privacy import Loss, Split
 from treetop.privacy.exact import Number, whole
-from treetop.privacy.unit import Neighbours
 from treetop.spine import Spine
 
 if TYPE_CHECKING:
@@ -43,59 +43,8 @@ if TYPE_CHECKING:
 SIZE = "size"
 """The attribute of the sizes, and its one level."""
 
-_NEIGHBOURS: Mapping[str, Neighbours] = {"join-leave": "add-remove", "move": "replace", "group": "replace"}
-_COLUMNS = {"region": None, "group": "group", "size": "size", "quantity": "quantity"}
-
-
-@dataclass(frozen=True, init=False)
-class GroupTableUnit(Unit):
-    """A unit of group sizes, with what it can move at the levels of a plan."""
-
-    group: GroupUnit
-    """What is protected."""
-    form: Form
-    """What is measured: the number of groups of each size, or of each size and those below."""
-    largest: int
-    """The largest size that is told apart."""
-
-    def __init__(self, group: GroupUnit, form: Form, largest: int, id: str | None = None) -> None:
-        super().__init__(group.entity, 1, _NEIGHBOURS[group.event], id)
-        object.__setattr__(self, "group", group)
-        object.__setattr__(self, "form", form)
-        object.__setattr__(self, "largest", largest)
-
-    def sensitivity(self, level: str) -> Sensitivity:
-        """How far one unit can move the counts of a level: as far at each of them."""
-        return self.group.sensitivity(self.form, self.largest)
-
-    def total_is_exact(self, records_may_be_dropped: bool) -> bool:
-        """The total is the number of groups on the public list: the same for all neighbours."""
-        return True
-
-    @property
-    def extent(self) -> str:
-        """How much one unit is."""
-        return {"join-leave": "in a group or in none", "move": "in one group", "group": "all that is in it"}[
-            self.group.event
-        ]
-
-    @property
-    def limits(self) -> str:
-        """What tells units of one name apart, for a ledger."""
-        most = "" if self.group.quantity == 1 else f", at most {self.group.quantity} each"
-        return f"of group sizes, {self.group.event}{most}"
-
-    @property
-    def exact_total(self) -> str:
-        """What a release tells by its total."""
-        return (
-            "the number of groups: which groups there are, and in which region, is public, so their number is released "
-            "without noise, and those of all regions add up to it"
-        )
-
-    def sentence(self) -> str:
-        """Say in plain English what is protected."""
-        return self.group.sentence()
+_COLUMNS = ("group", SIZE, "quantity")
+_ANY = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +217,7 @@ class GroupTablePlan(Plan):
     def reader(self, columns: Mapping[str, str] | None = None, count: str | None = None) -> Reader:
         """Return how the private table is read; `columns` as in `release`."""
         given = dict(columns or {})
-        known = [self.place, *(name for name in _COLUMNS if name != "region")]
+        known = (self.place, *_COLUMNS)
         for name in given:
             if name not in known:
                 raise DataError(f"columns: there is no {name!r}{nearest(name, known)}; name {', '.join(known)}")
@@ -278,18 +227,16 @@ class GroupTablePlan(Plan):
         defaults = {"people": {"group": "group"}, "groups": {"size": SIZE}, "histogram": {"size": SIZE}}[self.rows]
         person = self.unit.id if self.rows == "people" and self.sizes.group.event != "group" else None
         own = Columns(region=region, number=count, person=person, **{**defaults, **given})
-        most = self.sizes.group.quantity
-        return Reader(
-            self.regions, self.sizes.largest, self.rows, own, self.number, self._list(), self._most(own, most)
-        )
-
-    def _most(self, columns: Columns, most: int) -> int:
-        """The most that a row of people may add; where a whole group is protected, anything."""
-        return int(np.iinfo(np.int64).max) if self.sizes.group.event == "group" else most
+        group = self.sizes.group
+        most = _ANY if group.event == "group" else group.quantity
+        return Reader(self.regions, self.sizes.largest, self.rows, own, self.number, self._list(), most)
 
     def _list(self) -> GroupList | None:
         if self.listed is None and self.list_sha256 is not None:
-            raise PlanError("this plan was made from a card, which names the list of groups but does not have it")
+            raise PlanError(
+                "this plan comes from a card, which names the public list of groups by its hash only: give the plan "
+                "file that has it, on the command line with --plan"
+            )
         return self.listed
 
     def refuse_unless_top_down(self) -> None:
@@ -339,6 +286,8 @@ class GroupTablePlan(Plan):
             raise DataError(
                 f"there are {int(sizes.number.sum()):,} groups, but the plan says {self.number:,}, which is public"
             )
+        if self.listed is not None and not np.array_equal(sizes.number.sum(axis=1), self.listed.by_region):
+            raise DataError("the groups of some region are not as many as on the public list: correct one of them")
         if before_measuring is not None:
             before_measuring()
         key = None if testing_key is None else Key(testing_key)

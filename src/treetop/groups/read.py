@@ -134,7 +134,7 @@ class _ByGroup:
         self._size = np.zeros(listed.number, np.int64)
         people = reader.rows == "people"
         value = reader.columns.quantity if people else reader.columns.size
-        self._values = None if value is None else Weighing(value, "quantity" if people else "size")
+        self._values = None if value is None else Weighing(value, "value" if people else "size")
         self._value = value
         self._seen = Seen("person" if people else "group", "region")
         self._once = reader.columns.person if people else reader.columns.group
@@ -180,7 +180,7 @@ class _ByGroup:
             row = int(above[0])
             assert self._value is not None
             raise DataError(
-                f"{batch.place(self._value, row)}: the quantity is {values[row]}, above the {most} that one person "
+                f"{batch.place(self._value, row)}: the value is {values[row]}, above the {most} that one person "
                 "adds at most: correct the table, or plan for more"
             )
 

@@ -76,6 +76,8 @@ class PlanFile:
     """The values that a row must have to be in the data at all."""
     graph: GraphFile | None = None
     """The graph whose edges or nodes are the private table."""
+    groups: Mapping[str, Any] | None = field(default=None, repr=False)
+    """The section of a plan for group sizes as it is written."""
 
     def table(self, location: str, query: str | None = None) -> Any:
         """Return a private table with the options to read it that the file states: a `Source`, or a graph's table."""

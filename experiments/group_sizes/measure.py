@@ -1,0 +1,150 @@
+"""Running the mechanisms on the tables: errors by level, broken sums and processor time of every run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from experiments.group_sizes.tables import Table, census_like, households, taxi_like
+from treetop.errors import TreetopError
+from treetop.groups import Form, GroupPlan, GroupRepair, GroupUnit
+from treetop.groups.plan import MOST_CELLS_ALTERNATING
+from treetop.noise import Key
+from treetop.privacy import Loss
+
+EPSILONS = (0.1, 0.5, 1.0)
+REPEATS = 30
+WAYS: dict[str, tuple[Form, GroupRepair]] = {
+    "M_H^r": ("direct", "rounded"),
+    "M_H^dp": ("direct", "exact"),
+    "M_c^r": ("cumulative", "rounded"),
+    "M_c^dp": ("cumulative", "exact"),
+}
+SLOW = "M_c^r"
+"""The mechanism whose repair alternates: it is for small tables only."""
+LARGEST = (5, 10, 20, 30, 40, 50)
+"""The largest sizes of the paper's figure 8."""
+UNIT = GroupUnit("person", event="join-leave")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a mechanism."""
+
+    table: str
+    """On which table."""
+    mechanism: str
+    """The paper's name of it."""
+    epsilon: float
+    """The loss of all levels together."""
+    largest: int
+    """The largest size of the table."""
+    seconds: float
+    """Processor time of the release."""
+    error: float
+    """The L1 distance from the truth, over all levels."""
+    level_1: float
+    """That of the root."""
+    level_2: float
+    """That of its parts."""
+    level_3: float
+    """That of the finest regions."""
+    violations: int
+    """How many counts of regions with parts are not the sum of their parts."""
+
+
+def run_once(table: Table, mechanism: str, epsilon: float, seed: int) -> Run:
+    """Run a mechanism; the seed makes its noise, so that a page can be written again."""
+    form, repair = WAYS[mechanism]
+    sizes = table.sizes
+    plan = GroupPlan(sizes.regions, sizes.largest, UNIT, Loss(epsilon=epsilon), form, repair)
+    key = Key(seed.to_bytes(32, "big"))
+    start = time.process_time()
+    release = plan.release(sizes, key)
+    seconds = time.process_time() - start
+    truth = plan.tree.sum_up(sizes.number.T).T
+    wrong = np.abs(release.counts - truth)
+    one, two, three = (float(wrong[level].sum()) for level in plan.tree.levels)
+    return Run(
+        table=table.name,
+        mechanism=mechanism,
+        epsilon=epsilon,
+        largest=sizes.largest,
+        seconds=seconds,
+        error=one + two + three,
+        level_1=one,
+        level_2=two,
+        level_3=three,
+        violations=release.violations,
+    )
+
+
+def tables(data: Path | None, quick: bool) -> Iterator[Table]:
+    """Make the tables; quick ones are a hundredth of the size."""
+    if quick:
+        yield census_like(groups=1_000_000, largest=40, states=8, counties=120)
+        yield taxi_like(largest=200, taxis=300)
+        return
+    yield census_like()
+    yield taxi_like()
+    yield taxi_like(by_zone=False)
+    real = None if data is None else households(data)
+    if real is not None:
+        yield real
+
+
+def mechanisms(table: Table) -> list[str]:
+    """Return the mechanisms that can run on a table."""
+    sizes = table.sizes
+    cells = (1 + sum(sizes.regions.sizes)) * (sizes.largest + 1)
+    return [name for name in WAYS if name != SLOW or cells <= MOST_CELLS_ALTERNATING]
+
+
+def run_tables(
+    data: Path | None, repeats: int, quick: bool, say: Callable[[str], object]
+) -> tuple[list[Run], list[str]]:
+    """Run every mechanism on every table at every epsilon; return the runs, and what was refused."""
+    runs: list[Run] = []
+    refused: list[str] = []
+    for table in tables(data, quick):
+        say(f"{table.name}: {table.groups:,} groups, {table.people:,} people, sizes to {table.sizes.largest:,}")
+        for mechanism in mechanisms(table):
+            for epsilon in EPSILONS:
+                try:
+                    runs += [run_once(table, mechanism, epsilon, seed) for seed in range(repeats)]
+                except TreetopError as problem:
+                    refused.append(f"{mechanism} on {table.name} at ε = {epsilon}: {problem}")
+                    break
+            say(f"  {mechanism}: done")
+    return runs, refused
+
+
+def run_times(largest: Sequence[int], repeats: int, say: Callable[[str], object]) -> list[Run]:
+    """Run every mechanism on taxi tables whose larger groups are left out, as in figure 8: at ε = 1, one thread."""
+    runs: list[Run] = []
+    for size in largest:
+        table = taxi_like(largest=size)
+        for mechanism in WAYS:
+            try:
+                if size == largest[0]:
+                    run_once(table, mechanism, 1.0, 99)  # compiles
+                runs += [run_once(table, mechanism, 1.0, seed) for seed in range(repeats)]
+            except TreetopError as problem:
+                say(f"  {mechanism} with sizes to {size}: {problem}")
+        say(f"times with sizes to {size}: done")
+    return runs
+
+
+def as_table(runs: Sequence[Run]) -> pa.Table:
+    """Return the runs as rows."""
+    return pa.Table.from_pylist([asdict(run) for run in runs])
+
+
+def from_table(table: pa.Table) -> list[Run]:
+    """Return rows as runs."""
+    return [Run(**row) for row in table.to_pylist()]
