@@ -44,11 +44,13 @@ def read_csv(
         header = _read_header(head, where, source)
         _require(columns, header, where)
         stream.put_back(head[header.size :])
-        empty = True
+        empty, done = True, 0.0
         for number, batch in enumerate(_open(stream, header, columns), start=1):
             empty = False
-            # Arrow reads some blocks ahead of the one that it hands out.
-            yield batch, file.tell() / size * min(number * BLOCK / stream.given, 1.0) if size else 0.0
+            if size:
+                # Arrow reads some blocks ahead of the one that it hands out, in a thread of its own: never go back.
+                done = max(done, file.tell() / size * min(number * BLOCK / stream.decoded, 1.0))
+            yield batch, done
         if empty:
             wanted = header.names if columns is None else list(columns)
             yield pa.RecordBatch.from_arrays([pa.array([], pa.string())] * len(wanted), wanted), 1.0

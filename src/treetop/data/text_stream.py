@@ -33,8 +33,8 @@ class Utf8:
         utf8 = encoding is None or codecs.lookup(encoding).name == "utf-8"
         self._decoder = None if utf8 else codecs.getincrementaldecoder(encoding or "")()
         self._pending = b""
-        self.given = 0
-        """How many bytes were read."""
+        self.decoded = 0
+        """How many bytes of UTF-8 the file has given so far, read or still to be read."""
 
     def read(self, size: int) -> bytes:
         """Return at most `size` bytes; none at the end only."""
@@ -43,10 +43,10 @@ class Utf8:
             self._pending = raw
             if self._decoder is not None:
                 self._pending = self._decoder.decode(raw, final=not raw).encode("utf-8", "replace")
+            self.decoded += len(self._pending)
             if not raw:
                 break
         taken, self._pending = self._pending[:size], self._pending[size:]
-        self.given += len(taken)
         return taken
 
     def read_head(self) -> bytes:
@@ -58,7 +58,6 @@ class Utf8:
 
     def put_back(self, data: bytes) -> None:
         """Have `data` read again."""
-        self.given -= len(data)
         self._pending = data + self._pending
 
     def close(self) -> None:
