@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from treetop import branches
+from treetop.branches import Ragged
 from treetop.data import table as tables
-from treetop.data.source import as_source
-from treetop.errors import DataError, HierarchyError
+from treetop.errors import HierarchyError
 from treetop.nearest import nearest
-
-Ragged = Literal["error", "repeat"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +53,9 @@ class Hierarchy:
         >>> Hierarchy.from_table(places, levels=["region", "town"])
         Hierarchy(region 2 > town 3)
         """
-        names = _level_names(levels)
-        return _build(names, _fill_down(names, _read(table, names, delimiter, encoding), ragged))
+        names = branches.level_names(levels)
+        columns = branches.read_columns(table, names, delimiter, encoding)
+        return _build(names, branches.fill_down(names, columns, ragged))
 
     @staticmethod
     def from_parents(
@@ -77,11 +76,11 @@ class Hierarchy:
         >>> Hierarchy.from_parents(edges)
         Hierarchy(level1 1 > level2 2)
         """
-        paths = _paths(*_read(table, [child, parent], delimiter, encoding))
-        names = _level_names(levels or [f"level{depth + 1}" for depth in range(len(paths))])
+        paths = branches.paths(*branches.read_columns(table, [child, parent], delimiter, encoding))
+        names = branches.level_names(levels or [f"level{depth + 1}" for depth in range(len(paths))])
         if len(names) != len(paths):
             raise HierarchyError(f"the tree is {len(paths)} levels deep, but {len(names)} level names were given")
-        return _build(names, _fill_down(names, paths, ragged))
+        return _build(names, branches.fill_down(names, paths, ragged))
 
     @staticmethod
     def from_prefixes(codes: Iterable[str], widths: Sequence[int], levels: Sequence[str] | None = None) -> Hierarchy:
@@ -90,22 +89,11 @@ class Hierarchy:
         >>> Hierarchy.from_prefixes(["01001", "01003", "02013"], widths=[2], levels=["state", "county"])
         Hierarchy(state 2 > county 3)
         """
-        leaves = pa.array(_strings(codes), pa.string())
-        lengths = pc.unique(pc.utf8_length(leaves)).to_pylist()
-        if not lengths:
-            raise HierarchyError("the hierarchy is empty: give at least one code")
-        longest = max(lengths)
-        if len(lengths) > 1:
-            raise HierarchyError(_mixed_lengths(leaves, sorted(lengths)))
-        cuts = [int(width) for width in widths]
-        if cuts != sorted(set(cuts)) or (cuts and not 0 < cuts[0] <= cuts[-1] <= longest):
-            raise HierarchyError(f"widths {cuts} must increase and lie between 1 and the code length {longest}")
-        if not cuts or cuts[-1] < longest:
-            cuts.append(longest)
-        names = _level_names(levels or [f"digits{width}" for width in cuts])
+        cuts, columns = branches.cut(codes, widths)
+        names = branches.level_names(levels or [f"digits{width}" for width in cuts])
         if len(names) != len(cuts):
             raise HierarchyError(f"widths {cuts} make {len(cuts)} levels, but {len(names)} level names were given")
-        return _build(names, [pc.utf8_slice_codeunits(leaves, 0, width) for width in cuts])
+        return _build(names, columns)
 
     @staticmethod
     def flat(values: Iterable[str], level: str = "value") -> Hierarchy:
@@ -116,7 +104,7 @@ class Hierarchy:
         """
         if isinstance(values, str):
             raise HierarchyError(f"give a list of codes, not the text {values!r}")
-        return _build(_level_names([level]), [pa.array(_strings(values), pa.string())])
+        return _build(branches.level_names([level]), [pa.array(branches.as_strings(values), pa.string())])
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -190,92 +178,6 @@ class Hierarchy:
         return f"Hierarchy({chain})"
 
 
-def _read(
-    table: tables.Table, columns: Sequence[str], delimiter: str | None = None, encoding: str | None = None
-) -> list[pa.Array]:
-    try:
-        rows = tables.read(_with_options(table, delimiter, encoding), columns)
-        return [tables.text(rows.column(name), name).combine_chunks() for name in columns]
-    except DataError as problem:
-        raise HierarchyError(f"hierarchy: {problem}") from problem
-
-
-def _with_options(table: tables.Table, delimiter: str | None, encoding: str | None) -> tables.Table:
-    if delimiter is None and encoding is None:
-        return table
-    source = as_source(table)
-    if source is None or source.scheme is not None:
-        raise HierarchyError("a delimiter and an encoding are those of a CSV file, and this is none: leave them out")
-    return replace(source, delimiter=delimiter or source.delimiter, encoding=encoding or source.encoding)
-
-
-def _mixed_lengths(codes: pa.StringArray, lengths: list[int]) -> str:
-    """Say why codes of several lengths cannot be cut, and what to do about it."""
-    longest = lengths[-1]
-    short = codes.filter(pc.less(pc.utf8_length(codes), longest))
-    long = codes.filter(pc.equal(pc.utf8_length(codes), longest))
-    told = f"codes have lengths {lengths}, for example {short[0].as_py()!r}: prefixes need one length. "
-    beginnings = pc.utf8_slice_codeunits(long, 0, len(short[0].as_py()))
-    at = pc.index(beginnings, short[0]).as_py()
-    if at >= 0 and not short[0].as_py().startswith("0"):
-        told += (
-            f"{short[0].as_py()!r} begins {long[at].as_py()!r}: if the list holds the codes of all levels, give only "
-            f"those of {longest} characters (a column that tells the level will do, as in "
-            'keep = { level = "3" }). '
-        )
-    if pc.all(pc.match_substring_regex(codes, "^[0-9]+$")).as_py():
-        padded = short[0].as_py().zfill(longest)
-        told += (
-            f"If leading zeros were lost, write all codes with {longest} digits: {padded!r} for {short[0].as_py()!r}"
-        )
-    return told.rstrip()
-
-
-def _strings(values: Iterable[Any]) -> list[str]:
-    strings = list(values)
-    for value in strings:
-        if not isinstance(value, str):
-            raise HierarchyError(f"codes are strings, but {value!r} is {type(value).__name__}: leading zeros count")
-    return strings
-
-
-def _level_names(levels: Sequence[str]) -> tuple[str, ...]:
-    names = tuple(levels)
-    if isinstance(levels, str) or not names:
-        raise HierarchyError("give the names of the levels as a list, coarse to fine")
-    for name in names:
-        if not name or "." in name:
-            raise HierarchyError(f"level name {name!r} must be non-empty and without dots (they join attribute.level)")
-        if names.count(name) > 1:
-            raise HierarchyError(f"level name {name!r} is given twice: every level needs a name of its own")
-    return names
-
-
-def _fill_down(names: Sequence[str], columns: list[pa.Array], ragged: Ragged) -> list[pa.Array]:
-    """Deal with branches that end early: blank finer levels."""
-    if ragged not in ("error", "repeat"):
-        raise HierarchyError(f'ragged is {ragged!r}: choose "error" or "repeat"')
-    filled: list[pa.Array] = []
-    for name, given in zip(names, columns, strict=True):
-        column = pc.if_else(pc.equal(given, ""), None, given)
-        if not filled:
-            if column.null_count:
-                row = pc.index(pc.is_null(column), True).as_py()
-                raise HierarchyError(
-                    f"row {row + 1} has no code at the coarsest level {name!r}: every branch needs one"
-                )
-        elif column.null_count:
-            if ragged != "repeat":
-                row = pc.index(pc.is_null(column), True).as_py()
-                raise HierarchyError(
-                    f"row {row + 1} has no code at level {name!r} under {filled[-1][row].as_py()!r}: the hierarchy is "
-                    'ragged. Fill it in, or set ragged = "repeat" to repeat the code down (such steps cost nothing)'
-                )
-            column = pc.coalesce(column, filled[-1])
-        filled.append(column)
-    return filled
-
-
 def _build(names: tuple[str, ...], columns: Sequence[pa.Array]) -> Hierarchy:
     """Number the nodes depth first; refuse a code with two parents."""
     if not columns or len(columns[0]) == 0:
@@ -334,60 +236,3 @@ def _refuse_two_parents(
         f"code {distinct[twice].as_py()!r} of level {names[depth]!r} has two parents, {parents[0]!r} and "
         f"{parents[1]!r}: correct the table, or use codes that are unique within the level"
     )
-
-
-def _paths(child: pa.Array, parent: pa.Array) -> list[pa.Array]:
-    """Return one column a level with the path of every leaf of a child/parent list, blank where it ended."""
-    row = tables.first_missing(child)
-    if row is not None:
-        raise HierarchyError(f"row {row + 1} has no child code")
-    parent = pc.if_else(pc.equal(parent, ""), None, parent)
-    codes = pc.unique(pa.concat_arrays([child, pc.drop_null(parent)]))
-    if len(codes) == 0:
-        raise HierarchyError("the hierarchy is empty: give at least one code")
-    number = pc.index_in(child, value_set=codes).to_numpy()
-    above = pc.fill_null(pc.index_in(parent, value_set=codes, skip_nulls=True), -1).to_numpy()
-    up = np.full(len(codes), -1, dtype=np.int64)
-    up[number] = above
-    clash = np.flatnonzero(up[number] != above)
-    if len(clash):
-        row = int(clash[0])
-        raise HierarchyError(
-            f"code {child[row].as_py()!r} has two parents, {_name(codes, above[row])} and "
-            f"{_name(codes, up[number[row]])}: a code belongs under one"
-        )
-    depth = _depths(up, codes)
-    has_child = np.zeros(len(codes), dtype=bool)
-    has_child[up[up >= 0]] = True
-    node = np.flatnonzero(~has_child)
-    columns: list[NDArray[np.int64]] = [np.full(len(node), -1) for _ in range(int(depth.max()) + 1)]
-    rows = np.arange(len(node))
-    while len(rows):
-        for level in np.unique(depth[node]):
-            here = depth[node] == level
-            columns[int(level)][rows[here]] = node[here]
-        rows, node = rows[up[node] >= 0], up[node][up[node] >= 0]
-    return [codes.take(pa.array(column, mask=column < 0)) for column in columns]
-
-
-def _depths(up: NDArray[np.int64], codes: pa.Array) -> NDArray[np.int64]:
-    depth = np.where(up < 0, 0, -1)
-    while True:
-        ready = (depth < 0) & (depth[up] >= 0) & (up >= 0)
-        if not ready.any():
-            break
-        depth[ready] = depth[up[ready]] + 1
-    if (depth < 0).any():
-        start = int(np.flatnonzero(depth < 0)[0])
-        ring = [start]
-        while up[ring[-1]] not in ring:
-            ring.append(int(up[ring[-1]]))
-        ring = [*ring[ring.index(int(up[ring[-1]])) :], int(up[ring[-1]])]
-        raise HierarchyError(
-            "parents go in a circle: " + " → ".join(codes[node].as_py() for node in ring[:6]) + "; a tree needs a top"
-        )
-    return depth
-
-
-def _name(codes: pa.Array, node: int) -> str:
-    return "none" if node < 0 else repr(codes[int(node)].as_py())

@@ -210,6 +210,73 @@ def test_columns_that_nest_are_found_and_drafted_as_one_attribute(
     assert file.plan.spine.splits == ("town.region", "town.province", "town.town")
 
 
+def named_trips(folder: Path, rows: int = 400) -> Path:
+    """Trips between two regions of named towns, with names beside all codes."""
+    ends = [(i * 7 % 40, i * i % 40) for i in range(rows)]
+    return write(
+        folder,
+        Comune=[f"Town {i}" for i, _ in ends],
+        home=[f"{i:05}" for i, _ in ends],
+        home_region=["NS"[i // 20] for i, _ in ends],
+        home_region_name=[("North", "South")[i // 20] for i, _ in ends],
+        work=[f"{j:05}" for _, j in ends],
+        work_label=[f"Town {j}" for _, j in ends],
+        sex=["fm"[i % 3 % 2] for i in range(rows)],
+    )
+
+
+def test_names_beside_codes_are_no_attributes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = {"Comune": "home", "home_region_name": "home_region", "work_label": "work"}
+    described = as_json(capsys, named_trips(folder))
+    assert described["names"] == names
+    assert described["chains"] == [["home_region", "home"]]
+    assert [one["column"] for one in described["attributes"]] == ["home"]
+    assert 'could be attributes: "work", "sex".' in described["draft"]
+    told = run(capsys, named_trips(folder), "--hierarchy", folder / "places.csv")
+    assert "work_label names the codes of work, one to one: no attribute of its own" in told
+
+
+def test_names_beside_codes_of_a_lookup_are_its_names(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = folder / "plan.toml"
+    run(capsys, named_trips(folder), "--hierarchy", folder / "places.csv", "--out", out)
+    file = answer(out)
+    assert file.columns == {"origin": "home", "destination": "work"}
+    assert file.lookups["origin"].name == "town_name"
+
+
+def test_a_row_a_place_is_enough_for_a_lookup_that_has_its_name(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    towns = [f"{i:05}" for i in range(0, 40, 2)]
+    table = write(folder, label=[f"Town {int(town)}" for town in towns], code=towns, people=list(range(20)))
+    assert as_json(capsys, table)["names"] == {}
+    described = as_json(capsys, table, "--hierarchy", folder / "places.csv")
+    assert described["names"] == {"label": "code"}
+    assert [one["column"] for one in described["attributes"]] == ["code"]
+
+
+def test_names_alone_are_codes_when_the_lookup_knows_only_them(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "names.csv").write_text("region,town_name\n" + "".join(f"{'NS'[i // 20]},Town {i}\n" for i in range(40)))
+    rows = [i * i % 40 for i in range(400)]
+    table = write(folder, town=[f"X{i:05}" for i in rows], town_name=[f"Town {i}" for i in rows])
+    described = as_json(capsys, table, "--hierarchy", folder / "names.csv")
+    assert described["names"] == {"town": "town_name"}
+    assert [one["column"] for one in described["attributes"]] == ["town_name"]
+
+
+def test_columns_that_go_together_by_accident_or_hold_the_same_codes_are_not_names(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = write(folder, sex=["f", "m", "f", "m"], work=["yes", "no", "yes", "no"])
+    assert as_json(capsys, table)["names"] == {}
+    stays = [f"{i % 40:05}" for i in range(400)]
+    described = as_json(capsys, write(folder, home=stays, work=stays))
+    assert described["names"] == {}
+    assert [one["name"] for one in described["attributes"]] == ["origin", "destination"]
+
+
 def test_prefix_codes_are_cut_where_their_scheme_cuts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     blocks = [f"{state:02}{county:03}{tract:06}1001" for state in (1, 2) for county in (1, 3) for tract in (100, 200)]
     described = as_json(capsys, write(folder, block=blocks * 3), "--out", folder / "plan.toml")

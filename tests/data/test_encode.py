@@ -60,13 +60,23 @@ def test_tables_in_chunks_are_one_table() -> None:
     assert np.diff(read_counts(pa.concat_tables(parts), spine).before).tolist() == [2, 1]
 
 
-def test_an_empty_table_is_a_table() -> None:
-    assert (
-        read_counts(
-            pa.table({"home": pa.array([], pa.string()), "work": pa.array([], pa.string())}), SPINE, COLUMNS
-        ).total
-        == 0
-    )
+def test_an_empty_table_is_a_table_and_the_steward_is_warned(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    csv = tmp_path / "trips.csv"
+    csv.write_text("home,work\n", encoding="utf-8")
+    empty = pa.table({"home": pa.array([], pa.string()), "work": pa.array([], pa.string())})
+    for table, name in ((empty, "the table"), (csv, str(csv))):
+        caplog.clear()
+        assert read_counts(table, SPINE, COLUMNS).total == 0
+        assert [record.getMessage() for record in caplog.records] == [
+            f"{name}: there are no rows, so every true count is 0: check that it is the table that is meant"
+        ]
+
+
+def test_rows_that_count_for_nothing_are_rows(caplog: pytest.LogCaptureFixture) -> None:
+    rows = pa.table({"home": ["01001"], "work": ["01003"], "n": [0]})
+    assert read_counts(rows, SPINE, COLUMNS, count="n").total == 0
+    assert read_counts(pa.table({"home": ["?"], "work": ["?"]}), SPINE, COLUMNS, unknown="drop").total == 0
+    assert not caplog.records
 
 
 @pytest.mark.parametrize(

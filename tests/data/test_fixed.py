@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import traceback
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +80,19 @@ def test_it_may_be_compressed_and_come_in_small_blocks(tmp_path: Path, monkeypat
     assert total(Source(file, fields=FIELDS, keep={"record": "S"})) == 50 * 20
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_progress_follows_the_lines_that_are_read_and_ends_at_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    monkeypatch.setattr(csv_file, "BLOCK", 1 << 12)
+    file = written(tmp_path / "flows.txt", *[f"{line} è" for line in LINES] * 1000, encoding=encoding)
+    done = [batch.done for batch in tables.batches(Source(file, encoding=encoding, fields=FIELDS))]
+    assert done == sorted(done)
+    assert done[0] < 0.1
+    assert done[-1] == 1
+    assert max(after - before for before, after in pairwise(done)) < 0.1
+
+
 def test_positions_are_of_letters_and_not_of_bytes(tmp_path: Path) -> None:
     fields = {"name": [1, 6], "code": [7, 8]}
     for encoding in ("utf-8", "latin-1"):
@@ -122,7 +137,24 @@ def test_faults_are_named_with_the_row_of_the_file(tmp_path: Path) -> None:
 
 def test_an_empty_file_is_an_empty_table(tmp_path: Path) -> None:
     (tmp_path / "flows.txt").write_bytes(b"")
-    assert tables.read(Source(tmp_path / "flows.txt", fields=FIELDS)).num_rows == 0
+    (rows,) = tables.batches(Source(tmp_path / "flows.txt", fields=FIELDS))
+    assert (rows.rows.num_rows, rows.rows.schema.names, rows.done) == (0, list(FIELDS), 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("S 001 777 001 002 \x1f       12", "line 6: holds the control character U+001F"),
+        ("S 001 777 001 002  \xe8       12", "line 6: the text is not UTF-8"),
+        ("S 001 777 001 002", "line 6: has 17 characters"),
+    ],
+)
+def test_a_fault_is_named_by_its_line_and_never_by_what_the_line_holds(tmp_path: Path, line: str, message: str) -> None:
+    file = written(tmp_path / "flows.txt", *LINES, line, encoding="latin-1")
+    with pytest.raises(DataError) as fault:
+        tables.read(Source(file, fields=FIELDS))
+    assert f"{file}, {message}" in str(fault.value)
+    assert "777" not in "".join(traceback.format_exception(fault.value))
 
 
 @pytest.mark.parametrize(
@@ -181,8 +213,9 @@ def test_reading_it_as_csv_says_what_to_declare(tmp_path: Path) -> None:
     file = written(tmp_path / "flows.txt", *LINES)
     with pytest.raises(
         DataError, match=r"no column 'work'.*Fixed-width text is read by its positions: \[data.fields\]"
-    ):
+    ) as fault:
         total(file)
+    assert "001" not in str(fault.value).removeprefix(str(file))
 
 
 LETTERS = st.text(st.sampled_from("09 aèß€\U0001f600"), min_size=16, max_size=20)

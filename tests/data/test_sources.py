@@ -7,6 +7,7 @@ import gzip
 import io
 import sqlite3
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,7 @@ def test_a_delimiter_may_be_stated(tmp_path: Path) -> None:
     assert counted(Source(file, delimiter="^")) == EXPECTED
 
 
-@pytest.mark.parametrize("content", [CSV.encode(), gzip.compress(CSV.encode())])
+@pytest.mark.parametrize("content", [CSV.encode(), gzip.compress(CSV.encode(), mtime=0)])
 def test_standard_input_is_csv(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     assert counted("-") == EXPECTED
@@ -197,6 +198,22 @@ def test_progress_is_told_and_ends_at_one(tmp_path: Path, monkeypatch: pytest.Mo
         assert len(set(shares)) > 2
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("home,work\n01001,Ada,Rossi\n", "row 1: has 3 fields"),
+        ('home,work\n"Ada Rossi\n', "row 1: has 1 fields"),
+        ("home,work\n01001,Ada R\xf2ssi\n", "column 'work', row 1: the text is not UTF-8"),
+        ("01001,Ada Rossi\n01001,01003\n", "no column 'work': the first line holds numbers, as if it were a row"),
+        ("Ada Rossi 01001\n", "no column 'work': no ',' stands between names in the first line"),
+    ],
+)
+def test_a_fault_is_named_without_the_row_that_has_it(content: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=message) as fault:
+        counted(written(tmp_path / "x.csv", content.encode("latin-1")))
+    assert "Ada" not in "".join(traceback.format_exception(fault.value))
+
+
 def test_a_reader_that_stops_early_leaves_nothing_open(tmp_path: Path) -> None:
     rows = tables.batches(written(tmp_path / "trips.csv", CSV * 1000))
     next(rows)
@@ -220,8 +237,8 @@ def test_a_reader_that_stops_early_leaves_nothing_open(tmp_path: Path) -> None:
         ("x.csv", 'home,work\n"' + "a\n" * (3 << 20), "a quote is probably not closed"),
         ("x.csv", "a" * (1 << 20) + "\n", "longer than 1 MB|field larger"),
         ("x.csv.gz", CSV, "is not a gzip file"),
-        ("x.csv.gz", gzip.compress(CSV.encode())[:-9], "gzip file is broken"),
-        ("x.csv.gz", gzip.compress(CSV.encode())[:20] + b"??????" + bytes(20), "gzip file is broken"),
+        ("x.csv.gz", gzip.compress(CSV.encode(), mtime=0)[:-9], "gzip file is broken"),
+        ("x.csv.gz", gzip.compress(CSV.encode(), mtime=0)[:20] + b"??????" + bytes(20), "gzip file is broken"),
         ("x.parquet", CSV, "is not a Parquet file"),
         ("x.parquet", "PAR1 and then nothing", "x.parquet: cannot be read"),
         ("x.duckdb", b"12345678DUCK" + bytes(99), "x.duckdb: cannot be opened"),

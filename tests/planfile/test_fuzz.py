@@ -15,7 +15,7 @@ from treetop.errors import TreetopError
 from treetop.planfile import read_plan
 from treetop.planfile.attributes import KEYS
 from treetop.planfile.describe import key, value
-from treetop.planfile.reader import SECTIONS, TOP
+from treetop.planfile.sections import SECTIONS, TOP
 
 FUZZ = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 import sys
 from contextlib import suppress
 from importlib import import_module
@@ -34,6 +36,13 @@ class _Broken(Exception):
         self.problem = problem
 
 
+class _Warnings(logging.Handler):
+    """Shows what the package logs as the command line shows everything."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(f"treetop: {record.getMessage()}", err=True)
+
+
 class _Lazy(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -51,10 +60,18 @@ class _Lazy(click.Group):
             return result
         except (OSError, MemoryError) as problem:
             raise _Broken(problem) from problem
+        except click.UsageError as problem:
+            if problem.ctx is None and ctx.invoked_subcommand is not None:
+                command = self.get_command(ctx, ctx.invoked_subcommand)
+                problem.ctx = None if command is None else click.Context(command, ctx, ctx.invoked_subcommand)
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+logging.getLogger("treetop").addHandler(_Warnings(logging.WARNING))
 
 
 @click.command(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
@@ -70,7 +87,7 @@ def main(arguments: list[str] | None = None) -> None:
         if code:  # click turns an early exit into a value
             sys.exit(code)
     except click.ClickException as problem:
-        problem.show()
+        click.echo(_told(problem), err=True)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         click.echo("treetop: interrupted", err=True)
@@ -84,6 +101,17 @@ def main(arguments: list[str] | None = None) -> None:
         _leave(broken.problem)
     except (OSError, MemoryError) as problem:
         _leave(problem)
+
+
+def _told(problem: click.ClickException) -> str:
+    """Say a mistake in the call as all errors are said, and where the help is."""
+    context = problem.ctx if isinstance(problem, click.UsageError) else None
+    if context is not None and problem.message == context.get_help():  # called without anything
+        return problem.message
+    text = problem.format_message().rstrip(".")
+    if re.match("[A-Z][a-z]+ ", text):  # click begins like a sentence
+        text = text[0].lower() + text[1:]
+    return f"treetop: {text}" + ("" if context is None else f" (see {context.command_path} --help)")
 
 
 def _leave(problem: OSError | MemoryError) -> NoReturn:

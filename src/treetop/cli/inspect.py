@@ -96,7 +96,7 @@ def render(inspection: Inspection) -> str:
         "",
         text_table(rows, left=(0, 1, 4)),
     ]
-    found = [*_nesting(inspection), *_hierarchy(inspection), *_notes(inspection)]
+    found = [*_nesting(inspection), *_names(inspection), *_hierarchy(inspection), *_notes(inspection)]
     return "\n".join([*lines, "", *(f"- {line}" for line in found)] if found else lines)
 
 
@@ -105,6 +105,13 @@ def _nesting(inspection: Inspection) -> list[str]:
 
     sampled = f" (judged from {SAMPLE:,} rows)" if inspection.sampled else ""
     return [f"columns that nest: {' > '.join(chain)}{sampled}" for chain in inspection.chains]
+
+
+def _names(inspection: Inspection) -> list[str]:
+    return [
+        f"{name} names the codes of {code}, one to one: no attribute of its own"
+        for name, code in inspection.names.items()
+    ]
 
 
 def _hierarchy(inspection: Inspection) -> list[str]:

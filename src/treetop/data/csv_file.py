@@ -15,13 +15,14 @@ import pyarrow.csv as arrow_csv
 
 from treetop.data import table as tables
 from treetop.data.source import Source
-from treetop.data.text_stream import HEAD, Utf8, open_text, wrong_encoding
+from treetop.data.text_stream import HEAD, Utf8, open_text, shares, wrong_encoding
 from treetop.errors import DataError
 
 BLOCK = 1 << 22
 """How many bytes are parsed at once; no row can be longer."""
 
 _DELIMITERS = ",;\t|"
+_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,9 @@ def read_csv(
         header = _read_header(head, where, source)
         _require(columns, header, where)
         stream.put_back(head[header.size :])
-        empty, done = True, 0.0
-        for number, batch in enumerate(_open(stream, header, columns), start=1):
+        empty = True
+        for batch, done in shares(_open(stream, header, columns), file, stream, size, BLOCK):
             empty = False
-            if size:
-                # Arrow reads some blocks ahead of the one that it hands out, in a thread of its own: never go back.
-                done = max(done, file.tell() / size * min(number * BLOCK / stream.decoded, 1.0))
             yield batch, done
         if empty:
             wanted = header.names if columns is None else list(columns)
@@ -57,18 +55,23 @@ def read_csv(
     except UnicodeError as problem:
         raise wrong_encoding(where, source.encoding) from problem
     except pa.ArrowInvalid as problem:
-        raise _explain(str(problem), where, source, header) from problem
+        raise _explain(str(problem), where, source, header) from None  # Arrow's own message quotes the line
 
 
 def _require(columns: Sequence[str] | None, header: _Header, where: str) -> None:
-    try:
-        tables.require(columns, header.names, where)
-    except DataError as problem:
-        if len(header.names) > 1 or " " not in header.names[0]:
-            raise
+    """Refuse columns that are not there; a first line that seems to be a private row is not shown."""
+    missing = next((name for name in columns or () if name not in header.names), None)
+    if missing is not None and len(header.names) == 1 and " " in header.names[0]:
         raise DataError(
-            f"{problem}. Fixed-width text is read by its positions: [data.fields] in the plan file"
-        ) from None
+            f"{where}: there is no column {missing!r}: no {header.delimiter!r} stands between names in the first line. "
+            "Fixed-width text is read by its positions: [data.fields] in the plan file"
+        )
+    if missing is not None and any(_NUMBER.fullmatch(name) for name in header.names):
+        raise DataError(
+            f"{where}: there is no column {missing!r}: the first line holds numbers, as if it were a row. Add a header "
+            "line with the names of the columns"
+        )
+    tables.require(columns, header.names, where)
 
 
 def _read_header(head: bytes, where: str, source: Source) -> _Header:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NoReturn, Protocol
@@ -15,6 +16,7 @@ from treetop.counts import Counts, packed_paths
 from treetop.data import table as tables
 from treetop.data.bound import Bound, Bounder
 from treetop.data.codebook import Codebook
+from treetop.data.source import as_source
 from treetop.data.table import Batch
 from treetop.data.weights import Weighing
 from treetop.errors import DataError
@@ -29,6 +31,7 @@ Unknown = Literal["error", "drop"] | Mapping[str, str]
 """Missing codes and codes that are not in the hierarchy: refuse them, drop their rows, or count them under a leaf
 that is named for each attribute."""
 
+_LOG = logging.getLogger(__name__)
 _REMEDY = 'Correct the table or the hierarchy; or set unknown to "drop", or to the leaf that such rows count under'
 
 
@@ -44,13 +47,16 @@ def read_counts(
     """Read a private table of records, or of rows with a count, and count its leaves, batch by batch.
 
     `columns` names the column of each attribute where it differs from the attribute's own name. With a `bound`, at most
-    so many records of each unit are counted.
+    so many records of each unit are counted. A table without rows is one like any other, and may be what its neighbour
+    with one unit less looks like: it is counted, and the steward is warned by the log.
     """
     attributes = _attributes(spine, _columns(spine, columns), unknown)
     weighing = None if count is None else Weighing(count)
     collected: Collected = Gathered(attributes[0].words) if bound is None else Bounder(bound, attributes[0].words)
     wanted = [*(attribute.column for attribute in attributes), count, None if bound is None else bound.id]
+    rows = 0
     for batch in tables.batches(table, [name for name in dict.fromkeys(wanted) if name is not None]):
+        rows += len(batch.rows)
         leaves = [attribute.leaves(batch, unknown) for attribute in attributes]
         weights = None if weighing is None else weighing.read(batch)
         ids = None if bound is None else _ids(batch, bound.id, unknown)
@@ -62,6 +68,9 @@ def read_counts(
         collected.add(_pack(attributes, leaves), weights, ids)
         if progress is not None:
             progress("reading", batch.done)
+    if not rows:
+        where = as_source(table) or "the table"
+        _LOG.warning("%s: there are no rows, so every true count is 0: check that it is the table that is meant", where)
     counts = Counts.from_keys(*collected.kept())
     if progress is not None:
         progress("reading", 1.0)

@@ -15,7 +15,7 @@ from treetop.data import csv_file
 from treetop.data import table as tables
 from treetop.data.positions import Piece, Positions, say
 from treetop.data.source import Source, file_kind
-from treetop.data.text_stream import Utf8, open_text, wrong_encoding
+from treetop.data.text_stream import Utf8, open_text, shares, wrong_encoding
 from treetop.errors import DataError
 
 _NEVER = "\x1f"  # Arrow wants a delimiter: one that no text holds
@@ -38,15 +38,16 @@ def read_fixed(
     try:
         stream, head = open_text(file, where, source.encoding)
         stream.put_back(head)
-        yield _cut(pa.array([], pa.string()), fields), 0.0
-        for lines in _lines(stream, where):
+        for lines, done in shares(_lines(stream), file, stream, size, csv_file.BLOCK):
             rows = _read_lines(lines, fields, source, where, before)
             before += len(lines)
-            yield rows, file.tell() / size if size else 0.0
+            yield rows, done
+        if not before:
+            yield _cut(pa.array([], pa.string()), fields), 1.0
     except UnicodeError as problem:
         raise wrong_encoding(where, source.encoding) from problem
     except pa.ArrowInvalid as problem:
-        raise _explain(str(problem), where, source) from problem
+        raise _explain(str(problem), where, source) from None  # Arrow's own message quotes the line
 
 
 def refuse_fixed(source: Source) -> None:
@@ -66,7 +67,7 @@ def refuse_fixed(source: Source) -> None:
         )
 
 
-def _lines(stream: Utf8, where: str) -> Iterator[pa.StringArray]:
+def _lines(stream: Utf8) -> Iterator[pa.StringArray]:
     first = stream.read(csv_file.BLOCK)
     if not first:
         return
@@ -128,9 +129,15 @@ def _end(fields: Positions) -> int:
 
 
 def _explain(problem: str, where: str, source: Source) -> DataError:
+    """Say what Arrow found, without the line itself, which is private."""
+    row = re.search(r"Row #(\d+)", problem)
+    place = f", line {row[1]}" if row else ""
     if "invalid UTF8" in problem:
-        row = re.search(r"Row #(\d+)", problem)
-        return wrong_encoding(where, source.encoding, f", line {row[1]}" if row else "")
+        return wrong_encoding(where, source.encoding, place)
+    if "Expected 1 columns" in problem:
+        return DataError(
+            f"{where}{place}: holds the control character U+{ord(_NEVER):04X}, which is no text: correct the line"
+        )
     if "straddl" in problem:
         return DataError(f"{where}: a line is longer than {csv_file.BLOCK >> 20} MB: is it fixed-width text?")
     return DataError(f"{where}: cannot be read as fixed-width text: {problem}")

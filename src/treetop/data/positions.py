@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeGuard
 
 from treetop.errors import DataError
 from treetop.frozen import FrozenMap
@@ -76,17 +76,22 @@ def say(pieces: Iterable[Piece]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in pieces)
 
 
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value is a whole number; true and false are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _pieces(name: str, given: Any) -> tuple[Piece, ...]:
-    if _is_whole(given):
+    if is_whole(given):
         given = [given, given]
     if not _is_list(given) or not given:
         raise DataError(f"field {name!r} is {given!r}: {_EXPECTED}")
-    listed = [given] if all(_is_whole(one) for one in given) else given
+    listed = [given] if all(is_whole(one) for one in given) else given
     return tuple(_piece(name, one) for one in listed)
 
 
 def _piece(name: str, given: Any) -> Piece:
-    if not _is_list(given) or len(given) != 2 or not all(_is_whole(one) for one in given):
+    if not _is_list(given) or len(given) != 2 or not all(is_whole(one) for one in given):
         raise DataError(f"field {name!r} has {given!r}: {_EXPECTED}")
     first, last = given
     if not 1 <= first <= last <= _LONGEST:
@@ -94,10 +99,6 @@ def _piece(name: str, given: Any) -> Piece:
             f"field {name!r} goes from character {first} to {last}: count from 1, and give the first before the last"
         )
     return first, last
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_list(value: Any) -> bool:

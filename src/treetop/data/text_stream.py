@@ -5,8 +5,8 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Callable
-from typing import IO
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, TypeVar
 
 import pyarrow as pa
 
@@ -19,6 +19,8 @@ _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
 _SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 _JSON = re.compile(rb'\s*(\{\s*"|\[\s*\{)')
 _FOREIGN = {b"PK\x03\x04": "a ZIP or Excel file", b"\xd0\xcf\x11\xe0": "an old Excel file", b"%PDF": "a PDF"}
+
+_Batch = TypeVar("_Batch")
 
 _ENCODING = 'encoding = "{0}" in the plan file, or --encoding {0} where a command takes it'
 
@@ -79,6 +81,18 @@ def open_text(file: IO[bytes], where: str, encoding: str | None) -> tuple[Utf8, 
             "with columns for the code, the latitude and the longitude)"
         )
     return stream, head
+
+
+def shares(
+    batches: Iterable[_Batch], file: IO[bytes], stream: Utf8, size: int | None, block: int
+) -> Iterator[tuple[_Batch, float]]:
+    """Give every batch with the share of the file's `size` bytes that is read with it (0 when None)."""
+    done = 0.0
+    for number, batch in enumerate(batches, start=1):
+        if size:
+            # Arrow reads some blocks ahead of the one that it hands out, in a thread of its own: never go back.
+            done = max(done, file.tell() / size * min(number * block / stream.decoded, 1.0))
+        yield batch, done
 
 
 def wrong_encoding(where: str, encoding: str | None, place: str = "") -> DataError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from treetop.errors import LossError, PlanError, PlanFileError
 from treetop.frozen import FrozenMap
@@ -14,13 +14,12 @@ from treetop.groups.planned import SIZE, GroupTablePlan
 from treetop.groups.read import ALLOWED, Rows
 from treetop.groups.unit import Event, Form, GroupUnit
 from treetop.hierarchy import Hierarchy
-from treetop.planfile import questions
+from treetop.planfile import checks, questions, sections
+from treetop.planfile.attributes import read_attributes, read_lookups
 from treetop.planfile.fields import Fields
+from treetop.planfile.reader import PlanFile
 from treetop.privacy import Loss
 from treetop.privacy.exact import Number
-
-if TYPE_CHECKING:
-    from treetop.planfile.reader import PlanFile
 
 GROUPS = "groups"
 KEYS = (
@@ -65,28 +64,23 @@ _LIST = (
 
 def read_groups(path: Path, text: str, values: Mapping[str, Any], stand_in: Number | None) -> PlanFile:
     """Read a plan file with a section [groups]; private data is not touched."""
-    from treetop.planfile import reader
-    from treetop.planfile.attributes import read_attributes, read_lookups
-
     top = Fields(str(path), "", values).only(("title", "description", "attributes", "unit", "loss", "data", GROUPS))
     groups, unit = top.table(GROUPS).only(KEYS), top.table("unit").only(UNIT)
-    sections = {name: top.table(name).only(reader.SECTIONS[name]) for name in ("loss", "data")}
+    section = {name: top.table(name).only(sections.SECTIONS[name]) for name in ("loss", "data")}
     attributes = read_attributes(top)
-    loss = reader._loss(sections["loss"])
-    loss_is_open = not (sections["loss"].has("epsilon") or sections["loss"].has("rho"))
-    if loss_is_open:
-        loss["epsilon"] = stand_in
-    data = reader._Data.read(sections["data"], path.parent)
-    _refuse_others(groups, sections, attributes, data.unknown)
+    loss = sections.read_loss(section["loss"], stand_in)
+    data = sections.read_data(section["data"], path.parent)
+    _refuse_others(groups, section["loss"], attributes, data.unknown)
     open_ = [question for one in attributes.values() for question in one.open_questions()]
-    questions.refuse_open(str(path), [*open_, *_open_questions(groups, unit, sections["loss"], attributes, loss)])
+    open_ += _open_questions(groups, unit, section["loss"], attributes, loss.amounts)
+    questions.refuse_open(str(path), open_)
 
     ((place, attribute),) = attributes.items()
     listed_at = groups.name("list")
     for table in (data.source, None if listed_at is None else str(path.parent / listed_at)):
-        reader._refuse_private_hierarchy(attributes, table, path)
+        checks.refuse_private_hierarchy(attributes, table, path)
     regions = attribute.read(path.parent)
-    _check_digest(attribute, place, regions)
+    checks.check_digest(place, attribute, regions)
     rows: Rows = groups.choice("rows", get_args(Rows))  # type: ignore[assignment]
     columns = _columns(groups, rows, place, attribute.column, given=attribute.fields.has("column"))
     _check_columns(groups, rows, data.kept["count"])
@@ -97,10 +91,10 @@ def read_groups(path: Path, text: str, values: Mapping[str, Any], stand_in: Numb
     person = unit.name("id")
     if person is not None and rows != "people":
         raise PlanFileError(f"{path}: [unit] id tells people apart, and a row is not a person: leave it out")
-    with sections["loss"].located():
-        stated = Loss(**loss)
-    split = _split(sections["loss"])
-    with sections["loss"].located(LossError), groups.located(PlanError):
+    with section["loss"].located():
+        stated = Loss(**loss.amounts)
+    split = _split(section["loss"])
+    with section["loss"].located(LossError), groups.located(PlanError):
         plan = GroupTablePlan.make(
             regions,
             groups.whole("largest") or 0,
@@ -116,7 +110,7 @@ def read_groups(path: Path, text: str, values: Mapping[str, Any], stand_in: Numb
             place=place,
             title=top.text("title") or "",
         )
-    return reader.PlanFile(
+    return PlanFile(
         plan=plan,
         path=path,
         text=text,
@@ -124,7 +118,7 @@ def read_groups(path: Path, text: str, values: Mapping[str, Any], stand_in: Numb
         columns=FrozenMap(columns),
         lookups=FrozenMap(read_lookups(attributes, path.parent)),
         description=top.text("description") or "",
-        loss_is_open=loss_is_open,
+        loss_is_open=loss.is_open,
         groups=FrozenMap(groups.values),
         **data.kept,
     )
@@ -154,7 +148,7 @@ def describe(plan: GroupTablePlan, file: PlanFile | None) -> list[tuple[str, dic
     return [("unit", {"entity": plan.unit.entity, **person}), (GROUPS, groups)]
 
 
-def _refuse_others(groups: Fields, sections: Mapping[str, Fields], attributes: Mapping[str, Any], unknown: Any) -> None:
+def _refuse_others(groups: Fields, loss: Fields, attributes: Mapping[str, Any], unknown: Any) -> None:
     """Refuse what plans for other counts may have."""
     if len(attributes) > 1:
         raise PlanFileError(
@@ -167,7 +161,7 @@ def _refuse_others(groups: Fields, sections: Mapping[str, Fields], attributes: M
         raise PlanFileError(
             f"{groups.file}: [data] unknown: the number of groups is public, so none is left out: correct the table"
         )
-    if sections["loss"].choice("accounting", ("zcdp", "exact")) == "exact":
+    if loss.choice("accounting", ("zcdp", "exact")) == "exact":
         raise PlanFileError(f"{groups.file}: [loss] accounting: exact accounting is not for group sizes: leave it out")
 
 
@@ -215,8 +209,6 @@ def _check_columns(groups: Fields, rows: Rows, count: str | None) -> None:
 
 
 def _read_list(groups: Fields, column: str, regions: Hierarchy, path: Path, source: str | None) -> GroupList | None:
-    from treetop.planfile import reader
-
     name = groups.name("list")
     if name is None:
         for key in ("list_group", "list_region", "list_sha256"):
@@ -224,7 +216,7 @@ def _read_list(groups: Fields, column: str, regions: Hierarchy, path: Path, sour
                 raise PlanFileError(f"{groups.file}: [{GROUPS}] {key} is about a list, and none is named: give list")
         return None
     file = path.parent / name
-    if source is not None and reader._same_file(file, Path(source)):
+    if source is not None and checks.same_file(file, Path(source)):
         raise PlanFileError(
             f"{groups.file}: [{GROUPS}] list is the private table itself: which groups occur there is private. Take it "
             "from a public source"
@@ -243,19 +235,10 @@ def _read_list(groups: Fields, column: str, regions: Hierarchy, path: Path, sour
     return listed
 
 
-def _check_digest(attribute: Any, place: str, regions: Hierarchy) -> None:
-    stated = attribute.stated["hierarchy_sha256"]
-    if stated is not None and stated.lower() != regions.digest:
-        raise PlanFileError(
-            f"{attribute.fields.file}: [{attribute.fields.section}] the hierarchy of {place} has SHA-256 "
-            f"{regions.digest}, but hierarchy_sha256 is {stated}: the plan was made for another tree"
-        )
-
-
 def _split(loss: Fields) -> Any:
-    if isinstance(loss.values.get("split"), dict):
-        weights = loss.table("split")
-        return {level: weights.number(level) for level in weights.values}
+    weights = sections.read_weights(loss)
+    if weights is not None:
+        return weights
     given = loss.values.get("split", "uniform")
     if given != "uniform":
         loss.refuse("split", '"uniform" or a table of weights, such as split = { size = 1, "place.state" = 2 }')

@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Literal
 
+from treetop.counts import Counts
+from treetop.mechanisms.estimate import Estimate
 from treetop.mechanisms.mechanism import promise
+from treetop.mechanisms.topdown import LevelRepair, descend
+from treetop.noise import Key
 from treetop.plan import Plan, PlannedLevel
 from treetop.privacy import Loss, Split, Unit
 from treetop.privacy.exact import Number
@@ -23,6 +27,8 @@ class Planned:
     level pays its share of the loss, and the total pays as well wherever neighbours can differ in it.
     """
 
+    name: ClassVar[str]
+    """The name on the command line."""
     plan_repair: ClassVar[Repair] = "chebyshev"
     """The repair that the plan names; mechanisms that bring their own do not ask it."""
 
@@ -59,3 +65,17 @@ class Planned:
     def definition(self) -> str:
         """The privacy that a run gives, in one sentence."""
         return promise(self.unit, self.loss.sentence())
+
+
+@dataclass(frozen=True, eq=False)
+class OwnRepair(Planned):
+    """A mechanism that measures as the engine does and repairs whole levels by a function of its own."""
+
+    level_repair: ClassVar[LevelRepair]
+    """The repair, which sees measurements only."""
+
+    def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
+        """Descend once, on one thread."""
+        bound = key.derive(self.name, bytes.fromhex(self.plan.digest), counts.digest)
+        leaves = descend(self.plan.descent, counts, bound, self.level_repair)
+        return Estimate.from_nodes(self.spine, leaves.nodes, leaves.count)

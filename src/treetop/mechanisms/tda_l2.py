@@ -15,27 +15,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.counts import Counts
-from treetop.mechanisms.estimate import Estimate
-from treetop.mechanisms.planned import Planned
-from treetop.mechanisms.topdown import descend
+from treetop.mechanisms.planned import OwnRepair
+from treetop.mechanisms.topdown import LevelRepair
 from treetop.noise import Key, Keystream
 from treetop.repair import Repair
-
-
-@dataclass(frozen=True, eq=False)
-class TDAl2(Planned):
-    """Top down, each node projected on the simplex and rounded (InfTDA, section 5, where it is called TDA ℓ₂)."""
-
-    name: ClassVar[str] = "tda-l2"
-    about: ClassVar[str] = "Top down, each node projected in squared distance and rounded, small values lowered first."
-    plan_repair: ClassVar[Repair] = "euclidean"
-
-    def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
-        """Descend once, on one thread."""
-        bound = key.derive(self.name, bytes.fromhex(self.plan.digest), counts.digest)
-        leaves = descend(self.plan.descent, counts, bound, project_and_round)
-        return Estimate.from_nodes(self.spine, leaves.nodes, leaves.count)
 
 
 def project_and_round(
@@ -69,3 +52,13 @@ def project_and_round(
     result: NDArray[np.int64] = np.empty_like(repaired)
     result[order] = repaired
     return result
+
+
+@dataclass(frozen=True, eq=False)
+class TDAl2(OwnRepair):
+    """Top down, each node projected on the simplex and rounded (InfTDA, section 5, where it is called TDA ℓ₂)."""
+
+    name: ClassVar[str] = "tda-l2"
+    about: ClassVar[str] = "Top down, each node projected in squared distance and rounded, small values lowered first."
+    plan_repair: ClassVar[Repair] = "euclidean"
+    level_repair: ClassVar[LevelRepair] = staticmethod(project_and_round)

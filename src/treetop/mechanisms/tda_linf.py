@@ -9,36 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.counts import Counts
 from treetop.errors import TreetopError
-from treetop.mechanisms.estimate import Estimate
 from treetop.mechanisms.mechanism import NotServed
-from treetop.mechanisms.planned import Planned
-from treetop.mechanisms.topdown import descend
+from treetop.mechanisms.planned import OwnRepair
+from treetop.mechanisms.topdown import LevelRepair
 from treetop.noise import Key
 
 Reals = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class TDAlinf(Planned):
-    """Top down, each node repaired by an integer program (InfTDA, section 5, where it is called TDA ℓ∞).
-
-    The paper used GLPK; this is HiGHS. Both know nothing of which optimum invents few entries.
-    """
-
-    name: ClassVar[str] = "tda-linf"
-    about: ClassVar[str] = "Top down, each node repaired by the least largest change, by a general solver."
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _solver()  # now, before data is read
-
-    def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
-        """Descend once, on one thread."""
-        bound = key.derive(self.name, bytes.fromhex(self.plan.digest), counts.digest)
-        leaves = descend(self.plan.descent, counts, bound, solve_each)
-        return Estimate.from_nodes(self.spine, leaves.nodes, leaves.count)
 
 
 def solve_each(
@@ -47,6 +24,22 @@ def solve_each(
     """Repair node after node; a solver has no use for tie words."""
     parts = np.split(x, first[1:-1])
     return np.concatenate([solve(part, int(c)) for part, c in zip(parts, count, strict=True)])
+
+
+@dataclass(frozen=True, eq=False)
+class TDAlinf(OwnRepair):
+    """Top down, each node repaired by an integer program (InfTDA, section 5, where it is called TDA ℓ∞).
+
+    The paper used GLPK; this is HiGHS. Both know nothing of which optimum invents few entries.
+    """
+
+    name: ClassVar[str] = "tda-linf"
+    about: ClassVar[str] = "Top down, each node repaired by the least largest change, by a general solver."
+    level_repair: ClassVar[LevelRepair] = staticmethod(solve_each)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _solver()  # now, before data is read
 
 
 def solve(x: NDArray[np.int64], count: int) -> NDArray[np.int64]:

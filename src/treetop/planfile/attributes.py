@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from treetop.branches import Ragged
 from treetop.data import table as tables
 from treetop.data.source import Source
 from treetop.errors import DataError, HierarchyError, PlanFileError
-from treetop.hierarchy import Hierarchy, Ragged
+from treetop.hierarchy import Hierarchy
 from treetop.nearest import nearest
 from treetop.planfile import questions
 from treetop.planfile.fields import Fields

@@ -95,7 +95,7 @@ def _unknown_hierarchy(levels: Sequence[str]) -> list[str]:
 
 def _other_columns(inspection: Inspection) -> list[str]:
     used = {attribute.column for attribute in inspection.attributes} | {inspection.count}
-    used |= {name for chain in inspection.chains for name in chain[:-1]}
+    used |= {name for chain in inspection.chains for name in chain[:-1]} | set(inspection.names)
     others = [
         column.name for column in inspection.columns if column.kind in ("code", "date") and column.name not in used
     ]

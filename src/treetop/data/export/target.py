@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treetop.errors import ReleaseError
+from treetop.folder.place import sync
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class Target:
                 whole.mkdir()
                 yield whole
                 for path in [*whole.iterdir(), whole]:
-                    _sync(path)
+                    sync(path)
                 (self._replace_folder if self.is_folder else self._replace_files)(whole)
-                _sync(self.out.absolute().parent)
+                sync(self.out.absolute().parent)
         except OSError as problem:
             raise ReleaseError(f"{self.out}: cannot be written: {problem.strerror or problem}") from problem
 
@@ -102,11 +102,3 @@ class Target:
                 f"{self.out} holds more than an export, {others[0]!r} for example, so it is not replaced: "
                 "choose another folder"
             )
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -5,6 +5,7 @@ What it finds tells about private data, and is for the steward only.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ from treetop.data import table as tables
 from treetop.data.fixed import refuse_fixed
 from treetop.data.inspect.columns import Column, describe_columns
 from treetop.data.inspect.lookup import Lookup, Match, match_columns, read_lookup
+from treetop.data.inspect.naming import find_names
 from treetop.data.inspect.nesting import SAMPLE, find_chains, sample_codes
 from treetop.data.inspect.suggest import Suggestion, suggest_attributes, suggest_count
 from treetop.data.source import Source
 from treetop.errors import DataError
+from treetop.frozen import FrozenMap
 from treetop.nearest import nearest
 
 __all__ = ["SAMPLE", "Column", "Inspection", "Lookup", "Match", "Suggestion", "inspect_table"]
@@ -40,6 +43,8 @@ class Inspection:
     """The public hierarchy file, when one was given."""
     matches: tuple[Match, ...]
     """Columns whose values are codes of the hierarchy file."""
+    names: Mapping[str, str]
+    """Columns that are names, one to one with the codes of another column, each with that column."""
     count: str | None
     """The column that says how many records a row stands for."""
     attributes: tuple[Suggestion, ...]
@@ -60,6 +65,7 @@ class Inspection:
             "chains_from_sample": self.sampled,
             "hierarchy": None if self.lookup is None else str(self.lookup.path),
             "matches": [match.to_dict() for match in self.matches],
+            "names": dict(self.names),
             "count": self.count,
             "attributes": [attribute.to_dict() for attribute in self.attributes],
         }
@@ -92,7 +98,8 @@ def inspect_table(
     matched = {match.column for match in matches}
     columns = tuple(column.known_code() if column.name in matched else column for column in columns)
     sample = sample_codes(rows, [column.name for column in columns if column.kind == "code"])
-    chains = find_chains(sample)
+    names = find_names(columns, sample, matches, lookup)
+    chains = find_chains({name: codes for name, codes in sample.items() if name not in names})
     counts = suggest_count(columns, sample) if count is None else count
     return Inspection(
         path=path,
@@ -102,6 +109,13 @@ def inspect_table(
         chains=chains,
         lookup=lookup,
         matches=matches,
+        names=FrozenMap(names),
         count=counts,
-        attributes=suggest_attributes(columns, chains, matches, sample, counts),
+        attributes=suggest_attributes(
+            [column for column in columns if column.name not in names],
+            chains,
+            [match for match in matches if match.column not in names],
+            sample,
+            counts,
+        ),
     )
