@@ -36,9 +36,9 @@ def slots(plan: tt.Plan, counts: Counts, key: Key) -> int:
     release = tt.Release(plan.spine, leaves.nodes, leaves.count, {})
     drawn = 0
     for level in plan.spine.levels:
-        refined, count = release._nodes_at(level.index - 1)
-        nodes = {attribute: column for attribute, _, column in refined}
-        node = nodes.get(level.attribute, np.zeros(len(count), np.int64))
+        above = release.tree.at(level.index - 1)
+        nodes = {attribute: column for attribute, _, column in above.refined}
+        node = nodes.get(level.attribute, np.zeros(len(above), np.int64))
         fanout = level.first[node + 1] - level.first[node]
         drawn += int(fanout[fanout > 1].sum())
     return drawn

@@ -49,12 +49,12 @@ def test_every_level_sums_to_the_total(release: tt.Release) -> None:
     assert release.total == 500
     for level in ["total", *(level.name for level in SPINE.levels)]:
         assert pc.sum(release.table(level)["count"]).as_py() == 500
-    assert release.table("total").to_pylist() == [{"count": 500}]
+    assert release.table("total").to_pylist() == [{"count": 500, "lower": 500, "upper": 500}]
 
 
 def test_a_table_has_the_attributes_refined_so_far(release: tt.Release) -> None:
-    assert release.table("destination.region").column_names == ["destination", "count"]
-    assert release.table("origin.province").column_names == ["destination", "origin", "count"]
+    assert release.table("destination.region").column_names == ["destination", "count", "lower", "upper"]
+    assert release.table("origin.province").column_names == ["destination", "origin", "count", "lower", "upper"]
     assert set(release.table("destination.province")["destination"].to_pylist()) <= {"Milano", "Como", "Bari"}
 
 
@@ -131,13 +131,15 @@ def test_a_folder_reads_back(release: tt.Release, tmp_path: Path) -> None:
 def test_the_counts_file_keeps_its_contract(release: tt.Release, tmp_path: Path) -> None:
     release.save(tmp_path / "out")
     schema = pq.read_schema(tmp_path / "out" / "counts.parquet")
-    assert schema.names == ["destination", "origin", "count"]
-    assert [str(kind) for kind in schema.types] == ["string", "string", "int64"]
+    assert schema.names == ["destination", "origin", "count", "lower", "upper"]
+    assert [str(kind) for kind in schema.types] == ["string", "string", "int64", "int64", "int64"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "card.html",
         "card.json",
         "counts.parquet",
+        "evidence.parquet",
         "hierarchies",
+        "measurements.parquet",
         "plan.toml",
     ]
 
@@ -147,8 +149,9 @@ def test_the_nodes_file_has_every_level_with_nulls_where_nothing_is_refined(
 ) -> None:
     release.save(tmp_path / "out", nodes=True)
     nodes = pq.read_table(tmp_path / "out" / "nodes.parquet")
-    assert nodes.column_names == ["level", "destination", "origin", "count"]
-    assert nodes.slice(0, 1).to_pylist() == [{"level": 0, "destination": None, "origin": None, "count": 500}]
+    assert nodes.column_names == ["level", "destination", "origin", "count", "lower", "upper"]
+    root = {"level": 0, "destination": None, "origin": None, "count": 500, "lower": 500, "upper": 500}
+    assert nodes.slice(0, 1).to_pylist() == [root]
     for level in SPINE.levels:
         rows = nodes.filter(pc.equal(nodes["level"], level.index)).drop_columns("level")
         expected = release.table(level.name)

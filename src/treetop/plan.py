@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -21,6 +21,7 @@ from treetop.privacy import Loss, Split, Unit, cost, level_noise, shares
 from treetop.privacy.exact import Number
 from treetop.privacy.unit import TOTAL
 from treetop.spine import Spine
+from treetop.topdown.resolution import Resolution
 
 if TYPE_CHECKING:
     from treetop.counts import Counts
@@ -29,6 +30,21 @@ if TYPE_CHECKING:
     from treetop.release import Release
     from treetop.repair import Order, Repair
     from treetop.topdown.descent import Descent, Progress
+    from treetop.topdown.evidence import Witness
+
+
+CONFIDENCE = 0.95
+"""The confidence of intervals, margins and bounds, unless a plan says otherwise."""
+FEW_NODES = 1 << 20
+"""Every measurement is kept at levels with at most so many public nodes: a megabyte or so each."""
+
+Prefer = Literal["fewer-invented", "fewer-lost", "lower-error"]
+PREFERENCES: Mapping[str, tuple[Repair, Order]] = {
+    "fewer-invented": ("chebyshev", "ascending"),
+    "fewer-lost": ("chebyshev", "descending"),
+    "lower-error": ("least-squares", "ascending"),
+}
+"""What each preference stands for."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +85,14 @@ class Plan:
     """What happens to rows with codes that are not in a hierarchy."""
     title: str = ""
     """What the release is about, for the card."""
+    resolve: Literal["full"] | Mapping[str, Number] | Resolution = "full"
+    """Which children are named: all that are repaired to more than zero, or only those that the measurements show to be
+    there, at a rate of false discoveries, `{"fdr": 0.05}`, or from some standard deviations up, `{"sigmas": 3}`."""
+    confidence: Number | None = CONFIDENCE
+    """The confidence of the intervals of released counts; None for a release without."""
+    prefer: Prefer | None = None
+    """What to favour, in one word for repair and order: "fewer-invented" (the default), "fewer-lost" or
+    "lower-error"."""
     budget: Fraction = field(init=False, repr=False)
     """What the levels divide among them: epsilon when pure, otherwise rho."""
     levels: tuple[PlannedLevel, ...] = field(init=False, repr=False)
@@ -81,8 +105,12 @@ class Plan:
         for what, value, kind in (("spine", self.spine, Spine), ("unit", self.unit, Unit), ("loss", self.loss, Loss)):
             if not isinstance(value, kind):
                 raise PlanError(f"{what} is {value!r}: give a treetop.{kind.__name__}")
-        _choice("repair", self.repair, ("chebyshev", "euclidean"))
+        self._settle_preference()
+        _choice("repair", self.repair, ("chebyshev", "euclidean", "least-squares"))
         _choice("order", self.order, ("ascending", "descending"))
+        object.__setattr__(self, "resolve", Resolution.of(self.resolve) or "full")
+        if self.confidence is not None:
+            object.__setattr__(self, "confidence", as_confidence(self.confidence))
         if isinstance(self.unknown, Mapping):
             object.__setattr__(self, "unknown", FrozenMap(self.unknown))
             self._check_unknown()
@@ -92,6 +120,19 @@ class Plan:
             object.__setattr__(self, "split", FrozenMap(self.split))
         self._check_caps()
         object.__setattr__(self, "levels", self._plan_levels())
+
+    def _settle_preference(self) -> None:
+        """Let a preference decide repair and order; without one, say which they are."""
+        if self.prefer is not None:
+            _choice("prefer", self.prefer, tuple(PREFERENCES))
+            stated = (self.repair, self.order)
+            if stated not in (("chebyshev", "ascending"), PREFERENCES[self.prefer]):
+                raise PlanError(f"prefer = {self.prefer!r} decides repair and order: leave those out, or prefer")
+            for name, value in zip(("repair", "order"), PREFERENCES[self.prefer], strict=True):
+                object.__setattr__(self, name, value)
+        else:
+            meant = {decided: name for name, decided in PREFERENCES.items()}.get((self.repair, self.order))
+            object.__setattr__(self, "prefer", meant)
 
     def _check_caps(self) -> None:
         names = [level.name for level in self.spine.levels]
@@ -178,18 +219,20 @@ class Plan:
             "repair": self.repair,
             "order": self.order,
             "unknown": self.unknown if isinstance(self.unknown, str) else dict(self.unknown),
+            # What is as it was before there was a choice is not said, so that old plans keep their digest.
+            **({"resolve": self.resolve.describe()} if isinstance(self.resolve, Resolution) else {}),
+            **({"confidence": self.confidence} if self.confidence != CONFIDENCE else {}),
         }
 
-    def accuracy(self, confidence: float = 0.95) -> Accuracy:
-        """Return what to expect of every level; reads no private data.
+    def accuracy(self, confidence: float | None = None) -> Accuracy:
+        """Return what to expect of every level, at the plan's confidence if none is given; reads no private data.
 
         `margin` is the exact quantile of one measurement's noise. `bound` holds for all nodes of a level at once: an
         error grows, from a node to its children, by at most twice the largest noise among them (InfTDA, Theorem 1; here
         with exact quantiles of the noise instead of its tail bound, each at the confidence that a union bound over
         levels and public nodes leaves; it holds for both repairs).
         """
-        if not 0 < confidence < 1:
-            raise PlanError(f"confidence is {confidence}: give a probability between 0 and 1")
+        confidence = as_confidence(confidence or self.confidence or CONFIDENCE)
         risk = 1 - Fraction(str(confidence))
         rows = []
         for level in self.levels:
@@ -236,7 +279,15 @@ class Plan:
         total, *below = self.levels
         leaf = len(self.spine.levels)
         steps = (
-            Step(level, digit, planned.law, KINDS[self.repair], ORDERS[self.order], last=level.index == leaf)
+            Step(
+                level,
+                digit,
+                planned.law,
+                KINDS[self.repair],
+                ORDERS[self.order],
+                last=level.index == leaf,
+                resolution=self.resolve if isinstance(self.resolve, Resolution) else None,
+            )
             for level, digit, planned in zip(self.spine.levels, layout(self.spine), below, strict=True)
         )
         return Descent(len(self.spine.attributes), total.law, tuple(steps))
@@ -250,14 +301,16 @@ class Plan:
         threads: int | None = None,
         progress: Progress | None = None,
         before_measuring: Callable[[], object] | None = None,
+        keep_measurements: bool = False,
         testing_key: bytes | None = None,
     ) -> Release:
         """Read the private table, run the plan once, and return the public result.
 
         `columns` names the column of each attribute where it is not the attribute's name, `count` a column that says
         how many records a row stands for. Every call draws fresh noise and spends the loss again; `before_measuring`
-        is called when the table has been read and nothing has been spent yet. With a `testing_key` of 32 bytes the
-        noise is reproducible, and the release says that it is not private.
+        is called when the table has been read and nothing has been spent yet. With `keep_measurements` the release
+        keeps all that was measured, for later estimates. With a `testing_key` of 32 bytes the noise is reproducible,
+        and the release says that it is not private.
         """
         from treetop.card import Facts, describe_release
         from treetop.data.bound import Bound
@@ -284,14 +337,40 @@ class Plan:
         secret = secret or Key.fresh()
         # Bound to plan and data: even a key that is used twice cannot put the same noise on different counts.
         key = secret.derive("run", bytes.fromhex(self.digest), counts.digest)
-        leaves = descend(descent, counts, key, threads or os.cpu_count() or 1, progress)
-        return Release(self.spine, leaves.nodes, leaves.count, card)
+        witness = self._witness(keep_measurements)
+        leaves = descend(descent, counts, key, threads or os.cpu_count() or 1, progress, witness=witness)
+        release = Release(self.spine, leaves.nodes, leaves.count, card)
+        if witness is None:
+            return release
+        left = None if self.resolve == "full" else witness.remainders(len(self.spine.attributes))
+        return replace(release, evidence=witness.evidence([level.law for level in self.levels]), left=left)
+
+    def _witness(self, keep_measurements: bool) -> Witness | None:
+        """Return who takes down what is measured: for intervals, remainders and estimates."""
+        from treetop.topdown.evidence import Witness
+
+        if keep_measurements:
+            return Witness(every=max(level.nodes for level in self.levels))
+        if self.confidence is None and self.resolve == "full":
+            return None
+        return Witness(every=FEW_NODES)
 
 
 def _refuse_overflow(name: str, law: Law, widest: int) -> None:
     """Refuse noise so wide that sums of measurements could leave 64 bits."""
     if law.margin(Fraction(1, 2**80)) * widest + LARGEST_TOTAL >= 2**56:
         raise LossError(f"the noise of {name} would be too wide for 64-bit counts: give the level more of the loss")
+
+
+def as_confidence(value: object) -> float:
+    """Read a confidence: a probability between 0 and 1."""
+    try:
+        confidence = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        confidence = 0.0
+    if not 0 < confidence < 1:
+        raise PlanError(f"confidence is {value!r}: give a probability between 0 and 1, such as 0.95")
+    return confidence
 
 
 def _choice(what: str, value: object, choices: tuple[str, ...]) -> None:

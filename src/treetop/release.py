@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +15,18 @@ from numpy.typing import NDArray
 
 from treetop.errors import QueryError, ReleaseError
 from treetop.privacy.unit import TOTAL
+from treetop.released_tree import LevelNodes, ReleasedTree, spans
 from treetop.spine import Spine
+from treetop.topdown.evidence import Evidence, Remainders
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from treetop.intervals import Interval, LevelIntervals
+    from treetop.measurements import Measurements
+
+MOST_ROWS = 100_000
+"""Tables of sums with more rows than this have no intervals."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,47 +43,154 @@ class Release:
     """The statement of guarantee and method."""
     plan_toml: str | None = field(default=None, repr=False)
     """The plan file as it was run; written from the card when None."""
+    evidence: Evidence | None = field(default=None, repr=False)
+    """What was measured, for intervals; None where the plan has them off."""
+    left: Remainders | None = field(default=None, repr=False)
+    """What was left unresolved at coarser nodes; None where the plan names every count to the leaves."""
     selection: tuple[str, ...] = ()
     """What `where` narrowed it to; a whole release has none."""
+    whole: Release | None = field(default=None, repr=False)
+    """The release that `where` narrowed; None for a whole one."""
+    ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict, repr=False)
+    """The leaves that it was narrowed to, by attribute: the first, and the one after the last."""
 
     @property
     def total(self) -> int:
-        """The sum of all counts."""
-        return int(self.count.sum())
+        """The sum of all counts, unresolved ones included."""
+        return int(self.count.sum()) + self.unresolved_total
+
+    @property
+    def unresolved_total(self) -> int:
+        """How much of the total is not resolved down to the leaves."""
+        return 0 if self.left is None else int(self.left.count.sum())
+
+    @property
+    def confidence(self) -> float | None:
+        """The confidence of its intervals; None where they are off."""
+        return None if self.evidence is None else float(self.card["accuracy"]["confidence"])
+
+    @cached_property
+    def tree(self) -> ReleasedTree:
+        """The released nodes of every level."""
+        return ReleasedTree(self.spine, self.nodes, self.count, self.left)
+
+    @cached_property
+    def measurements(self) -> Measurements:
+        """What was measured, node by node, as far as it was kept."""
+        from treetop.measurements import Measurements
+
+        if self.evidence is None:
+            raise ReleaseError("this release keeps no measurements: its plan has intervals off, or `where` narrowed it")
+        return Measurements.of(self.tree, self.evidence)
+
+    @cached_property
+    def intervals(self) -> tuple[LevelIntervals, ...]:
+        """The noise intervals of the released nodes, from the total down, at the confidence of the plan."""
+        return self.intervals_at(self.confidence or 0.95)
+
+    def intervals_at(self, confidence: float) -> tuple[LevelIntervals, ...]:
+        """Return the noise intervals of the released nodes at any confidence, from the total down."""
+        from treetop.intervals import node_intervals
+
+        if self.evidence is None:
+            raise ReleaseError("this release has no intervals: its plan has them off, or `where` narrowed it")
+        if not 0 < confidence < 1:
+            raise QueryError(f"confidence is {confidence}: give a probability between 0 and 1")
+        parents = [self.tree.parents(level.index) for level in self.spine.levels]
+        return node_intervals(self.total, parents, self.evidence, Fraction(str(confidence)))
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether sums have intervals: also after `where`, if the whole release has them."""
+        return (self.whole or self).evidence is not None
+
+    def interval(self, confidence: float | None = None, /, **codes: str) -> Interval:
+        """Return the noise interval of `query(**codes)`, at the confidence of the plan or at another.
+
+        The count may be that of one node or of any combination of codes, released or not.
+        """
+        from treetop.intervals import Boxes, Interval, box_intervals
+
+        chosen = self.where(**codes) if codes else self
+        whole = chosen.whole or chosen
+        if any(start >= stop for start, stop in chosen.ranges.values()):
+            return Interval(0, 0)  # the conditions exclude each other
+        boxes = Boxes.one(self.spine, chosen.ranges)
+        lower, upper = box_intervals(whole, boxes, whole._checked(confidence))
+        return Interval(int(lower[0]), int(upper[0]))
+
+    def _checked(self, confidence: float | None) -> float:
+        if self.evidence is None:
+            raise ReleaseError("this release has no intervals: its plan has them off, or it is not from the top down")
+        if confidence is None:
+            confidence = self.confidence or 0.95
+        if not 0 < confidence < 1:
+            raise QueryError(f"confidence is {confidence}: give a probability between 0 and 1")
+        return confidence
+
+    @property
+    def partly_unresolved(self) -> int:
+        """How much is unresolved at nodes that are only in part what `where` narrowed it to: it may belong here."""
+        left = (self.whole or self).left
+        if left is None or not self.ranges:
+            return 0
+        starts, stops = spans(self.spine, left)
+        meets, within = np.ones(len(left), dtype=bool), np.ones(len(left), dtype=bool)
+        for attribute, (start, stop) in self.ranges.items():
+            meets &= (starts[attribute] < stop) & (stops[attribute] > start) & (start < stop)
+            within &= (starts[attribute] >= start) & (stops[attribute] <= stop)
+        return int(left.count[meets & ~within].sum())
 
     def table(self, level: str | None = None) -> pa.Table:
         """Return the nodes above zero at a level of the spine (the leaves when None), in spine order.
 
-        There is one column for each attribute that is refined by then, named after it, and `count`.
+        There is one column for each attribute that is refined by then, named after it, and `count`; with intervals
+        `lower` and `upper` as well. What is unresolved above the level is in no row.
         """
         if level is None:
-            return self._table(self._nodes_at(len(self.spine.levels)))
-        index = 0 if level == TOTAL else self.spine.level(level).index
-        return self._table(self._nodes_at(index))
+            return self._table(len(self.spine.levels))
+        return self._table(0 if level == TOTAL else self.spine.level(level).index)
+
+    def unresolved(self) -> pa.Table:
+        """Return what was left at coarser nodes: its level, the node's codes (null where not refined) and the count."""
+        from treetop.folder.unresolved import unresolved_table
+
+        return unresolved_table(self)
 
     def nodes_above_zero(self, index: int) -> int:
         """Return how many nodes are above zero at a level of the spine, by its position; the total is 0."""
-        return len(self._nodes_at(index)[1])
+        return len(self.tree.at(index))
 
-    def by(self, *levels: str) -> pa.Table:
+    def by(self, *levels: str, intervals: bool = True, confidence: float | None = None) -> pa.Table:
         """Return sums over any choice of `attribute.level`, one row a combination above zero.
 
-        `release.by("origin.region")` leaves the destination out; the columns are named as asked.
+        `release.by("origin.region")` leaves the destination out; the columns are named as asked. What is unresolved at
+        one of the levels is in no row. Where the release has intervals, each row has `lower` and `upper`, at the
+        confidence of the plan or at another; not in tables of more than 100,000 rows.
         """
         import pyarrow as pa
 
         if not levels:
             raise QueryError("name at least one level, such as " + self.spine.splits[0])
         asked = [self.spine.level(level) for level in levels]
-        columns = [self._nodes(level.attribute, level.depth) for level in asked]
+        leaf, counts = self.tree.resolved({level.attribute: level.depth for level in asked})
+        columns = [self.spine.trees[level.attribute].ancestors(level.depth)[leaf[level.attribute]] for level in asked]
         first, inverse = _groups(columns)
         count = np.zeros(len(first), np.int64)
-        np.add.at(count, inverse, self.count)
+        np.add.at(count, inverse, counts)
         arrays = [
             self.spine.trees[level.attribute].codes[level.depth].take(pa.array(column[first]))
             for level, column in zip(asked, columns, strict=True)
         ]
-        return pa.table([*arrays, pa.array(count)], names=[*levels, "count"])
+        table = pa.table([*arrays, pa.array(count)], names=[*levels, "count"])
+        if not (intervals and self.has_intervals) or len(first) > MOST_ROWS:
+            return table
+        from treetop.intervals import Boxes, box_intervals
+
+        whole = self.whole or self
+        boxes = Boxes.of_rows(self.spine, self.ranges, asked, np.asarray(leaf[:, first], np.int64))
+        lower, upper = box_intervals(whole, boxes, whole._checked(confidence))
+        return table.append_column("lower", pa.array(lower)).append_column("upper", pa.array(upper))
 
     def where(self, **codes: str) -> Release:
         """Return what matches a combination of codes, each of any level, for `table`, `by`, `total` and `records`.
@@ -81,12 +198,28 @@ class Release:
         `where(origin="Veneto").by("destination.province")`; where a code stands at several levels, name the one
         that is meant: `where(**{"destination.province": "Milano"})`.
         """
+        from treetop.intervals.boxes import narrowed
+
         chosen = np.ones(len(self.count), dtype=bool)
-        for name, code in codes.items():
-            attribute, start, stop = self.spine.find(name, code)
+        left = self.left
+        conditions = [self.spine.find(name, code) for name, code in codes.items()]
+        for attribute, start, stop in conditions:
             chosen &= (self.nodes[attribute] >= start) & (self.nodes[attribute] < stop)
+            if left is not None:
+                starts, stops = spans(self.spine, left)
+                left = left[(starts[attribute] >= start) & (stops[attribute] <= stop)]
         selection = (*self.selection, *(f"{name}={code}" for name, code in codes.items()))
-        return replace(self, nodes=self.nodes[:, chosen], count=self.count[chosen], selection=selection)
+        nodes, count = self.nodes[:, chosen], self.count[chosen]
+        return replace(
+            self,
+            nodes=nodes,
+            count=count,
+            evidence=None,
+            left=left,
+            selection=selection,
+            whole=self.whole or self,
+            ranges=narrowed(self.ranges, conditions),
+        )
 
     def query(self, **codes: str) -> int:
         """Return the count of a combination of codes, each of any level; attributes left out are summed over.
@@ -96,7 +229,10 @@ class Release:
         return self.where(**codes).total
 
     def records(self) -> pa.Table:
-        """Return synthetic records, one row a unit of count, with dictionary-coded columns."""
+        """Return synthetic records, one row a unit of count, with dictionary-coded columns.
+
+        What is unresolved belongs to no leaf, and has no record.
+        """
         import pyarrow as pa
 
         rows = np.repeat(np.arange(len(self.count)), self.count)
@@ -127,39 +263,24 @@ class Release:
 
         return load(Path(folder))
 
-    def _nodes(self, attribute: int, depth: int) -> NDArray[np.int64]:
-        """Return each leaf's node of one attribute at a coarser depth."""
-        nodes: NDArray[np.int64] = self.spine.trees[attribute].ancestors(depth)[self.nodes[attribute]]
-        return nodes
-
-    def _nodes_at(self, index: int) -> tuple[list[tuple[int, int, NDArray[np.int64]]], NDArray[np.int64]]:
-        """Return (attribute, depth, nodes) for every attribute refined at a spine level, and the counts.
-
-        Leaves are in spine order, so the leaves under a node are consecutive.
-        """
-        refined = [
-            (attribute, depth - 1, self._nodes(attribute, depth - 1))
-            for attribute, depth in enumerate(self.spine.depths(index))
-            if depth > 0
-        ]
-        starts = np.zeros(len(self.count), dtype=bool)
-        starts[:1] = True
-        for _, _, nodes in refined:
-            starts[1:] |= nodes[1:] != nodes[:-1]
-        first = np.flatnonzero(starts)
-        count = np.add.reduceat(self.count, first) if len(first) else self.count[:0]
-        return [(attribute, depth, nodes[first]) for attribute, depth, nodes in refined], count
-
-    def _table(self, nodes: tuple[list[tuple[int, int, NDArray[np.int64]]], NDArray[np.int64]]) -> pa.Table:
+    def _table(self, index: int) -> pa.Table:
         import pyarrow as pa
 
-        refined, count = nodes
+        level = self.tree.at(index)
+        columns = self._codes(level) | {"count": pa.array(level.count)}
+        if self.evidence is not None:
+            found = self.intervals[index]
+            columns |= {"lower": pa.array(found.lower), "upper": pa.array(found.upper)}
+        return pa.table(columns)
+
+    def _codes(self, level: LevelNodes) -> dict[str, pa.Array]:
+        import pyarrow as pa
+
         names = list(self.spine.attributes)
-        columns = {
+        return {
             names[attribute]: self.spine.trees[attribute].codes[depth].take(pa.array(column))
-            for attribute, depth, column in refined
+            for attribute, depth, column in level.refined
         }
-        return pa.table({**columns, "count": pa.array(count)})
 
     def __repr__(self) -> str:
         warning = "" if self.card["private"] else "NOT PRIVATE; "
@@ -172,8 +293,7 @@ class Release:
     def _repr_html_(self) -> str:
         rows = [("level", "released nodes", "public nodes")]
         for level in self.spine.levels:
-            _, count = self._nodes_at(level.index)
-            rows.append((level.name, f"{len(count):,}", f"{level.nodes:,}"))
+            rows.append((level.name, f"{self.nodes_above_zero(level.index):,}", f"{level.nodes:,}"))
         title = html.escape(self.card["title"] or "Release")
         guarantee = html.escape(self.card["warning"] or self.card["guarantee"])
         return (

@@ -19,7 +19,7 @@ from treetop.card.facts import Facts
 from treetop.card.html import render
 from treetop.card.rebuild import check_kind, promise, rebuild_plan
 from treetop.errors import ReleaseError, TreetopError
-from treetop.folder import CARD, HIERARCHIES, PAGE, PLACES, PLAN, file_sha256, load, read_card, read_spine
+from treetop.folder import CARD, EVIDENCE, HIERARCHIES, PAGE, PLACES, PLAN, file_sha256, load, read_card, read_spine
 from treetop.plan import Plan
 from treetop.privacy.exact import plain
 from treetop.release import Release
@@ -118,6 +118,8 @@ class _Check:
         yield f"{card['released']['leaves']:,} leaves: whole numbers above zero, known codes, none twice", self.leaves
         levels = len(card["levels"])
         yield f"{levels} levels add up to the same total, {card['released']['total']:,}, node by node", self.sums
+        if any(file["path"] == EVIDENCE for file in card["files"]):
+            yield "the interval of every count, from the measurements that were kept", self.intervals
         if (promised := promise(card)) is not None:
             yield promised, self.kind
 
@@ -178,6 +180,9 @@ class _Check:
 
     def sums(self) -> Iterator[str]:
         yield from counting.sums(self.release, self.card, self.folder)
+
+    def intervals(self) -> Iterator[str]:
+        yield from counting.intervals(self.release, self.folder)
 
     def kind(self) -> Iterator[str]:
         yield from check_kind(self.card, self.release)

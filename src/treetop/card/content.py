@@ -13,9 +13,8 @@ from treetop.card.composition import amount, sentence
 from treetop.card.facts import FORMAT, Facts
 from treetop.card.meaning import COMPARED_AT, CONVERSION, EXACT, epsilon_of, exact, meaning
 from treetop.card.schema import validate_fields
-from treetop.plan import Plan, PlannedLevel
+from treetop.plan import CONFIDENCE, Plan, PlannedLevel
 
-CONFIDENCE = 0.95
 UNTITLED = "Untitled release"
 
 
@@ -111,7 +110,7 @@ def of_plan(plan: Plan) -> dict[str, Any]:
         "meaning": meaning(plan),
         "exact": exact(plan),
         "levels": _levels(plan),
-        "accuracy": {"confidence": CONFIDENCE, **words_of(plan).accuracy(plan)},
+        "accuracy": {"confidence": float(plan.confidence or CONFIDENCE), **words_of(plan).accuracy(plan)},
         "post_processing": words_of(plan).post_processing(plan),
         "plan": plan.describe(),
         "plan_sha256": plan.digest,
@@ -164,7 +163,7 @@ def _loss(plan: Plan) -> dict[str, Any]:
 
 
 def _levels(plan: Plan) -> list[dict[str, Any]]:
-    rows = plan.accuracy(CONFIDENCE).levels
+    rows = plan.accuracy().levels
     return [_level(plan, level, row) for level, row in zip(plan.levels, rows, strict=True)]
 
 

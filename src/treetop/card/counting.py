@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from treetop.card.compare import differences
 from treetop.errors import ReleaseError
-from treetop.folder import COUNTS, HIERARCHIES, NODES, PLAN, nodes_schema, nodes_table, released
+from treetop.folder import COUNTS, HIERARCHIES, NODES, PLAN, UNRESOLVED, nodes_schema, nodes_table, released
 from treetop.plan import Plan
 from treetop.planfile import describe_plan
 from treetop.release import Release
@@ -24,7 +24,8 @@ NAMES = ("group", "size", "quantity", "list", "list_group", "list_region")
 def needed(card: dict[str, Any]) -> list[str]:
     """Return the tables that every folder of this card has."""
     trees = {tree["sha256"] for tree in card["hierarchies"]}
-    return [COUNTS, *(f"{HIERARCHIES}/{digest}.parquet" for digest in sorted(trees))]
+    tables = [COUNTS, *(f"{HIERARCHIES}/{digest}.parquet" for digest in sorted(trees))]
+    return tables + ([UNRESOLVED] if "resolve" in card["plan"] else [])
 
 
 def rows(path: Path, file: dict[str, Any]) -> Iterator[str]:
@@ -93,6 +94,18 @@ def sums(release: Release, card: dict[str, Any], folder: Path) -> Iterator[str]:
             return
     if at != stated.num_rows:
         yield f"{NODES} has {stated.num_rows - at} rows too many"
+
+
+def intervals(release: Release, folder: Path) -> Iterator[str]:
+    """Recompute the bounds of every leaf, and of what is unresolved, from the measurements that were kept."""
+    tables = {COUNTS: release.table()} | ({} if release.left is None else {UNRESOLVED: release.unresolved()})
+    for name, expected in tables.items():
+        stated = pq.read_table(folder / name)
+        if stated.column_names != expected.column_names:
+            yield f"{name} has the columns {', '.join(stated.column_names)}, not {', '.join(expected.column_names)}"
+        elif not stated.equals(expected):
+            row = _first_row(stated, expected)
+            yield f"{name}, row {row + 1}: {_row(stated, row)} stands where the measurements give {_row(expected, row)}"
 
 
 def _first_row(found: pa.Table, expected: pa.Table) -> int:

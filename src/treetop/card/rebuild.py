@@ -7,7 +7,7 @@ from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from treetop.plan import Plan
+from treetop.plan import CONFIDENCE, Plan
 from treetop.privacy import Loss, Split, Unit
 from treetop.spine import Spine
 
@@ -48,6 +48,8 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> Plan:
         order=told["order"],
         unknown=told["unknown"],
         title=told["title"],
+        resolve=told.get("resolve", "full"),
+        confidence=told.get("confidence", CONFIDENCE),
     )
 
 

@@ -46,6 +46,7 @@ def _key(text: str) -> bytes:
 @click.option("--query", help="The query, where TABLE is a database.")
 @click.option("--force", is_flag=True, help="Replace the folder if there is one.")
 @click.option("--nodes", is_flag=True, help="Also write every level, to nodes.parquet.")
+@click.option("--keep-measurements", is_flag=True, help="Also keep all that was measured, for later estimates.")
 @click.option("--threads", type=click.IntRange(min=1), help="How many threads; all cores by default.")
 @click.option("--testing-key", type=_key, hidden=True, help="Reproducible noise; the release is NOT private.")
 @click.option("--quiet", is_flag=True, help="Print nothing on success.")
@@ -79,6 +80,7 @@ class Run:
         query: str | None,
         force: bool,
         nodes: bool,
+        keep_measurements: bool,
         threads: int | None,
         testing_key: bytes | None,
     ) -> None:
@@ -91,6 +93,7 @@ class Run:
         self.file, self.out, self.dataset = file, out, dataset
         self.query, self.force, self.nodes, self.threads = query, force, nodes, threads
         self.testing_key = testing_key
+        self.keep_measurements = keep_measurements or file.keep_measurements
         self.ledger_path = ledger
         self.ledger: Ledger | None = None
         self.reservation: Reservation | None = None
@@ -113,6 +116,7 @@ class Run:
                 threads=self.threads,
                 progress=bar,
                 before_measuring=self._reserve,
+                keep_measurements=self.keep_measurements,
                 testing_key=self.testing_key,
             )
             release = replace(release, card=self._card(), plan_toml=describe_plan(self.file))

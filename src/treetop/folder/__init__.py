@@ -1,5 +1,6 @@
 """The release folder: written whole or not at all, and read back with its own hierarchies."""
 
+from treetop.folder.evidence import EVIDENCE, MEASUREMENTS
 from treetop.folder.place import check_place
 from treetop.folder.read import (
     CARD,
@@ -14,16 +15,20 @@ from treetop.folder.read import (
     read_card,
     read_spine,
 )
+from treetop.folder.unresolved import UNRESOLVED
 from treetop.folder.write import Draft, drafted, nodes_schema, nodes_table, released, save
 
 __all__ = [
     "CARD",
     "COUNTS",
+    "EVIDENCE",
     "HIERARCHIES",
+    "MEASUREMENTS",
     "NODES",
     "PAGE",
     "PLACES",
     "PLAN",
+    "UNRESOLVED",
     "Draft",
     "check_place",
     "drafted",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,20 @@ def load(folder: Path) -> Release:
         raise ReleaseError(f"{folder}: {COUNTS} has a code that is not in its hierarchy")
     release = Release(spine, np.array(nodes, dtype=np.int32), count, card, plan_toml)
     _refuse_disorder(release, folder)
-    return release
+    return _with_evidence(release, folder)
+
+
+def _with_evidence(release: Release, folder: Path) -> Release:
+    """Read what was left unresolved, and what intervals come from."""
+    from treetop.folder.evidence import read_evidence
+    from treetop.folder.unresolved import UNRESOLVED, read_unresolved
+
+    try:
+        if (folder / UNRESOLVED).is_file():
+            release = replace(release, left=read_unresolved(folder / UNRESOLVED, release.spine))
+        return replace(release, evidence=read_evidence(folder, release))
+    except (OSError, LookupError, TypeError, ValueError, pa.ArrowException) as problem:
+        raise ReleaseError(f"{folder}: cannot be read: {problem}") from problem
 
 
 def read_spine(folder: Path, card: dict[str, Any]) -> Spine:

@@ -14,8 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from treetop.folder.evidence import write_evidence
 from treetop.folder.place import check_place, scratch, sync, take_place, writing
 from treetop.folder.read import CARD, COUNTS, HIERARCHIES, NODES, PAGE, PLACES, PLAN, file_sha256
+from treetop.folder.unresolved import UNRESOLVED
 from treetop.release import Release
 
 
@@ -72,7 +74,10 @@ def released(release: Release) -> dict[str, Any]:
     """Return the size of a release: post-processing, like the counts themselves."""
     names = ["total", *(level.name for level in release.spine.levels)]
     sizes = [{"name": name, "nodes": release.nodes_above_zero(index)} for index, name in enumerate(names)]
-    return {"total": release.total, "leaves": len(release.count), "levels": sizes}
+    size: dict[str, Any] = {"total": release.total, "leaves": len(release.count), "levels": sizes}
+    if release.left is not None:
+        size["unresolved"] = {"total": release.unresolved_total, "nodes": len(release.left)}
+    return size
 
 
 def nodes_table(release: Release, index: int) -> pa.Table:
@@ -83,16 +88,17 @@ def nodes_table(release: Release, index: int) -> pa.Table:
     columns = {
         name: level.column(name) if name in level.column_names else pa.nulls(size, pa.string()) for name in names
     }
+    numbers = {name: level.column(name) for name in ("count", "lower", "upper") if name in level.column_names}
     return pa.table(
-        {"level": pa.array(np.full(size, index, np.int32)), **columns, "count": level.column("count")},
-        schema=nodes_schema(release),
+        {"level": pa.array(np.full(size, index, np.int32)), **columns, **numbers}, schema=nodes_schema(release)
     )
 
 
 def nodes_schema(release: Release) -> pa.Schema:
     """Return the columns of nodes.parquet."""
     attributes = [(name, pa.string()) for name in release.spine.attributes]
-    return pa.schema([("level", pa.int32()), *attributes, ("count", pa.int64())])
+    numbers = ("count",) if release.evidence is None else ("count", "lower", "upper")
+    return pa.schema([("level", pa.int32()), *attributes, *((name, pa.int64()) for name in numbers)])
 
 
 def _write(
@@ -108,6 +114,11 @@ def _write(
     rows: dict[str, int | None] = {COUNTS: len(release.count)}
     # Plain string columns, whatever reads them; stored as dictionaries all the same.
     pq.write_table(release.table(), folder / COUNTS, compression="zstd", store_schema=False)
+    if release.left is not None:
+        left = release.unresolved()
+        rows[UNRESOLVED] = left.num_rows
+        pq.write_table(left, folder / UNRESOLVED, compression="zstd", store_schema=False)
+    rows |= write_evidence(release, folder)
     progress("writing", 0.3)
     if nodes:
         rows[NODES] = _write_nodes(release, folder / NODES, progress)

@@ -264,6 +264,7 @@ class GroupTablePlan(Plan):
         threads: int | None = None,
         progress: Progress | None = None,
         before_measuring: Callable[[], object] | None = None,
+        keep_measurements: bool = False,
         testing_key: bytes | None = None,
     ) -> Release:
         """Read the private table, run the plan once, and return the public result.
@@ -278,6 +279,8 @@ class GroupTablePlan(Plan):
 
         if testing_key is not None and (type(testing_key), len(testing_key)) != (bytes, 32):
             raise PlanError("a testing key is 32 bytes, as in bytes(32)")
+        if keep_measurements:
+            raise PlanError("a release of group sizes keeps no measurements: leave keep_measurements out")
         table = _inner(table)
         keep = table.keep if isinstance(table, Source) else None
         card = describe_release(self, Facts(private=testing_key is None, columns=columns, count=count, keep=keep))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -223,3 +223,17 @@ class DiscreteLaplace(Law):
         with precision(bits + _GUARD_BITS):
             rate = ball(self.rate)
             return 2 * (-rate).exp() / (-rate).expm1() ** 2
+
+
+def described_law(described: Mapping[str, str]) -> Law:
+    """Return the law that `Law.describe` described."""
+    for name, (kind, parameter) in _KINDS.items():
+        if described["law"] == name:
+            return kind(Fraction(described[parameter]))
+    raise LossError(f"there is no law {described['law']!r}")
+
+
+_KINDS: Mapping[str, tuple[Callable[[Fraction], Law], str]] = {
+    "discrete Gaussian": (DiscreteGaussian, "variance"),
+    "discrete Laplace": (DiscreteLaplace, "scale"),
+}

@@ -10,8 +10,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from treetop.plan import Plan
+from treetop.plan import CONFIDENCE, Plan
 from treetop.planfile.reader import PlanFile
+from treetop.topdown.resolution import Resolution
 
 if TYPE_CHECKING:
     from treetop.graphs.planfile import GraphFile
@@ -47,6 +48,8 @@ def describe_plan(plan: PlanFile | Plan) -> str:
     lines += _section("loss", _loss(ran))
     if own is None:
         lines += _section("repair", {"method": ran.repair, "order": ran.order})
+    if favoured := _favoured(ran):
+        lines += _section("release", favoured)
     lines += _section("data", _data(ran, file))
     if file is not None and file.graph is not None:
         lines += ["", "# The private table was made from a graph.", *_graph(file.graph)]
@@ -127,6 +130,18 @@ def _loss(plan: Plan) -> dict[str, Any]:
         return {**stated, "split": "uniform"}
     whole = math.lcm(*(share.denominator for share in measured.values()))
     return {**stated, "split": {name: int(share * whole) for name, share in measured.items()}}
+
+
+def _favoured(plan: Plan) -> dict[str, Any]:
+    """Return what a release favours and carries, as far as it is not what every release does."""
+    stated: dict[str, Any] = {}
+    if isinstance(plan.resolve, Resolution):
+        stated["resolve"] = {name: Fraction(text) for name, text in plan.resolve.describe().items()}
+    if plan.confidence is None:
+        stated["intervals"] = False
+    elif plan.confidence != CONFIDENCE:
+        stated["confidence"] = Fraction(str(plan.confidence))
+    return stated
 
 
 def _data(plan: Plan, file: PlanFile | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn
 
+from treetop.data.positions import is_whole
 from treetop.errors import PlanFileError, TreetopError
 from treetop.nearest import nearest
 from treetop.privacy.exact import Number
@@ -89,6 +90,13 @@ class Fields:
                 )
         return tuple(value)
 
+    def flag(self, key: str) -> bool | None:
+        """Read true or false."""
+        value = self._get(key)
+        if value is not None and not isinstance(value, bool):
+            self.refuse(key, "true or false")
+        return value
+
     def whole(self, key: str) -> int | None:
         """Return a whole number, 1 or more."""
         value = self._get(key)
@@ -103,7 +111,7 @@ class Fields:
         value = self._get(key)
         if value is None:
             return None
-        if not isinstance(value, list) or not all(_is_whole(item) for item in value):
+        if not isinstance(value, list) or not all(is_whole(item) for item in value):
             self.refuse(key, "a list of whole numbers, such as [2, 5]")
         return tuple(value)
 
@@ -112,7 +120,7 @@ class Fields:
         value = self._get(key)
         if isinstance(value, str) and (fraction := _FRACTION.fullmatch(value)) and int(fraction[2]):
             return Fraction(int(fraction[1]), int(fraction[2]))
-        if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        if value is None or is_whole(value):
             return value
         if not isinstance(value, Decimal):
             self.refuse(key, "a number, without quotes")
@@ -197,16 +205,12 @@ def found(value: object) -> str:
         return "a table"
     if isinstance(value, list):
         return "a list"
-    shown = _shorten(str(value) if not _is_whole(value) or _is_short(value) else "with very many digits")
+    shown = _shorten(str(value) if not is_whole(value) or _is_short(value) else "with very many digits")
     if isinstance(value, str):
         return f'the text "{shown}"'
     if isinstance(value, int | Decimal):
         return f"the number {shown}"
     return f"the date or time {shown}"
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_short(value: object) -> bool:

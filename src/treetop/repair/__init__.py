@@ -34,9 +34,10 @@ __all__ = [
 ]
 
 Order = Literal["ascending", "descending"]
-Repair = Literal["chebyshev", "euclidean"]
+Repair = Literal["chebyshev", "euclidean", "least-squares"]
 
-KINDS: dict[str, int] = {"chebyshev": CHEBYSHEV, "euclidean": EUCLIDEAN}
+KINDS: dict[str, int] = {"chebyshev": CHEBYSHEV, "euclidean": EUCLIDEAN, "least-squares": CHEBYSHEV}
+"""The repair of one node on the way down; least squares come after it."""
 ORDERS: dict[str, int] = {"ascending": ASCENDING, "descending": DESCENDING}
 
 

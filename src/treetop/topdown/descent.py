@@ -11,6 +11,7 @@ import numpy as np
 
 from treetop.counts import Counts
 from treetop.noise import Key, Law
+from treetop.topdown.evidence import Witness
 from treetop.topdown.frontier import Frontier
 from treetop.topdown.level import CHUNK, Step, refine
 from treetop.topdown.measure import measure_total
@@ -48,31 +49,40 @@ def descend(
     threads: int = 1,
     progress: Progress | None = None,
     chunk: int = CHUNK,
+    witness: Witness | None = None,
 ) -> Frontier:
-    """Run the descent and return the retained leaves in spine order.
+    """Run the descent and return the retained leaves in spine order; a witness takes down what is measured.
 
     The noise of a node is a function of the key, its subtree and its place among the nodes retained there. So the
     result does not depend on `threads`, on `chunk`, or on which subtree is finished first.
     """
-    root = Frontier.root(descent.attributes, measure_total(counts, descent.total, key.derive("total")), len(counts))
+    total = measure_total(counts, descent.total, key.derive("total"))
+    root = Frontier.root(descent.attributes, total, len(counts))
+    if witness is not None and descent.total is not None:
+        witness.total = total
     above, below = descent.steps[: descent.trunk], descent.steps[descent.trunk :]
-    trunk = _subtree(above, counts, root, key.derive("trunk"), chunk)
+    trunk = _subtree(above, counts, root, key.derive("trunk"), chunk, witness)
     if not below or len(trunk) == 0:
+        if witness is not None:
+            witness.join([], len(below))
         if progress is not None:
             progress("descending", 1.0)
         return trunk
     subtrees = _cut(trunk, below)
     keys = [key.derive("subtree", number) for number in range(len(subtrees))]
+    witnesses = [None if witness is None else Witness(witness.every) for _ in subtrees]
 
-    def run(subtree: Frontier, key: Key) -> Frontier:
-        return _subtree(below, counts, subtree, key, chunk)
+    def run(subtree: Frontier, key: Key, witness: Witness | None) -> Frontier:
+        return _subtree(below, counts, subtree, key, chunk, witness)
 
     leaves = []
     with ThreadPoolExecutor(max_workers=max(threads, 1)) as pool:
-        for finished in (pool.map if threads > 1 else map)(run, subtrees, keys):
+        for finished in (pool.map if threads > 1 else map)(run, subtrees, keys, witnesses):
             leaves.append(finished)
             if progress is not None:
                 progress("descending", len(leaves) / len(subtrees))
+    if witness is not None:
+        witness.join([seen for seen in witnesses if seen is not None], len(below))
     return Frontier.concatenate(leaves, descent.attributes)
 
 
@@ -90,8 +100,12 @@ def _cut(trunk: Frontier, below: Sequence[Step]) -> list[Frontier]:
     return [trunk[start:stop] for start, stop in pairwise([0, *bounds.tolist(), len(trunk)]) if start < stop]
 
 
-def _subtree(steps: Sequence[Step], counts: Counts, nodes: Frontier, key: Key, chunk: int) -> Frontier:
+def _subtree(
+    steps: Sequence[Step], counts: Counts, nodes: Frontier, key: Key, chunk: int, witness: Witness | None
+) -> Frontier:
     """Descend from some nodes: a pure function, so that any engine may run it, and run it again."""
     for step in steps:
-        nodes = refine(step, counts, nodes, key.derive("level", step.level.index), chunk)
+        if witness is not None:
+            witness.begin_level()
+        nodes = refine(step, counts, nodes, key.derive("level", step.level.index), chunk, witness)
     return nodes

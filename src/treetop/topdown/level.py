@@ -16,8 +16,10 @@ from treetop.repair.settle import begin, least_kept, settled, solve
 from treetop.repair.state import PHASE, STATE_SIZE
 from treetop.repair.sweep import DONE, SCRATCH_SIZE, advance, start_sweeping, sweep
 from treetop.spine import Level
+from treetop.topdown.evidence import NOTHING, LevelEvidence, Remainders, Witness
 from treetop.topdown.frontier import Frontier
 from treetop.topdown.measure import add_counts
+from treetop.topdown.resolution import HighMeasurements, Resolution, fixed_threshold
 
 CHUNK = 1 << 15
 """Children measured at a time, so that noise and measurements stay in the processor's cache."""
@@ -39,9 +41,12 @@ class Step:
     """The order in which the repair lowers."""
     last: bool
     """Whether the children are leaves: then nobody asks which private leaves lie under them."""
+    resolution: Resolution | None = None
+    """When a child is named; None where every one is that is repaired to more than zero."""
 
 
-_Arrays = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
+Ints = NDArray[np.int64]
+_Arrays = tuple[Ints, Ints, Ints, NDArray[np.int32], NDArray[np.int32]]
 
 
 class _Room(threading.local):
@@ -51,7 +56,8 @@ class _Room(threading.local):
         self.resize(0)
 
     def resize(self, size: int) -> None:
-        self.count, self._start, self._stop = (np.empty(size, np.int64) for _ in range(3))
+        self.count, self._start, self._stop, self.measured, self.slots = (np.empty(size, np.int64) for _ in range(5))
+        self.highest, self.left = np.empty(size, np.int64), np.empty(size, np.int64)
         self.parent, self.child = np.empty(size, np.int32), np.empty(size, np.int32)
 
     def arrays(self, last: bool) -> _Arrays:
@@ -66,37 +72,116 @@ class _Room(threading.local):
         count, start, stop, _, _ = self.arrays(step.last)
         return Frontier(nodes, count[:size].copy(), start[:size].copy(), stop[:size].copy())
 
+    def tell(self, witness: Witness, batch: Frontier, step: Step, size: int, slots: int) -> None:
+        """Have a witness take down what a kernel has seen of a batch."""
+        parents = len(batch)
+        witness.note(
+            LevelEvidence(self.measured[:size].copy(), self.highest[:parents].copy(), self.slots[:slots].copy())
+        )
+        if step.resolution is not None and (there := np.flatnonzero(self.left[:parents])).size:
+            level = np.full(len(there), step.level.index - 1, np.int32)
+            witness.left.append(Remainders(level, batch.nodes[:, there], self.left[there]))
+
 
 _room = _Room()
 
 
-def refine(step: Step, counts: Counts, above: Frontier, key: Key, chunk: int = CHUNK) -> Frontier:
+def refine(
+    step: Step, counts: Counts, above: Frontier, key: Key, chunk: int = CHUNK, witness: Witness | None = None
+) -> Frontier:
     """Return the retained children of a frontier; a child's noise depends on the key and its position only."""
-    first = step.level.first
-    node = above.nodes[step.level.attribute]
-    fanout = first[node + 1] - first[node]
-    slots = np.where(fanout > 1, fanout, 0)  # an only child has its parent's count: no noise, no loss
-    before = np.concatenate([[0], np.cumsum(slots)])
-    noise = None if step.law is None else NoiseStream(step.law, key.derive("noise"))
+    measuring = _Measuring(step, counts, above, key, chunk)
+    named = measuring.least_named()
+    every = witness is not None and step.level.nodes <= witness.every
     # Ties have a secret of their own: words that made noise would tell how large it was.
     ties = int.from_bytes(key.derive("ties").secret[:7], "little")
-    if len(_room.count) < 2 * chunk:
-        _room.resize(2 * chunk)
     parts: list[Frontier] = []
-    for start, stop in _batches(before, chunk):
+    for start, stop in measuring.batches():
         batch = above[start:stop]
-        if noise is not None and slots[start] > chunk:
-            parts += _refine_wide(step, counts, batch, noise, int(before[start]), ties + start, chunk)
+        if measuring.is_wide(start):
+            parts += _refine_wide(step, measuring, batch, start, ties + start, named, witness)
             continue
-        only = int(np.count_nonzero(slots[start:stop] == 0))
-        if noise is not None:
-            noise.fill(_room.count[only : only + before[stop] - before[start]], int(before[start]))
+        slots = int(measuring.before[stop] - measuring.before[start])
         size = _refine_batch(
-            *_room.arrays(step.last), only, ties + start, node[start:stop], batch.count, batch.start, batch.stop, first,
+            *_room.arrays(step.last), measuring.draw(start, stop), ties + start, *measuring.nodes(start, stop),
             *_private(step, counts), step.kind, step.order,
+            named, _room.measured, _room.highest, _room.left, _room.slots[: slots if every else 0],
         )  # fmt: skip
         parts.append(_room.kept(batch, step, size))
+        if witness is not None:
+            _room.tell(witness, batch, step, size, slots if every else 0)
     return Frontier.concatenate(parts, len(above.nodes))
+
+
+class _Measuring:
+    """The measurements of one level under some nodes, batch by batch, as often as they are asked for."""
+
+    def __init__(self, step: Step, counts: Counts, above: Frontier, key: Key, chunk: int) -> None:
+        self.step, self.counts, self.above, self.chunk = step, counts, above, chunk
+        self.node = above.nodes[step.level.attribute]
+        fanout = step.level.first[self.node + 1] - step.level.first[self.node]
+        self.slots = np.where(fanout > 1, fanout, 0)  # an only child has its parent's count: no noise, no loss
+        self.before = np.concatenate([[0], np.cumsum(self.slots)])
+        self.noise = None if step.law is None else NoiseStream(step.law, key.derive("noise"))
+        if len(_room.count) < 2 * chunk:
+            _room.resize(2 * chunk)
+
+    def batches(self) -> Iterator[tuple[int, int]]:
+        """Yield runs of nodes."""
+        return _batches(self.before, self.chunk)
+
+    def is_wide(self, node: int) -> bool:
+        """Whether a node has more children than fit in a batch, and stands alone."""
+        return self.noise is not None and bool(self.slots[node] > self.chunk)
+
+    def nodes(self, start: int, stop: int) -> tuple[NDArray[np.int32], Ints, Ints, Ints, NDArray[np.int64]]:
+        """Return what a kernel needs to know of a run of nodes: which, their counts and ranges, and all children."""
+        batch = self.above[start:stop]
+        return self.node[start:stop], batch.count, batch.start, batch.stop, self.step.level.first
+
+    def draw(self, start: int, stop: int) -> int:
+        """Write the noise of a batch into the room for counts, behind as many free places as there are only children.
+
+        Returns how many those are.
+        """
+        only = int(np.count_nonzero(self.slots[start:stop] == 0))
+        if self.noise is not None:
+            size = self.before[stop] - self.before[start]
+            self.noise.fill(_room.count[only : only + size], int(self.before[start]))
+        return only
+
+    def wide(self, node: int) -> Iterator[tuple[int, Ints]]:
+        """Yield the rank of some children of a wide node, and the measurements from there on."""
+        assert self.noise is not None
+        at, end = int(self.above.start[node]), int(self.above.stop[node])
+        for rank in range(0, int(self.slots[node]), self.chunk):
+            size = min(self.chunk, int(self.slots[node]) - rank)
+            x, start, stop = (array[:size] for array in _room.arrays(self.step.last)[:3])
+            self.noise.fill(x, int(self.before[node]) + rank)
+            at = add_counts(x, start, stop, rank, *_private(self.step, self.counts), at, end)
+            yield rank, x
+
+    def least_named(self) -> int:
+        """Return the least measurement whose child is named, by what all of them together show."""
+        law, resolution = self.step.law, self.step.resolution
+        if resolution is None or law is None:
+            return NOTHING
+        if resolution.sigmas is not None:
+            return fixed_threshold(law, resolution.sigmas)
+        assert resolution.fdr is not None
+        seen = HighMeasurements(law, int(self.before[-1]), resolution.fdr)
+        for start, stop in self.batches():
+            if self.is_wide(start):
+                for _, x in self.wide(start):
+                    seen.add(x)
+                continue
+            only, size = self.draw(start, stop), int(self.before[stop] - self.before[start])
+            count, left, right, _, _ = _room.arrays(self.step.last)
+            node, _, starts, stops, first = self.nodes(start, stop)
+            private = _private(self.step, self.counts)
+            _measure_batch(count, left, right, only, node, starts, stops, first, *private)
+            seen.add(_room.count[only : only + size])
+        return seen.threshold()
 
 
 def _private(step: Step, counts: Counts) -> tuple[NDArray[np.uint64], int, np.uint64, NDArray[np.int64]]:
@@ -133,11 +218,18 @@ def _refine_batch(
     before: NDArray[np.int64],
     kind: int,
     order: int,
+    named: int,
+    measured: NDArray[np.int64],
+    highest: NDArray[np.int64],
+    left: NDArray[np.int64],
+    slots: NDArray[np.int64],
 ) -> int:
     """Measure, repair and prune the children of many nodes; return how many were kept.
 
     `count` holds their noise, behind room for the `only` children that have none, so that what is kept can be moved to
-    the front without overwriting noise that is still to be used.
+    the front without overwriting noise that is still to be used. `measured` takes the measurements of what is kept and
+    `highest`, per node, the highest of what is not; `left` what went to children below `named`; and `slots`, where
+    there is room, all measurements.
     """
     state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
     tracked = len(start) > 0
@@ -153,16 +245,49 @@ def _refine_batch(
                 stop[kept] = stops[i]
             parent[kept] = i
             child[kept] = eldest
+            measured[kept] = NOTHING
+            highest[i] = NOTHING
+            left[i] = 0
             kept += 1
             continue
         end = slot + fanout
         x = count[slot:end]
         add_counts(x, start[slot:end], stop[slot:end], 0, keys, shift, mask, before, starts[i], stops[i])
+        if len(slots) > 0:
+            slots[slot - only : end - only] = x
         begin(state, fanout, counts[i], kind, order, np.uint64(ties + i))
         solve(state, scratch, x)
-        kept = _keep(state, count, start, stop, parent, child, slot, end, i, eldest, kept)
+        kept, highest[i], left[i] = _keep(
+            state, count, start, stop, parent, child, slot, end, i, eldest, kept, named, measured
+        )
         slot = end
     return kept
+
+
+@kernel
+def _measure_batch(
+    count: NDArray[np.int64],
+    start: NDArray[np.int64],
+    stop: NDArray[np.int64],
+    only: int,
+    node: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    first: NDArray[np.int64],
+    keys: NDArray[np.uint64],
+    shift: int,
+    mask: np.uint64,
+    before: NDArray[np.int64],
+) -> None:
+    """Measure the children of many nodes, and nothing else: what `_refine_batch` will measure as well."""
+    slot = only
+    for i in range(len(node)):
+        fanout = first[node[i] + 1] - first[node[i]]
+        if fanout > 1:
+            end = slot + fanout
+            x = count[slot:end]
+            add_counts(x, start[slot:end], stop[slot:end], 0, keys, shift, mask, before, starts[i], stops[i])
+            slot = end
 
 
 @kernel
@@ -178,55 +303,60 @@ def _keep(
     node: int,
     eldest: int,
     kept: int,
-) -> int:
-    """Repair the measurements of one node and move the children above zero to the front; return how many there are."""
+    named: int,
+    measured: NDArray[np.int64],
+) -> tuple[int, int, int]:
+    """Repair the measurements of one node and move the children above zero, if named, to the front.
+
+    Returns how many there are, the highest measurement of the others, and what the others would have had.
+    """
     tracked = len(start) > 0
     least = least_kept(state)
+    highest, left = NOTHING, 0
     for i in range(slot, end):
-        if count[i] < least:
+        value = count[i]
+        if value < least:
+            highest = max(highest, value)
             continue
-        repaired = settled(state, count[i])
-        if repaired > 0:
+        repaired = settled(state, value)
+        if repaired > 0 and value >= named:
             count[kept] = repaired
+            measured[kept] = value
             if tracked:
                 start[kept] = start[i]
                 stop[kept] = stop[i]
             parent[kept] = node
             child[kept] = eldest + i - slot
             kept += 1
-    return kept
+        else:
+            highest = max(highest, value)
+            left += repaired
+    return kept, highest, left
 
 
 def _refine_wide(
-    step: Step,
-    counts: Counts,
-    node: Frontier,
-    noise: NoiseStream,
-    slot: int,
-    tie: int,
-    chunk: int,
+    step: Step, measuring: _Measuring, batch: Frontier, node: int, tie: int, named: int, witness: Witness | None
 ) -> Iterator[Frontier]:
     """Refine one node with very many children: they are drawn again for every sweep, and never all in memory."""
-    first = step.level.first
-    number = int(node.nodes[step.level.attribute, 0])
-    eldest, fanout = int(first[number]), int(first[number + 1] - first[number])
-
-    def measurements() -> Iterator[tuple[int, NDArray[np.int64]]]:
-        at = int(node.start[0])
-        for rank in range(0, fanout, chunk):
-            size = min(chunk, fanout - rank)
-            x, start, stop = (array[:size] for array in _room.arrays(step.last)[:3])
-            noise.fill(x, slot + rank)
-            at = add_counts(x, start, stop, rank, *_private(step, counts), at, int(node.stop[0]))
-            yield rank, x
-
+    eldest = int(step.level.first[measuring.node[node]])
     state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
-    begin(state, fanout, int(node.count[0]), step.kind, step.order, np.uint64(tie))
+    begin(state, int(measuring.slots[node]), int(batch.count[0]), step.kind, step.order, np.uint64(tie))
     start_sweeping(state)
     while state[PHASE] != DONE:
-        for _, x in measurements():
+        for _, x in measuring.wide(node):
             sweep(state, scratch, x)
         advance(state, scratch)
-    for rank, x in measurements():
-        size = _keep(state, *_room.arrays(step.last), 0, len(x), 0, eldest + rank, 0)
-        yield _room.kept(node, step, size)
+    highest, left = NOTHING, 0
+    for rank, x in measuring.wide(node):
+        every = len(x) if witness is not None and step.level.nodes <= witness.every else 0
+        _room.slots[:every] = x[:every]
+        size, zeroed, unnamed = _keep(
+            state, *_room.arrays(step.last), 0, len(x), 0, eldest + rank, 0, named, _room.measured
+        )
+        highest, left = max(highest, zeroed), left + unnamed
+        if witness is not None:
+            _room.tell(witness, batch[:0], step, size, every)
+        yield _room.kept(batch, step, size)
+    if witness is not None:
+        _room.highest[0], _room.left[0] = highest, left
+        _room.tell(witness, batch, step, 0, 0)

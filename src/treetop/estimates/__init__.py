@@ -1,0 +1,1 @@
+"""Estimates from all measurements of a release: post-processing of noisy values, so it costs no privacy."""
