@@ -12,14 +12,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from treetop.accuracy import Accuracy, LevelAccuracy
-from treetop.counts import LARGEST_TOTAL
-from treetop.errors import LossError, PlanError
+from treetop.errors import PlanError
 from treetop.frozen import FrozenMap
 from treetop.nearest import nearest
-from treetop.noise import Key, Law
-from treetop.privacy import Loss, Split, Unit, cost, level_noise, shares
+from treetop.noise import Key
+from treetop.planned_level import PlannedLevel, plan_levels
+from treetop.privacy import Loss, Split, Unit
 from treetop.privacy.exact import Number
-from treetop.privacy.unit import TOTAL
 from treetop.spine import Spine
 from treetop.topdown.resolution import Resolution
 
@@ -45,24 +44,6 @@ PREFERENCES: Mapping[str, tuple[Repair, Order]] = {
     "lower-error": ("least-squares", "ascending"),
 }
 """What each preference stands for."""
-
-
-@dataclass(frozen=True)
-class PlannedLevel:
-    """What a plan does at one level."""
-
-    index: int
-    """The position in the spine; the total is 0."""
-    name: str
-    """The name of the level."""
-    nodes: int
-    """How many nodes the public domain has there."""
-    share: Fraction
-    """Its share of the loss."""
-    law: Law | None
-    """The noise of one measurement; None where nothing is measured."""
-    cost: Fraction
-    """What it spends: rho, or epsilon for a pure loss."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +100,10 @@ class Plan:
         if isinstance(self.split, Mapping):
             object.__setattr__(self, "split", FrozenMap(self.split))
         self._check_caps()
-        object.__setattr__(self, "levels", self._plan_levels())
+        dropped = self.unknown == "drop"
+        budget, levels = plan_levels(self.spine, self.unit, self.loss, self.split, records_may_be_dropped=dropped)
+        object.__setattr__(self, "budget", budget)
+        object.__setattr__(self, "levels", levels)
 
     def _settle_preference(self) -> None:
         """Let a preference decide repair and order; without one, say which they are."""
@@ -147,34 +131,6 @@ class Plan:
             tree = self.spine.attributes.get(name)
             if tree is None or tree.levels[-1] not in [tree.levels[depth] for depth, _ in tree.find(code)]:
                 raise PlanError(f"unknown codes of {name!r} go to {code!r}, which is not one of its leaves")
-
-    def _plan_levels(self) -> tuple[PlannedLevel, ...]:
-        public_total = self.unit.total_is_exact(records_may_be_dropped=self.unknown == "drop")
-        nodes = [(TOTAL, 1, not public_total)]
-        nodes += [(level.name, level.nodes, level.divides) for level in self.spine.levels]
-        measured = [name for name, _, is_measured in nodes if is_measured]
-        share = dict(zip(measured, shares(self.split, measured), strict=True)) if measured else {}
-        loss = self._spent_by(share)
-        object.__setattr__(self, "budget", loss.budget)
-        levels = []
-        for index, (name, size, _) in enumerate(nodes):
-            law = level_noise(self.unit, loss, name, share[name]) if name in share else None
-            if law is not None:
-                _refuse_overflow(name, law, 1 if index == 0 else self.spine.levels[index - 1].widest)
-            spent = Fraction(0) if law is None else cost(self.unit, name, law)
-            levels.append(PlannedLevel(index, name, size, share.get(name, Fraction(0)), law, spent))
-        total = sum((level.cost for level in levels), Fraction(0))
-        if total > self.budget:  # exact arithmetic: a bug, not rounding
-            raise PlanError(f"the levels would cost {total}, more than the loss {self.budget}")
-        return tuple(levels)
-
-    def _spent_by(self, share: Mapping[str, Fraction]) -> Loss:
-        """The loss as the levels divide it: with exact accounting, the rho that it leaves to these shares."""
-        if self.loss.accounting != "exact" or not share:
-            return self.loss
-        from treetop.privacy.exact_accounting import rho_of_levels
-
-        return Loss(rho=rho_of_levels(self.unit, self.loss, share))
 
     @property
     def spent(self) -> Fraction:
@@ -215,7 +171,7 @@ class Plan:
                 },
                 **({"accounting": "exact"} if self.loss.accounting == "exact" else {}),
             },
-            "levels": [_describe_level(level) for level in self.levels],
+            "levels": [level.describe() for level in self.levels],
             "repair": self.repair,
             "order": self.order,
             "unknown": self.unknown if isinstance(self.unknown, str) else dict(self.unknown),
@@ -356,12 +312,6 @@ class Plan:
         return Witness(every=FEW_NODES)
 
 
-def _refuse_overflow(name: str, law: Law, widest: int) -> None:
-    """Refuse noise so wide that sums of measurements could leave 64 bits."""
-    if law.margin(Fraction(1, 2**80)) * widest + LARGEST_TOTAL >= 2**56:
-        raise LossError(f"the noise of {name} would be too wide for 64-bit counts: give the level more of the loss")
-
-
 def as_confidence(value: object) -> float:
     """Read a confidence: a probability between 0 and 1."""
     try:
@@ -376,14 +326,3 @@ def as_confidence(value: object) -> float:
 def _choice(what: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise PlanError(f"{what} is {value!r}{nearest(str(value), choices)}; choose one of {', '.join(choices)}")
-
-
-def _describe_level(level: PlannedLevel) -> dict[str, Any]:
-    return {
-        "level": level.index,
-        "name": level.name,
-        "nodes": level.nodes,
-        "share": str(level.share),
-        "cost": str(level.cost),
-        "noise": None if level.law is None else level.law.describe(),
-    }

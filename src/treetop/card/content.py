@@ -13,7 +13,8 @@ from treetop.card.composition import amount, sentence
 from treetop.card.facts import FORMAT, Facts
 from treetop.card.meaning import COMPARED_AT, CONVERSION, EXACT, epsilon_of, exact, meaning
 from treetop.card.schema import validate_fields
-from treetop.plan import CONFIDENCE, Plan, PlannedLevel
+from treetop.plan import CONFIDENCE, Plan
+from treetop.planned_level import PlannedLevel
 
 UNTITLED = "Untitled release"
 

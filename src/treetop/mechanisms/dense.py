@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from treetop.counts import Counts, Digit, layout
 from treetop.mechanisms.mechanism import NotServed
 from treetop.noise import Key, Law, NoiseStream
-from treetop.plan import PlannedLevel
+from treetop.planned_level import PlannedLevel
 from treetop.spine import Spine
 
 MOST_LEAVES = 2**24

@@ -15,7 +15,7 @@ from treetop.mechanisms.estimate import Estimate
 from treetop.mechanisms.mechanism import bound_key, check_parts, check_width, promise
 from treetop.noise import Key
 from treetop.noise.sampler import sampler
-from treetop.plan import PlannedLevel
+from treetop.planned_level import PlannedLevel
 from treetop.privacy import TOTAL, Loss, Unit, cost, level_noise
 from treetop.spine import Spine
 

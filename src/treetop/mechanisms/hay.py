@@ -21,7 +21,7 @@ from treetop.mechanisms.estimate import Estimate, LevelEstimate, prefix
 from treetop.mechanisms.mechanism import check_width
 from treetop.mechanisms.planned import Planned
 from treetop.noise import Key
-from treetop.plan import PlannedLevel
+from treetop.planned_level import PlannedLevel
 
 Reals = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from treetop.counts import Counts
     from treetop.mechanisms.estimate import Estimate
     from treetop.noise import Law
-    from treetop.plan import PlannedLevel
+    from treetop.planned_level import PlannedLevel
 
 
 class NotServed(Refusal):

@@ -12,7 +12,8 @@ from treetop.mechanisms.estimate import Estimate
 from treetop.mechanisms.mechanism import promise
 from treetop.mechanisms.topdown import LevelRepair, descend
 from treetop.noise import Key
-from treetop.plan import Plan, PlannedLevel
+from treetop.plan import Plan
+from treetop.planned_level import PlannedLevel
 from treetop.privacy import Loss, Split, Unit
 from treetop.privacy.exact import Number
 from treetop.repair import Repair

@@ -46,7 +46,7 @@ from treetop.mechanisms.mechanism import NotServed, bound_key, check_parts, chec
 from treetop.noise import DiscreteLaplace, Key, Law
 from treetop.noise.balls import at_most, ball, precision, smallest
 from treetop.noise.sampler import sampler
-from treetop.plan import PlannedLevel
+from treetop.planned_level import PlannedLevel
 from treetop.privacy import Loss, Unit
 from treetop.privacy.exact import plain
 from treetop.spine import Spine
