@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -38,7 +40,7 @@ def dense(levels: list[MeasuredLevel]) -> tuple[list[Reals], list[Reals]]:
     spread = np.einsum("ij,jk,ik->i", rows, covariance, rows)
     estimates = rows @ solved
     bounds = np.cumsum([0, *(len(level) for level in levels)])
-    cut = [slice(start, stop) for start, stop in zip(bounds, bounds[1:], strict=False)]
+    cut = [slice(start, stop) for start, stop in pairwise(bounds.tolist())]
     return [estimates[part] for part in cut], [spread[part] for part in cut]
 
 

@@ -57,7 +57,7 @@ class LevelEstimates:
 
 def least_squares(levels: Sequence[MeasuredLevel]) -> list[LevelEstimates]:
     """Return the estimates of every level; the first is the root."""
-    up = _upwards(levels)
+    up = from_below(levels)
     found = [up[0]]
     for level, own in zip(levels[1:], up[1:], strict=True):
         above, size = found[-1], len(found[-1].value)
@@ -74,7 +74,7 @@ def least_squares(levels: Sequence[MeasuredLevel]) -> list[LevelEstimates]:
     return found
 
 
-def _upwards(levels: Sequence[MeasuredLevel]) -> list[LevelEstimates]:
+def from_below(levels: Sequence[MeasuredLevel]) -> list[LevelEstimates]:
     """Return, level by level, what a node's own subtree says of it."""
     found = [LevelEstimates(levels[-1].value, levels[-1].variance)]
     for level, below in zip(levels[-2::-1], levels[:0:-1], strict=True):
