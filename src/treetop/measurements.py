@@ -66,7 +66,7 @@ class Measurements:
             for attribute, _, column in above.refined:
                 nodes[attribute] = column
             first = level.first[nodes[level.attribute]]
-            fanout = level.first[nodes[level.attribute] + 1] - first
+            fanout = tree.fanout(level.index)
             fanout[fanout == 1] = 0
             if int(fanout.sum()) != len(seen.slots):
                 levels.append(None)

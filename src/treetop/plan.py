@@ -90,6 +90,11 @@ class Plan:
         _choice("repair", self.repair, ("chebyshev", "euclidean", "least-squares"))
         _choice("order", self.order, ("ascending", "descending"))
         object.__setattr__(self, "resolve", Resolution.of(self.resolve) or "full")
+        if self.repair == "least-squares" and self.resolve != "full":
+            raise PlanError(
+                'prefer = "lower-error" estimates every count again from all measurements, and what resolve leaves '
+                "unnamed has no place in a second estimate: leave resolve out, or prefer"
+            )
         if self.confidence is not None:
             object.__setattr__(self, "confidence", as_confidence(self.confidence))
         if isinstance(self.unknown, Mapping):
@@ -265,8 +270,8 @@ class Plan:
         `columns` names the column of each attribute where it is not the attribute's name, `count` a column that says
         how many records a row stands for. Every call draws fresh noise and spends the loss again; `before_measuring`
         is called when the table has been read and nothing has been spent yet. With `keep_measurements` the release
-        keeps all that was measured, for later estimates. With a `testing_key` of 32 bytes the noise is reproducible,
-        and the release says that it is not private.
+        keeps all that was measured, for later estimates; one of lower error that has intervals always does. With a
+        `testing_key` of 32 bytes the noise is reproducible, and the release says that it is not private.
         """
         from treetop.card import Facts, describe_release
         from treetop.data.bound import Bound
@@ -299,13 +304,23 @@ class Plan:
         if witness is None:
             return release
         left = None if self.resolve == "full" else witness.remainders(len(self.spine.attributes))
-        return replace(release, evidence=witness.evidence([level.law for level in self.levels]), left=left)
+        release = replace(release, left=left)
+        if self.confidence is not None or keep_measurements or self.repair == "least-squares":
+            release = replace(release, evidence=witness.evidence([level.law for level in self.levels]))
+        if self.repair != "least-squares":
+            return release
+        from treetop.estimates.again import with_lower_error
+
+        estimated = with_lower_error(release, release.measurements)
+        # Intervals of sums need all measurements, so that those of a release with intervals are always kept.
+        kept = keep_measurements or self.confidence is not None
+        return estimated if kept else replace(estimated, evidence=None, kept=None)
 
     def _witness(self, keep_measurements: bool) -> Witness | None:
         """Return who takes down what is measured: for intervals, remainders and estimates."""
         from treetop.topdown.evidence import Witness
 
-        if keep_measurements:
+        if keep_measurements or self.repair == "least-squares":
             return Witness(every=max(level.nodes for level in self.levels))
         if self.confidence is None and self.resolve == "full":
             return None

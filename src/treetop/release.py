@@ -47,6 +47,8 @@ class Release:
     """What was measured, for intervals; None where the plan has them off."""
     left: Remainders | None = field(default=None, repr=False)
     """What was left unresolved at coarser nodes; None where the plan names every count to the leaves."""
+    kept: Measurements | None = field(default=None, repr=False)
+    """All that was measured, where that is more than what was measured under released nodes."""
     selection: tuple[str, ...] = ()
     """What `where` narrowed it to; a whole release has none."""
     whole: Release | None = field(default=None, repr=False)
@@ -81,7 +83,7 @@ class Release:
 
         if self.evidence is None:
             raise ReleaseError("this release keeps no measurements: its plan has intervals off, or `where` narrowed it")
-        return Measurements.of(self.tree, self.evidence)
+        return Measurements.of(self.tree, self.evidence) if self.kept is None else self.kept
 
     @cached_property
     def intervals(self) -> tuple[LevelIntervals, ...]:
@@ -116,8 +118,17 @@ class Release:
         if any(start >= stop for start, stop in chosen.ranges.values()):
             return Interval(0, 0)  # the conditions exclude each other
         boxes = Boxes.one(self.spine, chosen.ranges)
-        lower, upper = box_intervals(whole, boxes, whole._checked(confidence))
+        lower, upper = box_intervals(whole._descended, boxes, whole._checked(confidence))
         return Interval(int(lower[0]), int(upper[0]))
+
+    @cached_property
+    def _descended(self) -> Release:
+        """What the intervals of sums come from: the tree as it was measured, whatever is released of it."""
+        if self.kept is None:
+            return self
+        from treetop.estimates.align import descended
+
+        return descended(self, self.kept)
 
     def _checked(self, confidence: float | None) -> float:
         if self.evidence is None:
@@ -147,9 +158,27 @@ class Release:
         There is one column for each attribute that is refined by then, named after it, and `count`; with intervals
         `lower` and `upper` as well. What is unresolved above the level is in no row.
         """
-        if level is None:
-            return self._table(len(self.spine.levels))
-        return self._table(0 if level == TOTAL else self.spine.level(level).index)
+        return self._table(self._index(level))
+
+    def estimates(self, level: str | None = None) -> pa.Table:
+        """Return the least-squares estimates of all measured nodes of a level (leaves when None), in spine order.
+
+        There is one column for each attribute that is refined by then, `estimate`, which may be negative, `sd`, its
+        standard deviation, and `count`, the released one, 0 where it is not released. It needs all measurements
+        (`keep_measurements`), and costs no privacy.
+        """
+        from treetop.estimates.table import estimates_table
+
+        return estimates_table(self, self._index(level))
+
+    def reestimated(self) -> Release:
+        """Return a release of the same measurements with counts of lower error; nothing is spent.
+
+        It needs all measurements (`keep_measurements`). Its card says which release they come from.
+        """
+        from treetop.estimates.again import estimated_again
+
+        return estimated_again(self)
 
     def unresolved(self) -> pa.Table:
         """Return what was left at coarser nodes: its level, the node's codes (null where not refined) and the count."""
@@ -189,7 +218,7 @@ class Release:
 
         whole = self.whole or self
         boxes = Boxes.of_rows(self.spine, self.ranges, asked, np.asarray(leaf[:, first], np.int64))
-        lower, upper = box_intervals(whole, boxes, whole._checked(confidence))
+        lower, upper = box_intervals(whole._descended, boxes, whole._checked(confidence))
         return table.append_column("lower", pa.array(lower)).append_column("upper", pa.array(upper))
 
     def where(self, **codes: str) -> Release:
@@ -262,6 +291,11 @@ class Release:
         from treetop.folder import load
 
         return load(Path(folder))
+
+    def _index(self, level: str | None) -> int:
+        if level is None:
+            return len(self.spine.levels)
+        return 0 if level == TOTAL else self.spine.level(level).index
 
     def _table(self, index: int) -> pa.Table:
         import pyarrow as pa

@@ -78,6 +78,31 @@ class ReleasedTree:
         parents: Ints = above[_starts(self._columns(finer, index), len(finer.count))]
         return parents
 
+    def children(self, index: int, parent: Ints, node: NDArray[np.integer]) -> Ints:
+        """Return which released nodes of a level below the root some children are; −1 where one is not released.
+
+        A child is given by the row of its parent among the released nodes above (−1 for one that is not released) and
+        by its node of the attribute that the level refines.
+        """
+        level = self.spine.levels[index - 1]
+        width = self.spine.trees[level.attribute].sizes[level.depth]
+        own = {attribute: column for attribute, _, column in self.at(index).refined}[level.attribute]
+        released = self.parents(index) * width + own  # in spine order, so they rise
+        asked = parent * width + node
+        row = np.searchsorted(released, asked)
+        there = np.append(released, -1)[row] == asked
+        rows: Ints = np.where(there & (parent >= 0), row, -1)
+        return rows
+
+    def fanout(self, index: int) -> Ints:
+        """Return, for every released node of the level above a level, how many public children it is divided into."""
+        level = self.spine.levels[index - 1]
+        above = self.at(index - 1)
+        node = {attribute: column for attribute, _, column in above.refined}.get(level.attribute)
+        node = np.zeros(len(above), np.int64) if node is None else node
+        fanout: Ints = level.first[node + 1] - level.first[node]
+        return fanout
+
     def rows(self, index: int) -> Ints:
         """Return which of the released nodes of a level its remainders are left at; both are in spine order."""
         entry = self._entries.down_to(index)

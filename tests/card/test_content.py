@@ -79,6 +79,34 @@ def test_levels_carry_sensitivity_noise_and_accuracy(plan: tt.Plan) -> None:
         assert stated["margin"] == expected.margin
 
 
+TRIED = {"twin": [{"level": 1, "name": "place.region", "covered": 19, "nodes": 20}], "runs": 5}
+
+
+def test_intervals_are_explained_with_their_nominal_coverage_and_what_a_twin_gave(plans: dict[str, tt.Plan]) -> None:
+    plan = plans["exact total"]
+    accuracy = card_of(plan)["accuracy"]
+    assert "lower and upper" in accuracy["interval"]
+    assert accuracy["coverage"].keys() == {"nominal", "sentence"}
+    assert accuracy["coverage"]["nominal"] == 0.95
+    assert "not tried" in accuracy["coverage"]["sentence"]
+    tried = card_of(plan, coverage=TRIED)["accuracy"]["coverage"]
+    assert (tried["twin"], tried["runs"]) == (TRIED["twin"], 5)
+    assert "95.0 % of 20 counts that were measured" in tried["sentence"]
+    card = describe_release(plan, Facts(coverage=TRIED))
+    assert describe_release(plan, Facts.of_card(card)) == card
+
+
+def test_a_plan_without_intervals_says_nothing_of_them(plans: dict[str, tt.Plan]) -> None:
+    base = plans["exact total"]
+    plan = tt.Plan(base.spine, base.unit, base.loss, confidence=None)
+    assert card_of(plan)["accuracy"].keys() == {"confidence", "margin", "bound"}
+
+
+def test_a_coverage_that_no_twin_can_give_does_not_fit_the_schema(plans: dict[str, tt.Plan]) -> None:
+    with pytest.raises(tt.TreetopError, match="covered"):
+        card_of(plans["pure"], coverage={"twin": [{**TRIED["twin"][0], "covered": -1}], "runs": 5})  # type: ignore[index]
+
+
 @pytest.mark.parametrize(
     ("kind", "words"),
     [

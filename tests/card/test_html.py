@@ -13,6 +13,7 @@ import pyarrow as pa
 
 import treetop as tt
 from treetop.card import Facts, describe_release
+from treetop.card.html import render
 
 
 class Page(HTMLParser):
@@ -74,6 +75,25 @@ def test_a_release_with_a_testing_key_says_so_before_anything_else(plan: tt.Plan
     assert "NOT PRIVATE" in page.text.split("What is protected")[0]
     assert "no guarantee" in page.text
     assert "NOT PRIVATE" not in page_of(plan, tmp_path / "other").text
+
+
+def test_the_page_shows_intervals_and_what_a_twin_gave(plan: tt.Plan, tmp_path: Path) -> None:
+    tried = {"twin": [{"level": 2, "name": "sex", "covered": 1186, "nodes": 1250}], "runs": 5}
+    page = page_of(plan, tmp_path / "out", coverage=tried)
+    accuracy = json.loads((tmp_path / "out" / "card.json").read_text(encoding="utf-8"))["accuracy"]
+    assert accuracy["interval"] in page.text and accuracy["coverage"]["sentence"] in page.text
+    assert "94.9 %" in page.text and "1,250" in page.text and "5 times" in page.text
+    assert "5 times" not in page_of(plan, tmp_path / "other").text
+
+
+def test_the_page_says_how_much_is_unresolved(plan: tt.Plan, tmp_path: Path) -> None:
+    assert "unresolved" not in page_of(plan, tmp_path / "out").text
+    card = json.loads((tmp_path / "out" / "card.json").read_text(encoding="utf-8"))
+    card["released"] |= {"total": 1500, "unresolved": {"total": 1200, "nodes": 3}}
+    page = Page(render(card, "0" * 64))
+    assert "1,200 of 1,500 (80.0 %) are unresolved" in page.text and "at 3 coarser nodes" in page.text
+    card["released"] |= {"total": 0, "unresolved": {"total": 0, "nodes": 0}}
+    assert "0 of 0 are unresolved" in Page(render(card, "0" * 64)).text
 
 
 def test_a_title_cannot_smuggle_anything_into_the_page(plans: dict[str, tt.Plan], tmp_path: Path) -> None:

@@ -365,7 +365,7 @@ def with_persons(plan: Path, twin: str) -> Path:
 
 
 def total_of_twin(plan: Path, location: Path) -> int:
-    found, _ = choosing._twin(read_plan(plan), str(location), None)
+    found, _ = choosing.read_twin(read_plan(plan), str(location), None)
     assert found.twin is not None
     return found.twin.total
 

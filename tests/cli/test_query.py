@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -137,26 +138,101 @@ def read_csv(text: str) -> list[dict[str, str]]:
 def test_by_and_conditions_combine(folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["origin=Nord Ovest", "--by", "destination.town", "--by", "origin.province", "--csv"]
     text = run(capsys, folder, *options)
-    assert text.split("\n")[0] == "destination.town,origin.province,count"
+    assert text.split("\n")[0] == "destination.town,origin.province,count,lower,upper"
     rows = read_csv(text)
     assert {row["destination.town"] for row in rows} == set(TOWNS)
     for row in rows:
         codes = {name: row[name] for name in ("destination.town", "origin.province")}
         assert int(row["count"]) == release.query(origin="Nord Ovest", **codes)
+        interval = release.where(origin="Nord Ovest").interval(**codes)
+        assert (int(row["lower"]), int(row["upper"])) == interval
     assert sum(int(row["count"]) for row in rows) == release.query(origin="Nord Ovest")
 
 
-def test_csv_without_by_is_one_number(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, folder, "--csv") == "count\n30000\n"
+def test_csv_without_by_is_one_row(folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, folder, "--csv") == "count,lower,upper\n30000,30000,30000\n"
+    lower, upper = release.interval(origin="007")
+    expected = f"count,lower,upper\n{release.query(origin='007')},{lower},{upper}\n"
+    assert run(capsys, folder, "--csv", "origin=007") == expected
 
 
 def test_json_says_the_same(folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]) -> None:
     total: Any = json.loads(run(capsys, folder, "--json", "origin=007"))
-    assert total == {"title": "Trips", "where": {"origin": "007"}, "count": release.query(origin="007")}
+    lower, upper = release.interval(origin="007")
+    assert total == {
+        "title": "Trips",
+        "where": {"origin": "007"},
+        "count": release.query(origin="007"),
+        "interval": {"confidence": 0.95, "lower": lower, "upper": upper},
+    }
     table: Any = json.loads(run(capsys, folder, "--json", "origin=007", "--by", "destination.town"))
     assert table["by"] == ["destination.town"]
     assert table["rows"] == release.where(origin="007").by("destination.town").to_pylist()
     assert table["left_out"] == 0
+    assert table["interval"] == total["interval"]
+
+
+def test_another_confidence_may_be_asked_for(
+    folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: Any = json.loads(run(capsys, folder, "--json", "origin=007", "--by", "origin.town", "--confidence", "0.5"))
+    lower, upper = release.interval(0.5, origin="007")
+    assert asked["interval"] == {"confidence": 0.5, "lower": lower, "upper": upper}
+    assert (asked["rows"][0]["lower"], asked["rows"][0]["upper"]) == (lower, upper)
+    usual = release.interval(origin="007")
+    assert upper - lower < usual.upper - usual.lower
+    assert "confidence is 95.0" in failure(capsys, folder, "--confidence", "95")
+
+
+def test_on_a_terminal_a_count_has_its_interval_beside_it(
+    folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    count, (lower, upper) = release.query(origin="007"), release.interval(0.9, origin="007")
+    shown = run(capsys, folder, "origin=007", "--confidence", "0.9")
+    assert shown == f"{count:,}   (90 % noise interval {lower:,} – {upper:,})\n"
+
+
+def test_what_is_unresolved_above_the_level_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pa.table({"place": [*["Milano"] * 400, "Monza", "007", "a=b"]})
+    plan = tt.Plan(
+        tt.Spine(["place.region", "place.province", "place.town"], {"place": PLACE}),
+        tt.Unit("trip", neighbours="replace"),
+        tt.Loss(rho=Fraction(1, 10)),
+        resolve={"sigmas": 8},
+    )
+    release = plan.release(table, testing_key=bytes(32))
+    release.save(tmp_path / "release")
+    assert release.query(place="007") == 0
+    partly = release.where(place="007").partly_unresolved
+    assert partly > 0
+    summary: Any = json.loads(run(capsys, tmp_path / "release", "place=007", "--json"))
+    assert summary["unresolved"] == partly
+    by: Any = json.loads(run(capsys, tmp_path / "release", "--by", "place.town", "--json"))
+    assert by["unresolved"] == release.unresolved_total
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert f"\n{partly:,} more are unresolved above this level\n" in run(capsys, tmp_path / "release", "place=007")
+    shown = run(capsys, tmp_path / "release", "--by", "place.town")
+    assert f"\n{release.unresolved_total:,} more are unresolved above this level\n" in shown
+
+
+def test_a_release_without_intervals_is_queried_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spine = tt.Spine(["place.region", "place.town"], {"place": PLACE})
+    plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1), confidence=None)
+    plan.release(pa.table({"place": ["Milano"] * 1200}), testing_key=bytes(32)).save(tmp_path / "release")
+    assert json.loads(run(capsys, tmp_path / "release", "--json")) == {
+        "title": "Untitled release",
+        "where": {},
+        "count": 1200,
+    }
+    assert run(capsys, tmp_path / "release", "--csv") == "count\n1200\n"
+    assert "has no intervals" in failure(capsys, tmp_path / "release", "--confidence", "0.9")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert run(capsys, tmp_path / "release") == "1,200\n"
 
 
 def test_limit_keeps_the_largest(folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]) -> None:
@@ -171,13 +247,12 @@ def test_a_plain_table_has_a_line_a_row_and_bare_numbers(
     folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]
 ) -> None:
     header, *lines = run(capsys, folder, "--by", "origin.town").splitlines()
-    assert header.split() == ["origin.town", "count"]
-    expected = dict(
-        zip(*(release.by("origin.town")[name].to_pylist() for name in ("origin.town", "count")), strict=True)
-    )
-    assert {line.rsplit(None, 1)[0].rstrip(): int(line.rsplit(None, 1)[1]) for line in lines} == {
-        code.replace("\n", "\N{REPLACEMENT CHARACTER}"): count for code, count in expected.items()
-    }
+    assert header.split() == ["origin.town", "count", "lower", "upper"]
+    shown = [line.rsplit(None, 3) for line in lines]
+    assert [(code.rstrip(), *map(int, numbers)) for code, *numbers in shown] == [
+        (row["origin.town"].replace("\n", "\N{REPLACEMENT CHARACTER}"), row["count"], row["lower"], row["upper"])
+        for row in release.by("origin.town").to_pylist()
+    ]
     assert len({len(line) for line in [header, *lines]}) == 1
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import re
+import resource
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +25,7 @@ from treetop import Loss, Release
 from treetop.card import content
 from treetop.card.checking import check_folder
 from treetop.cli import main
+from treetop.folder import file_sha256
 from treetop.ledger import Ledger
 
 PLAN = """
@@ -113,6 +119,46 @@ def test_json_and_quiet(here: Path, capsys: Captured) -> None:
     assert summary["ledger"] is None
     run("--quiet", "--force")
     assert capsys.readouterr() == ("", "")
+
+
+def twin(here: Path, rows: int = 400) -> Path:
+    rng = random.Random(9)
+    towns = ["n1", "n2", "s1", "s2"]
+    text = "\n".join(f"{rng.choice(towns)},{rng.choice(towns)}" for _ in range(rows))
+    (here / "twin.csv").write_text(f"home,work\n{text}\n")
+    return here / "twin.csv"
+
+
+def test_a_plan_is_tried_on_a_public_twin_and_the_card_says_what_came_of_it(here: Path, capsys: Captured) -> None:
+    run("--twin", str(twin(here)))
+    assert "Tried 5 times on a public table of the same kind" in capsys.readouterr().out
+    told = card()["accuracy"]["coverage"]
+    assert (told["nominal"], told["runs"]) == (0.95, 5)
+    assert [level["level"] for level in told["twin"]] == [1, 2, 3, 4]
+    assert all(0 < level["covered"] <= level["nodes"] for level in told["twin"])
+    assert is_whole(here / "out")
+    run("--twin", str(twin(here)), "--force", "--json")
+    again = json.loads(capsys.readouterr().out)
+    assert again["coverage"]["twin"] == told["twin"]  # testing keys: nothing of it depends on the private table
+    run("--quiet", "--force")
+    assert "twin" not in card()["accuracy"]["coverage"]
+
+
+def test_the_private_table_is_no_twin(here: Path, capsys: Captured) -> None:
+    (here / "copy.csv").write_bytes((here / "trips.csv").read_bytes())
+    for same in ("trips.csv", "copy.csv"):
+        code, message = fail(capsys, "plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger", "--twin", same)
+        assert code == 3
+        assert "the twin is the private table itself" in message
+    assert Ledger.open("ledger").entries() == ()
+    assert not (here / "out").exists()
+
+
+def test_a_twin_is_for_plans_with_intervals(here: Path, capsys: Captured) -> None:
+    (here / "plan.toml").write_text(PLAN + "[release]\nintervals = false\n")
+    code, message = fail(capsys, "plan.toml", "trips.csv", "--out", "out", "--twin", str(twin(here)))
+    assert code == 2
+    assert "intervals off" in message
 
 
 def test_the_source_may_stand_in_the_plan(here: Path) -> None:
@@ -326,6 +372,56 @@ def test_releases_killed_at_any_moment_never_measure_more_than_the_ledger_shows(
             assert card(str(here / "out"))["composition"]["reservation"]["number"] in [one.number for one in entries]
 
 
+# The process counts its own steps while it makes a release, and kills itself at one of them.
+COUNTING = """
+import os, sys
+import treetop.card.checking, treetop.data.encode, treetop.topdown.descent
+from treetop.cli import main, release
+last, steps, run = int(sys.argv[1]), 0, release.Run.__call__
+def watch(frame, what, argument):
+    global steps
+    steps += 1
+    if steps == last:
+        os.kill(os.getpid(), 9)
+def counted(*arguments):
+    sys.setprofile(watch)
+    try:
+        return run(*arguments)
+    finally:
+        sys.setprofile(None)
+release.Run.__call__ = counted
+main(["release", "plan.toml", "trips.csv", "--out", "out", "--ledger", "wide", "--force", "--quiet"])
+print("steps:", steps, file=sys.stderr)
+"""
+
+
+def run_for(steps: int, here: Path) -> tuple[int, str]:
+    """Run a release that dies after so many calls and returns; 0 for one that does not."""
+    command = [sys.executable, "-c", COUNTING, str(steps)]
+    return finish(subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE, text=True))
+
+
+def test_releases_killed_at_random_steps_leave_whole_folders_and_their_loss_spent(here: Path) -> None:
+    ledger = Ledger.create(here / "wide", loss=Loss(rho=10))
+    code, message = run_for(0, here)
+    assert code == 0
+    steps = int(message.split("steps:")[1])
+    times = 100 if os.environ.get("TREETOP_AUDIT") == "deep" else 5
+    rng = random.Random(3)
+    before, placed = ledger.entries(), card(str(here / "out"))["composition"]["reservation"]["number"]
+    for i in range(times):
+        assert run_for(1 + int(steps * (i + rng.random()) / times), here)[0] == -signal.SIGKILL
+        entries = Ledger.open(here / "wide").entries()
+        assert entries[: len(before)] == before and len(entries) - len(before) in (0, 1)
+        assert is_whole(here / "out")
+        now = card(str(here / "out"))["composition"]["reservation"]["number"]
+        assert now in {placed, *(entry.number for entry in entries[len(before) :])}
+        assert all(entry.card_sha256 == file_sha256(here / "out" / "card.json") for entry in entries
+                   if entry.number == now and entry.state == "complete")  # fmt: skip
+        before, placed = entries, now
+    assert len(before) > 1
+
+
 INTERRUPTED = [
     "treetop.data.encode:read_counts:call",
     "treetop.topdown.descent:descend:call",
@@ -353,16 +449,137 @@ def test_ctrl_c_while_the_folder_is_moved_waits_until_the_ledger_knows(here: Pat
     assert entry.state == "complete"
 
 
+@contextmanager
+def mounted(folder: Path, options: str) -> Iterator[Path]:
+    """A disk of its own."""
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True, check=False)
+    if done.returncode != 0:
+        pytest.skip("a disk can only be mounted by root")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
 @pytest.fixture
 def read_only(here: Path) -> Iterator[Path]:
     """A folder on a disk that cannot be written."""
-    folder = here / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", folder], capture_output=True, check=False)
-    if mounted.returncode != 0:
-        pytest.skip("a read-only disk can only be mounted by root")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
+    with mounted(here / "disk", "ro") as folder:
+        yield folder
+
+
+@pytest.fixture
+def small_disk(here: Path) -> Iterator[Path]:
+    """A folder on a disk of four megabytes."""
+    with mounted(here / "disk", "size=4m") as folder:
+        yield folder
+
+
+def fill(disk: Path, room: int) -> None:
+    """Leave so many bytes of a disk free."""
+    free = os.statvfs(disk)
+    with (disk / "filler").open("wb") as file:
+        file.write(bytes(free.f_bavail * free.f_frsize - room))
+
+
+Wrapped = Callable[..., Any]
+
+
+def around(
+    monkeypatch: pytest.MonkeyPatch, name: str, before: Callable[[], object], after: Callable[[], object]
+) -> None:
+    """Have something done before and after a function that is found by its module."""
+    module, function = name.split(":")
+    original: Wrapped = getattr(import_module(module), function)
+
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        before()
+        try:
+            return original(*arguments, **options)
+        finally:
+            after()
+
+    monkeypatch.setattr(f"{module}.{function}", wrapped)
+
+
+def nothing() -> None:
+    """Do nothing."""
+
+
+def test_a_disk_that_fills_up_anywhere_leaves_no_half_folder_and_the_loss_spent_once(
+    small_disk: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Ledger.create("wide", loss=Loss(rho=2))
+    call = ("plan.toml", "trips.csv", "--out", "disk/out", "--ledger", "wide", "--nodes")
+    main(["release", *call, "--quiet"])
+    pages = sum(-(-path.stat().st_size // 4096) for path in (small_disk / "out").rglob("*") if path.is_file())
+    shutil.rmtree(small_disk / "out")
+    room = 0
+    around(monkeypatch, "treetop.folder.write:_write", lambda: fill(small_disk, room), nothing)
+    written = 0
+    for attempt, room in enumerate(range(0, 4096 * (pages + 12), 4096), start=2):  # noqa: B007
+        with contextlib.suppress(SystemExit):
+            main(["release", *call, "--quiet"])
+        message = capsys.readouterr().err
+        entries = Ledger.open("wide").entries()
+        assert len(entries) == attempt
+        if (small_disk / "out").exists():
+            assert (message, entries[-1].state, is_whole(small_disk / "out")) == ("", "complete", True)
+            shutil.rmtree(small_disk / "out")
+            written += 1
+        else:
+            assert "disk/out: cannot be written: " in message and "No space left on device" in message
+            assert f"the loss stays spent: entry {entries[-1].number} of wide" in message
+            assert len(message.splitlines()) <= 4 and "Traceback" not in message
+            assert entries[-1].state == "reserved, outcome unknown"
+        assert [path.name for path in small_disk.iterdir()] == ["filler"]
+        (small_disk / "filler").unlink()
+    assert 1 < written < pages
+
+
+def test_files_that_may_not_grow_are_one_message_and_no_half_folder(
+    here: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    limit = 0
+
+    def limited(size: int) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
+
+    around(monkeypatch, "treetop.folder.write:_write", lambda: limited(limit), lambda: limited(most))
+    for limit in (0, 10, 1000, 3000, 6000):  # noqa: B007
+        code, message = fail(capsys, "plan.toml", "trips.csv", "--out", "out")
+        assert (code, "out: cannot be written: " in message and "File too large" in message) == (2, True)
+        assert sorted(path.name for path in here.iterdir()) == ["ledger", "places.csv", "plan.toml", "trips.csv"]
+
+
+def test_a_ledger_on_a_full_disk_is_not_charged_and_nothing_is_measured(
+    small_disk: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Ledger.create("disk/ledger", loss=Loss(rho=1))
+    around(monkeypatch, "treetop.data.encode:read_counts", nothing, lambda: fill(small_disk, 0))
+    monkeypatch.setattr("treetop.topdown.descent.descend", lambda *_, **__: pytest.fail("it was measured"))
+    code, message = fail(capsys, "plan.toml", "trips.csv", "--out", "out", "--ledger", "disk/ledger")
+    assert (code, "make sure that the disk works and has room" in message) == (2, True)
+    assert "the loss stays spent" not in message
+    (small_disk / "filler").unlink()
+    assert Ledger.open("disk/ledger").entries() == ()
+    assert not Path("out").exists()
+
+
+def test_a_disk_that_is_full_when_the_ledger_would_complete_leaves_a_whole_release_and_the_loss_spent(
+    small_disk: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Ledger.create("disk/ledger", loss=Loss(rho=1))
+    around(monkeypatch, "treetop.folder.write:take_place", nothing, lambda: fill(small_disk, 0))
+    code, message = fail(capsys, "plan.toml", "trips.csv", "--out", "out", "--ledger", "disk/ledger")
+    assert (code, "out is written, but the ledger could not record it" in message) == (2, True)
+    assert "the loss stays spent: entry 1" in message
+    (small_disk / "filler").unlink()
+    (entry,) = Ledger.open("disk/ledger").entries()
+    assert entry.state == "reserved, outcome unknown"
+    assert is_whole(Path("out"))
 
 
 def test_a_read_only_disk_is_one_message_before_anything_is_spent(read_only: Path, capsys: Captured) -> None:

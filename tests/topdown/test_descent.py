@@ -17,7 +17,7 @@ from treetop.noise import Key
 from treetop.topdown import descent as descents
 from treetop.topdown.descent import descend
 from treetop.topdown.frontier import Frontier
-from treetop.topdown.level import refine
+from treetop.topdown.level import Step, refine
 
 KEY = Key(bytes(range(32)))
 
@@ -79,13 +79,13 @@ def test_the_order_of_completion_changes_nothing(monkeypatch: pytest.MonkeyPatch
     counts = random_counts(SPINE, 300)
     whole = descend(plan(SPINE).descent, counts, KEY)
     pause = random.Random(4)
-    descend_subtree = descents._subtree
+    refine_part = descents.refine
 
     def slowly(*arguments: Any) -> Frontier:
-        time.sleep(pause.random() / 50)
-        return descend_subtree(*arguments)
+        time.sleep(pause.random() / 100)
+        return refine_part(*arguments)
 
-    monkeypatch.setattr(descents, "_subtree", slowly)
+    monkeypatch.setattr(descents, "refine", slowly)
     again = descend(plan(SPINE).descent, counts, KEY, threads=8)
     assert np.array_equal(again.nodes, whole.nodes)
     assert np.array_equal(again.count, whole.count)
@@ -219,9 +219,14 @@ def test_progress_reaches_the_end() -> None:
 
 
 def test_a_failing_subtree_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> Frontier:
-        raise MemoryError
+    descent = plan(SPINE).descent
+    refine_part = descents.refine
 
-    monkeypatch.setattr(descents, "_subtree", broken)
+    def broken_below_the_trunk(step: Step, *rest: Any) -> Frontier:
+        if step.level.index > descent.trunk:
+            raise MemoryError
+        return refine_part(step, *rest)
+
+    monkeypatch.setattr(descents, "refine", broken_below_the_trunk)
     with pytest.raises(MemoryError):
-        descend(plan(SPINE).descent, random_counts(SPINE, 10), KEY, threads=2)
+        descend(descent, random_counts(SPINE, 10), KEY, threads=2)

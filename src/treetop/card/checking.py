@@ -19,7 +19,18 @@ from treetop.card.facts import Facts
 from treetop.card.html import render
 from treetop.card.rebuild import check_kind, promise, rebuild_plan
 from treetop.errors import ReleaseError, TreetopError
-from treetop.folder import CARD, EVIDENCE, HIERARCHIES, PAGE, PLACES, PLAN, file_sha256, load, read_card, read_spine
+from treetop.folder import (
+    CARD,
+    EVIDENCE,
+    HIERARCHIES,
+    PAGE,
+    PLACES,
+    PLAN,
+    file_sha256,
+    read_card,
+    read_release,
+    read_spine,
+)
 from treetop.plan import Plan
 from treetop.privacy.exact import plain
 from treetop.release import Release
@@ -117,9 +128,17 @@ class _Check:
         yield "everything else in the card is what the plan gives: meaning, margins, bounds, sentences", self.content
         yield f"{card['released']['leaves']:,} leaves: whole numbers above zero, known codes, none twice", self.leaves
         levels = len(card["levels"])
-        yield f"{levels} levels add up to the same total, {card['released']['total']:,}, node by node", self.sums
+        left = card["released"].get("unresolved")
+        with_left = "" if left is None else f" with what is unresolved ({left['total']:,} at {left['nodes']:,} nodes)"
+        yield (
+            f"{levels} levels add up{with_left} to the same total, {card['released']['total']:,}, node by node",
+            self.sums,
+        )
         if any(file["path"] == EVIDENCE for file in card["files"]):
             yield "the interval of every count, from the measurements that were kept", self.intervals
+            # Another version may estimate better.
+            if card["plan"].get("repair") == "least-squares" and card["software"]["treetop"] == version("treetop"):
+                yield "the counts, by least squares from the measurements that were kept", self.estimated
         if (promised := promise(card)) is not None:
             yield promised, self.kind
 
@@ -141,7 +160,7 @@ class _Check:
 
     @cached_property
     def release(self) -> Release:
-        return load(self.folder)
+        return read_release(self.folder)
 
     def files(self) -> Iterator[str]:
         stated = [file["path"] for file in self.card["files"]]
@@ -183,6 +202,9 @@ class _Check:
 
     def intervals(self) -> Iterator[str]:
         yield from counting.intervals(self.release, self.folder)
+
+    def estimated(self) -> Iterator[str]:
+        yield from counting.estimated(self.release)
 
     def kind(self) -> Iterator[str]:
         yield from check_kind(self.card, self.release)

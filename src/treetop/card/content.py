@@ -29,7 +29,7 @@ class Words(Protocol):
         """Say which noise, and how its levels add up."""
 
     def accuracy(self, plan: Any) -> dict[str, str]:
-        """Say what margins and bounds are."""
+        """Say what margins and bounds are, and what intervals are where there are any."""
 
     def neighbours(self, plan: Any, facts: Facts) -> str:
         """Say which tables must be hard to tell apart."""
@@ -83,6 +83,7 @@ def draft_card(plan: Plan, facts: Facts) -> dict[str, Any]:
             "sampler": words.SAMPLER,
             "randomness": words.FRESH if facts.private else words.FIXED,
         },
+        "accuracy": _accuracy(plan, facts),
         "composition": {
             **(facts.composition or {"ledger": False}),
             "sentence": sentence(facts.composition, plan.unit.entity),
@@ -111,12 +112,26 @@ def of_plan(plan: Plan) -> dict[str, Any]:
         "meaning": meaning(plan),
         "exact": exact(plan),
         "levels": _levels(plan),
-        "accuracy": {"confidence": float(plan.confidence or CONFIDENCE), **words_of(plan).accuracy(plan)},
+        "accuracy": _accuracy(plan),
         "post_processing": words_of(plan).post_processing(plan),
         "plan": plan.describe(),
         "plan_sha256": plan.digest,
     }
     validate_fields(part)
+    return part
+
+
+def _accuracy(plan: Plan, facts: Facts | None = None) -> dict[str, Any]:
+    """Say what margins, bounds and intervals are, and how often those of a public twin held."""
+    said: dict[str, Any] = {"confidence": float(plan.confidence or CONFIDENCE), **words_of(plan).accuracy(plan)}
+    if "interval" not in said:
+        return said
+    tried = None if facts is None else facts.coverage
+    measured = {} if tried is None else {"twin": [dict(level) for level in tried["twin"]], "runs": tried["runs"]}
+    nominal = said["confidence"]
+    part = said | {"coverage": {"nominal": nominal, **measured, "sentence": words.coverage(nominal, tried)}}
+    if measured:
+        validate_fields({"accuracy": part})
     return part
 
 

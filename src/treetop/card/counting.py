@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,17 @@ import pyarrow.parquet as pq
 
 from treetop.card.compare import differences
 from treetop.errors import ReleaseError
-from treetop.folder import COUNTS, HIERARCHIES, NODES, PLAN, UNRESOLVED, nodes_schema, nodes_table, released
+from treetop.folder import (
+    COUNTS,
+    HIERARCHIES,
+    MEASUREMENTS,
+    NODES,
+    PLAN,
+    UNRESOLVED,
+    nodes_schema,
+    nodes_table,
+    released,
+)
 from treetop.plan import Plan
 from treetop.planfile import describe_plan
 from treetop.release import Release
@@ -68,11 +79,14 @@ def leaves(release: Release, card: dict[str, Any]) -> Iterator[str]:
     if len(release.count) != stated["leaves"]:
         yield f"{COUNTS} has {len(release.count):,} leaves, but the card says {stated['leaves']:,}"
     if release.total != stated["total"]:
-        yield f"{COUNTS} sums to {release.total:,}, but the card says {stated['total']:,}"
+        tables = COUNTS if release.left is None else f"{COUNTS} with {UNRESOLVED}"
+        yield f"{tables} sums to {release.total:,}, but the card says {stated['total']:,}"
 
 
 def sums(release: Release, card: dict[str, Any], folder: Path) -> Iterator[str]:
     """Recompute every level from the leaves, and compare it with the card and with nodes.parquet."""
+    if (release.left is not None) != ("resolve" in card["plan"]):
+        yield f"{UNRESOLVED} is there, or is missing, against the plan"
     for where, one, other in differences(card["released"], released(release)):
         yield f"card.json: released.{where} is {one}, but the leaves give {other}"
     if not any(file["path"] == NODES for file in card["files"]):
@@ -106,6 +120,20 @@ def intervals(release: Release, folder: Path) -> Iterator[str]:
         elif not stated.equals(expected):
             row = _first_row(stated, expected)
             yield f"{name}, row {row + 1}: {_row(stated, row)} stands where the measurements give {_row(expected, row)}"
+
+
+def estimated(release: Release) -> Iterator[str]:
+    """Estimate the counts of lower error again from all measurements, which gives the same ones."""
+    from treetop.estimates.again import with_lower_error
+
+    if not release.measurements.complete:
+        yield f"{MEASUREMENTS} does not hold all that was measured, which counts of lower error are made from"
+        return
+    tables = (with_lower_error(release, release.measurements), release)
+    expected, stated = (replace(one, evidence=None, kept=None).table() for one in tables)
+    if not stated.equals(expected):
+        row = _first_row(stated, expected)
+        yield f"{COUNTS}, row {row + 1}: {_row(stated, row)} stands where the measurements give {_row(expected, row)}"
 
 
 def _first_row(found: pa.Table, expected: pa.Table) -> int:

@@ -51,6 +51,8 @@ class Facts:
     """The values that a row must have to be in the data at all, by column."""
     composition: Mapping[str, Any] | None = None
     """What the ledger says; None when no ledger was used."""
+    coverage: Mapping[str, Any] | None = None
+    """How often intervals held the counts of a public twin; None when none was tried."""
     id: str = field(default_factory=lambda: str(uuid4()))
     """A random name for this release."""
     time: str = field(default_factory=_now)
@@ -76,6 +78,7 @@ class Facts:
         """Take the facts back out of a card that fits its schema."""
         data, composition = card["data"], dict(card["composition"])
         composition.pop("sentence")
+        tried = card["accuracy"].get("coverage", {})
         return Facts(
             private=card["private"],
             description=card["description"],
@@ -84,6 +87,7 @@ class Facts:
             count=data["count_column"],
             keep=data.get("keep"),
             composition=composition if composition["ledger"] else None,
+            coverage={"twin": tried["twin"], "runs": tried["runs"]} if "twin" in tried else None,
             id=card["id"],
             time=card["time"],
             software=card["software"],

@@ -48,7 +48,7 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> Plan:
         order=told["order"],
         unknown=told["unknown"],
         title=told["title"],
-        resolve=told.get("resolve", "full"),
+        resolve={name: Fraction(text) for name, text in told["resolve"].items()} if "resolve" in told else "full",
         confidence=told.get("confidence", CONFIDENCE),
     )
 

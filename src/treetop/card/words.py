@@ -10,6 +10,7 @@ from treetop.card.meaning import epsilon_beside_others, epsilon_of, plural, say_
 from treetop.data.table import say_kept
 from treetop.plan import Plan
 from treetop.privacy.exact import plain
+from treetop.topdown.resolution import Resolution
 
 WARNING = "Not private: the noise came from a testing key. Do not publish."
 MECHANISM = (
@@ -28,6 +29,12 @@ BOUND = (
     "All counts of a level are, at once, within its bound of the truth with this confidence, repairs included; most "
     "are far closer (inftda-categorical, Theorem 1, with exact quantiles)."
 )
+INTERVAL = (
+    "The bounds beside a count, lower and upper, hold the true count with this confidence, as far as the privacy noise "
+    "is concerned: nine tenths of the risk are that of the count's own measurement, one tenth that of the upper bounds "
+    "above it. A count that is not listed is at most what the nearest released count above it allows for. Errors of "
+    "the survey and records that were left out are not covered."
+)
 
 
 def mechanism(plan: Plan) -> str:
@@ -36,8 +43,23 @@ def mechanism(plan: Plan) -> str:
 
 
 def accuracy(plan: Plan) -> dict[str, str]:
-    """Say what margins and bounds are."""
-    return {"margin": MARGIN, "bound": BOUND}
+    """Say what margins and bounds are, and what intervals are where there are any."""
+    bound = BOUND.replace("All counts", "All named counts", 1) if isinstance(plan.resolve, Resolution) else BOUND
+    return {"margin": MARGIN, "bound": bound, **({} if plan.confidence is None else {"interval": INTERVAL})}
+
+
+def coverage(nominal: float, tried: Mapping[str, Any] | None) -> str:
+    """Say how often intervals should hold the truth, and how often they did on a public twin."""
+    stated = f"The interval of a count, released or not, holds the truth with a confidence of {100 * nominal:g} %"
+    if tried is None:
+        return f"{stated}, over the noise of all runs that there could have been; it was not tried on a public table."
+    nodes, covered = (sum(level[name] for level in tried["twin"]) for name in ("nodes", "covered"))
+    share = f"{100 * covered / nodes:.1f} % of {nodes:,}" if nodes else "none"
+    return (
+        f"{stated}. Tried {tried['runs']} times on a public table of the same kind, {share} counts that were measured "
+        "were within theirs. Among counts that are released above zero it may be fewer: those that the noise raised "
+        "are more often among them."
+    )
 
 
 def notes(plan: Plan) -> list[str]:
@@ -122,10 +144,31 @@ def post_processing(plan: Plan) -> list[str]:
         )
         + "; ties were broken at random."
     )
+    if isinstance(plan.resolve, Resolution):
+        return [repair, *_resolved(plan.resolve)]
     return [
         repair,
         "Children that were repaired to zero were not descended into: everything under them is a released zero.",
         "Coarser counts are the sums of the released leaves.",
+    ]
+
+
+def _resolved(resolve: Resolution) -> list[str]:
+    """Say which children were named, and what became of the others."""
+    if resolve.fdr is not None:
+        rule = (
+            "from the least measurement up at which, of all children that are tested together, at most "
+            f"{float(100 * resolve.fdr):g} % of the named are expected to be truly empty (Benjamini and Hochberg 1995)"
+        )
+    else:
+        assert resolve.sigmas is not None
+        rule = f"from {float(resolve.sigmas):g} standard deviations of its noise up"
+    return [
+        f"A child was named only where its own measurement shows that it is not empty: {rule}. An only child was named "
+        "with its parent.",
+        "What the other children would have had was left at their parent, as unresolved: it is in the count of that "
+        "node and in all coarser counts, and in no finer one. What was not named was not descended into.",
+        "Coarser counts are the sums of the released leaves and of what is unresolved at them or below.",
     ]
 
 
@@ -159,12 +202,32 @@ def caveats(plan: Plan, facts: Facts) -> list[str]:
             "codes were left out. How many those were is private."
         )
     told += [
-        "Small counts are uncertain: a count that is within the margin of zero may be noise, and a leaf that is not "
-        "listed is a released zero, which may hide a small true count.",
+        *_small_counts(plan),
         f"The guarantee is about one {unit.entity}. What the data say about many {plural(unit.entity)} is what is "
         "published, and may be used to guess about one of them as about anyone like them.",
         "The guarantee is about the published files, not about the machine that made them: its memory, its logs and "
         "how long it took are the steward's to guard.",
         "Every other release about the same data adds to the loss.",
     ]
+    return told
+
+
+def _small_counts(plan: Plan) -> list[str]:
+    """Say what to make of small counts, and of those that are not there."""
+    if not isinstance(plan.resolve, Resolution):
+        return [
+            "Small counts are uncertain: a count that is within the margin of zero may be noise, and a leaf that is "
+            "not listed is a released zero, which may hide a small true count."
+        ]
+    told = [
+        "A leaf that is not listed is not a released zero: it may have a part of what is unresolved at a coarser node "
+        "above it. The sum of the listed leaves alone is too small; add what is unresolved.",
+        "That a node is named says that it is very likely there, not that its count is exact: that of a small one is "
+        "uncertain.",
+    ]
+    if plan.resolve.fdr is not None:
+        told.append(
+            f"That at most {float(100 * plan.resolve.fdr):g} % of the named are truly empty is an expectation, over "
+            "many nodes: of a single node, or of a few, it says little."
+        )
     return told

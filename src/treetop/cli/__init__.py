@@ -22,6 +22,7 @@ COMMANDS = {
     "compare": "Mechanisms side by side on a private table, for the steward only.",
     "ask": "Noisy counts of a private table by question, charged to a ledger.",
     "query": "Counts of a release, by codes of any level.",
+    "estimate": "Better estimates from all measurements of a release, at no cost.",
     "export": "A release in the formats of other tools.",
     "ledger": "Create and show the record of what has been spent.",
     "demo": "Everything on shipped data, in under a minute.",

@@ -61,7 +61,9 @@ def render_errors(rows: tuple[LevelErrors, ...]) -> str:
     from treetop.accuracy import text_table
 
     head = ("level", "true nodes", "released nodes", "largest error", "mean error")
-    table = [(*head, "invented", "by count", "lost", "by count"), *(_cells(row) for row in rows)]
+    resolved = any(row.resolved < 1 for row in rows)
+    named = ("resolved",) if resolved else ()
+    table = [(*head, "invented", "by count", "lost", "by count", *named), *(_cells(row, resolved) for row in rows)]
     sizes = [("bias by true count", *(bias.size for bias in rows[0].biases))]
     sizes += [(row.name, *("-" if bias.bias is None else f"{bias.bias:+.3g}" for bias in row.biases)) for row in rows]
     rule = click.style(f"──── {FENCE} ────", fg="red", bold=True)
@@ -71,13 +73,19 @@ def render_errors(rows: tuple[LevelErrors, ...]) -> str:
         "The mean is over nodes above zero in truth or in the release; the bias is released less true count.\n"
         "The truth is the whole table: records beyond a limit of contributions count as errors."
     )
+    if resolved:
+        note += (
+            "\nResolved: the share of the total that stands at the level; the rest was left at coarser nodes. What is "
+            "not named\nbecause of that counts as lost, and its whole count as error."
+        )
     return "\n".join(["", rule, text_table(table, left=(0,)), "", text_table(sizes, left=(0,)), "", note, rule])
 
 
-def _cells(row: LevelErrors) -> tuple[str, ...]:
+def _cells(row: LevelErrors, resolved: bool) -> tuple[str, ...]:
     nodes = (f"{row.true_nodes:,}", f"{row.released_nodes:,}")
     rates = (row.false_discoveries, row.false_mass, row.false_negatives, row.lost_mass)
-    return (row.name, *nodes, f"{row.largest:,}", f"{row.mean:,.3g}", *(f"{rate:.1%}" for rate in rates))
+    shares = (*rates, row.resolved) if resolved else rates
+    return (row.name, *nodes, f"{row.largest:,}", f"{row.mean:,.3g}", *(f"{share:.1%}" for share in shares))
 
 
 def _check_call(folder: Path, truth: str | None, plot: Path | None, options: dict[str, Any]) -> None:

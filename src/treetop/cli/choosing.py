@@ -181,7 +181,7 @@ def choose(file: PlanFile, wishes: Wishes, confidence: float, bar: Bar) -> Found
         grid = error_grid(spine, plan.unit, wishes.grid, delta, plan.split, unknown=plan.unknown, confidence=confidence)
     trials, grid_trials = None, {}
     if wishes.twin is not None:
-        twin, said = _twin(file, wishes.twin, wishes.twin_source)
+        twin, said = read_twin(file, wishes.twin, wishes.twin_source)
         notes += said
 
         def tried(one: Plan) -> Trials:
@@ -268,7 +268,8 @@ def _prior(file: PlanFile, location: str, source: str | None) -> tuple[Prior, li
     return _public(file, location, source or "", "prior")
 
 
-def _twin(file: PlanFile, location: str, source: str | None) -> tuple[Prior, list[str]]:
+def read_twin(file: PlanFile, location: str, source: str | None = None) -> tuple[Prior, list[str]]:
+    """Read a public twin as the plan reads its table, which it must not be; say what was not done alike."""
     return _public(file, location, source or ("" if _is_release(location) else location), "twin")
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     type=click.Choice(["cumulative", "people", "mean-size", "share-of-one"]),
     help="Of group sizes: a table that follows from them, by one level of the place.",
 )
+@click.option("--confidence", type=float, metavar="P", help="Of the noise intervals; that of the plan by default.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the N largest counts, largest first.")
 @click.option("--csv", "as_csv", is_flag=True, help="Comma-separated values.")
 @click.option("--json", "as_json", is_flag=True, help="The same for machines.")
@@ -38,6 +39,7 @@ def command(
     conditions: tuple[str, ...],
     levels: tuple[str, ...],
     derived: Derived | None,
+    confidence: float | None,
     limit: int | None,
     as_csv: bool,
     as_json: bool,
@@ -46,7 +48,8 @@ def command(
 
     Codes are of any level: origin=Veneto destination=Milano. Where a code stands at several levels, say which:
     destination.province=Milano. With --by origin.region there is a row for each region above zero; those that are
-    not listed are released zeros.
+    not listed are released zeros. Where the release has noise intervals they are shown beside the counts: on a
+    terminal, in tables, and with --csv and --json.
     """
     from treetop.release import Release
 
@@ -62,19 +65,27 @@ def command(
     if derived is not None:
         _print_derived(chosen, asked, derived, levels[0] if levels else None, as_csv, as_json)
         return
-    table = _table(chosen, levels)
+    if confidence is not None and not chosen.has_intervals:
+        raise QueryError(
+            f"{folder} has no intervals: its plan has them off, or has none of its kind; drop --confidence"
+        )
+    table = _table(chosen, levels, confidence)
     shown = table if limit is None else table.sort_by([("count", "descending")]).slice(0, limit)
     if warning := release.card.get("warning"):
         click.echo(f"treetop: {warning}", err=True)
-    with _standard_output():
+    with standard_output():
         if as_json:
-            click.echo(json.dumps(_summary(chosen, asked, levels, table, shown), indent=2, ensure_ascii=False))
+            summary = _summary(chosen, asked, levels, table, shown, confidence)
+            click.echo(json.dumps(summary, indent=2, ensure_ascii=False))
         elif as_csv:
-            _print_csv(shown)
+            print_csv(shown)
         elif levels:
-            click.echo(render(shown, chosen.total, table.num_rows, sys.stdout.isatty()))
+            unresolved = _unresolved(chosen, table)
+            click.echo(render(shown, chosen.total, table.num_rows, sys.stdout.isatty(), unresolved))
+        elif sys.stdout.isatty():
+            click.echo(render_count(table, _confidence(chosen, confidence), _unresolved(chosen, table)))
         else:
-            click.echo(f"{chosen.total:,}" if sys.stdout.isatty() else chosen.total)
+            click.echo(chosen.total)
 
 
 def parse_conditions(conditions: Sequence[str], release: Release) -> dict[str, str]:
@@ -95,35 +106,77 @@ def parse_conditions(conditions: Sequence[str], release: Release) -> dict[str, s
     return asked
 
 
-def render(table: pa.Table, total: int, rows: int, for_terminal: bool) -> str:
+def render_count(table: pa.Table, confidence: float | None, unresolved: int) -> str:
+    """Return a single count for people on a terminal, with its interval if it has one."""
+    row = table.to_pylist()[0]
+    text = f"{row['count']:,}"
+    if confidence is not None:
+        text += f"   ({100 * confidence:g} % noise interval {row['lower']:,} – {row['upper']:,})"
+    return text + _unresolved_line(unresolved)
+
+
+def render(table: pa.Table, total: int, rows: int, for_terminal: bool, unresolved: int = 0) -> str:
     """Return a table for people: with separators, a rule and the total on a terminal, plain otherwise."""
     from treetop.accuracy import text_table
 
     names = table.column_names
-    codes = [[_printable(code) for code in table.column(i).to_pylist()] for i in range(len(names) - 1)]
-    counts = [f"{count:,}" if for_terminal else str(count) for count in table["count"].to_pylist()]
-    text = text_table([names, *zip(*codes, counts, strict=True)], left=range(len(names) - 1))
+    codes = names.index("count")
+    columns = [[printable(code) for code in table.column(i).to_pylist()] for i in range(codes)]
+    for name in names[codes:]:
+        columns.append([f"{count:,}" if for_terminal else str(count) for count in table[name].to_pylist()])
+    text = text_table([names, *zip(*columns, strict=True)], left=range(codes))
     if not for_terminal:
         header, _, *lines = text.split("\n")
         return "\n".join([header, *lines])
     left = f"; {rows - table.num_rows:,} smaller not shown" if rows > table.num_rows else ""
-    return f"{text}\n\n{total:,} in {rows:,} row{'s' * (rows != 1)}{left}"
+    return f"{text}\n\n{total:,} in {rows:,} row{'s' * (rows != 1)}{left}{_unresolved_line(unresolved)}"
 
 
-def _table(release: Release, levels: Sequence[str]) -> pa.Table:
+def _table(release: Release, levels: Sequence[str], confidence: float | None) -> pa.Table:
     import pyarrow as pa
 
     if levels:
-        return release.by(*dict.fromkeys(levels))
-    return pa.table({"count": pa.array([release.total], pa.int64())})
+        return release.by(*dict.fromkeys(levels), confidence=confidence)
+    columns = {"count": [release.total]}
+    if release.has_intervals:
+        columns |= {end: [bound] for end, bound in release.interval(confidence)._asdict().items()}
+    return pa.table({name: pa.array(column, pa.int64()) for name, column in columns.items()})
+
+
+def _confidence(chosen: Release, confidence: float | None) -> float | None:
+    """Return the confidence of what is shown; None where there are no intervals."""
+    return confidence or (chosen.whole or chosen).confidence
+
+
+def _unresolved(chosen: Release, table: pa.Table) -> int:
+    """Return how much may belong to what is shown, but was not resolved so far."""
+    shown: int = sum(table["count"].to_pylist())
+    return chosen.partly_unresolved + chosen.total - shown
+
+
+def _unresolved_line(unresolved: int) -> str:
+    if not unresolved:
+        return ""
+    return f"\n{unresolved:,} more {'is' if unresolved == 1 else 'are'} unresolved above this level"
 
 
 def _summary(
-    chosen: Release, asked: dict[str, str], levels: Sequence[str], table: pa.Table, shown: pa.Table
+    chosen: Release,
+    asked: dict[str, str],
+    levels: Sequence[str],
+    table: pa.Table,
+    shown: pa.Table,
+    confidence: float | None,
 ) -> dict[str, Any]:
     summary: dict[str, Any] = {"title": chosen.card.get("title"), "where": asked, "count": chosen.total}
+    if chosen.has_intervals:
+        bounds = chosen.interval(confidence)._asdict()
+        summary["interval"] = {"confidence": _confidence(chosen, confidence), **bounds}
+    if (chosen.whole or chosen).left is not None:
+        summary["unresolved"] = _unresolved(chosen, table)
     if levels:
-        summary |= {"by": table.column_names[:-1], "rows": shown.to_pylist()}
+        names = table.column_names
+        summary |= {"by": names[: names.index("count")], "rows": shown.to_pylist()}
         summary["left_out"] = table.num_rows - shown.num_rows
     return summary
 
@@ -137,14 +190,14 @@ def _print_derived(
     table = GroupTables(chosen).table(derived, level)
     if warning := chosen.card.get("warning"):
         click.echo(f"treetop: {warning}", err=True)
-    with _standard_output():
+    with standard_output():
         if as_json:
             summary = {"title": chosen.card.get("title"), "where": asked, "derived": derived, "rows": table.to_pylist()}
             click.echo(json.dumps(summary, indent=2, ensure_ascii=False))
         elif as_csv:
-            _print_csv(table)
+            print_csv(table)
         else:
-            rows = [[_printable(_cell(value)) for value in row.values()] for row in table.to_pylist()]
+            rows = [[printable(_cell(value)) for value in row.values()] for row in table.to_pylist()]
             header, _, *lines = text_table([table.column_names, *rows], left=(0,) if level else ()).split("\n")
             click.echo("\n".join([header, *lines]))
 
@@ -155,7 +208,8 @@ def _cell(value: object) -> str:
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
-def _print_csv(table: pa.Table) -> None:
+def print_csv(table: pa.Table) -> None:
+    """Write a table as comma-separated values."""
     from treetop.data.export.flows import csv_header, write_csv
 
     stdout = sys.stdout.buffer
@@ -163,13 +217,13 @@ def _print_csv(table: pa.Table) -> None:
     write_csv(table.schema, table.to_batches(), stdout)
 
 
-def _printable(code: str) -> str:
-    # A code may hold anything, even what drives a terminal.
+def printable(code: str) -> str:
+    """Return a code that may be shown: one may hold anything, even what drives a terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in code)
 
 
 @contextmanager
-def _standard_output() -> Iterator[None]:
+def standard_output() -> Iterator[None]:
     """End quietly when the reader has read enough, as `head` does; say so when nothing can be written."""
     try:
         yield

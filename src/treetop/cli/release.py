@@ -47,6 +47,7 @@ def _key(text: str) -> bytes:
 @click.option("--force", is_flag=True, help="Replace the folder if there is one.")
 @click.option("--nodes", is_flag=True, help="Also write every level, to nodes.parquet.")
 @click.option("--keep-measurements", is_flag=True, help="Also keep all that was measured, for later estimates.")
+@click.option("--twin", metavar="TABLE", help="A public table, or a release, to try intervals on; the card says how.")
 @click.option("--threads", type=click.IntRange(min=1), help="How many threads; all cores by default.")
 @click.option("--testing-key", type=_key, hidden=True, help="Reproducible noise; the release is NOT private.")
 @click.option("--quiet", is_flag=True, help="Print nothing on success.")
@@ -81,6 +82,7 @@ class Run:
         force: bool,
         nodes: bool,
         keep_measurements: bool,
+        twin: str | None,
         threads: int | None,
         testing_key: bytes | None,
     ) -> None:
@@ -92,7 +94,7 @@ class Run:
             raise click.UsageError("a release with a testing key protects nobody and is not charged: drop --ledger")
         self.file, self.out, self.dataset = file, out, dataset
         self.query, self.force, self.nodes, self.threads = query, force, nodes, threads
-        self.testing_key = testing_key
+        self.testing_key, self.twin = testing_key, twin
         self.keep_measurements = keep_measurements or file.keep_measurements
         self.ledger_path = ledger
         self.ledger: Ledger | None = None
@@ -106,6 +108,7 @@ class Run:
 
         source = self._source(table)
         self._check()
+        notes = self._try_twin(table, bar)
         places = self._places()
         self._card()
         try:
@@ -129,7 +132,8 @@ class Run:
                 click.echo(f"treetop: the loss stays spent: {self._entry()}", err=True)
             raise
         summary = summarise(release, self.out, self.reservation)
-        return summary | {"graph": [] if self.file.graph is None else self.file.graph.sentences()}
+        tried = None if self.twin is None else release.card["accuracy"]["coverage"] | {"notes": notes}
+        return summary | {"coverage": tried, "graph": [] if self.file.graph is None else self.file.graph.sentences()}
 
     def _source(self, table: str | None) -> Any:
         location = table or self.file.source
@@ -142,6 +146,20 @@ class Run:
                     "take a hierarchy from it"
                 )
         return self.file.table(location, self.query)
+
+    def _try_twin(self, table: str | None, bar: Bar) -> list[str]:
+        """Try the plan on its public twin, with testing keys only, before the private table is read."""
+        if self.twin is None:
+            return []
+        from treetop.cli.choosing import read_twin
+        from treetop.evaluate.coverage import twin_coverage
+
+        file = replace(self.file, source=table or self.file.source, query=self.query or self.file.query)
+        self.file.plan.refuse_unless_top_down()
+        prior, notes = read_twin(file, self.twin)
+        found = twin_coverage(self.file.plan, prior, progress=bar).to_dict()
+        self.facts = replace(self.facts, coverage={"twin": found["twin"], "runs": found["runs"]})
+        return notes
 
     def _places(self) -> dict[str, Any]:
         """Return the coordinates that the plan's public files give for its leaves, for the folder to carry."""
@@ -223,6 +241,7 @@ def summarise(release: Release, out: Path, reservation: Reservation | None) -> d
     """Return where the release is and what it guarantees, as plain values."""
     card = release.card
     charged = None if reservation is None else {"entry": reservation.number, "sha256": reservation.sha256}
+    left = None if release.left is None else {"total": release.unresolved_total, "nodes": len(release.left)}
     return {
         "out": str(out),
         "id": card["id"],
@@ -232,6 +251,7 @@ def summarise(release: Release, out: Path, reservation: Reservation | None) -> d
         "protects": card["protects"],
         "leaves": len(release.count),
         "total": release.total,
+        "unresolved": left,
         "ledger": charged and {**charged, "dataset": reservation.dataset, "new": reservation.new},  # type: ignore[union-attr]
         "next": f"treetop check {shlex.quote(str(out))}",
     }
@@ -239,10 +259,7 @@ def summarise(release: Release, out: Path, reservation: Reservation | None) -> d
 
 def render(summary: dict[str, Any]) -> str:
     """Return the summary for people."""
-    lines = [
-        click.style(f"{summary['title']}: {summary['out']}", bold=True),
-        f"{summary['total']:,} in {summary['leaves']:,} {'leaf' if summary['leaves'] == 1 else 'leaves'}.",
-    ]
+    lines = [click.style(f"{summary['title']}: {summary['out']}", bold=True), _size(summary)]
     if not summary["private"]:
         lines.append(
             click.style("NOT PRIVATE: the noise came from a testing key. Do not publish.", fg="red", bold=True)
@@ -254,7 +271,22 @@ def render(summary: dict[str, Any]) -> str:
         else:
             first = ", its first release" if summary["ledger"]["new"] else ""
             lines.append(f"Charged to the data set {summary['ledger']['dataset']!r}{first}.")
+    if (tried := summary.get("coverage")) is not None:
+        lines += [tried["sentence"], *tried["notes"]]
     return "\n".join([*lines, f"Next: {summary['next']}"])
+
+
+def _size(summary: dict[str, Any]) -> str:
+    leaves = f"{summary['leaves']:,} {'leaf' if summary['leaves'] == 1 else 'leaves'}"
+    left = summary["unresolved"]
+    if left is None:
+        return f"{summary['total']:,} in {leaves}."
+    share = 1 - left["total"] / max(summary["total"], 1)
+    nodes = f"{left['nodes']:,} coarser {'node' if left['nodes'] == 1 else 'nodes'}"
+    return (
+        f"{summary['total']:,}: {share:.1%} of it is resolved to {leaves}; the other {left['total']:,} stand at "
+        f"{nodes}, in unresolved.parquet."
+    )
 
 
 @contextmanager

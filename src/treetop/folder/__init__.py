@@ -13,6 +13,7 @@ from treetop.folder.read import (
     file_sha256,
     load,
     read_card,
+    read_release,
     read_spine,
 )
 from treetop.folder.unresolved import UNRESOLVED
@@ -37,6 +38,7 @@ __all__ = [
     "nodes_schema",
     "nodes_table",
     "read_card",
+    "read_release",
     "read_spine",
     "released",
     "save",

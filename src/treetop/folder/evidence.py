@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from treetop.errors import ReleaseError
-from treetop.measurements import Measurements
+from treetop.measurements import LevelMeasurements, Measurements
 from treetop.noise.law import described_law
 from treetop.release import Release
+from treetop.released_tree import ReleasedTree
 from treetop.topdown.evidence import NOTHING, Evidence, LevelEvidence
 
 Ints = NDArray[np.int64]
@@ -49,10 +51,13 @@ def evidence_table(evidence: Evidence) -> pa.Table:
     )
 
 
-def read_evidence(folder: Path, release: Release) -> Evidence | None:
-    """Read what was kept; None where the folder has no intervals."""
+def read_evidence(folder: Path, release: Release) -> tuple[Evidence | None, Measurements | None]:
+    """Read what was kept, and all measurements where they are more than those under released nodes.
+
+    None where the folder has no intervals.
+    """
     if not (folder / EVIDENCE).is_file():
-        return None
+        return None, None
     told = release.card["plan"]["levels"]
     laws = tuple(None if level["noise"] is None else described_law(level["noise"]) for level in told)
     table = pq.read_table(folder / EVIDENCE)
@@ -73,7 +78,27 @@ def read_evidence(folder: Path, release: Release) -> Evidence | None:
     )
     if (kept.total is None) != (laws[0] is None):
         raise ReleaseError(f"{folder}: {MEASUREMENTS} has a total, or lacks one, against the plan")
-    return Evidence(kept.total, levels, laws)
+    evidence = Evidence(kept.total, levels, laws)
+    numbers = [_children(release.tree, level.index) for level in release.spine.levels]
+    pairs = list(zip(kept.levels, numbers, strict=True))
+    if all(seen is None or len(seen) == number for seen, number in pairs):
+        return evidence, None
+    from treetop.estimates.align import align
+
+    # A level at which no retained node has several children has no rows, and nothing of it is missing.
+    none = LevelMeasurements(np.empty((len(release.spine.attributes), 0), np.int32), np.empty(0, np.int64))
+    kept = replace(kept, levels=tuple(none if seen is None and number == 0 else seen for seen, number in pairs))
+    aligned = align(release.tree, kept)
+    for stated, found in zip(levels, aligned.levels, strict=True):
+        if not (np.array_equal(stated.measured, found.measured) and np.array_equal(stated.highest, found.highest)):
+            raise ReleaseError(f"{folder}: {EVIDENCE} is not what {MEASUREMENTS} gives for the released nodes")
+    return aligned, kept
+
+
+def _children(tree: ReleasedTree, index: int) -> int:
+    """Return how many children were measured of the released nodes above a level."""
+    fanout = tree.fanout(index)
+    return int(fanout[fanout > 1].sum())
 
 
 def _nullable(values: Ints) -> pa.Array:

@@ -21,6 +21,14 @@ _RENAME_EXCHANGE = 2
 
 def check_place(folder: Path, force: bool) -> None:
     """Refuse a place where the folder cannot be written, before anything is spent."""
+    check_name(folder, force)
+    parent = folder.absolute().parent
+    if disk_usage(parent).free < _ROOM:
+        raise ReleaseError(f"{folder}: cannot be written: the disk of {parent} is full")
+
+
+def check_name(folder: Path, force: bool) -> None:
+    """Refuse a place that is taken or cannot be written to; how much room there is has then been asked before."""
     parent = folder.absolute().parent
     if not folder.name or folder.name == "..":
         raise ReleaseError(f"{folder} is not the name of a new folder: name one, such as {folder / 'release'}")
@@ -34,14 +42,12 @@ def check_place(folder: Path, force: bool) -> None:
         raise ReleaseError(f"{parent} is not a folder: create it first")
     if not os.access(parent, os.W_OK | os.X_OK):
         raise ReleaseError(f"{folder}: cannot be written: {parent} is read-only")
-    if disk_usage(parent).free < _ROOM:
-        raise ReleaseError(f"{folder}: cannot be written: the disk of {parent} is full")
 
 
 def take_place(draft: Path, folder: Path, force: bool) -> None:
     """Move a complete folder to its place; what `force` replaces is then where the draft was."""
     with writing(folder):
-        check_place(folder, force)
+        check_name(folder, force)
         if folder.exists():
             exchange(draft, folder)
         else:

@@ -25,7 +25,18 @@ HIERARCHIES, PLACES = "hierarchies", "places"
 
 
 def load(folder: Path) -> Release:
-    """Read a release folder, and refuse one whose hierarchies or counts are not what its card says."""
+    """Read a release folder, and refuse one that was damaged since it was written.
+
+    Every file that is read has the SHA-256 that the card names, and the card the one that its page names. Whoever
+    changes a number and puts these right as well is found by `treetop check`, which computes everything again.
+    """
+    release = read_release(folder)
+    _refuse_changes(release.card, folder)
+    return release
+
+
+def read_release(folder: Path) -> Release:
+    """Read a release folder as it is, and refuse only what is no release: for whoever compares it with its card."""
     card = read_card(folder)
     try:
         spine = read_spine(folder, card)
@@ -47,6 +58,27 @@ def load(folder: Path) -> Release:
     return _with_evidence(release, folder)
 
 
+def _refuse_changes(card: dict[str, Any], folder: Path) -> None:
+    """Refuse files that are not those that the card names, and a card that is not the one that its page names."""
+    from treetop.folder.evidence import EVIDENCE, MEASUREMENTS
+    from treetop.folder.unresolved import UNRESOLVED
+
+    more = f"`treetop check {folder}` says more"
+    try:
+        stated = {file["path"]: file["sha256"] for file in card["files"]}
+        if (folder / PAGE).is_file() and file_sha256(folder / CARD).encode() not in (folder / PAGE).read_bytes():
+            raise ReleaseError(f"{folder}: {CARD} is not the one that {PAGE} names, so one was changed: {more}")
+        # Of hierarchies the content has been compared; nodes and places are not read here.
+        for name in (COUNTS, PLAN, EVIDENCE, MEASUREMENTS, UNRESOLVED):
+            found = file_sha256(folder / name) if (folder / name).is_file() else None
+            if found != stated.get(name):
+                raise ReleaseError(f"{folder}: {name} is not the one that {CARD} names, by its SHA-256: {more}")
+    except (LookupError, TypeError) as problem:
+        raise ReleaseError(f"{folder}: {CARD} lacks {problem}") from problem
+    except OSError as problem:
+        raise ReleaseError(f"{folder}: cannot be read: {problem}") from problem
+
+
 def _with_evidence(release: Release, folder: Path) -> Release:
     """Read what was left unresolved, and what intervals come from."""
     from treetop.folder.evidence import read_evidence
@@ -55,7 +87,8 @@ def _with_evidence(release: Release, folder: Path) -> Release:
     try:
         if (folder / UNRESOLVED).is_file():
             release = replace(release, left=read_unresolved(folder / UNRESOLVED, release.spine))
-        return replace(release, evidence=read_evidence(folder, release))
+        evidence, kept = read_evidence(folder, release)
+        return replace(release, evidence=evidence, kept=kept)
     except (OSError, LookupError, TypeError, ValueError, pa.ArrowException) as problem:
         raise ReleaseError(f"{folder}: cannot be read: {problem}") from problem
 

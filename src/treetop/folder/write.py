@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from treetop.folder.evidence import write_evidence
-from treetop.folder.place import check_place, scratch, sync, take_place, writing
+from treetop.folder.place import check_name, check_place, scratch, sync, take_place, writing
 from treetop.folder.read import CARD, COUNTS, HIERARCHIES, NODES, PAGE, PLACES, PLAN, file_sha256
 from treetop.folder.unresolved import UNRESOLVED
 from treetop.release import Release
@@ -41,6 +41,7 @@ class Draft:
 
 def save(release: Release, folder: Path, *, force: bool = False, nodes: bool = False) -> None:
     """Write the folder beside its place, flush it to disk, then move it there in one step."""
+    check_place(folder, force)
     with drafted(release, folder, force=force, nodes=nodes) as draft:
         draft.place()
 
@@ -59,7 +60,7 @@ def drafted(
 
     `places` are the names and coordinates of the leaves of a hierarchy, by its digest: public, and for maps.
     """
-    check_place(folder, force)
+    check_name(folder, force)  # on a disk that is nearly full it is tried: the loss may be spent by now
     with scratch(folder) as beside:
         whole = beside / "release"
         with writing(folder):

@@ -62,7 +62,7 @@ class Boxes:
         return Boxes(spine, tuple(depths), inside)
 
     def __len__(self) -> int:
-        return self.leaf.shape[1]
+        return len(self.leaf[0])
 
     @cached_property
     def _widths(self) -> list[list[Ints]]:

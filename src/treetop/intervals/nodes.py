@@ -9,7 +9,8 @@ as well. Each of those may fail, too: nine tenths of the risk α belong to the n
 shared by the upper bounds above it. By the union bound an interval then misses with a probability of at most α.
 
 A child that was not retained has an upper bound, too. Of all those of one node the highest is kept, and serves for
-everything below the node that is not released; its risk is one-sided, since a count is never below zero.
+everything below the node that is not released. A node may go missing at any level on the way to it, so that these
+bounds share one risk over the levels: the same that the upper bounds of ancestors share, and by the same events.
 """
 
 from __future__ import annotations
@@ -62,17 +63,15 @@ class Margins:
     own: int
     """From a node's own measurement, to both sides."""
     above: int
-    """Upwards from that of an ancestor."""
-    absent: int
-    """Upwards from that of a child that was not retained."""
+    """Upwards from that of an ancestor, retained or not."""
 
     @staticmethod
     def of(law: Law | None, risk: Fraction, measured_levels: int) -> Margins:
         """Divide a risk: most to the measurement itself, the rest evenly to those on the way to it."""
         if law is None:
-            return Margins(0, 0, 0)
+            return Margins(0, 0)
         above = (1 - OWN) * risk / max(measured_levels, 1)
-        return Margins(law.margin(OWN * risk), _upwards(law, above), _upwards(law, OWN * risk))
+        return Margins(law.margin(OWN * risk), _upwards(law, above))
 
 
 def _upwards(law: Law, risk: Fraction) -> int:
@@ -114,4 +113,4 @@ def node_intervals(
 def _absent(highest: Ints, margin: Margins, ceiling: Ints) -> Ints:
     """Return the upper bound of everything that is not retained right below each node; 0 where there is no such."""
     none = highest == NOTHING
-    return np.where(none, 0, np.clip(np.where(none, 0, highest) + margin.absent, 0, ceiling))
+    return np.where(none, 0, np.clip(np.where(none, 0, highest) + margin.above, 0, ceiling))

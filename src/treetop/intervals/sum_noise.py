@@ -3,7 +3,7 @@
 A sum over nodes that were chosen before they were measured has the noise of n independent draws. Its quantile is exact
 for one draw. A sum of n discrete Gaussians with parameter σ² has, point by point, the probabilities of the one with
 parameter nσ² up to a factor e^τ, τ ≤ 5·Σ_k e^(−2π²σ²k/(k+1)) (Kairouz, Liu and Steinke 2021, "The distributed discrete
-Gaussian mechanism for federated learning with secure aggregation"), so the quantile of that one serves where τ is small.
+Gaussian mechanism for federated learning with secure aggregation"): where τ is small the quantile of that one serves.
 Other sums are convolved, through the characteristic function; the few that are too wide for that get a Chernoff bound.
 
 A sum over m of n nodes that were chosen by their measurements is worse. For whatever choice and any number c it is at
@@ -14,7 +14,6 @@ moment generating function. A few values of c share the risk, and the best serve
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
@@ -51,11 +50,10 @@ def selected_margins(law: Law, numbers: Ints, selected: Ints, risk: Fraction) ->
     """Return what no sum over `selected` of so many draws exceeds, however they are selected, but with that risk."""
     part = risk / (len(EXCEEDING) + 1)
     distinct, which = np.unique(numbers, return_inverse=True)
-    found = np.full(len(numbers), np.iinfo(np.int64).max)
-    for threshold, step, rates, logs in _excesses(law):
-        bound = (distinct[:, None] * logs + math.log(1 / part)) / rates
-        excess = step * np.floor(bound.min(axis=1) * (1 + 1e-9)).astype(np.int64)
-        found = np.minimum(found, selected * threshold + excess[which])
+    thresholds, step, rates, logs = _excesses(law)
+    bounds = (distinct[:, None, None] * logs + math.log(1 / part)) / rates
+    excess = step * np.floor(bounds.min(axis=2) * (1 + 1e-9)).astype(np.int64)
+    found = (selected[:, None] * thresholds + excess[which]).min(axis=1)
     every = (selected == numbers) & (numbers > 0)
     found[every] = np.minimum(found[every], sum_margins(law, numbers[every], part))
     return np.where(selected == 0, 0, found)
@@ -99,34 +97,39 @@ def _convolved(law: Law, number: int, risk: float, size: int) -> int:
 def _rates(law: Law) -> Floats:
     """Return the λ that Chernoff bounds try: every one is valid, and these are close together."""
     if isinstance(law, DiscreteGaussian):
-        return np.geomspace(2e-4, 8, 64) / math.sqrt(law.variance)
+        return np.minimum(np.geomspace(2e-4, 8, 64) / math.sqrt(law.variance), 40)  # more would overflow
     near, far = np.geomspace(2e-4, 0.5, 48), 1 - np.geomspace(0.5, 0.005, 24)[1:]
     return np.concatenate([near, far]) * float(law.rate)  # a moment is finite below the rate
 
 
 @lru_cache(maxsize=64)
-def _excesses(law: Law) -> Sequence[tuple[int, int, Floats, Floats]]:
-    """Return, for every c, c itself, a step, rates λ and ln E exp(λ·((N − c)⁺/step)).
+def _excesses(law: Law) -> tuple[Ints, int, Floats, Floats]:
+    """Return every c, a step, rates λ and, for every c (row) and λ (column), ln E exp(λ·(N − c)⁺/step) or more.
 
     A Gaussian with a large σ is replaced by w·N′ + w, N′ its coarsened law: weights fall away from 0, so that no tail
     of N is above the one of that. Both have the same sum of weights, σ√(2π)/w, to far below rounding.
     """
-    found = []
     step = 1
     if isinstance(law, DiscreteGaussian) and law.variance > FINEST**2:
         step = math.isqrt(int(law.variance)) // (FINEST // 2)
         law = law.coarsened(step)
     rates = _rates(law)
-    for part in EXCEEDING:
-        threshold = law.quantile(Fraction(1 - part)) if part <= 1 / 2 else -law.quantile(Fraction(part))
-        moment = _gaussian_excess if isinstance(law, DiscreteGaussian) else _laplace_excess
-        logs = np.log1p(moment(law, threshold - (step > 1), rates))  # type: ignore[operator]
-        found.append((threshold * step, step, rates, logs))
-    return tuple(found)
+    thresholds = [
+        law.quantile(Fraction(1 - part)) if part <= 1 / 2 else -law.quantile(Fraction(part)) for part in EXCEEDING
+    ]
+    logs = [np.log1p(_excess(law, threshold - (step > 1), rates)) for threshold in thresholds]
+    return step * np.array(thresholds), step, rates, np.array(logs)
+
+
+def _excess(law: Law, threshold: int, rates: Floats) -> Floats:
+    """Return E exp(λ(N − c)⁺) − 1."""
+    if isinstance(law, DiscreteGaussian):
+        return _gaussian_excess(law, threshold, rates)
+    assert isinstance(law, DiscreteLaplace)
+    return _laplace_excess(law, threshold, rates)
 
 
 def _gaussian_excess(law: DiscreteGaussian, threshold: int, rates: Floats) -> Floats:
-    """Return E exp(λ(N − c)⁺) − 1."""
     reach = math.ceil(20 * math.sqrt(law.variance)) + 5  # what is beyond adds nothing to a float
     values = np.arange(-reach, reach + 1, dtype=np.float64)
     weights = np.exp(-float(law.rate) * values**2)
@@ -144,7 +147,7 @@ def _laplace_moment(law: DiscreteLaplace, rates: Floats) -> Floats:
 
 
 def _laplace_excess(law: DiscreteLaplace, threshold: int, rates: Floats) -> Floats:
-    """Return E exp(λ(N − c)⁺) − 1: what is above a c is geometric, and so is what is below it."""
+    """What is above a c is geometric, and so is what is below it."""
     rate, distance = float(law.rate), abs(threshold)
     beyond = math.exp(-rate * (distance + 1)) / (1 + math.exp(-rate))  # P(N > |c|)
     if threshold >= 0:

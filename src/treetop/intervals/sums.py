@@ -168,10 +168,7 @@ class _Walk:
     def _candidates(self, index: int) -> Ints:
         """Return how many measured children of each released node above a box can meet: one, or all of them."""
         level = self._release.spine.levels[index - 1]
-        above = self._release.tree.at(index - 1)
-        node = {attribute: column for attribute, _, column in above.refined}.get(level.attribute)
-        node = np.zeros(len(above), np.int64) if node is None else node
-        fanout = level.first[node + 1] - level.first[node]
+        fanout = self._release.tree.fanout(index)
         several = 1 if self._boxes.depth[level.attribute] > level.depth else fanout
         candidates: Ints = np.where(fanout > 1, several, 0)
         return candidates
@@ -185,10 +182,11 @@ class _Walk:
         self.last_node[found], self.last_level[found] = node[self._group][found], index
 
     def sums(self, risk: Fraction) -> tuple[Ints, Ints]:
-        """Return the bounds of all boxes as sums."""
+        """Return the bounds of the boxes that are several nodes; 0 for the others."""
         lower, upper = np.zeros(len(self._boxes), np.int64), np.zeros(len(self._boxes), np.int64)
-        for index in np.unique(self._boxes.settled).tolist():
-            rows = np.flatnonzero(self._boxes.settled == index)
+        several, settled = ~self._boxes.single, self._boxes.settled
+        for index in np.unique(settled[several]).tolist():
+            rows = np.flatnonzero(several & (settled == index))
             lower[rows] = self._lower(index, rows, risk / 2)
             upper[rows] = np.maximum(self._upper(index, rows, risk / 2), 0)
         return np.clip(lower, 0, upper), upper
@@ -232,7 +230,8 @@ def _bound(met: _Met, part: _Part, rows: Ints, risk: Fraction) -> Ints:
     if met.law is None:
         return part.value
     margins = selected_margins(met.law, met.measured[rows], part.number, risk)
-    return np.maximum(part.value + margins, 0)
+    bound: Ints = np.maximum(part.value + margins, 0)
+    return bound
 
 
 def _at_most(

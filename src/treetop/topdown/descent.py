@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from treetop.counts import Counts
 from treetop.noise import Key, Law
 from treetop.topdown.evidence import Witness
 from treetop.topdown.frontier import Frontier
-from treetop.topdown.level import CHUNK, Step, refine
+from treetop.topdown.level import CHUNK, Step, least_named, refine
 from treetop.topdown.measure import measure_total
 
 LARGEST_TRUNK = 1 << 14
@@ -61,7 +62,7 @@ def descend(
     if witness is not None and descent.total is not None:
         witness.total = total
     above, below = descent.steps[: descent.trunk], descent.steps[descent.trunk :]
-    trunk = _subtree(above, counts, root, key.derive("trunk"), chunk, witness)
+    (trunk,) = _levels(above, counts, [root], [key.derive("trunk")], chunk, [witness])
     if not below or len(trunk) == 0:
         if witness is not None:
             witness.join([], len(below))
@@ -71,16 +72,12 @@ def descend(
     subtrees = _cut(trunk, below)
     keys = [key.derive("subtree", number) for number in range(len(subtrees))]
     witnesses = [None if witness is None else Witness(witness.every) for _ in subtrees]
-
-    def run(subtree: Frontier, key: Key, witness: Witness | None) -> Frontier:
-        return _subtree(below, counts, subtree, key, chunk, witness)
-
-    leaves = []
     with ThreadPoolExecutor(max_workers=max(threads, 1)) as pool:
-        for finished in (pool.map if threads > 1 else map)(run, subtrees, keys, witnesses):
-            leaves.append(finished)
-            if progress is not None:
-                progress("descending", len(leaves) / len(subtrees))
+        run = pool.map if threads > 1 else map
+        if any(step.tests_together for step in below):
+            leaves = _levels(below, counts, subtrees, keys, chunk, witnesses, run, progress)
+        else:
+            leaves = _subtrees(below, counts, subtrees, keys, chunk, witnesses, run, progress)
     if witness is not None:
         witness.join([seen for seen in witnesses if seen is not None], len(below))
     return Frontier.concatenate(leaves, descent.attributes)
@@ -100,12 +97,56 @@ def _cut(trunk: Frontier, below: Sequence[Step]) -> list[Frontier]:
     return [trunk[start:stop] for start, stop in pairwise([0, *bounds.tolist(), len(trunk)]) if start < stop]
 
 
-def _subtree(
-    steps: Sequence[Step], counts: Counts, nodes: Frontier, key: Key, chunk: int, witness: Witness | None
-) -> Frontier:
-    """Descend from some nodes: a pure function, so that any engine may run it, and run it again."""
-    for step in steps:
-        if witness is not None:
-            witness.begin_level()
-        nodes = refine(step, counts, nodes, key.derive("level", step.level.index), chunk, witness)
-    return nodes
+def _subtrees(
+    steps: Sequence[Step],
+    counts: Counts,
+    subtrees: Sequence[Frontier],
+    keys: Sequence[Key],
+    chunk: int,
+    witnesses: Sequence[Witness | None],
+    run: Callable[..., Any],
+    progress: Progress | None,
+) -> list[Frontier]:
+    """Descend each subtree by itself: a pure function, so that any engine may run it, and run it again."""
+
+    def alone(subtree: Frontier, key: Key, witness: Witness | None) -> Frontier:
+        return _levels(steps, counts, [subtree], [key], chunk, [witness])[0]
+
+    leaves: list[Frontier] = []
+    for finished in run(alone, subtrees, keys, witnesses):
+        leaves.append(finished)
+        if progress is not None:
+            progress("descending", len(leaves) / len(subtrees))
+    return leaves
+
+
+def _levels(
+    steps: Sequence[Step],
+    counts: Counts,
+    parts: Sequence[Frontier],
+    keys: Sequence[Key],
+    chunk: int,
+    witnesses: Sequence[Witness | None],
+    run: Callable[..., Any] = map,
+    progress: Progress | None = None,
+) -> list[Frontier]:
+    """Descend some parts of the tree level by level, all of one level before the next."""
+    for done, step in enumerate(steps, start=1):
+        own = [key.derive("level", step.level.index) for key in keys]
+        named = least_named(step, counts, parts, own, chunk, run)
+        for witness in witnesses:
+            if witness is not None:
+                witness.begin_level()
+        parts = list(
+            run(
+                lambda nodes, key, witness, step=step, named=named: refine(
+                    step, counts, nodes, key, chunk, witness, named
+                ),
+                parts,
+                own,
+                witnesses,
+            )
+        )
+        if progress is not None:
+            progress("descending", done / len(steps))
+    return list(parts)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,11 @@ class Step:
     """Whether the children are leaves: then nobody asks which private leaves lie under them."""
     resolution: Resolution | None = None
     """When a child is named; None where every one is that is repaired to more than zero."""
+
+    @property
+    def tests_together(self) -> bool:
+        """Whether which children are named depends on all of the level, so that no subtree can be descended alone."""
+        return self.resolution is not None and self.resolution.fdr is not None
 
 
 Ints = NDArray[np.int64]
@@ -87,11 +93,19 @@ _room = _Room()
 
 
 def refine(
-    step: Step, counts: Counts, above: Frontier, key: Key, chunk: int = CHUNK, witness: Witness | None = None
+    step: Step,
+    counts: Counts,
+    above: Frontier,
+    key: Key,
+    chunk: int = CHUNK,
+    witness: Witness | None = None,
+    named: int = NOTHING,
 ) -> Frontier:
-    """Return the retained children of a frontier; a child's noise depends on the key and its position only."""
+    """Return the retained children of a frontier; a child's noise depends on the key and its position only.
+
+    Children that measured less than `named` are not retained: what they would have had is left at their parents.
+    """
     measuring = _Measuring(step, counts, above, key, chunk)
-    named = measuring.least_named()
     every = witness is not None and step.level.nodes <= witness.every
     # Ties have a secret of their own: words that made noise would tell how large it was.
     ties = int.from_bytes(key.derive("ties").secret[:7], "little")
@@ -161,27 +175,49 @@ class _Measuring:
             at = add_counts(x, start, stop, rank, *_private(self.step, self.counts), at, end)
             yield rank, x
 
-    def least_named(self) -> int:
-        """Return the least measurement whose child is named, by what all of them together show."""
-        law, resolution = self.step.law, self.step.resolution
-        if resolution is None or law is None:
-            return NOTHING
-        if resolution.sigmas is not None:
-            return fixed_threshold(law, resolution.sigmas)
-        assert resolution.fdr is not None
-        seen = HighMeasurements(law, int(self.before[-1]), resolution.fdr)
-        for start, stop in self.batches():
-            if self.is_wide(start):
-                for _, x in self.wide(start):
-                    seen.add(x)
-                continue
-            only, size = self.draw(start, stop), int(self.before[stop] - self.before[start])
-            count, left, right, _, _ = _room.arrays(self.step.last)
-            node, _, starts, stops, first = self.nodes(start, stop)
-            private = _private(self.step, self.counts)
-            _measure_batch(count, left, right, only, node, starts, stops, first, *private)
-            seen.add(_room.count[only : only + size])
-        return seen.threshold()
+
+def least_named(
+    step: Step,
+    counts: Counts,
+    parts: Sequence[Frontier],
+    keys: Sequence[Key],
+    chunk: int,
+    run: Callable[..., Any] = map,
+) -> int:
+    """Return the least measurement whose child is named, by what all of a level together show.
+
+    The level is refined in parts, each with its key; `run` is `map`, or does the same on several threads.
+    """
+    law, resolution = step.law, step.resolution
+    if resolution is None or law is None:
+        return NOTHING
+    if resolution.sigmas is not None:
+        return fixed_threshold(law, resolution.sigmas)
+    assert resolution.fdr is not None
+    first = step.level.first
+    fanouts = (first[node + 1] - first[node] for node in (part.nodes[step.level.attribute] for part in parts))
+    seen = HighMeasurements(law, sum(int(fanout[fanout > 1].sum()) for fanout in fanouts), resolution.fdr)
+    for part in run(lambda above, key: _high(step, counts, above, key, chunk, seen.empty()), parts, keys):
+        seen.join(part)
+    return seen.threshold()
+
+
+def _high(
+    step: Step, counts: Counts, above: Frontier, key: Key, chunk: int, seen: HighMeasurements
+) -> HighMeasurements:
+    """Count the measurements that `refine` will make again."""
+    measuring = _Measuring(step, counts, above, key, chunk)
+    for start, stop in measuring.batches():
+        if measuring.is_wide(start):
+            for _, x in measuring.wide(start):
+                seen.add(x)
+            continue
+        only, size = measuring.draw(start, stop), int(measuring.before[stop] - measuring.before[start])
+        count, left, right, _, _ = _room.arrays(step.last)
+        node, _, starts, stops, first = measuring.nodes(start, stop)
+        _measure_batch(count, left, right, only, node, starts, stops, first, *_private(step, counts))
+        seen.add(_room.count[only : only + size])
+    return seen
 
 
 def _private(step: Step, counts: Counts) -> tuple[NDArray[np.uint64], int, np.uint64, NDArray[np.int64]]:

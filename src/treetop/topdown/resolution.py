@@ -35,7 +35,9 @@ class Resolution:
 
     def __post_init__(self) -> None:
         if (self.fdr is None) == (self.sigmas is None):
-            raise PlanError('resolve is "full", { fdr = 0.05 } or { sigmas = 3 }: give one of them')
+            raise PlanError(
+                "resolve has fdr and sigmas, or neither: give one of them, { fdr = 0.05 } or { sigmas = 3 }"
+            )
         for name in ("fdr", "sigmas"):
             if (given := getattr(self, name)) is not None:
                 object.__setattr__(self, name, _positive(name, given))
@@ -49,7 +51,7 @@ class Resolution:
             return None
         if isinstance(given, Resolution):
             return given
-        if isinstance(given, Mapping) and len(given) == 1 and set(given) <= {"fdr", "sigmas"}:
+        if isinstance(given, Mapping) and given and set(given) <= {"fdr", "sigmas"}:
             return Resolution(**given)
         raise PlanError(f'resolve is {given!r}: write "full", {{ fdr = 0.05 }} or {{ sigmas = 3 }}')
 
@@ -79,16 +81,25 @@ class HighMeasurements:
     """
 
     def __init__(self, law: Law, tests: int, fdr: Fraction) -> None:
+        self._given = law, tests, fdr
         rate = fdr / max(tests, 1)
         # Far enough for a measurement that alone is named, however rare it has to be.
         self._width, self._chance = _p_values(law, max(_TAIL_BITS, (rate.denominator // rate.numerator).bit_length()))
         self._rate = float(rate)
         self._count = np.zeros(len(self._chance), np.int64)
 
+    def empty(self) -> HighMeasurements:
+        """Return one for the same tests, with nothing counted."""
+        return HighMeasurements(*self._given)
+
     def add(self, measurements: NDArray[np.int64]) -> None:
         """Count some measurements; what is beyond the largest possible threshold is counted there."""
         step = np.minimum(measurements[measurements >= 0] // self._width, len(self._count) - 1)
         self._count += np.bincount(step, minlength=len(self._count))
+
+    def join(self, other: HighMeasurements) -> None:
+        """Take over what was counted elsewhere, for the same tests."""
+        self._count += other._count
 
     def threshold(self) -> int:
         """Return the least measurement that is named."""
