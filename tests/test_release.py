@@ -70,7 +70,7 @@ def test_coarser_tables_are_sums_of_finer_ones(release: tt.Release) -> None:
 
 def test_by_sums_over_whatever_is_left_out(release: tt.Release) -> None:
     table = release.by("origin.region", "destination.town")
-    assert table.column_names == ["origin.region", "destination.town", "count"]
+    assert table.column_names == ["origin.region", "destination.town", "count", "lower", "upper"]
     for row in table.to_pylist():
         answer = release.query(origin=row["origin.region"], **{"destination.town": row["destination.town"]})
         assert row["count"] == answer

@@ -83,7 +83,7 @@ def estimates_of(releases: Sequence[Release], level: str, codes: Sequence[str]) 
     """Return the released counts of some groups, codes of one level, with a row for each release."""
     rows = []
     for release in releases:
-        table = release.by(level)
+        table = release.by(level, intervals=False)
         found = dict(zip(table[level].to_pylist(), table["count"].to_pylist(), strict=True))
         place = release.spine.level(level)
         known = set(release.spine.trees[place.attribute].codes[place.depth].to_pylist())

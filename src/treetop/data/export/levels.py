@@ -38,7 +38,8 @@ def counts_at(release: Release, depths: Depths, attributes: Sequence[str]) -> pa
     finest = all(depths[name] == len(tree.levels) - 1 for name, tree in trees.items())
     if finest and set(attributes) == set(trees):
         return release.table().select([*attributes, "count"])
-    table = release.by(*(f"{name}.{trees[name].levels[depths[name]]}" for name in attributes))
+    levels = (f"{name}.{trees[name].levels[depths[name]]}" for name in attributes)
+    table = release.by(*levels, intervals=False)
     return table.rename_columns([*attributes, "count"])
 
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import stats
 
 import treetop as tt
 from treetop.intervals.nodes import OWN, Margins
@@ -74,7 +75,22 @@ def test_what_is_not_released_is_bounded_by_the_highest_measurement_beside_it() 
     highest = int(release.evidence.levels[0].highest[0])
     assert highest != NOTHING
     margins = Margins.of(law, ALPHA, 2)
-    assert int(release.intervals[0].absent[0]) == max(min(highest + margins.absent, 60), 0)
+    assert int(release.intervals[0].absent[0]) == max(min(highest + margins.above, 60), 0)
+
+
+def test_a_node_that_may_go_missing_at_any_level_is_missed_no_more_often_than_said() -> None:
+    yes_no = tt.Hierarchy.flat(["n", "y"])
+    names = list("abcdef")
+    spine = tt.Spine(names, dict.fromkeys(names, yes_no))
+    planned = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=6), confidence=float(1 - ALPHA))
+    codes = dict.fromkeys(names, "n")
+    truth = 2
+    table = pa.table({name: ["n"] * truth + ["y"] * 100 for name in names})
+    runs, missed = 300, 0
+    for run in range(runs):
+        lower, upper = planned.release(table, testing_key=run.to_bytes(32, "big")).interval(**codes)
+        missed += not lower <= truth <= upper
+    assert missed <= stats.binom.ppf(1 - 1e-6, runs, float(ALPHA))
 
 
 def test_intervals_survive_saving_and_loading(tmp_path: object) -> None:
