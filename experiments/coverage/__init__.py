@@ -1,0 +1,1 @@
+"""How often noise intervals hold the truth, on tables whose truth is known."""
