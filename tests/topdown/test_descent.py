@@ -79,7 +79,7 @@ def test_the_order_of_completion_changes_nothing(monkeypatch: pytest.MonkeyPatch
     counts = random_counts(SPINE, 300)
     whole = descend(plan(SPINE).descent, counts, KEY)
     pause = random.Random(4)
-    refine_part = descents.refine
+    refine_part = refine
 
     def slowly(*arguments: Any) -> Frontier:
         time.sleep(pause.random() / 100)
@@ -220,7 +220,7 @@ def test_progress_reaches_the_end() -> None:
 
 def test_a_failing_subtree_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     descent = plan(SPINE).descent
-    refine_part = descents.refine
+    refine_part = refine
 
     def broken_below_the_trunk(step: Step, *rest: Any) -> Frontier:
         if step.level.index > descent.trunk:
