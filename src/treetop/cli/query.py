@@ -48,8 +48,8 @@ def command(
 
     Codes are of any level: origin=Veneto destination=Milano. Where a code stands at several levels, say which:
     destination.province=Milano. With --by origin.region there is a row for each region above zero; those that are
-    not listed are released zeros. Where the release has noise intervals they are shown beside the counts: on a
-    terminal, in tables, and with --csv and --json.
+    not listed are released zeros, but for what a release leaves unresolved. Where the release has noise intervals
+    they are shown beside the counts: on a terminal, in tables, and with --csv and --json.
     """
     from treetop.release import Release
 
@@ -80,8 +80,8 @@ def command(
         elif as_csv:
             print_csv(shown)
         elif levels:
-            unresolved = _unresolved(chosen, table)
-            click.echo(render(shown, chosen.total, table.num_rows, sys.stdout.isatty(), unresolved))
+            total, unresolved = sum(table["count"].to_pylist()), _unresolved(chosen, table)
+            click.echo(render(shown, total, table.num_rows, sys.stdout.isatty(), unresolved))
         elif sys.stdout.isatty():
             click.echo(render_count(table, _confidence(chosen, confidence), _unresolved(chosen, table)))
         else:
