@@ -265,6 +265,13 @@ def test_intervals_of_lower_error_miss_no_more_often_than_they_say() -> None:
     assert missed.max() <= stats.binom.ppf(1 - 1e-5, runs, 0.2)
 
 
+def test_a_node_has_the_same_interval_in_its_table_and_by_its_codes() -> None:
+    release = released(planned(prefer="lower-error", rho=0.05))
+    for level in ("place.region", "place.town"):
+        for row in release.table(level).to_pylist():
+            assert release.interval(**{level: row["place"]}) == (row["lower"], row["upper"])
+
+
 def test_sums_over_nodes_that_were_kept_for_their_noise_are_not_thought_too_large() -> None:
     # All towns are alike and near the noise, so that those with high children stay; their sums are too high.
     towns = [f"{town:04d}" for town in range(1000)]

@@ -26,6 +26,10 @@ def all_measurements(release: Release) -> Measurements:
     """Return all that was measured for a release, refusing one that has not kept it."""
     if release.selection:
         raise ReleaseError("estimates are made of a whole release: ask before `where`")
+    if release.evidence is None:
+        from treetop.card.rebuild import rebuild_plan
+
+        rebuild_plan(release.card, release.spine).refuse_unless_top_down()  # others have nothing to keep
     if release.evidence is None or not release.measurements.complete:
         raise ReleaseError(f"estimates need all that was measured, and this release has not kept it: {STEP}")
     return release.measurements
