@@ -186,16 +186,15 @@ def test_noise_that_cannot_be_drawn_is_refused_before_anything_is_spent() -> Non
 
 def keys_of_a_run(monkeypatch: pytest.MonkeyPatch, plan: tt.Plan, codes: list[str]) -> Any:
     """The key that the engine is given, for one and the same secret."""
-    from treetop.topdown import descent
+    from treetop.topdown.descent import descend
 
     given: list[Any] = []
-    run = descent.descend
 
     def watched(planned: Any, counts: Any, key: Any, *rest: Any, **more: Any) -> Any:
         given.append(key)
-        return run(planned, counts, key, *rest, **more)
+        return descend(planned, counts, key, *rest, **more)
 
-    monkeypatch.setattr(descent, "descend", watched)
+    monkeypatch.setattr("treetop.run.descend", watched)
     plan.release(pa.table({"origin": codes, "destination": codes}), testing_key=bytes(32))
     return given[0]
 

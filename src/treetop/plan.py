@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -29,13 +29,10 @@ if TYPE_CHECKING:
     from treetop.release import Release
     from treetop.repair import Order, Repair
     from treetop.topdown.descent import Descent, Progress
-    from treetop.topdown.evidence import Witness
 
 
 CONFIDENCE = 0.95
 """The confidence of intervals, margins and bounds, unless a plan says otherwise."""
-FEW_NODES = 1 << 20
-"""Every measurement is kept at levels with at most so many public nodes: a megabyte or so each."""
 
 Prefer = Literal["fewer-invented", "fewer-lost", "lower-error"]
 PREFERENCES: Mapping[str, tuple[Repair, Order]] = {
@@ -277,15 +274,14 @@ class Plan:
         from treetop.data.bound import Bound
         from treetop.data.encode import read_counts
         from treetop.data.source import Source
-        from treetop.release import Release
-        from treetop.topdown.descent import descend
+        from treetop.run import run_plan
 
         if testing_key is not None and (type(testing_key), len(testing_key)) != (bytes, 32):
             raise PlanError("a testing key is 32 bytes, as in bytes(32)")
         # Drafted first: a card that lacks a required field stops the release before it spends.
         keep = table.keep if isinstance(table, Source) else None
         card = describe_release(self, Facts(private=testing_key is None, columns=columns, count=count, keep=keep))
-        descent = self.descent
+        self.descent  # noqa: B018  # now, before data is read: a noise that cannot be drawn is refused here
         secret = None if testing_key is None else Key(testing_key)
         bound = None
         if self.unit.id is not None:
@@ -298,33 +294,15 @@ class Plan:
         secret = secret or Key.fresh()
         # Bound to plan and data: even a key that is used twice cannot put the same noise on different counts.
         key = secret.derive("run", bytes.fromhex(self.digest), counts.digest)
-        witness = self._witness(keep_measurements)
-        leaves = descend(descent, counts, key, threads or os.cpu_count() or 1, progress, witness=witness)
-        release = Release(self.spine, leaves.nodes, leaves.count, card)
-        if witness is None:
-            return release
-        left = None if self.resolve == "full" else witness.remainders(len(self.spine.attributes))
-        release = replace(release, left=left)
-        if self.confidence is not None or keep_measurements or self.repair == "least-squares":
-            release = replace(release, evidence=witness.evidence([level.law for level in self.levels]))
-        if self.repair != "least-squares":
-            return release
-        from treetop.estimates.again import with_lower_error
-
-        estimated = with_lower_error(release, release.measurements)
-        # Intervals of sums need all measurements, so that those of a release with intervals are always kept.
-        kept = keep_measurements or self.confidence is not None
-        return estimated if kept else replace(estimated, evidence=None, kept=None)
-
-    def _witness(self, keep_measurements: bool) -> Witness | None:
-        """Return who takes down what is measured: for intervals, remainders and estimates."""
-        from treetop.topdown.evidence import Witness
-
-        if keep_measurements or self.repair == "least-squares":
-            return Witness(every=max(level.nodes for level in self.levels))
-        if self.confidence is None and self.resolve == "full":
-            return None
-        return Witness(every=FEW_NODES)
+        return run_plan(
+            self,
+            counts,
+            key,
+            card,
+            threads=threads or os.cpu_count() or 1,
+            progress=progress,
+            keep_measurements=keep_measurements,
+        )
 
 
 def as_confidence(value: object) -> float:

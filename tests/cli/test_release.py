@@ -559,7 +559,7 @@ def test_a_ledger_on_a_full_disk_is_not_charged_and_nothing_is_measured(
 ) -> None:
     Ledger.create("disk/ledger", loss=Loss(rho=1))
     around(monkeypatch, "treetop.data.encode:read_counts", nothing, lambda: fill(small_disk, 0))
-    monkeypatch.setattr("treetop.topdown.descent.descend", lambda *_, **__: pytest.fail("it was measured"))
+    monkeypatch.setattr("treetop.run.descend", lambda *_, **__: pytest.fail("it was measured"))
     code, message = fail(capsys, "plan.toml", "trips.csv", "--out", "out", "--ledger", "disk/ledger")
     assert (code, "make sure that the disk works and has room" in message) == (2, True)
     assert "the loss stays spent" not in message

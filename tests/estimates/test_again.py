@@ -300,7 +300,7 @@ def test_unnamed_children_have_no_place_in_a_second_estimate() -> None:
 def test_without_all_measurements_there_are_no_estimates(
     confidence: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("treetop.plan.FEW_NODES", 10)
+    monkeypatch.setattr("treetop.run.FEW_NODES", 10)
     release = released(planned(confidence=confidence), keep=False)
     for ask in (release.estimates, release.reestimated):
         with pytest.raises(tt.TreetopError, match="--keep-measurements"):

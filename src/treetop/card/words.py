@@ -37,6 +37,21 @@ INTERVAL = (
 )
 
 
+ESTIMATED = [
+    "On the way down, each node's measurements were repaired to non-negative whole numbers that sum to their parent, "
+    "with the least largest change; children that were repaired to zero were not descended into.",
+    "Then all measurements were combined, upwards and downwards, by the inverse of their variances, and made whole "
+    "numbers again from the top down. At the last level the counts were shared by how likely each unit is to be there, "
+    "as far as the measurements themselves tell how true counts are spread. What was not descended into stays zero.",
+    "Coarser counts are the sums of the released leaves.",
+]
+NOT_BOUND = (
+    "All counts of the descent, before they were estimated again, are at once within their bound of the truth with "
+    "this confidence (inftda-categorical, Theorem 1, with exact quantiles). The released counts are closer on average, "
+    "but the bound is not proved for them."
+)
+
+
 def mechanism(plan: Plan) -> str:
     """Say what is measured, and how it becomes a release."""
     return MECHANISM
@@ -45,6 +60,8 @@ def mechanism(plan: Plan) -> str:
 def accuracy(plan: Plan) -> dict[str, str]:
     """Say what margins and bounds are, and what intervals are where there are any."""
     bound = BOUND.replace("All counts", "All named counts", 1) if isinstance(plan.resolve, Resolution) else BOUND
+    if plan.repair == "least-squares":
+        bound = NOT_BOUND
     return {"margin": MARGIN, "bound": bound, **({} if plan.confidence is None else {"interval": INTERVAL})}
 
 
@@ -64,7 +81,7 @@ def coverage(nominal: float, tried: Mapping[str, Any] | None) -> str:
 
 def notes(plan: Plan) -> list[str]:
     """Say what else there is to know before a release."""
-    return []
+    return [f"± all: {NOT_BOUND}"] if plan.repair == "least-squares" else []
 
 
 def unit(plan: Plan) -> dict[str, Any]:
@@ -134,6 +151,8 @@ def unknown(plan: Plan) -> str:
 
 def post_processing(plan: Plan) -> list[str]:
     """Say what was done to measurements; it reads no private data, so it costs nothing."""
+    if plan.repair == "least-squares":
+        return ESTIMATED
     repair = (
         "Each node's measurements were repaired to non-negative whole numbers that sum to their parent, with the least "
         + ("largest change" if plan.repair == "chebyshev" else "sum of squared changes")

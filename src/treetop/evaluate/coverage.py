@@ -25,8 +25,7 @@ from treetop.noise import Key
 from treetop.privacy.unit import TOTAL
 from treetop.release import Release
 from treetop.released_tree import spans
-from treetop.topdown.descent import descend
-from treetop.topdown.evidence import Witness
+from treetop.run import run_plan
 
 if TYPE_CHECKING:
     from treetop.data.table import Table
@@ -314,8 +313,4 @@ def twin_coverage(
 
 def release_on_trial(plan: Plan, counts: Counts, key: Key) -> Release:
     """Run a plan on public counts with a key of the caller's; the result has no card, and is not for release."""
-    witness = Witness()
-    leaves = descend(plan.descent, counts, key, os.cpu_count() or 1, witness=witness)
-    evidence = witness.evidence([level.law for level in plan.levels])
-    left = None if plan.resolve == "full" else witness.remainders(len(plan.spine.attributes))
-    return Release(plan.spine, leaves.nodes, leaves.count, {}, evidence=evidence, left=left)
+    return run_plan(plan, counts, key, {}, threads=os.cpu_count() or 1)

@@ -26,8 +26,9 @@ from treetop.planning.guard import refuse_counts
 from treetop.planning.prior import Prior
 from treetop.planning.sums import Floats
 from treetop.privacy.unit import TOTAL
+from treetop.run import run_plan
 from treetop.spine import Spine
-from treetop.topdown.descent import Progress, descend
+from treetop.topdown.descent import Progress
 
 Ints = NDArray[np.int64]
 T = TypeVar("T")
@@ -139,12 +140,12 @@ def trials(
     prior.fits(plan.spine)
     if runs < 1:
         raise PlanError(f"the number of trials is {runs}: give 1 or more")
-    descent = plan.descent
+    plan.descent  # noqa: B018  # made once, not by every thread
     secret = Key(hashlib.blake2b(f"trial {seed}".encode(), digest_size=32).digest())
 
     def run(number: int) -> list[T]:
         # Not bound to the plan, so that plans are compared under the same words.
-        leaves = descend(descent, twin, secret.derive("trial", number))
+        leaves = run_plan(plan, twin, secret.derive("trial", number), {})
         return [summarise(errors) for errors in level_errors(plan.spine, twin, list(leaves.nodes), leaves.count)]
 
     with ThreadPoolExecutor(max_workers=max(threads or os.cpu_count() or 1, 1)) as pool:
