@@ -375,7 +375,7 @@ def test_releases_killed_at_any_moment_never_measure_more_than_the_ledger_shows(
 # The process counts its own steps while it makes a release, and kills itself at one of them.
 COUNTING = """
 import os, sys
-import treetop.card.checking, treetop.data.encode, treetop.topdown.descent
+import treetop.card.checking, treetop.data.encode, treetop.run
 from treetop.cli import main, release
 last, steps, run = int(sys.argv[1]), 0, release.Run.__call__
 def watch(frame, what, argument):
