@@ -1,0 +1,210 @@
+"""Every setting on one table, several times with the same noise words, and the errors of what comes out.
+
+The runs of one number have one key, so that all settings see the same random words: a noise of 17.67 is then the noise
+of 21.31 of the same node, scaled down, as far as the same nodes are retained. This is for comparing only. It takes out
+most of the chance from ratios, at the levels near the root above all. In a release the key is bound to plan and data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+import treetop as tt
+from experiments.coverage.tables import Known
+from experiments.estimates.closest import closest
+from experiments.estimates.selection import LevelSelection, joined, selection
+from experiments.estimates.tables import widest
+from treetop.counts import pack
+from treetop.estimates.whole_numbers import lower_error
+from treetop.evaluate.errors import LevelErrors, errors_of
+from treetop.evaluate.peak import Peak
+from treetop.measurements import Measurements
+from treetop.mechanisms.mechanism import paper_loss
+from treetop.mechanisms.topdown import descend as descend_by
+from treetop.noise import Key
+from treetop.plan import Plan
+from treetop.released_tree import ReleasedTree
+from treetop.topdown.descent import descend
+from treetop.topdown.evidence import Witness
+
+EPSILON = 1
+DELTA = 1e-8
+UNIT = tt.Unit("trip", contributions=1, neighbours="replace")
+
+Accounting = Literal["paper", "zcdp", "exact"]
+Way = Literal["fewer-invented", "fewer-lost", "euclidean", "lower-error", "closest"]
+Run = tuple[LevelErrors, ...]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How loss becomes noise, and noisy measurements become counts."""
+
+    way: Way
+    """The preference, or the repair."""
+    accounting: Accounting
+    """How epsilon and delta become noise."""
+
+    @property
+    def label(self) -> str:
+        """A name for people."""
+        return "InfTDA as published" if self.accounting == "paper" else f"{self.way}, {self.accounting}"
+
+
+BASELINE = Setting("fewer-invented", "paper")
+DEFAULT = Setting("fewer-invented", "zcdp")
+EXACT = Setting("fewer-invented", "exact")
+LOWER = Setting("lower-error", "exact")
+CLOSEST = Setting("closest", "exact")
+SETTINGS = (
+    BASELINE,
+    DEFAULT,
+    EXACT,
+    Setting("fewer-lost", "exact"),
+    Setting("euclidean", "exact"),
+    Setting("lower-error", "zcdp"),
+    LOWER,
+    CLOSEST,
+)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What estimating again takes, after a descent."""
+
+    slots: int
+    """How many measurements there are."""
+    seconds: float
+    """Processor time of `lower_error`."""
+    descent: float
+    """Processor time of the descent, on one thread."""
+    memory: int | None
+    """The most memory that `lower_error` took in addition, in bytes; None where the system cannot tell."""
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """All runs of one table."""
+
+    name: str
+    """A short name."""
+    title: str
+    """A name for people."""
+    total: int
+    """The number of trips."""
+    widest: int
+    """The largest number of children of a node."""
+    noise: Mapping[str, float]
+    """The standard deviation of the noise, by accounting."""
+    runs: Mapping[Setting, tuple[Run, ...]] = field(repr=False)
+    """The errors of every level, by setting and run."""
+    selection: tuple[LevelSelection, ...] = field(repr=False)
+    """What the descent left out, and what that does to estimates, over all runs; below the root."""
+    costs: tuple[Cost, ...] = field(repr=False)
+    """What estimating again took, by run."""
+
+    @property
+    def levels(self) -> Run:
+        """The levels with their nodes; the errors are those of one run."""
+        return self.runs[BASELINE][0]
+
+    @property
+    def cost(self) -> Cost:
+        """The median of all runs, and the most memory: the first run may compile."""
+        memory = [cost.memory for cost in self.costs if cost.memory is not None]
+        return Cost(
+            slots=round(median(cost.slots for cost in self.costs)),
+            seconds=median(cost.seconds for cost in self.costs),
+            descent=median(cost.descent for cost in self.costs),
+            memory=max(memory, default=None),
+        )
+
+    def values(self, setting: Setting, level: int, metric: str) -> NDArray[np.float64]:
+        """Return a metric of `LevelErrors` at one level, run by run; -1 is the leaves."""
+        return np.array([float(getattr(run[level], metric)) for run in self.runs[setting]])
+
+
+def study(table: Known, runs: int | None = None) -> Study:
+    """Run every setting on a table, as often as asked."""
+    plans = {accounting: plan_of(table, Setting("fewer-invented", accounting)) for accounting in _LOSSES}
+    found: dict[Setting, list[Run]] = {setting: [] for setting in SETTINGS}
+    selections, costs = [], []
+    for run in range(runs or table.runs):
+        key = Key(hashlib.blake2b(f"estimates {table.name} {run}".encode(), digest_size=32).digest())
+        for setting, errors in _without_estimates(table, key):
+            found[setting].append(errors)
+        for accounting in ("zcdp", "exact"):
+            errors, again, cost, measurements = with_estimates(table, plans[accounting], key)
+            found[Setting("fewer-invented", accounting)].append(errors)
+            found[Setting("lower-error", accounting)].append(again)
+        costs.append(cost)
+        selections.append(selection(measurements, table.truth))
+    return Study(
+        table.name,
+        table.title,
+        table.truth.total,
+        widest(table.spine),
+        {accounting: _noise(plan) for accounting, plan in plans.items()},
+        {setting: tuple(errors) for setting, errors in found.items()},
+        joined(selections),
+        tuple(costs),
+    )
+
+
+_LOSSES: Mapping[Accounting, tt.Loss] = {
+    "paper": paper_loss(EPSILON, DELTA),
+    "zcdp": tt.Loss(epsilon=EPSILON, delta=DELTA),
+    "exact": tt.Loss(epsilon=EPSILON, delta=DELTA, accounting="exact"),
+}
+
+
+def plan_of(table: Known, setting: Setting) -> Plan:
+    """Return the plan of a setting that the product has."""
+    plan = Plan(table.spine, UNIT, _LOSSES[setting.accounting], confidence=None)
+    if setting.way == "euclidean":
+        return replace(plan, prefer=None, repair="euclidean")
+    return replace(plan, prefer=setting.way, repair="chebyshev", order="ascending")  # type: ignore[arg-type]
+
+
+def _without_estimates(table: Known, key: Key) -> Iterator[tuple[Setting, Run]]:
+    """Run the settings that need nothing but the descent, except those that are run with estimates."""
+    for setting in SETTINGS:
+        if setting in (DEFAULT, EXACT) or setting.way == "lower-error":
+            continue
+        if setting.way == "closest":
+            leaves = descend_by(plan_of(table, EXACT).descent, table.truth, key, closest)
+        else:
+            leaves = descend(plan_of(table, setting).descent, table.truth, key)
+        yield setting, errors_of(table.spine, pack(table.spine, leaves.nodes), leaves.count, table.truth)
+
+
+def with_estimates(table: Known, plan: Plan, key: Key) -> tuple[Run, Run, Cost, Measurements]:
+    """Descend once, and estimate again from all that was measured: as `Plan.release` does for "lower-error"."""
+    start = time.process_time()
+    witness = Witness(every=max(level.nodes for level in plan.levels))
+    leaves = descend(plan.descent, table.truth, key, witness=witness)
+    descent = time.process_time() - start
+    errors = errors_of(table.spine, pack(table.spine, leaves.nodes), leaves.count, table.truth)
+    evidence = witness.evidence([level.law for level in plan.levels])
+    measurements = Measurements.of(ReleasedTree(table.spine, leaves.nodes, leaves.count), evidence)
+    total = int(leaves.count.sum())
+    with Peak() as peak:
+        start = time.process_time()
+        nodes, count = lower_error(measurements, total)
+        seconds = time.process_time() - start
+    again = errors_of(table.spine, pack(table.spine, nodes), count, table.truth)
+    slots = sum(len(level) for level in measurements.levels if level is not None)
+    return errors, again, Cost(slots, seconds, descent, peak.size), measurements
+
+
+def _noise(plan: Plan) -> float:
+    """Return the standard deviation of the noise of the measured levels, which have equal shares."""
+    return max(level.law.standard_deviation for level in plan.levels if level.law is not None)
