@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from experiments.inftda.claims import claims
-from experiments.inftda.measure import DELTA, SOLVER
+from experiments.inftda.measure import DELTA, OF_PAPERS, SOLVER
 from experiments.inftda.tables import MADE_UP, REAL
 from treetop.evaluate.comparison import NOTES, Comparison, number
-from treetop.mechanisms import MECHANISMS
 
 FIGURES = {
     "inftda_new-york.png": "Figure 3, with New York in place of Italy",
@@ -80,7 +79,7 @@ def _runs(found: Mapping[str, Comparison]) -> list[str]:
                 fewer.setdefault((setting.mechanism, len(trials)), []).append(f"{setting.epsilon:g}")
         said = [f"{name} {times} at ε = {', '.join(at)}" for (name, times), at in fewer.items()]
         there = {trial.setting.mechanism for trial in comparison.trials}
-        missing = [name for name in MECHANISMS if name not in there]
+        missing = [name for name in OF_PAPERS if name not in there]
         said += [f"not {', '.join(missing)}"] if missing else []
         lines += [f"- {table}: {'; '.join(said)}"] if said else []
     lines.append("")

@@ -43,7 +43,7 @@ def test_all_mechanisms_but_the_solver_are_run_ten_times_at_every_epsilon_under_
     chosen = [batch for batch in batches(table) if batch.repeats == 10 and len(batch.mechanisms) > 1]
     assert {batch.accounting for batch in chosen} == {"paper", "tight"}
     for batch in chosen:
-        assert set(batch.mechanisms) == set(MECHANISMS) - {SOLVER}
+        assert set(batch.mechanisms) == set(MECHANISMS) - {SOLVER, "lower-error"}  # which is not of the papers
         assert batch.epsilons == EPSILONS
 
 

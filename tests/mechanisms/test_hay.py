@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import treetop as tt
 from treetop.mechanisms import Hay, PerLevel
 from treetop.mechanisms.dense import PublicTree
-from treetop.mechanisms.hay import least_squares
+from treetop.mechanisms.hay import fitted_leaves
 
 from . import tables
 from .tables import ANYONE, KEY, LOSS, TRIP
@@ -78,7 +78,7 @@ def test_equal_noise_and_fan_out_give_the_weights_of_the_paper() -> None:
     root = 4 / 7 * 10 + 3 / 7 * sum(z1)
     middle = [z + (root - sum(z1)) / 2 for z in z1]
     leaves = [1 + (middle[0] - 3) / 2, 2 + (middle[0] - 3) / 2, 3 + (middle[1] - 7) / 2, 4 + (middle[1] - 7) / 2]
-    assert np.allclose(least_squares(first, measured, [5.0, 5.0, 5.0]), leaves)
+    assert np.allclose(fitted_leaves(first, measured, [5.0, 5.0, 5.0]), leaves)
 
 
 def test_it_is_more_accurate_than_the_levels_it_is_made_of() -> None:

@@ -38,6 +38,7 @@ class Style(NamedTuple):
 # Colours by Okabe and Ito, which people with any common colour blindness tell apart; markers for print in grey.
 STYLES = {
     "inftda": Style("InfTDA", "#0072B2", "o", "-"),
+    "lower-error": Style("Lower error", "#882255", "p", "-"),
     "tda-l2": Style("TDA ℓ₂", "#E69F00", "s", "-"),
     "tda-l2-exact": Style("TDA ℓ₂, exact", "#F0E442", "P", "-"),
     "tda-linf": Style("TDA ℓ∞", "#009E73", "^", "-"),

@@ -3,7 +3,7 @@
 from treetop.mechanisms.estimate import Estimate, LevelEstimate
 from treetop.mechanisms.gauss import BottomUp, VanillaGauss
 from treetop.mechanisms.hay import Hay, PerLevel
-from treetop.mechanisms.inftda import EuclideanTDA, InfTDA
+from treetop.mechanisms.inftda import EuclideanTDA, InfTDA, LowerError
 from treetop.mechanisms.mechanism import Mechanism, NotServed, paper_loss
 from treetop.mechanisms.registry import MECHANISMS, named
 from treetop.mechanisms.stability import StabilityHistogram
@@ -18,6 +18,7 @@ __all__ = [
     "Hay",
     "InfTDA",
     "LevelEstimate",
+    "LowerError",
     "Mechanism",
     "NotServed",
     "PerLevel",

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.counts import Counts
+from treetop.estimates.least_squares import LEAST_VARIANCE, MeasuredLevel, least_squares
 from treetop.mechanisms.dense import MOST_LEAVES, PublicTree, measure_levels, refuse_large
 from treetop.mechanisms.estimate import Estimate, LevelEstimate, prefix
 from treetop.mechanisms.mechanism import check_width
@@ -24,9 +25,6 @@ from treetop.noise import Key
 from treetop.planned_level import PlannedLevel
 
 Reals = NDArray[np.float64]
-
-_LEAST_VARIANCE = 1e-200
-"""That of noise so narrow that its variance is too small for a float: weights stay finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +81,7 @@ class Hay(PerLevel):
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
         """Measure every node once, then pass over the tree upwards and downwards."""
         measured = self.measure(counts, key, threads)
-        value = least_squares(self.tree.first, measured, [_variance(level) for level in self.levels])
+        value = fitted_leaves(self.tree.first, measured, [_variance(level) for level in self.levels])
         return Estimate.from_leaves(self.spine, self.tree.keys, value)
 
 
@@ -91,10 +89,10 @@ def _variance(level: PlannedLevel) -> float:
     """The variance of a level's measurements; only the total can be known exactly."""
     if level.law is None:
         return 0.0 if level.index == 0 else np.inf
-    return max(level.law.standard_deviation**2, _LEAST_VARIANCE)
+    return max(level.law.standard_deviation**2, LEAST_VARIANCE)
 
 
-def least_squares(
+def fitted_leaves(
     first: Sequence[NDArray[np.int64]], measured: Sequence[NDArray[np.int64] | None], variances: Sequence[float]
 ) -> Reals:
     """Return the leaves of the consistent tree that fits the measurements best, each weighted by 1/variance.
@@ -102,44 +100,13 @@ def least_squares(
     The children of node i of level l are `first[l][i] : first[l][i + 1]`. A level of variance zero (the total) is kept
     as it is; one of infinite variance is not measured, which is served where every node there is an only child.
     """
-    up = _estimates_from_below(first, measured, variances)
-    value = up[0][0]
-    for bounds, (estimate, variance) in zip(first, up[1:], strict=True):
-        fanout = np.diff(bounds)
-        gap = value - np.add.reduceat(estimate, bounds[:-1])
-        # A gap is shared among siblings in proportion to how little is known of them; an only child takes all of it.
-        with np.errstate(invalid="ignore"):
-            share = variance / np.repeat(np.add.reduceat(variance, bounds[:-1]), fanout)
-        share[np.repeat(fanout == 1, fanout)] = 1.0
-        value = estimate + share * np.repeat(gap, fanout)
-    return value
-
-
-def _estimates_from_below(
-    first: Sequence[NDArray[np.int64]], measured: Sequence[NDArray[np.int64] | None], variances: Sequence[float]
-) -> list[tuple[Reals, Reals]]:
-    """Return, level by level, what a node's own subtree says of it: the best estimate and its variance."""
-    found: list[tuple[Reals, Reals]] = []
-    for level in range(len(first), -1, -1):
-        own, own_variance = measured[level], variances[level]
-        if level == len(first):
-            size = int(first[-1][-1])
-            found.append((np.zeros(size) if own is None else own.astype(np.float64), np.full(size, own_variance)))
-            continue
-        below, below_variance = found[-1]
-        total = np.add.reduceat(below, first[level][:-1])
-        variance = np.add.reduceat(below_variance, first[level][:-1])
-        if own is not None:
-            total, variance = _combined(own, own_variance, total, variance)
-        found.append((total, variance))
-    return found[::-1]
-
-
-def _combined(own: NDArray[np.int64], variance: float, other: Reals, other_variance: Reals) -> tuple[Reals, Reals]:
-    """Combine two independent estimates by inverse variance; either may be exact, or know nothing."""
-    if variance == 0.0:
-        return own.astype(np.float64), np.zeros(len(own))
-    known = np.isfinite(other_variance)
-    finite = np.where(known, other_variance, 0.0)
-    weight = np.where(known, variance / (variance + finite), 0.0)
-    return own + weight * (other - own), np.where(known, weight * finite, variance)
+    parents = [np.zeros(1, np.int64), *(np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)) for bounds in first)]
+    levels = [
+        MeasuredLevel(
+            parent,
+            np.zeros(len(parent)) if own is None else own.astype(np.float64),
+            np.full(len(parent), np.inf if own is None else variance),
+        )
+        for parent, own, variance in zip(parents, measured, variances, strict=True)
+    ]
+    return least_squares(levels)[-1].value

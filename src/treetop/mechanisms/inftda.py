@@ -1,4 +1,4 @@
-"""InfTDA: the engine itself, top down with the Chebyshev repair; and the same with the exact Euclidean repair."""
+"""InfTDA: the engine itself, top down with the Chebyshev repair; and with its other ways to make counts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from treetop.mechanisms.estimate import Estimate
 from treetop.mechanisms.planned import Planned
 from treetop.noise import Key
 from treetop.repair import Repair
+from treetop.run import run_plan
 from treetop.topdown.descent import descend
 
 
@@ -25,9 +26,12 @@ class InfTDA(Planned):
 
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
         """Descend once."""
-        bound = key.derive("run", bytes.fromhex(self.plan.digest), counts.digest)
-        leaves = descend(self.plan.descent, counts, bound, threads)
+        leaves = descend(self.plan.descent, counts, self._bound(counts, key), threads)
         return Estimate.from_nodes(self.spine, leaves.nodes, leaves.count)
+
+    def _bound(self, counts: Counts, key: Key) -> Key:
+        """Bind a key to plan and data, as `Plan.release` does."""
+        return key.derive("run", bytes.fromhex(self.plan.digest), counts.digest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,3 +41,17 @@ class EuclideanTDA(InfTDA):
     name: ClassVar[str] = "tda-l2-exact"
     about: ClassVar[str] = "Top down, each node repaired to the nearest integers in squared distance; compiled."
     plan_repair: ClassVar[Repair] = "euclidean"
+
+
+@dataclass(frozen=True, eq=False)
+class LowerError(InfTDA):
+    """The engine, and then every count again from all measurements: `prefer = "lower-error"`."""
+
+    name: ClassVar[str] = "lower-error"
+    about: ClassVar[str] = "Top down as inftda, then every count estimated again from all measurements; compiled."
+    plan_repair: ClassVar[Repair] = "least-squares"
+
+    def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
+        """Descend once, keep all that was measured, and estimate."""
+        release = run_plan(self.plan, counts, self._bound(counts, key), {}, threads=threads)
+        return Estimate.from_nodes(self.spine, release.nodes, release.count)

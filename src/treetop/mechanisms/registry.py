@@ -5,7 +5,7 @@ from __future__ import annotations
 from treetop.errors import PlanError
 from treetop.mechanisms.gauss import BottomUp, VanillaGauss
 from treetop.mechanisms.hay import Hay, PerLevel
-from treetop.mechanisms.inftda import EuclideanTDA, InfTDA
+from treetop.mechanisms.inftda import EuclideanTDA, InfTDA, LowerError
 from treetop.mechanisms.mechanism import Mechanism
 from treetop.mechanisms.stability import StabilityHistogram
 from treetop.mechanisms.tda_l2 import TDAl2
@@ -14,7 +14,18 @@ from treetop.nearest import nearest
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     kind.name: kind
-    for kind in (InfTDA, TDAl2, EuclideanTDA, TDAlinf, VanillaGauss, StabilityHistogram, BottomUp, Hay, PerLevel)
+    for kind in (
+        InfTDA,
+        LowerError,
+        TDAl2,
+        EuclideanTDA,
+        TDAlinf,
+        VanillaGauss,
+        StabilityHistogram,
+        BottomUp,
+        Hay,
+        PerLevel,
+    )
 }
 
 
