@@ -202,7 +202,10 @@ class Release:
         if not levels:
             raise QueryError("name at least one level, such as " + self.spine.splits[0])
         asked = [self.spine.level(level) for level in levels]
-        leaf, counts = self.tree.resolved({level.attribute: level.depth for level in asked})
+        depths: dict[int, int] = {}
+        for level in asked:
+            depths[level.attribute] = max(depths.get(level.attribute, 0), level.depth)
+        leaf, counts = self.tree.resolved(depths)
         columns = [self.spine.trees[level.attribute].ancestors(level.depth)[leaf[level.attribute]] for level in asked]
         first, inverse = _groups(columns)
         count = np.zeros(len(first), np.int64)

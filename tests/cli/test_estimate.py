@@ -181,4 +181,7 @@ def test_mistakes_in_the_call_say_what_to_do(
 
 
 def test_an_existing_folder_is_not_replaced_unless_forced(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "exists already" in failure(capsys, folder, "--out", folder)
+    other = folder.with_name("other")
+    other.mkdir()
+    assert "exists already" in failure(capsys, folder, "--out", other)
+    assert "is the release itself" in failure(capsys, folder, "--out", folder, "--force")

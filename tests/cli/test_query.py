@@ -211,11 +211,30 @@ def test_what_is_unresolved_above_the_level_is_said(
     summary: Any = json.loads(run(capsys, tmp_path / "release", "place=007", "--json"))
     assert summary["unresolved"] == partly
     by: Any = json.loads(run(capsys, tmp_path / "release", "--by", "place.town", "--json"))
-    assert by["unresolved"] == release.unresolved_total
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert f"\n{partly:,} more are unresolved above this level\n" in run(capsys, tmp_path / "release", "place=007")
-    shown = run(capsys, tmp_path / "release", "--by", "place.town")
-    assert f"\n{release.unresolved_total:,} more are unresolved above this level\n" in shown
+    assert (by["unresolved"], by["in_no_row"]) == (0, release.unresolved_total)
+    assert sum(row["count"] for row in by["rows"]) + by["in_no_row"] == by["count"]
+    cli.main(["query", str(tmp_path / "release"), "place=007"])
+    told = capsys.readouterr()
+    assert told.out == "0\n"
+    assert f"Up to {partly:,} more may belong here" in told.err
+    cli.main(["query", str(tmp_path / "release"), "--by", "place.town"])
+    assert f"Up to {release.unresolved_total:,} more may belong here" in capsys.readouterr().err
+
+
+def test_a_count_outside_its_interval_is_pointed_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = tt.Plan(
+        tt.Spine(["place.region", "place.town"], {"place": PLACE}),
+        tt.Unit("trip", neighbours="replace"),
+        tt.Loss(rho=Fraction(1, 200)),
+        confidence=0.2,
+    )
+    release = plan.release(pa.table({"place": ["Milano", "Monza"] * 50}), testing_key=bytes(32))
+    table = release.table()
+    outside = sum(not row["lower"] <= row["count"] <= row["upper"] for row in table.to_pylist())
+    assert outside > 0
+    release.save(tmp_path / "release")
+    cli.main(["query", str(tmp_path / "release"), "--by", "place.town", "--confidence", "0.2"])
+    assert "outside the interval" in capsys.readouterr().err
 
 
 def test_a_release_without_intervals_is_queried_as_it_is(

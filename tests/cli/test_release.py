@@ -150,6 +150,10 @@ def test_the_private_table_is_no_twin(here: Path, capsys: Captured) -> None:
         code, message = fail(capsys, "plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger", "--twin", same)
         assert code == 3
         assert "the twin is the private table itself" in message
+    header, *rows = (here / "trips.csv").read_text().splitlines()
+    (here / "sorted.csv").write_text("\n".join([header, *sorted(rows, reverse=True)]) + "\n")
+    code, message = fail(capsys, "plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger", "--twin", "sorted.csv")
+    assert (code, "the same counts as the private table" in message) == (3, True)
     assert Ledger.open("ledger").entries() == ()
     assert not (here / "out").exists()
 

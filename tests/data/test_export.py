@@ -6,6 +6,7 @@ import csv
 import itertools
 from collections import Counter
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,17 @@ def test_records_are_one_row_a_unit(
     assert done.rows == done.total == len(rows) == sum(written) == release.total
     found = Counter((row["origin"], row["destination"]) for row in rows)
     assert found == released(release.table(), "origin", "destination")
+
+
+def test_what_is_unresolved_has_no_record_and_is_told(tmp_path: Path) -> None:
+    table = pa.table({"origin": TOWNS * 40, "destination": TOWNS[::-1] * 40})
+    spine = tt.Spine.destination_first(origin=PLACE, destination=PLACE)
+    plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=Fraction(1, 10)), resolve={"sigmas": 6})
+    release = plan.release(table, testing_key=bytes(32))
+    assert release.unresolved_total > 0
+    done = export(release, "records", tmp_path / "records.parquet")
+    assert done.rows == len(pq.read_table(tmp_path / "records.parquet")) == release.count.sum()
+    assert done.unresolved == release.unresolved_total
 
 
 def test_records_at_a_coarser_level_hold_its_codes(release: tt.Release, tmp_path: Path) -> None:

@@ -81,7 +81,12 @@ def coverage(nominal: float, tried: Mapping[str, Any] | None) -> str:
 
 def notes(plan: Plan) -> list[str]:
     """Say what else there is to know before a release."""
-    return [f"± all: {NOT_BOUND}"] if plan.repair == "least-squares" else []
+    told = [f"± all: {NOT_BOUND}"] if plan.repair == "least-squares" else []
+    if isinstance(plan.resolve, Resolution):
+        told.append(_resolved(plan.resolve)[0].replace("was named", "will be named"))
+    if plan.confidence is None:
+        told.append("The release will have no noise intervals.")
+    return told
 
 
 def unit(plan: Plan) -> dict[str, Any]:
@@ -222,6 +227,7 @@ def caveats(plan: Plan, facts: Facts) -> list[str]:
         )
     told += [
         *_small_counts(plan),
+        *([] if plan.confidence is None else [OUTSIDE]),
         f"The guarantee is about one {unit.entity}. What the data say about many {plural(unit.entity)} is what is "
         "published, and may be used to guess about one of them as about anyone like them.",
         "The guarantee is about the published files, not about the machine that made them: its memory, its logs and "
@@ -229,6 +235,12 @@ def caveats(plan: Plan, facts: Facts) -> list[str]:
         "Every other release about the same data adds to the loss.",
     ]
     return told
+
+
+OUTSIDE = (
+    "A count may lie outside its interval: counts were moved so that everything adds up, while an interval stands "
+    "around what was measured. Where they disagree, believe the interval."
+)
 
 
 def _small_counts(plan: Plan) -> list[str]:

@@ -32,14 +32,17 @@ def command(
 ) -> None:
     """Estimate the counts of the release DIR by least squares, from all its measurements. Nothing is spent.
 
-    The release must have kept them (--keep-measurements). Without options it shows, level by level, how far the
-    estimates are from the released counts. With --level place.state there is a row for each measured node: its
-    estimate, which may be negative, the standard deviation of that, and the released count. With --out a new release
-    of the same measurements is written, with whole counts of lower error that add up, a card and intervals.
+    The release must have kept them: all are where no level has more than a million public nodes, and with
+    --keep-measurements. Without options it shows, level by level, how far the estimates are from the released counts.
+    With --level place.state there is a row for each measured node: its estimate, which may be negative, the standard
+    deviation of that, and the released count. With --out a new release of the same measurements is written, with
+    whole counts of lower error that add up, a card and intervals.
     """
     from treetop.release import Release
 
     _check_call(level, limit, out, force, as_csv, as_json)
+    if out is not None and out.resolve() == folder.resolve():
+        raise click.UsageError(f"{out} is the release itself, and is never replaced by another: name a new folder")
     release = Release.load(folder)
     if warning := release.card.get("warning"):
         click.echo(f"treetop: {warning}", err=True)
@@ -66,8 +69,9 @@ def render(summary: dict[str, Any]) -> str:
         rows.append((row["name"], f"{row['nodes']:,}", f"{row['released']:,}", *numbers))
     title = click.style(printable(summary["title"]), bold=True)
     told = (
-        "Estimates are by least squares from all measurements; they may be negative, and add up. The sd is the median\n"
-        "of their standard deviations, the difference that of estimates and released counts, zeros included."
+        "Estimates are by least squares from all measurements; they may be negative, and add up. The\n"
+        "typical sd is the median of their standard deviations; the mean difference is between estimates and\n"
+        "released counts, zeros included."
     )
     return "\n".join([title, text_table(rows, left=(0,)), "", told, *(f"Next: {step}" for step in summary["next"])])
 

@@ -73,6 +73,8 @@ def render(to: str, done: Exported) -> str:
     of = {"records": "records", "map": f"counts at its finest level, {done.total:,} in all; open it in a browser"}
     what = of.get(to, f"rows, {done.total:,} in all")
     lines = [f"{done.files[0]}: {done.rows:,} {what}", *(str(file) for file in done.files[1:])]
+    if done.unresolved:
+        lines.append(f"{done.unresolved:,} more are unresolved at coarser levels, and in no row.")
     if done.skipped:
         codes = f"{len(done.skipped):,} code{'s' * (len(done.skipped) > 1)}"
         more = f" and {len(done.skipped) - SHOWN:,} more" if len(done.skipped) > SHOWN else ""

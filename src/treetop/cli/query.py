@@ -80,12 +80,15 @@ def command(
         elif as_csv:
             print_csv(shown)
         elif levels:
-            total, unresolved = sum(table["count"].to_pylist()), _unresolved(chosen, table)
-            click.echo(render(shown, total, table.num_rows, sys.stdout.isatty(), unresolved))
+            total = sum(table["count"].to_pylist())
+            click.echo(render(shown, total, table.num_rows, sys.stdout.isatty()))
         elif sys.stdout.isatty():
-            click.echo(render_count(table, _confidence(chosen, confidence), _unresolved(chosen, table)))
+            click.echo(render_count(table, _confidence(chosen, confidence)))
         else:
             click.echo(chosen.total)
+    if not as_json:
+        for remark in _remarks(chosen, table, shown):
+            click.echo(remark, err=True)
 
 
 def parse_conditions(conditions: Sequence[str], release: Release) -> dict[str, str]:
@@ -106,16 +109,16 @@ def parse_conditions(conditions: Sequence[str], release: Release) -> dict[str, s
     return asked
 
 
-def render_count(table: pa.Table, confidence: float | None, unresolved: int) -> str:
+def render_count(table: pa.Table, confidence: float | None) -> str:
     """Return a single count for people on a terminal, with its interval if it has one."""
     row = table.to_pylist()[0]
     text = f"{row['count']:,}"
     if confidence is not None:
         text += f"   ({100 * confidence:g} % noise interval {row['lower']:,} – {row['upper']:,})"
-    return text + _unresolved_line(unresolved)
+    return text
 
 
-def render(table: pa.Table, total: int, rows: int, for_terminal: bool, unresolved: int = 0) -> str:
+def render(table: pa.Table, total: int, rows: int, for_terminal: bool) -> str:
     """Return a table for people: with separators, a rule and the total on a terminal, plain otherwise."""
     from treetop.accuracy import text_table
 
@@ -129,7 +132,7 @@ def render(table: pa.Table, total: int, rows: int, for_terminal: bool, unresolve
         header, _, *lines = text.split("\n")
         return "\n".join([header, *lines])
     left = f"; {rows - table.num_rows:,} smaller not shown" if rows > table.num_rows else ""
-    return f"{text}\n\n{total:,} in {rows:,} row{'s' * (rows != 1)}{left}{_unresolved_line(unresolved)}"
+    return f"{text}\n\n{total:,} in {rows:,} row{'s' * (rows != 1)}{left}"
 
 
 def _table(release: Release, levels: Sequence[str], confidence: float | None) -> pa.Table:
@@ -148,16 +151,23 @@ def _confidence(chosen: Release, confidence: float | None) -> float | None:
     return confidence or (chosen.whole or chosen).confidence
 
 
-def _unresolved(chosen: Release, table: pa.Table) -> int:
-    """Return how much may belong to what is shown, but was not resolved so far."""
+def _remarks(chosen: Release, table: pa.Table, shown: pa.Table) -> Iterator[str]:
+    """Yield what a reader should know beside the numbers: what may belong to them, and which do not fit."""
+    unresolved = chosen.partly_unresolved + _in_no_row(chosen, table)
+    if unresolved:
+        yield f"Up to {unresolved:,} more may belong here: they are unresolved, at coarser nodes."
+    if "lower" in shown.column_names:
+        count, lower, upper = (shown[name].to_numpy() for name in ("count", "lower", "upper"))
+        outside = int(((count < lower) | (count > upper)).sum())
+        if outside:
+            which = "It lies" if len(count) == 1 else f"{outside:,} of them lie{'s' * (outside == 1)}"
+            yield f"{which} outside the interval: counts are made to add up, intervals are not. Believe the interval."
+
+
+def _in_no_row(chosen: Release, table: pa.Table) -> int:
+    """Return how much of what was chosen is in no row of a table."""
     shown: int = sum(table["count"].to_pylist())
-    return chosen.partly_unresolved + chosen.total - shown
-
-
-def _unresolved_line(unresolved: int) -> str:
-    if not unresolved:
-        return ""
-    return f"\n{unresolved:,} more {'is' if unresolved == 1 else 'are'} unresolved above this level"
+    return chosen.total - shown
 
 
 def _summary(
@@ -173,11 +183,13 @@ def _summary(
         bounds = chosen.interval(confidence)._asdict()
         summary["interval"] = {"confidence": _confidence(chosen, confidence), **bounds}
     if (chosen.whole or chosen).left is not None:
-        summary["unresolved"] = _unresolved(chosen, table)
+        summary["unresolved"] = chosen.partly_unresolved
     if levels:
         names = table.column_names
         summary |= {"by": names[: names.index("count")], "rows": shown.to_pylist()}
         summary["left_out"] = table.num_rows - shown.num_rows
+        if (chosen.whole or chosen).left is not None:
+            summary["in_no_row"] = _in_no_row(chosen, table)
     return summary
 
 

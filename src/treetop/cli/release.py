@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop.cli.progress import Bar
-from treetop.errors import DataError, LedgerError, Overspent, TreetopError
+from treetop.errors import DataError, LedgerError, Overspent, Refusal, TreetopError
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from treetop.ledger.budget import Currency
     from treetop.planfile import PlanFile
     from treetop.planfile.attributes import Lookup
+    from treetop.planning.prior import Prior
     from treetop.release import Release
 
 
@@ -148,7 +149,7 @@ class Run:
         return self.file.table(location, self.query)
 
     def _try_twin(self, table: str | None, bar: Bar) -> list[str]:
-        """Try the plan on its public twin, with testing keys only, before the private table is read."""
+        """Try the plan on its public twin, with testing keys only, before anything is measured."""
         if self.twin is None:
             return []
         from treetop.cli.choosing import read_twin
@@ -157,9 +158,21 @@ class Run:
         file = replace(self.file, source=table or self.file.source, query=self.query or self.file.query)
         self.file.plan.refuse_unless_top_down()
         prior, notes = read_twin(file, self.twin)
+        self._refuse_private_twin(prior, table)
         found = twin_coverage(self.file.plan, prior, progress=bar).to_dict()
         self.facts = replace(self.facts, coverage={"twin": found["twin"], "runs": found["runs"]})
         return notes
+
+    def _refuse_private_twin(self, prior: Prior, table: str | None) -> None:
+        """Refuse a twin with the very counts of the private table: the noise of a trial is known to everybody."""
+        from treetop.planning.simulate import public_twin
+
+        counts = self.file.plan.counts(self._source(table), self.file.columns, self.file.count)
+        if counts.digest == public_twin(prior).digest:
+            raise Refusal(
+                f"{self.twin} has the same counts as the private table: a trial on it would publish private data. Give "
+                "a public table"
+            )
 
     def _places(self) -> dict[str, Any]:
         """Return the coordinates that the plan's public files give for its leaves, for the folder to carry."""

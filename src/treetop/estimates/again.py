@@ -13,12 +13,13 @@ from treetop.errors import ReleaseError
 from treetop.estimates.align import align
 from treetop.estimates.whole_numbers import lower_error
 from treetop.measurements import Measurements
+from treetop.plan import CONFIDENCE
 from treetop.released_tree import ReleasedTree
 
 if TYPE_CHECKING:
     from treetop.release import Release
 
-STEP = "release with keep_measurements=True (--keep-measurements)"
+STEP = "the next release can, with keep_measurements=True (--keep-measurements), but it spends its loss again"
 """What to do where not all measurements were kept."""
 
 
@@ -61,7 +62,9 @@ def estimated_again(release: Release) -> Release:
             "this release leaves counts unresolved, at nodes whose children it does not name: they have no place in a "
             'second estimate. Ask it for `estimates`, or release with resolve = "full"'
         )
-    plan = replace(plan, prefer="lower-error", repair="least-squares", order="ascending")
+    # It keeps what intervals come from, and so has them.
+    confidence = plan.confidence or CONFIDENCE
+    plan = replace(plan, prefer="lower-error", repair="least-squares", order="ascending", confidence=confidence)
     told, now = Facts.of_card(release.card), Facts()
     source = f"Estimated again from the measurements of release {told.id}: nothing was spent."
     facts = replace(

@@ -140,6 +140,10 @@ def _give(
     passed, given = np.int64(0), np.int64(0)
     for j in np.argsort(-order):
         passed += room[j]
-        part = np.int64(np.ceil(left * passed / total)) - given
+        # In floats, since the product may leave 64 bits; whatever that rounds, the sum is exact.
+        due = np.int64(left)
+        if passed < total:
+            due = np.int64(min(due, np.ceil(float(left) * float(passed) / total)))
+        part = due - given
         out[j] += part
         given += part

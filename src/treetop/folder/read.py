@@ -71,6 +71,8 @@ def _refuse_changes(card: dict[str, Any], folder: Path) -> None:
         # Of hierarchies the content has been compared; nodes and places are not read here.
         for name in (COUNTS, PLAN, EVIDENCE, MEASUREMENTS, UNRESOLVED):
             found = file_sha256(folder / name) if (folder / name).is_file() else None
+            if found is None and name in stated:
+                raise ReleaseError(f"{folder}: {name} is missing, which {CARD} names: {more}")
             if found != stated.get(name):
                 raise ReleaseError(f"{folder}: {name} is not the one that {CARD} names, by its SHA-256: {more}")
     except (LookupError, TypeError) as problem:
@@ -89,7 +91,11 @@ def _with_evidence(release: Release, folder: Path) -> Release:
             release = replace(release, left=read_unresolved(folder / UNRESOLVED, release.spine))
         evidence, kept = read_evidence(folder, release)
         return replace(release, evidence=evidence, kept=kept)
-    except (OSError, LookupError, TypeError, ValueError, pa.ArrowException) as problem:
+    except ReleaseError:
+        raise
+    except TreetopError as problem:  # such as noise of a law that there is not
+        raise ReleaseError(f"{folder}: {problem}") from problem
+    except (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, pa.ArrowException) as problem:
         raise ReleaseError(f"{folder}: cannot be read: {problem}") from problem
 
 

@@ -46,7 +46,7 @@ def describe_plan(plan: PlanFile | Plan) -> str:
     for name, values in own or [("spine", {"order": list(ran.spine.splits)}), ("unit", _unit(ran))]:
         lines += _section(name, values)
     lines += _section("loss", _loss(ran))
-    if own is None:
+    if own is None and ran.repair != "least-squares":
         lines += _section("repair", {"method": ran.repair, "order": ran.order})
     if favoured := _favoured(ran):
         lines += _section("release", favoured)
@@ -134,7 +134,7 @@ def _loss(plan: Plan) -> dict[str, Any]:
 
 def _favoured(plan: Plan) -> dict[str, Any]:
     """Return what a release favours and carries, as far as it is not what every release does."""
-    stated: dict[str, Any] = {}
+    stated: dict[str, Any] = {"prefer": plan.prefer} if plan.repair == "least-squares" else {}
     if isinstance(plan.resolve, Resolution):
         stated["resolve"] = {name: Fraction(text) for name, text in plan.resolve.describe().items()}
     if plan.confidence is None:

@@ -152,6 +152,11 @@ def read_release(release: Fields, repair: Fields) -> dict[str, Any]:
         stated["resolve"] = {name: limits.number(name) for name in limits.values}
     elif release.has("resolve") and release.values["resolve"] != "full":
         release.refuse("resolve", '"full", { fdr = 0.05 } or { sigmas = 3 }')
+    if stated["prefer"] == "lower-error" and stated["resolve"] != "full":
+        raise PlanFileError(
+            f"{release.file}: [release] resolve leaves counts unnamed, which have no place where "
+            'prefer = "lower-error" estimates all of them again: keep one of them'
+        )
     if stated["prefer"] is not None and repair.values:
         raise PlanFileError(f"{release.file}: [release] prefer decides what [repair] does: keep one of them")
     confidence = release.number("confidence")

@@ -63,6 +63,8 @@ class Exported:
     """The codes whose rows were left out because they have no coordinates."""
     warning: str | None
     """What the card warns of, which the files do not say."""
+    unresolved: int = 0
+    """How much of the release is in no row, because it is not resolved so far."""
 
 
 def export(
@@ -126,7 +128,8 @@ def export(
         for sheet in sheets:
             sheet.write(draft / target.named(sheet.file))
     main = sheets[0]
-    return Exported(target.files(), main.rows, main.total, skipped, loaded.card.get("warning"))
+    unresolved = 0 if skipped or loaded.left is None else loaded.total - main.total
+    return Exported(target.files(), main.rows, main.total, skipped, loaded.card.get("warning"), unresolved)
 
 
 def _format(to: str) -> Format:

@@ -133,19 +133,21 @@ def record_sheet(release: Release, depths: Depths, progress: Progress | None = N
     """Return synthetic records, one row a unit of count, made a piece at a time."""
     schema = pa.schema([(name, pa.string()) for name in release.spine.attributes])
     batches = _records(release, depths, schema, progress)
-    return Sheet("records.parquet", schema, batches, release.total, release.total)
+    resolved = release.total - release.unresolved_total  # the rest belongs to no leaf, and has no record
+    return Sheet("records.parquet", schema, batches, resolved, resolved)
 
 
 def _records(
     release: Release, depths: Depths, schema: pa.Schema, progress: Progress | None
 ) -> Iterator[pa.RecordBatch]:
     ends = np.cumsum(release.count)
+    total = release.total - release.unresolved_total
     columns = [
         (tree.codes[depths[name]], tree.ancestors(depths[name]), nodes)
         for (name, tree), nodes in zip(trees_of(release).items(), release.nodes, strict=True)
     ]
-    for start in range(0, release.total, ROWS):
-        leaf = np.searchsorted(ends, np.arange(start, min(start + ROWS, release.total)), side="right")
+    for start in range(0, total, ROWS):
+        leaf = np.searchsorted(ends, np.arange(start, min(start + ROWS, total)), side="right")
         arrays = [codes.take(pa.array(ancestor[nodes[leaf]])) for codes, ancestor, nodes in columns]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
         if progress is not None:
