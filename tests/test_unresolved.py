@@ -245,6 +245,7 @@ def test_a_query_counts_a_remainder_where_its_whole_node_is_asked_for(run: int) 
         ["origin.county"],
         ["origin.county", "destination.state"],
         ["destination.county", "origin.county"],
+        ["origin.county", "origin.state"],
     ],
 )
 def test_a_table_by_levels_counts_a_remainder_where_it_is_resolved_so_far(levels: list[str]) -> None:

@@ -212,6 +212,33 @@ def test_tables_that_do_not_add_up_are_found_even_if_the_hashes_are_right(
     assert any(message in finding for finding in found), found
 
 
+def without_evidence(folder: Path, card: Any) -> None:
+    gone = ("evidence.parquet", "measurements.parquet")
+    card["files"] = [file for file in card["files"] if file["path"] not in gone]
+    for name in gone:
+        (folder / name).unlink()
+
+
+def test_intervals_without_the_measurements_that_they_come_from_are_found(folder: Path) -> None:
+    forge(folder, lambda card: without_evidence(folder, card))
+    found = findings(folder)
+    assert "card.json does not list evidence.parquet" in found
+    assert "card.json does not list measurements.parquet" in found
+
+
+@pytest.mark.parametrize("bounds", [True, False])
+def test_a_release_of_before_there_were_intervals_is_verified_unless_it_has_some(bounds: bool, folder: Path) -> None:
+    def earlier(card: Any) -> None:
+        del card["accuracy"]["interval"], card["accuracy"]["coverage"]
+        without_evidence(folder, card)
+
+    for name in ("nodes.parquet",) if bounds else ("nodes.parquet", "counts.parquet"):
+        edit_table(folder / name, lambda table: table.drop_columns(["lower", "upper"]))
+    forge(folder, earlier)
+    stated = "counts.parquet has the columns place, sex, count, lower, upper, not place, sex, count"
+    assert findings(folder) == ([stated] if bounds else [])
+
+
 def test_a_plan_file_of_another_plan_is_found(folder: Path) -> None:
     path = folder / "plan.toml"
     path.write_text(path.read_text().replace("epsilon = 1\n", "epsilon = 2\n"))

@@ -101,6 +101,20 @@ def test_units_go_where_they_are_likeliest_to_be(law: Law) -> None:
         assert np.abs(out - true).sum() < np.abs(other - true).sum()
 
 
+@pytest.mark.parametrize("law", [DiscreteGaussian(Fraction(2**66)), DiscreteLaplace(Fraction(2**33))])
+def test_counts_near_the_largest_add_up_under_very_wide_noise(law: Law) -> None:
+    rng = np.random.default_rng(2)
+    noisy = 2**44 + rng.normal(0, law.standard_deviation, 200).astype(np.int64)
+    learned = prior.learn(law, noisy, np.zeros(200, np.int64))
+    out = np.zeros(200, np.int64)
+    tables = learned.units, learned.shift, learned.cell, learned.lowest
+    share_by_probability(
+        np.array([0, 200]), noisy, np.zeros(200, np.int64), *tables, np.array([200 * 2**44 + 17]), 5, out
+    )
+    assert out.sum() == 200 * 2**44 + 17
+    assert np.abs(out - noisy).max() < law.standard_deviation
+
+
 def test_classes_that_are_too_small_are_joined() -> None:
     kinds = prior.classes(
         np.concatenate([np.full(1_500, 0.1), np.full(10, 3.0), np.full(1_200, 50.0), np.full(5, 900.0)])

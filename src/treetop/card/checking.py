@@ -134,13 +134,16 @@ class _Check:
             f"{levels} levels add up{with_left} to the same total, {card['released']['total']:,}, node by node",
             self.sums,
         )
-        if any(file["path"] == EVIDENCE for file in card["files"]):
+        if self._lists(EVIDENCE):
             yield "the interval of every count, from the measurements that were kept", self.intervals
             # Another version may estimate better.
             if card["plan"].get("repair") == "least-squares" and card["software"]["treetop"] == version("treetop"):
                 yield "the counts, by least squares from the measurements that were kept", self.estimated
         if (promised := promise(card)) is not None:
             yield promised, self.kind
+
+    def _lists(self, name: str) -> bool:
+        return any(file["path"] == name for file in self.card["files"])
 
     def _conversion(self) -> str:
         exact = "accounting" in self.card["loss"]
@@ -189,13 +192,17 @@ class _Check:
     def content(self) -> Iterator[str]:
         expected = draft_card(self.plan, Facts.of_card(self.card))
         stated = {name: value for name, value in self.card.items() if name not in schema.FINISHED}
+        if "interval" not in stated["accuracy"] and not self._lists(EVIDENCE):
+            # Of before there were intervals, when a plan that says nothing of them meant none.
+            for name in ("interval", "coverage"):
+                expected["accuracy"].pop(name, None)
         # Another version may put things in other words; its numbers have to be the same.
         same_words = self.card["software"]["treetop"] == version("treetop")
         for where, told, given in differences(stated, expected, words=same_words):
             yield f"{CARD}: {where} is {told}, but the plan gives {given}"
 
     def leaves(self) -> Iterator[str]:
-        yield from counting.leaves(self.release, self.card)
+        yield from counting.leaves(self.release, self.card, self.folder)
 
     def sums(self) -> Iterator[str]:
         yield from counting.sums(self.release, self.card, self.folder)

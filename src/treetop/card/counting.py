@@ -15,6 +15,7 @@ from treetop.card.compare import differences
 from treetop.errors import ReleaseError
 from treetop.folder import (
     COUNTS,
+    EVIDENCE,
     HIERARCHIES,
     MEASUREMENTS,
     NODES,
@@ -36,7 +37,8 @@ def needed(card: dict[str, Any]) -> list[str]:
     """Return the tables that every folder of this card has."""
     trees = {tree["sha256"] for tree in card["hierarchies"]}
     tables = [COUNTS, *(f"{HIERARCHIES}/{digest}.parquet" for digest in sorted(trees))]
-    return tables + ([UNRESOLVED] if "resolve" in card["plan"] else [])
+    tables += [UNRESOLVED] if "resolve" in card["plan"] else []
+    return tables + ([EVIDENCE, MEASUREMENTS] if "interval" in card["accuracy"] else [])
 
 
 def rows(path: Path, file: dict[str, Any]) -> Iterator[str]:
@@ -73,9 +75,13 @@ def plan_file(folder: Path, plan: Plan) -> Iterator[str]:
         yield f"{PLAN}: {where} is {one}, but the card's plan has {other}"
 
 
-def leaves(release: Release, card: dict[str, Any]) -> Iterator[str]:
+def leaves(release: Release, card: dict[str, Any], folder: Path) -> Iterator[str]:
     """Compare the leaves, which are valid once they are loaded, with the number that the card states."""
     stated = card["released"]
+    bounds = [] if release.evidence is None else ["lower", "upper"]
+    names, expected = pq.read_schema(folder / COUNTS).names, [*release.spine.attributes, "count", *bounds]
+    if names != expected:
+        yield f"{COUNTS} has the columns {', '.join(names)}, not {', '.join(expected)}"
     if len(release.count) != stated["leaves"]:
         yield f"{COUNTS} has {len(release.count):,} leaves, but the card says {stated['leaves']:,}"
     if release.total != stated["total"]:
