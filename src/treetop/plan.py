@@ -35,7 +35,7 @@ CONFIDENCE = 0.95
 """The confidence of intervals, margins and bounds, unless a plan says otherwise."""
 
 Prefer = Literal["fewer-invented", "fewer-lost", "lower-error"]
-PREFERENCES: Mapping[str, tuple[Repair, Order]] = {
+PREFERENCES: Mapping[Prefer, tuple[Repair, Order]] = {
     "fewer-invented": ("chebyshev", "ascending"),
     "fewer-lost": ("chebyshev", "descending"),
     "lower-error": ("least-squares", "ascending"),
@@ -69,8 +69,8 @@ class Plan:
     confidence: Number | None = CONFIDENCE
     """The confidence of the intervals of released counts; None for a release without."""
     prefer: Prefer | None = None
-    """What to favour, in one word for repair and order: "fewer-invented" (the default), "fewer-lost" or
-    "lower-error"."""
+    """What to favour, in one word that decides repair and order: "fewer-invented" (the default), "fewer-lost" or
+    "lower-error". `preference` tells it afterwards."""
     budget: Fraction = field(init=False, repr=False)
     """What the levels divide among them: epsilon when pure, otherwise rho."""
     levels: tuple[PlannedLevel, ...] = field(init=False, repr=False)
@@ -108,17 +108,19 @@ class Plan:
         object.__setattr__(self, "levels", levels)
 
     def _settle_preference(self) -> None:
-        """Let a preference decide repair and order; without one, say which they are."""
-        if self.prefer is not None:
-            _choice("prefer", self.prefer, tuple(PREFERENCES))
-            stated = (self.repair, self.order)
-            if stated not in (("chebyshev", "ascending"), PREFERENCES[self.prefer]):
-                raise PlanError(f"prefer = {self.prefer!r} decides repair and order: leave those out, or prefer")
-            for name, value in zip(("repair", "order"), PREFERENCES[self.prefer], strict=True):
-                object.__setattr__(self, name, value)
-        else:
-            meant = {decided: name for name, decided in PREFERENCES.items()}.get((self.repair, self.order))
-            object.__setattr__(self, "prefer", meant)
+        """Let a preference decide repair and order; these are what a plan then has, and it has none."""
+        if self.prefer is None:
+            return
+        _choice("prefer", self.prefer, tuple(PREFERENCES))
+        if (self.repair, self.order) not in (("chebyshev", "ascending"), PREFERENCES[self.prefer]):
+            raise PlanError(f"prefer = {self.prefer!r} decides repair and order: leave those out, or prefer")
+        for name, value in zip(("repair", "order", "prefer"), (*PREFERENCES[self.prefer], None), strict=True):
+            object.__setattr__(self, name, value)
+
+    @property
+    def preference(self) -> Prefer | None:
+        """What repair and order favour, in one word; None where there is no word for it."""
+        return next((name for name, decided in PREFERENCES.items() if decided == (self.repair, self.order)), None)
 
     def _check_caps(self) -> None:
         names = [level.name for level in self.spine.levels]

@@ -69,7 +69,8 @@ class Release:
     @property
     def confidence(self) -> float | None:
         """The confidence of its intervals; None where they are off."""
-        return None if self.evidence is None else float(self.card["accuracy"]["confidence"])
+        off = self.card.get("plan", {}).get("confidence", True) is None
+        return None if self.evidence is None or off else float(self.card["accuracy"]["confidence"])
 
     @cached_property
     def tree(self) -> ReleasedTree:
@@ -104,7 +105,7 @@ class Release:
     @property
     def has_intervals(self) -> bool:
         """Whether sums have intervals: also after `where`, if the whole release has them."""
-        return (self.whole or self).evidence is not None
+        return (self.whole or self).confidence is not None
 
     def interval(self, confidence: float | None = None, /, **codes: str) -> Interval:
         """Return the noise interval of `query(**codes)`, at the confidence of the plan or at another.
@@ -305,7 +306,7 @@ class Release:
 
         level = self.tree.at(index)
         columns = self._codes(level) | {"count": pa.array(level.count)}
-        if self.evidence is not None:
+        if self.confidence is not None:
             found = self.intervals[index]
             columns |= {"lower": pa.array(found.lower), "upper": pa.array(found.upper)}
         return pa.table(columns)

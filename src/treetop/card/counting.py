@@ -78,7 +78,7 @@ def plan_file(folder: Path, plan: Plan) -> Iterator[str]:
 def leaves(release: Release, card: dict[str, Any], folder: Path) -> Iterator[str]:
     """Compare the leaves, which are valid once they are loaded, with the number that the card states."""
     stated = card["released"]
-    bounds = [] if release.evidence is None else ["lower", "upper"]
+    bounds = [] if release.confidence is None else ["lower", "upper"]
     names, expected = pq.read_schema(folder / COUNTS).names, [*release.spine.attributes, "count", *bounds]
     if names != expected:
         yield f"{COUNTS} has the columns {', '.join(names)}, not {', '.join(expected)}"

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 
 from treetop.counts import pack
 from treetop.errors import ReleaseError
-from treetop.plan import CONFIDENCE
 from treetop.released_tree import spans
 from treetop.spine import Spine
 from treetop.topdown.evidence import Remainders
@@ -36,10 +35,10 @@ def unresolved_table(release: Release) -> pa.Table:
         place = pa.array(offset[np.maximum(depth - 1, 0)] + left.nodes[attribute], mask=depth == 0)
         codes.append(every.take(place))
     columns = dict(zip(spine.attributes, codes, strict=True)) | {"count": pa.array(left.count)}
-    if release.evidence is not None:
+    if release.confidence is not None:
         from treetop.intervals.remainders import remainder_intervals
 
-        lower, upper = remainder_intervals(release, release.confidence or CONFIDENCE)
+        lower, upper = remainder_intervals(release, release.confidence)
         columns |= {"lower": pa.array(lower), "upper": pa.array(upper)}
     return pa.table({"level": pa.array(left.level)} | columns)
 

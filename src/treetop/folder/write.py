@@ -98,7 +98,7 @@ def nodes_table(release: Release, index: int) -> pa.Table:
 def nodes_schema(release: Release) -> pa.Schema:
     """Return the columns of nodes.parquet."""
     attributes = [(name, pa.string()) for name in release.spine.attributes]
-    numbers = ("count",) if release.evidence is None else ("count", "lower", "upper")
+    numbers = ("count",) if release.confidence is None else ("count", "lower", "upper")
     return pa.schema([("level", pa.int32()), *attributes, *((name, pa.int64()) for name in numbers)])
 
 

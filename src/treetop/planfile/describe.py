@@ -134,7 +134,7 @@ def _loss(plan: Plan) -> dict[str, Any]:
 
 def _favoured(plan: Plan) -> dict[str, Any]:
     """Return what a release favours and carries, as far as it is not what every release does."""
-    stated: dict[str, Any] = {"prefer": plan.prefer} if plan.repair == "least-squares" else {}
+    stated: dict[str, Any] = {"prefer": plan.preference} if plan.repair == "least-squares" else {}
     if isinstance(plan.resolve, Resolution):
         stated["resolve"] = {name: Fraction(text) for name, text in plan.resolve.describe().items()}
     if plan.confidence is None:

@@ -205,18 +205,15 @@ def least_named(
 def _high(
     step: Step, counts: Counts, above: Frontier, key: Key, chunk: int, seen: HighMeasurements
 ) -> HighMeasurements:
-    """Count the measurements that `refine` will make again."""
-    measuring = _Measuring(step, counts, above, key, chunk)
-    for start, stop in measuring.batches():
-        if measuring.is_wide(start):
-            for _, x in measuring.wide(start):
-                seen.add(x)
-            continue
-        only, size = measuring.draw(start, stop), int(measuring.before[stop] - measuring.before[start])
-        count, left, right, _, _ = _room.arrays(step.last)
-        node, _, starts, stops, first = measuring.nodes(start, stop)
-        _measure_batch(count, left, right, only, node, starts, stops, first, *_private(step, counts))
-        seen.add(_room.count[only : only + size])
+    """Count the measurements of the children that would be retained, were all of them named.
+
+    What the repair sets to zero is named by nobody: a rate that is to hold among those named must not count it.
+    """
+    trial = Witness()
+    trial.begin_level()
+    refine(step, counts, above, key, chunk, trial)
+    for part in trial.levels[0]:
+        seen.add(part.measured)
     return seen
 
 
@@ -298,32 +295,6 @@ def _refine_batch(
         )
         slot = end
     return kept
-
-
-@kernel
-def _measure_batch(
-    count: NDArray[np.int64],
-    start: NDArray[np.int64],
-    stop: NDArray[np.int64],
-    only: int,
-    node: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
-    first: NDArray[np.int64],
-    keys: NDArray[np.uint64],
-    shift: int,
-    mask: np.uint64,
-    before: NDArray[np.int64],
-) -> None:
-    """Measure the children of many nodes, and nothing else: what `_refine_batch` will measure as well."""
-    slot = only
-    for i in range(len(node)):
-        fanout = first[node[i] + 1] - first[node[i]]
-        if fanout > 1:
-            end = slot + fanout
-            x = count[slot:end]
-            add_counts(x, start[slot:end], stop[slot:end], 0, keys, shift, mask, before, starts[i], stops[i])
-            slot = end
 
 
 @kernel

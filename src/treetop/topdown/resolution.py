@@ -77,6 +77,7 @@ class HighMeasurements:
 
     Benjamini and Hochberg 1995: with m tests, name all p-values up to the largest p that is at most fdr·k/m, k being
     how many are at most p. A p-value falls with the measurement, so this is the least t with m·P(N ≥ t) ≤ fdr·#{x ≥ t}.
+    Of the x only those are counted that the repair leaves above zero, since no others are named; m are all tests.
     Only thresholds from zero up are tried and, of very wide noise, only every so manieth: that can only name fewer.
     """
 
