@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -221,3 +222,13 @@ def test_a_plan_does_not_change_with_the_callers_split() -> None:
     plan = tt.Plan(SPINE, TRIP, tt.Loss(rho=1), split=weights)
     weights[NAMES[0]] = 99
     assert plan.split != weights
+
+
+def test_a_preference_decides_repair_and_order_and_can_be_changed_again() -> None:
+    lost = tt.Plan(SPINE, TRIP, tt.Loss(rho=1), prefer="fewer-lost")
+    assert (lost.repair, lost.order, lost.preference) == ("chebyshev", "descending", "fewer-lost")
+    assert replace(lost, order="ascending").preference == "fewer-invented"
+    assert replace(lost, repair="euclidean").preference is None
+    assert replace(lost, order="ascending").digest == tt.Plan(SPINE, TRIP, tt.Loss(rho=1)).digest
+    with pytest.raises(PlanError, match="decides repair and order"):
+        tt.Plan(SPINE, TRIP, tt.Loss(rho=1), repair="euclidean", prefer="fewer-lost")

@@ -8,13 +8,14 @@ import sqlite3
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from treetop.errors import LedgerError
+from treetop.errors import LedgerError, Overspent
 from treetop.ledger import Ledger
 from treetop.privacy import Loss
 
@@ -78,6 +79,54 @@ print(made)
     assert ledger.spent("trips") == 1
     assert len({entry.title for entry in ledger.entries()}) == 77
     assert {entry.state for entry in ledger.entries()} == {"complete"}
+
+
+def reserve_often(ledger: Ledger, who: int, times: int = 25) -> int:
+    """Try to reserve a 77th of the budget; return how often there was enough left."""
+    made = 0
+    for n in range(times):
+        try:
+            ledger.reserve("trips", Fraction(1, 77), "zcdp", UNIT, f"{who}.{n}", PLAN).complete("b" * 64)
+            made += 1
+        except Overspent:
+            pass
+    return made
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["each its own ledger", "one ledger"])
+def test_eight_threads_together_make_exactly_the_reservations_that_fit(shared: bool, ledger: Ledger) -> None:
+    ledgers = [ledger if shared else Ledger.open(ledger.path) for _ in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(reserve_often, ledgers, range(8)))
+    assert sum(made) == 77
+    assert ledger.spent("trips") == 1
+    assert len({entry.title for entry in ledger.entries()}) == 77
+
+
+def test_threads_of_several_processes_together_make_exactly_the_reservations_that_fit(ledger: Ledger) -> None:
+    script = """
+from concurrent.futures import ThreadPoolExecutor
+def reserve(who):
+    made = 0
+    for n in range(25):
+        try:
+            ledger.reserve("trips", Fraction(1, 77), "zcdp", UNIT, f"{sys.argv[2]}.{who}.{n}", "a" * 64)
+            made += 1
+        except Overspent:
+            pass
+    return made
+input()
+with ThreadPoolExecutor(4) as pool:
+    print(sum(pool.map(reserve, range(4))))
+"""
+    processes = [run(script, ledger, str(n)) for n in range(2)]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("start\n")
+        process.stdin.flush()
+    assert sum(int(process.communicate(timeout=240)[0]) for process in processes) == 77
+    assert ledger.spent("trips") == 1
+    assert len({entry.title for entry in ledger.entries()}) == 77
 
 
 def test_a_process_killed_right_after_it_reserved_leaves_the_loss_spent(ledger: Ledger) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial, wraps
+from functools import wraps
 from typing import Any, ParamSpec
 from unittest import mock
 
@@ -36,9 +36,27 @@ from .divergence import (
     largest_ratio,
     renyi,
 )
-from .engine import KEY, Engine, Path, Unexplained, descents, many_releases, releases, shifts_between, words_read
+from .engine import (
+    KEY,
+    Engine,
+    Path,
+    Unexplained,
+    descents,
+    many_releases,
+    releases,
+    shifts_between,
+    words_read,
+)
 from .events import epsilon_at_least
-from .neighbours import EXACT, KNOWN_LOSSES, Pair, Rows, counts_of, every_neighbour, spine, table_of
+from .measured import Measured
+from .neighbours import (
+    Pair,
+    Rows,
+    counts_of,
+    every_neighbour,
+    spine,
+    table_of,
+)
 
 DEEP = os.environ.get("TREETOP_AUDIT") == "deep"
 """Whether there are minutes to spend instead of seconds."""
@@ -162,6 +180,21 @@ def _too_different(one: dict[Path, float], other: dict[Path, float], loss: tt.Lo
         # A delta that is smaller than what was cut off is left to the law of all measurements.
         if missed < delta and found > delta * (1 + TOLERANCE):
             return f"delta is {found:.3g} at epsilon {epsilon:.4g}, not {delta:.3g}"
+    return None
+
+
+@audit
+def the_same_measurements_give_the_same_release(pair: Pair, draws: int = 30) -> str | None:
+    """Let two tables measure the same by chance, and compare the releases with all that they keep."""
+    plan = pair.plan()
+    for draw in range(draws):
+        measured = Measured(plan, draw)
+        one, other = measured.release(pair.one), measured.release(pair.other)
+        for name in one:
+            if one[name] != other[name]:
+                return f"{pair}: {name} come from more than the measurements: {one[name]} and {other[name]}"
+        if not {row["value"] for row in one["the measurements"]} <= set(measured.chosen.values()):
+            return f"{pair}: something is kept as a measurement that was not measured"
     return None
 
 
@@ -322,90 +355,12 @@ def contributions_are_bounded(records: int = 40) -> str | None:
 def events_when_a_busy_person_leaves(runs: int = 150) -> str | None:
     """Look through the front door for someone with far more records than are allowed."""
     plan = tt.Plan(spine("two by two"), tt.Unit(**PERSON), tt.Loss(epsilon=1))
-    samples = [
-        np.array([[plan.release(table, threads=1).total] for _ in range(runs)]) for table in (_people(40), _people(0))
-    ]
+    samples = []
+    for table in (_people(40), _people(0)):
+        leaves = np.zeros((runs, plan.spine.leaves), np.int64)
+        for run in range(runs):
+            release = plan.release(table, threads=1)
+            leaves[run, release.nodes[0]] = release.count
+        samples.append(np.column_stack([leaves, leaves.sum(axis=1), leaves[:, 2:].sum(axis=1)]))
     proven, event = epsilon_at_least(samples[0], samples[1], 0.0)
     return None if proven <= 1 else f"epsilon is above {proven:.3g}, not 1: {event}"
-
-
-MEASURED: list[tuple[str, Neighbours, int, dict[str, Any], dict[str, Any]]] = [
-    (tree, neighbours, most, loss, {})
-    for tree in ("two by two", "three levels")
-    for neighbours in ("replace", "add-remove")
-    for most in (1, 2, 3)
-    for loss in KNOWN_LOSSES.values()
-    if tree == "two by two" or most == 1 or (most == 2 and "rho" in loss)
-]
-MEASURED += [
-    ("pairs of places", "replace", 1, {"epsilon": 1, "delta": 1e-6}, {}),
-    ("pairs of places", "add-remove", 2, {"epsilon": 1, "delta": 1e-6}, {}),
-    ("two by two", "replace", 1, KNOWN_LOSSES["rho"], {"split": {"place.digits1": 1, "place.digits2": 4}}),
-    ("two by two", "replace", 1, KNOWN_LOSSES["approximate"], {"split": {"place.digits1": 5, "place.digits2": 1}}),
-    ("two by two", "replace", 2, KNOWN_LOSSES["pure"], {"split": {"total": 1, "place.digits1": 2, "place.digits2": 3}}),
-    ("an only child", "replace", 2, KNOWN_LOSSES["rho"], {}),
-    ("three leaves", "replace", 3, KNOWN_LOSSES["rho"], {}),
-    ("two by two", "replace", 1, KNOWN_LOSSES["rho"], {"unknown": "drop"}),
-    ("two by two", "replace", 3, KNOWN_LOSSES["rho"], {"per_node": {"place.digits2": 1}}),
-    ("two by two", "add-remove", 3, KNOWN_LOSSES["rho"], {"per_node": {"place.digits1": 2, "place.digits2": 1}}),
-    ("two by two", "replace", 1, EXACT, {}),
-    ("two by two", "add-remove", 1, EXACT, {}),
-    ("three levels", "replace", 1, EXACT | {"delta": 1e-6}, {}),
-    ("two by two", "replace", 1, EXACT, {"split": {"place.digits1": 1, "place.digits2": 4}}),
-    ("two by two", "replace", 1, EXACT, {"unknown": "drop"}),
-]
-
-PLENTY = dict.fromkeys(("A1", "A2", "B1", "B2"), 30)
-"""A table on which repairs change little: what noise hides, nothing else does."""
-
-TELLING: dict[str, Any] = {"epsilon": 3, "delta": 0.01}
-"""A loss at which a wrong scale shows in few runs; at a smaller one, the same fault hides in the error of estimates."""
-
-BLACK_BOX = [
-    Pair("next door", {"A": 30, "B": 30}, {"A": 29, "B": 31}, tree="two leaves", loss=TELLING),
-    Pair("next door", {"A": 30, "B": 30}, {"A": 29, "B": 31}, tree="two leaves", loss={"epsilon": 3}),
-    Pair("among many", PLENTY, {**PLENTY, "A1": 29, "B2": 31}, loss=TELLING),
-    Pair("among many", PLENTY, {**PLENTY, "A1": 29, "A2": 31}, loss={"epsilon": 3}),
-    Pair("among many", PLENTY, {**PLENTY, "A1": 29, "B2": 31}, loss={"epsilon": 1, "delta": 1e-3}),
-    Pair("alone", {"A1": 1}, {"B2": 1}, loss=TELLING),
-    Pair("alone", {"A1": 1}, {"B2": 1}, loss={"epsilon": 1}),
-    Pair("three records", PLENTY, {**PLENTY, "A1": 27, "B2": 33}, contributions=3, loss=TELLING),
-    Pair("fewer records", PLENTY, {**PLENTY, "A1": 28, "B2": 31}, contributions=2, loss={"rho": Fraction(1, 2)}),
-    Pair("leaves many", PLENTY, {**PLENTY, "A1": 29}, neighbours="add-remove", loss=TELLING),
-    Pair("leaves nobody", {"A1": 1}, {}, neighbours="add-remove", loss={"epsilon": 1}),
-    Pair("a dropped record", {"A1": 3}, {"A1": 2, "?": 1}, options={"unknown": "drop"}, loss={"epsilon": 1}),
-]
-FRONT_DOOR = [
-    Pair("next door", {"A": 30, "B": 30}, {"A": 29, "B": 31}, tree="two leaves", loss={"epsilon": 1}),
-    Pair("fewer records", {"A1": 3}, {"B2": 1}, contributions=3, loss={"epsilon": 1}),
-    *BLACK_BOX[-2:],
-]
-
-
-def quick_audits() -> dict[str, Audit]:
-    """A few of each kind, cheapest first, for the many faults that they are to find."""
-    approximate, rho, pure = KNOWN_LOSSES.values()
-    law = the_law_of_all_measurements
-    return {
-        "measurements": partial(law, "two by two", "replace", 1, approximate),
-        "measurements, rho": partial(law, "two by two", "replace", 1, rho),
-        "measurements, pure": partial(law, "two by two", "replace", 1, pure),
-        "measurements, three trips": partial(law, "two by two", "replace", 3, rho),
-        "measurements, add-remove": partial(law, "two by two", "add-remove", 2, rho),
-        "measurements, drop": partial(law, "two by two", "replace", 1, rho, unknown="drop"),
-        "measurements, exact": partial(law, "two by two", "add-remove", 1, EXACT),
-        "releases": partial(the_law_of_releases, Pair("elsewhere", {"A1": 2}, {"A1": 1, "B2": 1})),
-        "releases, empty leaf": partial(
-            the_law_of_releases, Pair("into an empty leaf", {"A": 2}, {"A": 1, "C": 1}, tree="three leaves", loss=pure)
-        ),
-        "releases, drop": partial(
-            the_law_of_releases, Pair("dropped", {"A1": 1}, {"?": 1}, options={"unknown": "drop"})
-        ),
-        "words": every_word_serves_once,
-        "other table": another_table_gets_other_noise,
-        "spread": the_spread_of_released_counts,
-        "bounding": contributions_are_bounded,
-        "black box": partial(events_in_many_descents, BLACK_BOX[0]),
-        "black box, two levels": partial(events_in_many_descents, BLACK_BOX[2]),
-        "black box, alone": partial(events_in_many_descents, BLACK_BOX[5]),
-    }

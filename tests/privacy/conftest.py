@@ -16,4 +16,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.section("deliberate faults and the audits that found them")
     for fault, audits in found:
         verdict = "caught" if audits else "NOT CAUGHT"
-        terminalreporter.line(f"{verdict:>10}  {fault:<50} {'; '.join(audits)}")
+        terminalreporter.line(f"{verdict:>10}  {fault:<60} {'; '.join(audits)}")

@@ -7,7 +7,7 @@ below 1e-10 of each result; what is cut off the tails is added to the result. Bo
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -50,6 +50,18 @@ def largest_loss(shifts: Sequence[Shift]) -> Fraction:
     """The largest log ratio of the probabilities of any measurements, for Laplace noise: exact."""
     assert all(shift.law.power == 1 for shift in shifts)
     return sum((shift.law.rate * abs(shift.by) for shift in shifts), Fraction(0))
+
+
+def loss_of(changes: Iterable[tuple[Law, NDArray[np.int64]]]) -> Fraction:
+    """What measurements that change by so much cost together: pure epsilon with Laplace noise, rho with Gaussian.
+
+    Of the Gaussian it is the bound Δ²/(2σ²) of Canonne, Kamath and Steinke 2020, Theorem 14; levels add up.
+    """
+    spent = Fraction(0)
+    for law, change in changes:
+        size = int((np.abs(change) ** law.power).sum())
+        spent += law.rate * size  # the rate of the Laplace is 1/scale, that of the Gaussian 1/(2σ²)
+    return spent
 
 
 def hockey_stick(shifts: Sequence[Shift], epsilon: float) -> float:

@@ -110,6 +110,11 @@ class Engine:
         laws = tuple(drawn.pop(0) if divides else None for divides in measured)
         return Engine(plan, counts, _paths(plan, rows), total, laws)
 
+    @staticmethod
+    def without_laws(plan: tt.Plan, rows: Rows) -> Engine:
+        """A plan and a table whose noise is not of interest."""
+        return Engine(plan, counts_of(plan, rows), _paths(plan, rows), None, ())
+
     def with_rows(self, rows: Rows) -> Engine:
         """The same plan and noise with another table."""
         return replace(self, counts=counts_of(self.plan, rows), paths=_paths(self.plan, rows))
@@ -321,8 +326,9 @@ def many_releases(plan: tt.Plan, counts: Counts, times: int, key: Key) -> NDArra
     nodes = np.zeros((descent.attributes + 1, len(alive)), np.int32)
     nodes[-1] = alive
     start, stop = np.zeros(len(alive), np.int64), np.full(len(alive), len(counts), np.int64)
-    root = Frontier(nodes, totals[alive], start, stop)
-    leaves = descents._subtree(descent.steps, counts, root, key.derive("trunk"), descents.CHUNK)
+    leaves = Frontier(nodes, totals[alive], start, stop)
+    for step in descent.steps:
+        leaves = descents.refine(step, counts, leaves, key.derive("trunk").derive("level", step.level.index))
     sizes = [tree.sizes[-1] for tree in plan.spine.trees]
     leaf = np.ravel_multi_index(tuple(leaves.nodes[:-1]), tuple(sizes))
     result[leaves.nodes[-1], leaf] = leaves.count

@@ -5,9 +5,10 @@ Kernels that are compiled into others are reached by running the one that calls 
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib import import_module
 from typing import Any
@@ -21,14 +22,16 @@ from treetop.data import bound as bounds
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream, sampler
 from treetop.privacy import Loss, Sensitivity, Unit
 from treetop.privacy.unit import TOTAL
+from treetop.topdown.evidence import Witness
 from treetop.topdown.frontier import Frontier
 
 from .engine import descents
 
 levels: Any = import_module("treetop.topdown.level")
 measuring: Any = import_module("treetop.topdown.measure")
-plans: Any = import_module("treetop.plan")
+plans: Any = import_module("treetop.planned_level")
 losses: Any = import_module("treetop.privacy.loss")
+runs: Any = import_module("treetop.run")
 exact: Any = import_module("treetop.privacy.exact_accounting")
 Patch = pytest.MonkeyPatch
 
@@ -38,6 +41,8 @@ class Fault:
     """One thing done wrong."""
 
     make: Callable[[Patch], None]
+    first: str = ""
+    """How the names of the audits begin that look for it before the others do: only to be quick."""
 
     def __str__(self) -> str:
         return self.make.__name__.replace("_", " ")
@@ -179,41 +184,44 @@ def noise_reused_between_batches(patch: Patch) -> None:
     patch.setattr(NoiseStream, "fill", lambda stream, out, slot: original(stream, out, 0))
 
 
-def noise_reused_between_siblings(patch: Patch) -> None:
+def _before_refining(patch: Patch, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change what the kernel of a batch is given, by the names of its arguments."""
     original = levels._refine_batch
+    names = inspect.signature(original.py_func).parameters
 
-    def with_one_draw_a_node(count: NDArray[np.int64], *rest: Any) -> int:
-        only, node, first = rest[4], rest[6], rest[10]
-        slot = only
-        for at in node:
+    def refine(*arguments: Any) -> Any:
+        given = dict(zip(names, arguments, strict=True))
+        change(given)
+        return original(*given.values())
+
+    patch.setattr(levels, "_refine_batch", refine)
+
+
+def noise_reused_between_siblings(patch: Patch) -> None:
+    def one_draw_a_node(given: dict[str, Any]) -> None:
+        slot, first = given["only"], given["first"]
+        for at in given["node"]:
             fanout = int(first[at + 1] - first[at])
             if fanout > 1:
-                count[slot : slot + fanout] = count[slot]
+                given["count"][slot : slot + fanout] = given["count"][slot]
                 slot += fanout
-        return int(original(count, *rest))
 
-    patch.setattr(levels, "_refine_batch", with_one_draw_a_node)
+    _before_refining(patch, one_draw_a_node)
 
 
 def the_true_count_of_the_parent_used_in_a_repair(patch: Patch) -> None:
-    original = levels._refine_batch
+    def the_true_count(given: dict[str, Any]) -> None:
+        true = given["before"][given["stops"]] - given["before"][given["starts"]]
+        given["counts"] = np.where(true > 0, true, given["counts"])
 
-    def with_the_true_count(*arguments: Any) -> int:
-        starts, stops, before = arguments[9], arguments[10], arguments[15]
-        true = before[stops] - before[starts]
-        return int(original(*arguments[:8], np.where(true > 0, true, arguments[8]), *arguments[9:]))
-
-    patch.setattr(levels, "_refine_batch", with_the_true_count)
+    _before_refining(patch, the_true_count)
 
 
 def ties_broken_by_the_words_that_made_the_noise(patch: Patch) -> None:
-    original = levels._refine_batch
+    def ties_from_noise(given: dict[str, Any]) -> None:
+        given["ties"] = int(np.abs(given["count"][given["only"] :][:64]).sum())
 
-    def with_ties_from_noise(count: NDArray[np.int64], *rest: Any) -> int:
-        seed = int(np.abs(count[rest[4] :][:64]).sum())
-        return int(original(count, *rest[:5], seed, *rest[6:]))
-
-    patch.setattr(levels, "_refine_batch", with_ties_from_noise)
+    _before_refining(patch, ties_from_noise)
 
 
 def only_children_that_are_present_measured(patch: Patch) -> None:
@@ -230,6 +238,48 @@ def only_children_that_are_present_measured(patch: Patch) -> None:
     patch.setattr(levels, "add_counts", add_present)
     patch.setattr(levels, "solve", lambda state, scratch, x: solve(state, scratch, x[x > absent]))
     patch.setattr(levels, "_refine_batch", levels._refine_batch.py_func)
+
+
+def children_named_by_their_true_counts(patch: Patch) -> None:
+    original, draw = levels._high, levels._Measuring.draw
+
+    def in_silence(measuring: Any, start: int, stop: int) -> int:
+        only: int = draw(measuring, start, stop)
+        levels._room.count[only:] = 0
+        return only
+
+    def without_noise(*arguments: Any) -> Any:
+        with pytest.MonkeyPatch.context() as silence:
+            silence.setattr(levels._Measuring, "draw", in_silence)
+            return original(*arguments)
+
+    patch.setattr(levels, "_high", without_noise)
+
+
+def the_true_total_kept_beside_the_release(patch: Patch) -> None:
+    original = runs.descend
+
+    def descend(descent: Any, counts: Counts, *rest: Any, witness: Any = None, **options: Any) -> Frontier:
+        leaves: Frontier = original(descent, counts, *rest, witness=witness, **options)
+        if witness is not None:
+            witness.total = counts.total
+        return leaves
+
+    patch.setattr(runs, "descend", descend)
+
+
+def the_true_counts_kept_for_intervals(patch: Patch) -> None:
+    original = descents.refine
+
+    def refine(step: Any, counts: Counts, *rest: Any) -> Frontier:
+        kept: Frontier = original(step, counts, *rest)
+        witness = next((one for one in rest if isinstance(one, Witness)), None)
+        if witness is not None and len(kept.start):
+            (seen,) = witness.levels[-1]
+            witness.levels[-1] = [replace(seen, measured=counts.before[kept.stop] - counts.before[kept.start])]
+        return kept
+
+    patch.setattr(descents, "refine", refine)
 
 
 def invented_children_taken_out_again(patch: Patch) -> None:
@@ -261,12 +311,10 @@ def contributions_bounded_in_each_cell_only(patch: Patch) -> None:
     patch.setattr(bounds, "_keep_some", keep_some_of_each_cell)
 
 
-FAULTS = [
-    Fault(make)
-    for make in (
+_BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
+    "measurements": (
         noise_of_half_the_scale,
         noise_three_percent_too_small,
-        a_sampler_three_percent_too_narrow,
         m_records_taken_for_records_in_distinct_cells,
         replacing_taken_for_removing,
         a_total_that_changes_by_one_record,
@@ -278,19 +326,25 @@ FAULTS = [
         the_exact_total_of_units_with_many_records,
         the_exact_total_of_records_that_may_be_dropped,
         the_exact_total_when_units_come_and_go,
-        noise_reused_between_levels,
-        noise_reused_between_subtrees,
-        noise_reused_between_batches,
+    ),
+    "spread": (a_sampler_three_percent_too_narrow,),
+    "words": (noise_reused_between_levels, noise_reused_between_subtrees, noise_reused_between_batches),
+    "other table": (the_key_reused_for_another_table,),
+    "releases": (
         noise_reused_between_siblings,
-        the_key_reused_for_another_table,
         the_true_count_of_the_parent_used_in_a_repair,
         ties_broken_by_the_words_that_made_the_noise,
         only_children_that_are_present_measured,
         invented_children_taken_out_again,
-        contributions_not_bounded,
-        contributions_bounded_in_each_cell_only,
-    )
-]
+    ),
+    "same measurements": (
+        children_named_by_their_true_counts,
+        the_true_total_kept_beside_the_release,
+        the_true_counts_kept_for_intervals,
+    ),
+    "bounding": (contributions_not_bounded, contributions_bounded_in_each_cell_only),
+}
+FAULTS = [Fault(make, first) for first, makes in _BY_AUDIT.items() for make in makes]
 
 FAULT = "fault"
 """The property under which a test reports its fault and the audits that found it, as far as they have been tried."""

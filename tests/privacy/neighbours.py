@@ -14,6 +14,7 @@ import pyarrow as pa
 
 import treetop as tt
 from treetop.counts import Counts
+from treetop.privacy import Split
 from treetop.privacy.unit import Neighbours
 
 Rows = Mapping[str, int]
@@ -32,7 +33,27 @@ KNOWN_LOSSES: dict[str, dict[str, Any]] = {
     "rho": {"rho": Fraction(1, 2)},
     "pure": {"epsilon": 2},
 }
+GENEROUS_LOSSES: dict[str, dict[str, Any]] = {
+    "approximate": {"epsilon": 6, "delta": 0.02},
+    "rho": {"rho": 2},
+    "pure": {"epsilon": 8},
+}
+"""At which noise is narrow even for several records, so that the laws of releases are soon computed."""
+SPLITS: dict[str, tuple[int, int, int] | None] = {"even": None, "top-heavy": (5, 3, 1), "bottom-heavy": (1, 2, 6)}
+"""Weights of the total and of the two levels of "two by two"."""
 EXACT: dict[str, Any] = {"epsilon": 3, "delta": 0.01, "accounting": "exact"}
+
+
+def split_of(weights: tuple[int, int, int] | None, total_is_measured: bool, exact: bool = False) -> dict[str, Any]:
+    """The option of a plan on "two by two" that divides the loss by these weights, or by the same as exact shares."""
+    if weights is None:
+        return {}
+    measured = dict(zip(("total", "place.digits1", "place.digits2"), weights, strict=True))
+    if not total_is_measured:
+        del measured["total"]
+    if not exact:
+        return {"split": measured}
+    return {"split": Split({name: Fraction(weight, sum(measured.values())) for name, weight in measured.items()})}
 
 
 def spine(tree: str) -> tt.Spine:
@@ -140,7 +161,7 @@ def exact_pairs() -> list[Pair]:
     """The pairs whose laws of release are computed in full, through the engine itself."""
     rho, pure = KNOWN_LOSSES["rho"], KNOWN_LOSSES["pure"]
     steep = {"split": {"place.digits1": 1, "place.digits2": 3}}
-    pairs = [
+    return [
         Pair("to a sibling", {"A1": 2}, {"A1": 1, "A2": 1}),
         Pair("to another branch", {"A1": 2, "B1": 1}, {"A1": 1, "B1": 1, "B2": 1}),
         Pair("to another branch", {"A1": 2}, {"A1": 1, "B2": 1}, options=steep),
@@ -161,18 +182,36 @@ def exact_pairs() -> list[Pair]:
         Pair("one of two", {"A": 1, "B": 1}, {"A": 1}, tree="three leaves", neighbours="add-remove", loss=rho),
         Pair("a dropped record", {"A1": 1}, {"?": 1}, options={"unknown": "drop"}),
     ]
-    generous: dict[str, Any] = {"epsilon": 6, "delta": 0.02}
-    for most in (2, 3):
-        spread = dict.fromkeys(("A1", "B1", "B2")[:most], 1)
-        several = [
-            ("in one cell", {"A1": most}, {"B1": most}),
-            ("in cells of one parent", {"A1": 1, "A2": most - 1}, {"B1": 1, "B2": most - 1}),
-            ("spread", spread, {"A2": most}),
-            ("for fewer records", {"A1": most}, {"B1": 1}),
-        ]
-        for about, one, other in several:
-            pairs.append(Pair(about, one, other, contributions=most, loss=generous))
-        for about, one in (("in one cell", {"A1": most}), ("spread", spread)):
-            pairs.append(Pair(about, one, {}, neighbours="add-remove", contributions=most, loss=generous))
-        pairs.append(Pair("in one cell", {"A1": most}, {"B1": most}, contributions=most, loss={"epsilon": 8}))
+
+
+def placements(most: int) -> list[tuple[str, Rows, Rows]]:
+    """Where up to so many records of one unit lie, and where those of another that it is exchanged for."""
+    if most == 1:
+        return [("next door", {"A1": 1}, {"A2": 1}), ("elsewhere", {"A1": 1}, {"B1": 1})]
+    spread = dict.fromkeys(("A1", "B1", "B2")[:most], 1)
+    return [
+        ("in one cell", {"A1": most}, {"B1": most}),
+        ("in cells of one parent", {"A1": 1, "A2": most - 1}, {"B1": 1, "B2": most - 1}),
+        ("spread", spread, {"A2": most}),
+        ("fewer records", {"A1": 1}, {"B1": most}),
+    ]
+
+
+def grid(whole: bool) -> list[Pair]:
+    """Pairs for every relation, contribution, placement, kind of loss and split: all of them, or a third.
+
+    In the third every placement meets every loss and every split, except that Laplace noise for three records is
+    divided evenly: where its share is small, it is so wide that the law takes seconds.
+    """
+    pairs = []
+    relations: list[Neighbours] = ["replace", "add-remove"]
+    for neighbours, most in product(relations, (1, 2, 3)):
+        ways = product(enumerate(placements(most)), enumerate(GENEROUS_LOSSES.values()), enumerate(SPLITS.items()))
+        for (i, (about, own, exchanged)), (j, loss), (k, (name, weights)) in ways:
+            chosen = (-i - j) % 3 if most < 3 else (1 + i % 2, 2 - i % 2, 0)[j]
+            if not whole and k != chosen:
+                continue
+            other: Rows = exchanged if neighbours == "replace" else {}
+            options = split_of(weights, total_is_measured=neighbours == "add-remove" or most > 1)
+            pairs.append(Pair(f"{about}, {name} split", own, other, "two by two", neighbours, most, loss, options))
     return pairs

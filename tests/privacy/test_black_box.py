@@ -15,13 +15,12 @@ import pytest
 from scipy.stats import binom
 
 from .audits import (
-    BLACK_BOX,
     DEEP,
-    FRONT_DOOR,
     events_in_many_descents,
     events_in_many_releases,
     events_when_a_busy_person_leaves,
 )
+from .cases import BLACK_BOX, FRONT_DOOR
 from .engine import KEY, descents
 from .events import epsilon_at_least, proven_epsilon
 from .neighbours import Pair, counts_of, table_of

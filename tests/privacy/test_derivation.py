@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 import treetop as tt
@@ -45,6 +46,29 @@ def streams(threads: int = 1, chunk: int = 64) -> dict[bytes, dict[int, int]]:
 def test_a_run_has_a_stream_for_the_total_for_each_level_and_for_each_subtree() -> None:
     plan, _ = many_places()
     assert len(streams()) > 1 + len(plan.spine.levels) + 2
+
+
+def derived(secret: bytes, *parts: str | int) -> bytes:
+    """Derive a key as it is written down: keyed BLAKE2b of a purpose and a number, each with its type and length."""
+    message = b""
+    for part in parts:
+        content = part.encode() if isinstance(part, str) else part.to_bytes(1, "little")
+        message += (b"s" if isinstance(part, str) else b"i") + len(content).to_bytes(8, "little") + content
+    return hashlib.blake2b(message, digest_size=32, key=secret, person=b"treetop").digest()
+
+
+def test_every_stream_is_where_the_derivation_says_and_holds_those_words() -> None:
+    read, secret = streams(), KEY.secret
+    parts = len(read) - 3  # the total, and two levels of the trunk
+    trunk = [derived(derived(secret, "trunk"), "level", level) for level in (1, 2)]
+    below = [derived(derived(secret, "subtree", number), "level", 3) for number in range(parts)]
+    expected = [derived(derived(secret, "total"), "words")]
+    expected += [derived(derived(level, "noise"), "words") for level in trunk + below]
+    assert parts > 2
+    assert set(read) == set(expected)
+    for own, words in read.items():
+        block = Cipher(algorithms.AES256(own), modes.ECB()).encryptor().update(bytes(16))
+        assert words[0] == int.from_bytes(block[:8], "little")
 
 
 @pytest.mark.parametrize("threads", [1, 4])

@@ -9,7 +9,7 @@ No chance is involved: a failure is a bug.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -20,11 +20,17 @@ import pytest
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
 from treetop.privacy.unit import Neighbours
 
-from .audits import DEEP, MEASURED, the_law_of_all_measurements, the_law_of_releases
+from .audits import (
+    DEEP,
+    the_law_of_all_measurements,
+    the_law_of_releases,
+    the_same_measurements_give_the_same_release,
+)
+from .cases import MEASURED, SAME
 from .divergence import Shift, excess, hockey_stick, largest_loss, largest_ratio, renyi
 from .engine import KEY, Engine, many_releases, releases, shifts_between
 from .faults import narrowed
-from .neighbours import EXACT, Pair, exact_pairs
+from .neighbours import EXACT, Pair, exact_pairs, grid
 
 
 @pytest.mark.parametrize(
@@ -60,6 +66,28 @@ def test_exact_accounting_leaves_no_room_for_noise_two_percent_narrower(
 @pytest.mark.parametrize("pair", exact_pairs(), ids=str)
 def test_releases_of_neighbours_are_as_alike_as_promised(pair: Pair) -> None:
     assert the_law_of_releases(pair, *((1e-8, 10) if DEEP else (1e-6, 2))) is None
+
+
+@pytest.mark.parametrize("pair", grid(whole=DEEP), ids=str)
+def test_releases_are_as_alike_as_promised_for_every_placement_loss_and_split(pair: Pair) -> None:
+    assert the_law_of_releases(pair, *((1e-7, 2) if DEEP else (1e-6, 1))) is None
+
+
+def test_every_placement_meets_every_loss_and_every_split() -> None:
+    assert len({str(pair) for pair in grid(whole=True)}) == 2 * (2 + 4 + 4) * 3 * 3
+    met: dict[tuple[str, int, str], set[str]] = defaultdict(set)
+    for pair in grid(whole=False):
+        placement, split = pair.about.split(", ")
+        met[pair.neighbours, pair.contributions, placement] |= {split, *pair.loss}
+    assert len(met) == 2 * (2 + 4 + 4)
+    assert {frozenset(parts) for parts in met.values()} == {
+        frozenset({"even split", "top-heavy split", "bottom-heavy split", "epsilon", "delta", "rho"})
+    }
+
+
+@pytest.mark.parametrize("pair", SAME, ids=str)
+def test_tables_that_measure_the_same_give_the_same_release_and_keep_the_same_measurements(pair: Pair) -> None:
+    assert the_same_measurements_give_the_same_release(pair, 200 if DEEP else 30) is None
 
 
 @pytest.mark.parametrize("repair", ["chebyshev", "euclidean"])

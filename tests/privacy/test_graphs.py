@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from functools import lru_cache
 from itertools import combinations, permutations, product
 from typing import Any
 
@@ -20,71 +19,31 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import questions
-from treetop.data.bound import Bound
-from treetop.data.encode import read_counts
 from treetop.graphs import Graph, Policies, unit_of
 from treetop.graphs.degrees import DegreePlan, Form, degree_sensitivity
 from treetop.graphs.edges import Edges
 from treetop.graphs.nodes import Nodes
 from treetop.graphs.projection import projected_degrees
-from treetop.noise import DiscreteLaplace, Key
+from treetop.noise import DiscreteLaplace
 from treetop.privacy.unit import Neighbours
 
 from .audits import DEEP
+from .engine import KEY
 from .events import epsilon_at_least
-
-KEY = Key(bytes(range(32)))
-Pairs = tuple[tuple[int, int], ...]
-
-TOWNS = ["A1", "A2", "B1", "B1", "A1"]
-PLACES = tt.Hierarchy.from_prefixes(["A1", "A2", "B1"], widths=[1], levels=["region", "town"])
-SPINE = tt.Spine.origin_first(origin=PLACES, destination=PLACES)
-COLUMNS = {"origin": "source.town", "destination": "target.town"}
-
-
-def people(kept: tuple[int, ...]) -> pa.Table:
-    return pa.table({"id": [str(node) for node in kept], "town": [TOWNS[node] for node in kept]})
-
-
-def table(pairs: Pairs) -> pa.Table:
-    ends = list(zip(*pairs, strict=True)) or [(), ()]
-    return pa.table(
-        {name: pa.array(map(str, end), pa.string()) for name, end in zip(("source", "target"), ends, strict=True)}
-    )
-
-
-@lru_cache(maxsize=100_000)
-def cells(kept: tuple[int, ...], pairs: Pairs, relation: Any, most: int) -> tuple[dict[Any, int], ...]:
-    """Count the edges between groups at every level, by the way that a release counts them."""
-    graph = Graph(people(kept), table(pairs), relation, contributions=most if relation == "user-out" else None,
-                  degree_bound=most if relation == "node" else None)  # fmt: skip
-    unit = graph.unit("add-remove")
-    bound = None if unit.id is None else Bound(unit.id, most, KEY)
-    counts = read_counts(graph.table(), SPINE, COLUMNS, bound=bound)
-    leaves, number = questions.leaves_of(SPINE, counts)
-    found = []
-    for index in range(len(SPINE.levels) + 1):
-        depths = SPINE.depths(index)
-        nodes = [tree.ancestors(d - 1)[leaf] for tree, leaf, d in zip(SPINE.trees, leaves, depths, strict=True) if d]
-        level: dict[Any, int] = {}
-        for *place, count in zip(*nodes, number, strict=True):
-            level[tuple(place)] = level.get(tuple(place), 0) + int(count)
-        found.append(level)
-    return tuple(found)
-
-
-def distances(one: tuple[dict[Any, int], ...], other: tuple[dict[Any, int], ...]) -> list[tuple[int, int]]:
-    """How far two graphs are apart at every level, in L1 and squared in L2."""
-    changes = [[a.get(cell, 0) - b.get(cell, 0) for cell in {*a, *b}] for a, b in zip(one, other, strict=True)]
-    return [(sum(map(abs, change)), sum(c * c for c in change)) for change in changes]
-
-
-def worst(pairs: Iterator[tuple[Any, Any]]) -> list[tuple[int, int]]:
-    found = [distances(one, other) for one, other in pairs]
-    return [(max(d[level][0] for d in found), max(d[level][1] for d in found)) for level in range(len(found[0]))]
-
-
-NAMES = ["total", *(level.name for level in SPINE.levels)]
+from .small_graphs import (
+    COLUMNS,
+    NAMES,
+    PLACES,
+    SPINE,
+    Pairs,
+    all_graphs,
+    cells,
+    graph_of,
+    norms,
+    people,
+    table,
+    worst,
+)
 
 
 def test_one_edge_more_moves_one_cell_of_every_level_by_one() -> None:
@@ -169,16 +128,6 @@ def test_keeping_few_edges_of_each_node_does_not_bound_what_a_node_does_to_edges
         assert len(keep(path) ^ keep(path[1:])) == length
 
 
-def all_graphs(nodes: int) -> Iterator[Pairs]:
-    possible = list(combinations(range(nodes), 2))
-    for chosen in product([False, True], repeat=len(possible)):
-        yield tuple(edge for edge, there in zip(possible, chosen, strict=True) if there)
-
-
-def norms(change: NDArray[np.int64]) -> tuple[int, int]:
-    return int(np.abs(change).sum()), int((change * change).sum())
-
-
 def measured(degrees: NDArray[np.int64], form: Form, largest: int) -> NDArray[np.int64]:
     number = np.bincount(np.minimum(degrees, largest), minlength=largest + 1)
     return number if form == "histogram" else number.cumsum()[:-1]
@@ -252,14 +201,6 @@ def test_out_degrees_move_by_what_was_promised(relation: Any, form: Form) -> Non
             assert largest_change <= promised  # from no edge on it is reached, which is add-remove
         else:
             assert largest_change == promised
-
-
-def graph_of(kept: tuple[int, ...], pairs: Pairs, names: dict[tuple[int, ...], Nodes]) -> tuple[Nodes, Edges]:
-    if kept not in names:
-        names[kept] = Nodes.read(pa.table({"id": [str(node) for node in kept]}))
-    number = {node: i for i, node in enumerate(kept)}
-    ends = [np.array([number[edge[side]] for edge in pairs], np.int32) for side in (0, 1)]
-    return names[kept], Edges(ends[0], ends[1], directed=False)
 
 
 @pytest.mark.parametrize("form", ["histogram", "cumulative"])

@@ -21,7 +21,8 @@ from treetop.mechanisms import MECHANISMS, Mechanism, StabilityHistogram
 from treetop.mechanisms.dense import PublicTree
 from treetop.mechanisms.gauss import only_leaves
 
-from .audits import DEEP, PLENTY
+from .audits import DEEP
+from .cases import PLENTY
 from .engine import KEY, words_read
 from .events import epsilon_at_least
 from .neighbours import Pair, Rows, spine

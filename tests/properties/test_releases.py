@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treetop as tt
+from treetop.data.encode import read_counts
+from treetop.noise import Key
+from treetop.repair import chebyshev, euclidean
+from treetop.topdown import descent as descents
+from treetop.topdown.frontier import Frontier
+from treetop.topdown.level import CHUNK
 
 KEY = bytes(range(32))
 
@@ -71,8 +78,22 @@ def test_counts_are_positive_whole_and_agree_at_every_level(case: tuple[tt.Plan,
     assert (release.count > 0).all()
     totals = {pc.sum(release.table(level.name)["count"]).as_py() or 0 for level in plan.spine.levels}
     assert totals == {release.total}
+    for level in plan.spine.levels[1:]:  # not only all together: the children of every node
+        coarse, fine = release.table(plan.spine.levels[level.index - 2].name), release.table(level.name)
+        assert _summed(coarse, plan.spine, level.index - 1) == _summed(fine, plan.spine, level.index - 1)
     if plan.levels[0].law is None:
         assert release.total == (pc.sum(table["n"]).as_py() or 0)
+
+
+def _summed(table: pa.Table, spine: tt.Spine, index: int) -> dict[tuple[str, ...], int]:
+    """Sum a level to the nodes of a coarser one; codes begin with those of their ancestors."""
+    depths = dict(zip(spine.attributes, spine.depths(index), strict=True))
+    sums: dict[tuple[str, ...], int] = {}
+    for row in table.to_pylist():
+        node = tuple(row[name][:depth] if depth else "" for name, depth in depths.items() if name in row)
+        key = tuple(code for code in node if code)
+        sums[key] = sums.get(key, 0) + row["count"]
+    return sums
 
 
 @settings(max_examples=40, deadline=None)
@@ -106,3 +127,107 @@ def test_the_levels_never_cost_more_than_the_loss(spine: tt.Spine, contributions
     for loss in (tt.Loss(rho=Fraction(1, 3)), tt.Loss(epsilon=0.7), tt.Loss(epsilon=1, delta=1e-8)):
         plan = tt.Plan(spine, tt.Unit("person", contributions, "replace"), loss)
         assert plan.spent in (0, loss.budget)
+
+
+def descended(plan: tt.Plan, table: pa.Table, threads: int = 1, chunk: int = CHUNK) -> Frontier:
+    """Run the engine with a key of the run, on trees of which even small ones have a trunk and subtrees."""
+    counts = read_counts(table, plan.spine, count="n")
+    with mock.patch.object(descents, "LARGEST_TRUNK", 4), mock.patch.object(descents, "CHUNK", 8):
+        return descents.descend(plan.descent, counts, Key(KEY), threads, chunk=chunk)
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(), st.integers(1, 4), st.sampled_from([1, 2, 5, 64]))
+def test_threads_and_chunks_change_nothing(case: tuple[tt.Plan, pa.Table], threads: int, chunk: int) -> None:
+    plan, table = case
+    one, other = descended(plan, table), descended(plan, table, threads, chunk)
+    assert np.array_equal(one.nodes, other.nodes)
+    assert np.array_equal(one.count, other.count)
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases(), st.integers(2, 4))
+def test_a_testing_key_gives_the_same_release_on_any_number_of_threads(
+    case: tuple[tt.Plan, pa.Table], threads: int
+) -> None:
+    plan, table = case
+    one, other = (plan.release(table, count="n", testing_key=KEY, threads=n) for n in (1, threads))
+    assert one.table().equals(other.table())
+
+
+def renamed(plan: tt.Plan, table: pa.Table, name: Any) -> tuple[tt.Plan, pa.Table]:
+    """Call every code by another name, in the hierarchies and in the table."""
+    trees = {}
+    for attribute, tree in plan.spine.attributes.items():
+        levels = {
+            level: [name(depth, code) for code in tree.codes[depth].take(pa.array(tree.ancestors(depth))).to_pylist()]
+            for depth, level in enumerate(tree.levels)
+        }
+        trees[attribute] = tt.Hierarchy.from_table(pa.table(levels), levels=tree.levels)
+    spine = tt.Spine(plan.spine.splits, trees)
+    columns = {
+        attribute: pa.array([name(len(tree.levels) - 1, code) for code in table[attribute].to_pylist()], pa.string())
+        for attribute, tree in plan.spine.attributes.items()
+    }
+    options: Any = {"repair": plan.repair, "order": plan.order}
+    return tt.Plan(spine, plan.unit, plan.loss, **options), pa.table({**columns, "n": table["n"]})
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases())
+def test_other_names_in_the_same_order_change_nothing(case: tuple[tt.Plan, pa.Table]) -> None:
+    plan, table = case
+    one = descended(plan, table)
+    other = descended(*renamed(plan, table, lambda depth, code: f"{depth}: {code} & co."))
+    assert np.array_equal(one.nodes, other.nodes)
+    assert np.array_equal(one.count, other.count)
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases(), st.permutations("abcd"))
+def test_without_noise_other_names_in_any_order_come_back_with_their_counts(
+    case: tuple[tt.Plan, pa.Table], letters: list[str]
+) -> None:
+    plan, table = case
+    other = dict(zip("abcd", letters, strict=True))
+
+    def turned(_: int, code: str) -> str:
+        return "".join(other[letter] for letter in code)
+
+    names = list(plan.spine.attributes)
+    counts: list[dict[tuple[str, ...], int]] = []
+    for one, rows in ((plan, table), renamed(plan, table, turned)):
+        exact = tt.Plan(one.spine, one.unit, tt.Loss(rho=10**9), repair=one.repair, order=one.order)
+        released = exact.release(rows, count="n").table().to_pylist()
+        counts.append({tuple(row[name] for name in names): row["count"] for row in released})
+    assert {tuple(turned(0, code) for code in leaf): count for leaf, count in counts[0].items()} == counts[1]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.integers(-50, 200), min_size=1, max_size=12, unique=True),
+    st.integers(0, 500),
+    st.sampled_from([chebyshev, euclidean]),
+    st.sampled_from(["ascending", "descending"]),
+    st.randoms(use_true_random=False),
+)
+def test_a_repair_does_not_know_which_sibling_is_which(
+    measured: list[int], count: int, repair: Any, order: Any, random: Any
+) -> None:
+    turned = list(range(len(measured)))
+    random.shuffle(turned)
+    one = repair(measured, count, order=order, seed=1)
+    other = repair([measured[i] for i in turned], count, order=order, seed=2)
+    assert one[turned].tolist() == other.tolist()
+    assert one.sum() == count and one.min() >= 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases())
+def test_the_names_of_columns_change_nothing(case: tuple[tt.Plan, pa.Table]) -> None:
+    plan, table = case
+    other = table.rename_columns([f"column {i}" for i in range(table.num_columns)])
+    columns = dict(zip(table.column_names, other.column_names, strict=True))
+    count = columns.pop("n")
+    one = plan.release(table, count="n", testing_key=KEY)
+    assert one.table().equals(plan.release(other, columns=columns, count=count, testing_key=KEY).table())

@@ -1,0 +1,266 @@
+"""Deliberate faults in what is released beside the tree: histograms, group sizes, graphs and single questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cached_property
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+from treetop.counts import Counts
+from treetop.graphs.degrees import DegreePlan
+from treetop.groups import Event, Form, GroupSizes, GroupUnit
+from treetop.noise import NoiseStream
+from treetop.privacy import Sensitivity, Unit
+from treetop.questions import Batch
+
+from .faults import Fault, Patch, narrowed
+
+flat: Any = import_module("treetop.mechanisms.dense")
+stability: Any = import_module("treetop.mechanisms.stability")
+sizes: Any = import_module("treetop.groups.plan")
+degrees: Any = import_module("treetop.graphs.degrees")
+graphs: Any = import_module("treetop.graphs.graph")
+questions: Any = import_module("treetop.questions")
+
+
+def _halve_noise(patch: Patch, module: Any) -> None:
+    patch.setattr(module, "NoiseStream", lambda law, key: NoiseStream(narrowed(law, Fraction(1, 2)), key))
+
+
+def a_threshold_one_too_low(patch: Patch) -> None:
+    original = stability.tight_threshold
+    patch.setattr(stability, "tight_threshold", lambda *arguments: original(*arguments) - 1)
+
+
+def a_threshold_that_must_be_exceeded_and_is_only_reached(patch: Patch) -> None:
+    """P(c + Z > t) is kept below delta, and c + Z ≥ t is published."""
+    original = stability._survival
+
+    def above(law: Any, threshold: int, *rest: Any) -> Any:
+        return original(law, threshold + 1, *rest)
+
+    patch.setattr(stability, "_survival", above)
+
+
+def a_threshold_for_one_record_where_units_have_several(patch: Patch) -> None:
+    original = stability.tight_threshold
+    patch.setattr(stability, "tight_threshold", lambda law, delta, *_: original(law, delta))
+
+
+def noise_of_half_the_scale_on_a_histogram(patch: Patch) -> None:
+    _halve_noise(patch, flat)
+
+
+def a_histogram_that_tells_how_many_leaves_were_dropped(patch: Patch) -> None:
+    original = stability.measure_present
+
+    def with_the_rest(counts: Counts, law: Any, least: int, *rest: Any) -> Any:
+        keys, published = original(counts, law, least, *rest)
+        return keys, published + len(counts) - len(published)
+
+    patch.setattr(stability, "measure_present", with_the_rest)
+
+
+def _sizes_of(patch: Patch, event: Event, wrong: Callable[[GroupUnit, Form, Sensitivity], Sensitivity]) -> None:
+    original = GroupUnit.sensitivity
+
+    def sensitivity(unit: GroupUnit, form: Form, largest: int) -> Sensitivity:
+        right = original(unit, form, largest)
+        return wrong(unit, form, right) if unit.event == event else right
+
+    patch.setattr(GroupUnit, "sensitivity", sensitivity)
+
+
+def a_person_who_joins_a_group_counted_at_one_size(patch: Patch) -> None:
+    _sizes_of(patch, "join-leave", lambda _, form, right: Sensitivity(1, 1) if form == "direct" else right)
+
+
+def a_person_of_quantity_two_counted_as_one(patch: Patch) -> None:
+    _sizes_of(patch, "join-leave", lambda _, form, right: Sensitivity(1, 1) if form == "cumulative" else right)
+
+
+def a_person_who_moves_taken_for_one_who_leaves(patch: Patch) -> None:
+    _sizes_of(patch, "move", lambda _, __, right: Sensitivity(right.l1 // 2, right.l2_squared // 2))
+
+
+def a_move_between_groups_of_equal_size_forgotten(patch: Patch) -> None:
+    _sizes_of(patch, "move", lambda _, form, right: Sensitivity(4, 4) if form == "direct" else right)
+
+
+def a_whole_group_taken_for_one_person(patch: Patch) -> None:
+    _sizes_of(patch, "group", lambda _, form, right: Sensitivity(1, 1) if form == "cumulative" else right)
+
+
+def empty_groups_left_out(patch: Patch) -> None:
+    original = GroupSizes.__post_init__
+
+    def without_empty(table: GroupSizes) -> None:
+        original(table)
+        table.number[:, 0] = 0
+
+    patch.setattr(GroupSizes, "__post_init__", without_empty)
+
+
+def noise_of_half_the_scale_on_group_sizes(patch: Patch) -> None:
+    _halve_noise(patch, sizes)
+
+
+def the_key_reused_for_other_group_sizes(patch: Patch) -> None:
+    patch.setattr(GroupSizes, "digest", property(lambda _: bytes(32)))
+
+
+def the_key_reused_for_another_graph(patch: Patch) -> None:
+    same = SimpleNamespace(digest=lambda: bytes(32))
+    patch.setattr(degrees, "hashlib", SimpleNamespace(sha256=lambda _: same))
+
+
+def _of_entity(patch: Patch, entity: str, wrong: Callable[[Sensitivity], Sensitivity]) -> None:
+    original = Unit.sensitivity
+
+    def sensitivity(unit: Unit, level: str) -> Sensitivity:
+        right = original(unit, level)
+        return wrong(right) if unit.entity == entity else right
+
+    patch.setattr(Unit, "sensitivity", sensitivity)
+
+
+def a_friend_list_taken_for_edges_between_distinct_groups(patch: Patch) -> None:
+    _of_entity(patch, "friend list", lambda right: Sensitivity(right.l1, right.l1))
+
+
+def a_person_protected_as_one_friendship(patch: Patch) -> None:
+    _of_entity(patch, "person", lambda _: Sensitivity(1, 1))
+
+
+def the_edges_that_others_have_to_a_person_forgotten(patch: Patch) -> None:
+    original = graphs.unit_of
+
+    def out_edges_only(relation: Any, *arguments: Any, **options: Any) -> Unit:
+        unit: Unit = original(relation, *arguments, **options)
+        return Unit(unit.entity, unit.contributions - 1, unit.neighbours) if relation == "node" else unit
+
+    patch.setattr(graphs, "unit_of", out_edges_only)
+
+
+def _degrees_of(patch: Patch, relation: str, wrong: Sensitivity) -> None:
+    original = degrees.degree_sensitivity
+
+    def sensitivity(given: Any, *rest: Any) -> Sensitivity:
+        right: Sensitivity = original(given, *rest)
+        return wrong if given == relation else right
+
+    patch.setattr(degrees, "degree_sensitivity", sensitivity)
+
+
+def a_friendship_counted_at_one_end(patch: Patch) -> None:
+    _degrees_of(patch, "edge", Sensitivity(1, 1))
+
+
+def a_friend_list_that_changes_one_cumulative_count(patch: Patch) -> None:
+    _degrees_of(patch, "user-out", Sensitivity(1, 1))
+
+
+def a_person_who_changes_the_degrees_of_nobody_else(patch: Patch) -> None:
+    _degrees_of(patch, "node", Sensitivity(1, 1))
+
+
+def degrees_of_graphs_that_are_not_projected(patch: Patch) -> None:
+    patch.setattr(degrees, "projected_degrees", lambda nodes, edges, *_: edges.degrees(len(nodes)))
+
+
+def noise_of_half_the_scale_on_degrees(patch: Patch) -> None:
+    _halve_noise(patch, degrees)
+
+
+def the_number_of_people_taken_as_public(patch: Patch) -> None:
+    patch.setattr(DegreePlan, "people_are_public", True)
+
+
+def _questions(patch: Patch, sensitivity: Callable[[Batch], Sensitivity]) -> None:
+    wrong = cached_property(sensitivity)
+    wrong.__set_name__(Batch, "sensitivity")
+    patch.setattr(Batch, "sensitivity", wrong)
+
+
+def questions_taken_as_if_they_did_not_overlap(patch: Patch) -> None:
+    def apart(batch: Batch) -> Sensitivity:
+        sides = 2 if batch.unit.neighbours == "replace" and len(batch.questions) > 1 else 1
+        m = batch.unit.contributions
+        return Sensitivity(m * sides, m**2 * sides)
+
+    _questions(patch, apart)
+
+
+def an_exchanged_record_taken_for_a_removed_one_in_questions(patch: Patch) -> None:
+    patch.setattr(questions, "_farthest", lambda patterns, _: max(pattern.bit_count() for pattern in patterns))
+
+
+def questions_to_units_with_several_records_taken_for_one(patch: Patch) -> None:
+    original = Batch.__dict__["sensitivity"].func
+
+    def of_one(batch: Batch) -> Sensitivity:
+        right, m = original(batch), batch.unit.contributions
+        return Sensitivity(right.l1 // m, right.l2_squared // m**2)
+
+    _questions(patch, of_one)
+
+
+def noise_of_half_the_scale_on_answers(patch: Patch) -> None:
+    _halve_noise(patch, questions)
+
+
+def one_draw_of_noise_for_all_questions(patch: Patch) -> None:
+    class OneDraw(NoiseStream):
+        def fill(self, out: Any, slot: int) -> None:
+            for at in range(len(out)):
+                super().fill(out[at : at + 1], 0)
+
+    patch.setattr(questions, "NoiseStream", OneDraw)
+
+
+_BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
+    "histogram": (
+        a_threshold_one_too_low,
+        a_threshold_that_must_be_exceeded_and_is_only_reached,
+        a_threshold_for_one_record_where_units_have_several,
+        noise_of_half_the_scale_on_a_histogram,
+        a_histogram_that_tells_how_many_leaves_were_dropped,
+    ),
+    "groups": (
+        a_person_who_joins_a_group_counted_at_one_size,
+        a_person_of_quantity_two_counted_as_one,
+        a_person_who_moves_taken_for_one_who_leaves,
+        a_move_between_groups_of_equal_size_forgotten,
+        a_whole_group_taken_for_one_person,
+        empty_groups_left_out,
+        noise_of_half_the_scale_on_group_sizes,
+    ),
+    "edges": (
+        a_friend_list_taken_for_edges_between_distinct_groups,
+        a_person_protected_as_one_friendship,
+        the_edges_that_others_have_to_a_person_forgotten,
+    ),
+    "degrees": (
+        a_friendship_counted_at_one_end,
+        a_friend_list_that_changes_one_cumulative_count,
+        a_person_who_changes_the_degrees_of_nobody_else,
+        degrees_of_graphs_that_are_not_projected,
+        the_number_of_people_taken_as_public,
+        noise_of_half_the_scale_on_degrees,
+    ),
+    "answers": (
+        questions_taken_as_if_they_did_not_overlap,
+        an_exchanged_record_taken_for_a_removed_one_in_questions,
+        questions_to_units_with_several_records_taken_for_one,
+        noise_of_half_the_scale_on_answers,
+    ),
+    "other data": (
+        the_key_reused_for_other_group_sizes,
+        the_key_reused_for_another_graph,
+        one_draw_of_noise_for_all_questions,
+    ),
+}
+FAULTS_BESIDE = [Fault(make, first) for first, makes in _BY_AUDIT.items() for make in makes]

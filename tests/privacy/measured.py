@@ -1,0 +1,87 @@
+"""Measurements that a test chooses: what a release makes of them, whatever table they are said to come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from numpy.typing import NDArray
+
+import treetop as tt
+from treetop.counts import Counts
+from treetop.folder.evidence import evidence_table
+from treetop.folder.unresolved import unresolved_table
+from treetop.noise import Key, Law
+from treetop.topdown.frontier import Frontier
+
+from .engine import KEY, Engine, descents, noise_is
+from .neighbours import Rows, table_of
+
+levels: Any = import_module("treetop.topdown.level")
+
+
+@dataclass
+class GivenNoise:
+    """A stream whose slot i holds noise[i]."""
+
+    noise: NDArray[np.int64]
+
+    def fill(self, out: NDArray[np.int64], slot: int) -> None:
+        out[:] = self.noise[slot : slot + len(out)]
+
+
+@dataclass
+class Measured:
+    """Measurements that are chosen for every node of a tree, whatever table they are said to come from."""
+
+    plan: tt.Plan
+    seed: int
+    chosen: dict[tuple[int, ...], int] = field(default_factory=dict)
+    """By level and node of every attribute."""
+
+    def at(self, node: tuple[int, ...]) -> int:
+        if node not in self.chosen:
+            rng = np.random.default_rng([self.seed, *node])
+            self.chosen[node] = int(rng.integers(-4, 7) if node[0] else rng.integers(0, 9))
+        return self.chosen[node]
+
+    def release(self, rows: Rows) -> dict[str, list[Any]]:
+        """Release a table with the noise that makes it measure this, and return all that is public about it."""
+        engine = Engine.without_laws(self.plan, rows)
+        measure_total, begin = descents.measure_total, levels._Measuring.__init__
+
+        def with_total(counts: Counts, law: Law | None, key: Key) -> int:
+            with noise_is(np.array([self.at((0,)) - counts.total])):
+                return int(measure_total(counts, law, key))
+
+        def with_children(measuring: Any, step: Any, counts: Counts, above: Frontier, *rest: Any) -> None:
+            begin(measuring, step, counts, above, *rest)
+            measuring.noise = GivenNoise(self._noise(engine, step, above))
+
+        with (
+            mock.patch.object(descents, "measure_total", with_total),
+            mock.patch.object(levels._Measuring, "__init__", with_children),
+            mock.patch.object(Counts, "digest", bytes(32)),  # so that both tables have the same words for ties
+        ):
+            release = self.plan.release(
+                table_of(self.plan, rows), keep_measurements=True, testing_key=KEY.secret, threads=1
+            )
+        told = {level.name: release.table(level.name).to_pylist() for level in self.plan.spine.levels}
+        told["the remainders"] = unresolved_table(release).to_pylist()
+        told["the evidence"] = [] if release.evidence is None else evidence_table(release.evidence).to_pylist()
+        told["the measurements"] = release.measurements.table().to_pylist()
+        return told
+
+    def _noise(self, engine: Engine, step: Any, above: Frontier) -> NDArray[np.int64]:
+        level = step.level
+        noise = []
+        for node in above.nodes.T.tolist():
+            eldest, after = int(level.first[node[level.attribute]]), int(level.first[node[level.attribute] + 1])
+            for child in range(eldest, after) if after - eldest > 1 else ():
+                there = [*node[: level.attribute], child, *node[level.attribute + 1 :]]
+                true = sum(count for path, count in engine.paths if engine._node(path[: level.index]) == there)
+                noise.append(self.at((level.index, *there)) - true)
+        return np.array(noise, np.int64)
