@@ -1,4 +1,4 @@
-"""What tests of several folders share: a private PostgreSQL server."""
+"""What tests of several folders share: a private PostgreSQL server, and the table of deliberate faults."""
 
 from __future__ import annotations
 
@@ -49,3 +49,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             _as_server_user(*control, "-m", "immediate", "stop", cwd=folder)
     finally:
         shutil.rmtree(folder)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print which deliberate faults (tests/privacy/faults.py) were found, by which audits.
+
+    It stands here, and not beside those tests: where several processes share them out, the one that prints reads only
+    this file.
+    """
+    reports = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
+    found = [value for report in reports for name, value in getattr(report, "user_properties", []) if name == "fault"]
+    if not found:
+        return
+    terminalreporter.section("deliberate faults and the audits that found them")
+    for fault, audits in found:
+        verdict = "caught" if audits else "NOT CAUGHT"
+        terminalreporter.line(f"{verdict:>10}  {fault:<60} {'; '.join(audits)}")
