@@ -291,7 +291,7 @@ class Release:
 
     @staticmethod
     def load(folder: str | Path) -> Release:
-        """Read a release folder."""
+        """Read a release folder, refusing one that was damaged since it was written; `treetop check` verifies all."""
         from treetop.folder import load
 
         return load(Path(folder))
