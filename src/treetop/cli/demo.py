@@ -82,6 +82,7 @@ def _report(file: PlanFile, release: Release, exact: Release) -> dict[str, Any]:
                 "origin": origin,
                 "destination": destination,
                 "released": release.query(origin=origin, destination=destination),
+                "interval": release.interval(origin=origin, destination=destination)._asdict(),
                 "truth": exact.query(origin=origin, destination=destination),
             }
             for origin, destination in PAIRS
@@ -110,10 +111,15 @@ def _show(file: PlanFile, report: dict[str, Any], out: Path | None, page: Path |
         for row in report["levels"]
     ]
     click.echo(text_table(levels, left=(0,)))
-    click.echo("\nAny code of any level can be asked, and the answers always add up:\n")
-    queries = [("query", "released", "truth")]
+    click.echo("\nAny code of any level can be asked; the answers always add up, and have noise intervals:\n")
+    queries = [("query", "released", "95% interval", "truth")]
     queries += [
-        (f"origin={row['origin']} destination={row['destination']}", f"{row['released']:,}", f"{row['truth']:,}")
+        (
+            f"origin={row['origin']} destination={row['destination']}",
+            f"{row['released']:,}",
+            f"{row['interval']['lower']:,} – {row['interval']['upper']:,}",
+            f"{row['truth']:,}",
+        )
         for row in report["queries"]
     ]
     click.echo(text_table(queries, left=(0,)))
