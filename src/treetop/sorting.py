@@ -64,3 +64,17 @@ def _scatter(key: Words, value: Values, to_key: Words, to_value: Values, shift: 
         to_key[at] = key[i]
         if with_value:
             to_value[at] = value[i]
+
+
+def first_disorder(words: Sequence[Words]) -> tuple[int, bool] | None:
+    """Return the first row that is not below the next, words compared from the first, and whether the two are equal.
+
+    None where every row is below the next.
+    """
+    rises = np.zeros(max(len(words[0]) - 1, 0), dtype=bool)
+    equal = ~rises
+    for word in words:
+        rises |= equal & (word[1:] > word[:-1])
+        equal &= word[1:] == word[:-1]
+    wrong = np.flatnonzero(~rises)
+    return (int(wrong[0]), bool(equal[wrong[0]])) if len(wrong) else None

@@ -17,6 +17,7 @@ from treetop.counts import pack
 from treetop.errors import ReleaseError, TreetopError
 from treetop.hierarchy import Hierarchy
 from treetop.release import Release
+from treetop.sorting import first_disorder
 from treetop.spine import Spine
 
 COUNTS, NODES, PLAN, CARD, PAGE = "counts.parquet", "nodes.parquet", "plan.toml", "card.json", "card.html"
@@ -145,15 +146,10 @@ def file_sha256(path: Path) -> str:
 
 def _refuse_disorder(release: Release, folder: Path) -> None:
     """Refuse leaves that stand twice, or out of spine order: sums over them would be wrong."""
-    rises = np.zeros(max(len(release.count) - 1, 0), dtype=bool)
-    equal = ~rises
-    for key in pack(release.spine, release.nodes):
-        rises |= equal & (key[1:] > key[:-1])
-        equal &= key[1:] == key[:-1]
-    wrong = np.flatnonzero(~rises)
-    if len(wrong):
-        row = int(wrong[0])
-        why = "stands twice" if equal[row] else "is out of order"
+    found = first_disorder(pack(release.spine, release.nodes))
+    if found is not None:
+        row, twice = found
+        why = "stands twice" if twice else "is out of order"
         raise ReleaseError(f"{folder}: {COUNTS}, row {row + 2}: the leaf {why}")
 
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from treetop.counts import pack
 from treetop.errors import ReleaseError
 from treetop.released_tree import spans
+from treetop.sorting import first_disorder
 from treetop.spine import Spine
 from treetop.topdown.evidence import Remainders
 
@@ -70,11 +71,6 @@ def read_unresolved(path: Path, spine: Spine) -> Remainders:
 
 def _refuse_disorder(left: Remainders, spine: Spine, path: Path) -> None:
     """Refuse remainders that stand twice, or out of order: sums over them would be wrong."""
-    words = [left.level.astype(np.uint64), *pack(spine, spans(spine, left)[0])]
-    rises = np.zeros(max(len(left) - 1, 0), dtype=bool)
-    equal = ~rises
-    for word in words:
-        rises |= equal & (word[1:] > word[:-1])
-        equal &= word[1:] == word[:-1]
-    if not rises.all():
-        raise ReleaseError(f"{path}, row {int(np.flatnonzero(~rises)[0]) + 2}: a node stands twice, or out of order")
+    found = first_disorder([left.level.astype(np.uint64), *pack(spine, spans(spine, left)[0])])
+    if found is not None:
+        raise ReleaseError(f"{path}, row {found[0] + 2}: a node stands twice, or out of order")
