@@ -1,4 +1,7 @@
-"""What tests of several folders share: a private PostgreSQL server, and the table of deliberate faults."""
+"""What tests of several folders share: a private PostgreSQL server, examples, and the table of deliberate faults.
+
+What holds of every test stands in tests/plugins: its noise is the same in every run, and it leaves nothing behind.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+pytest_plugins = ["tests.plugins.fixed_noise", "tests.plugins.nothing_left"]
+
+# The examples are the same in every run, and no time decides. TREETOP_AUDIT=deep looks for new ones.
+settings.register_profile("fixed", derandomize=True, database=None, deadline=None,
+                          suppress_health_check=[HealthCheck.too_slow])  # fmt: skip
+settings.register_profile("deep", settings.get_profile("fixed"), derandomize=False, print_blob=True)
+settings.load_profile("deep" if os.environ.get("TREETOP_AUDIT") == "deep" else "fixed")
 
 SECRET = "hunter2"
 
