@@ -4,13 +4,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint audit bench bench-detail peers experiments clean
+.PHONY: demo test repeat lint audit bench bench-detail peers experiments clean
 
 demo: $(VENV)/.plain
 	$(BIN)/treetop demo
 
 test: lint
 	$(BIN)/pytest -q -n auto --dist worksteal
+
+# The whole suite again and again, part by part at low priority: a test that fails by chance shows itself.
+RUNS ?= 20
+repeat: $(VENV)/.test
+	$(BIN)/python tests/repeat.py --runs $(RUNS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -57,5 +62,5 @@ $(VENV)/.bench: pyproject.toml $(VENV)/.plain
 	touch $@
 
 clean:
-	rm -rf $(VENV) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .repeat
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

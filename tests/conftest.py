@@ -1,4 +1,7 @@
-"""What tests of several folders share: a private PostgreSQL server, and the table of deliberate faults."""
+"""What tests of several folders share: a private PostgreSQL server, examples, and the table of deliberate faults.
+
+What holds of every test stands in tests/plugins: its noise is the same in every run, and it leaves nothing behind.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,42 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+pytest_plugins = ["tests.plugins.fixed_noise", "tests.plugins.nothing_left"]
+
+# The examples are the same in every run, and no time decides. TREETOP_AUDIT=deep looks for new ones.
+settings.register_profile("fixed", derandomize=True, database=None, deadline=None,
+                          suppress_health_check=[HealthCheck.too_slow])  # fmt: skip
+settings.register_profile("deep", settings.get_profile("fixed"), derandomize=False, print_blob=True)
+settings.load_profile("deep" if os.environ.get("TREETOP_AUDIT") == "deep" else "fixed")
 
 SECRET = "hunter2"
 
 
 def _as_server_user(*command: str, cwd: Path) -> None:
     prefix = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
-    subprocess.run([*prefix, *command], cwd=cwd, check=True, capture_output=True, timeout=240)
+    subprocess.run([*prefix, *command], cwd=cwd, check=True, capture_output=True, timeout=300)
+
+
+def _start(control: list[str], folder: Path, attempts: int = 5) -> int:
+    """Start a server at a free port; where another process takes that first, at the next one."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={folder} -c fsync=off"
+    try:
+        _as_server_user(*control, "-o", options, "start", cwd=folder)
+    except subprocess.CalledProcessError:
+        if attempts == 1:
+            raise
+        return _start(control, folder, attempts - 1)
+    return port
 
 
 @pytest.fixture(scope="session")
@@ -26,23 +54,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
     if os.geteuid() == 0 and not shutil.which("runuser"):
         pytest.skip("PostgreSQL does not run as root, and there is no runuser")
-    folder = Path("/tmp") / f"treetop-pg-{os.getpid()}"  # pytest's own cannot be entered by the server's user
-    folder.mkdir(mode=0o700)
+    folder = Path(tempfile.mkdtemp(prefix="treetop-pg-", dir="/tmp"))  # the server's user cannot enter pytest's own
     try:
         if os.geteuid() == 0:
             shutil.chown(folder, "postgres")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
         data, bin_folder = folder / "data", programs[-1].parent
         secret = folder / "secret"
         secret.write_text(SECRET, encoding="utf-8")
         secret.chmod(0o644)
         options = ["-A", "scram-sha-256", "-U", "ann", f"--pwfile={secret}", "--no-sync"]
         _as_server_user(str(bin_folder / "initdb"), "-D", str(data), *options, cwd=folder)
-        settings = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={folder} -c fsync=off"
-        control = [str(bin_folder / "pg_ctl"), "-D", str(data), "-w", "-l", str(folder / "log")]
-        _as_server_user(*control, "-o", settings, "start", cwd=folder)
+        control = [str(bin_folder / "pg_ctl"), "-D", str(data), "-w", "-t", "240", "-l", str(folder / "log")]
+        port = _start(control, folder)
         try:
             yield f"postgresql://ann:{SECRET}@127.0.0.1:{port}/postgres"
         finally:

@@ -289,7 +289,10 @@ odd = (
 )
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+CHECKS = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=CHECKS)
 @given(data=st.data())
 def test_no_change_of_a_checked_value_passes_and_none_breaks_the_checker(pristine: Path, data: st.DataObject) -> None:
     card = read(pristine)
@@ -303,7 +306,7 @@ def test_no_change_of_a_checked_value_passes_and_none_breaks_the_checker(pristin
     assert same or check_card(card, pristine)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=CHECKS)
 @given(data=st.data())
 def test_whatever_stands_in_the_card_the_checker_answers(pristine: Path, folder: Path, data: st.DataObject) -> None:
     card = read(pristine)

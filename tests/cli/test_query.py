@@ -303,17 +303,12 @@ def command(*arguments: str | Path) -> list[str]:
 
 @pytest.mark.parametrize("form", [[], ["--csv"], ["--json"]])
 def test_a_reader_that_stops_early_sees_no_traceback(form: list[str], folder: Path) -> None:
-    query = subprocess.Popen(
-        command(folder, "--by", "origin.town", "--by", "destination.town", *form),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert query.stdout is not None
-    query.stdout.close()
-    assert query.stderr is not None
-    with query.stderr:
-        assert query.stderr.read() == b""
-    assert query.wait() == 0
+    words = command(folder, "--by", "origin.town", "--by", "destination.town", *form)
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as query:
+        assert query.stdout is not None and query.stderr is not None
+        query.stdout.close()
+        message = query.stderr.read()
+    assert (query.returncode, message) == (0, b"")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")

@@ -17,6 +17,7 @@ import pytest
 
 from treetop.errors import LedgerError, Overspent
 from treetop.ledger import Ledger
+from treetop.ledger.book import TIMEOUT
 from treetop.privacy import Loss
 
 PLAN = "a" * 64
@@ -28,7 +29,7 @@ from fractions import Fraction
 from treetop.errors import Overspent
 from treetop.ledger import Ledger
 UNIT = "trip, at most 1 record, replace"
-ledger = Ledger.open(sys.argv[1])
+ledger = Ledger.open(sys.argv[1], timeout=240)  # the machine may be busy
 """
 
 
@@ -95,7 +96,8 @@ def reserve_often(ledger: Ledger, who: int, times: int = 25) -> int:
 
 @pytest.mark.parametrize("shared", [False, True], ids=["each its own ledger", "one ledger"])
 def test_eight_threads_together_make_exactly_the_reservations_that_fit(shared: bool, ledger: Ledger) -> None:
-    ledgers = [ledger if shared else Ledger.open(ledger.path) for _ in range(8)]
+    patient = Ledger.open(ledger.path, timeout=240)
+    ledgers = [patient if shared else Ledger.open(ledger.path, timeout=240) for _ in range(8)]
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(reserve_often, ledgers, range(8)))
     assert sum(made) == 77
@@ -210,7 +212,7 @@ def test_a_ledger_that_stays_locked_is_an_error_that_says_so(ledger: Ledger) -> 
             patient.reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN)
         with pytest.raises(LedgerError, match="nothing was recorded, try again"):
             patient.spent("trips")
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < TIMEOUT
     assert patient.reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN).charged == Fraction(1, 2)
 
 

@@ -21,6 +21,7 @@ def test_a_key_does_not_show_its_secret(key: Key) -> None:
     assert repr(key) == str(key) == "Key()"
 
 
+@pytest.mark.fresh_noise(2**-256)
 def test_fresh_keys_differ() -> None:
     assert Key.fresh() != Key.fresh()
 

@@ -12,6 +12,9 @@ from scipy.stats import beta
 RISK = 1e-8
 """The chance that one bound of Clopper and Pearson is wrong."""
 
+PROOF_RISK = 2 * RISK
+"""The chance that a proof is wrong: it takes two bounds."""
+
 _LOOKING = 1e-2
 """The same while events are only being compared: it keeps events of a few lucky runs from being chosen."""
 

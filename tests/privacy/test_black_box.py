@@ -22,7 +22,7 @@ from .audits import (
 )
 from .cases import BLACK_BOX, FRONT_DOOR
 from .engine import KEY, descents
-from .events import epsilon_at_least, proven_epsilon
+from .events import PROOF_RISK, epsilon_at_least, proven_epsilon
 from .neighbours import Pair, counts_of, table_of
 
 
@@ -31,6 +31,7 @@ def test_no_event_of_many_descents_tells_neighbours_apart(pair: Pair) -> None:
     assert events_in_many_descents(pair, 4_000_000 if DEEP else 300_000) is None
 
 
+@pytest.mark.fresh_noise(PROOF_RISK)
 @pytest.mark.parametrize("pair", FRONT_DOOR, ids=str)
 def test_no_event_of_many_releases_tells_neighbours_apart(pair: Pair) -> None:
     assert events_in_many_releases(pair, 1_500 if DEEP else 150) is None
@@ -47,6 +48,7 @@ def test_a_release_is_the_descent_of_its_table(pair: Pair) -> None:
     assert np.array_equal(release.count, leaves.count)
 
 
+@pytest.mark.fresh_noise(PROOF_RISK)
 def test_no_event_tells_that_a_person_with_far_too_many_records_has_left() -> None:
     assert events_when_a_busy_person_leaves(1_500 if DEEP else 150) is None
 

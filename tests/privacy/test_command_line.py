@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from treetop.cli import main
 
 from .audits import DEEP
-from .events import epsilon_at_least
+from .events import PROOF_RISK, epsilon_at_least
 from .faults import contributions_not_bounded
 from .neighbours import TREES
 
@@ -69,6 +69,7 @@ def looks(table: str) -> NDArray[np.int64]:
     return np.array(seen)
 
 
+@pytest.mark.fresh_noise(PROOF_RISK)
 def test_no_event_of_many_commands_tells_where_a_busy_person_was(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = looks("A.csv"), looks("B.csv")
     proven, event = epsilon_at_least(one, other, 0.0)

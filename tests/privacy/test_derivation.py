@@ -117,6 +117,7 @@ def test_another_table_gets_unrelated_noise_from_the_same_key() -> None:
     assert another_table_gets_other_noise() is None
 
 
+@pytest.mark.fresh_noise(3e-12)
 def test_releases_of_the_same_table_have_unrelated_noise() -> None:
     zones = [f"{i:04d}" for i in range(2_000)]
     plan = tt.Plan(
@@ -126,7 +127,7 @@ def test_releases_of_the_same_table_have_unrelated_noise() -> None:
     )
     table = pa.table({"zone": zones, "n": [1_000] * len(zones)})
     counts = [plan.release(table, count="n").count for _ in range(2)]
-    # Keys are fresh: seven standard deviations have a chance of 3e-12.
+    # Seven standard deviations have a chance of 3e-12.
     assert abs(np.corrcoef(np.array(counts, float))[0, 1]) < 7 / len(zones) ** 0.5
 
 

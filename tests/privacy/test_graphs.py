@@ -29,7 +29,7 @@ from treetop.privacy.unit import Neighbours
 
 from .audits import DEEP
 from .engine import KEY
-from .events import epsilon_at_least
+from .events import PROOF_RISK, epsilon_at_least
 from .small_graphs import (
     COLUMNS,
     NAMES,
@@ -271,6 +271,7 @@ WORST: dict[str, tuple[Any, Any, int]] = {
 }
 
 
+@pytest.mark.fresh_noise(PROOF_RISK)
 @pytest.mark.parametrize("relation", WORST)
 def test_no_event_of_many_releases_tells_neighbours_apart(relation: str) -> None:
     one, other, most = WORST[relation]
@@ -294,6 +295,7 @@ def stars(nodes: int, lost: bool) -> Pairs:
     return pairs[:-1] if lost else pairs
 
 
+@pytest.mark.fresh_noise(PROOF_RISK)
 @pytest.mark.parametrize("form", ["histogram", "cumulative"])
 def test_no_event_of_many_degree_distributions_tells_an_edge_apart(form: Form) -> None:
     plan = DegreePlan("edge", "add-remove", tt.Loss(epsilon=1), 2, form, directed=False)
@@ -301,6 +303,7 @@ def test_no_event_of_many_degree_distributions_tells_an_edge_apart(form: Form) -
     assert proven(looks[0], looks[1], 20_000 if DEEP else 3_000) <= 1
 
 
+@pytest.mark.fresh_noise(PROOF_RISK)
 def test_no_event_of_many_degree_distributions_tells_a_list_apart() -> None:
     plan = DegreePlan("user-out", "add-remove", tt.Loss(epsilon=1), 3, "histogram")
     names: dict[tuple[int, ...], Nodes] = {}
@@ -313,6 +316,7 @@ def test_no_event_of_many_degree_distributions_tells_a_list_apart() -> None:
     assert proven(looks[0], looks[1], 20_000 if DEEP else 3_000) <= 1
 
 
+@pytest.mark.fresh_noise(PROOF_RISK)
 def test_no_event_of_many_degree_distributions_tells_a_node_apart() -> None:
     plan = DegreePlan("node", "add-remove", tt.Loss(epsilon=1), 2, "histogram", directed=False)
     names: dict[tuple[int, ...], Nodes] = {}
@@ -351,6 +355,7 @@ def asked(records: dict[str, int], neighbours: Neighbours, loss: tt.Loss, carele
     return look
 
 
+@pytest.mark.fresh_noise(PROOF_RISK)
 @pytest.mark.parametrize(("neighbours", "other"), [("add-remove", {"A1": 4, "B1": 5}), ("replace", {"A1": 4, "B1": 6})])
 def test_no_event_of_many_answers_tells_neighbours_apart(neighbours: Neighbours, other: dict[str, int]) -> None:
     looks = [asked(rows, neighbours, tt.Loss(epsilon=1)) for rows in ({"A1": 5, "B1": 5}, other)]

@@ -1,8 +1,9 @@
 """The sampler, seen as a statistician would: laws, tails, signs and independence, with keys that are drawn afresh.
 
 Each question has one p-value. One below 1e-4 is asked again with another key, and twice in a row is a failure: of a
-right sampler with a chance of 1e-8 a question. The key is printed with every p-value, and TREETOP_SEED, 64 hexadecimal
-digits, repeats it. What needs no chance is at the end: words that no 64 bits decide, by rational arithmetic.
+right sampler with a chance of 1e-8 a question, 3e-7 in all with those of `POWER`. The key is printed with every
+p-value, and TREETOP_SEED, 64 hexadecimal digits, repeats it. What needs no chance is at the end: words that no 64 bits
+decide, by rational arithmetic.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ from .audits import DEEP
 from .divergence import masses
 
 SIGNIFICANCE = 1e-4
+TWICE = SIGNIFICANCE**2
+POWER = 1e-8
+"""More than the chance that 2¹⁸ draws let a wrong scale of 3 % pass, up or down: 6.2e-9 for the Laplace laws of a
+hundred bins (chi-square with 99 degrees of freedom, noncentral by 219 and 230, below 160), 1e-16 for the others."""
 DRAWS = 2**22 if DEEP else 2**18
 LAWS: list[Law] = [
     DiscreteGaussian(Fraction(1, 2)),
@@ -78,6 +83,7 @@ def least(values: list[float]) -> float:
     return min(1.0, len(values) * min(values))
 
 
+@pytest.mark.fresh_noise(TWICE + POWER)
 @pytest.mark.parametrize("law", LAWS + WIDE, ids=str)
 def test_draws_follow_their_law_and_none_that_is_three_percent_wider_or_narrower(law: Law) -> None:
     def question(key: Key) -> float:
@@ -89,6 +95,7 @@ def test_draws_follow_their_law_and_none_that_is_three_percent_wider_or_narrower
     holds(question)
 
 
+@pytest.mark.fresh_noise(TWICE)
 @pytest.mark.parametrize("law", LAWS + WIDE, ids=str)
 def test_tails_are_as_heavy_as_the_law_says(law: Law) -> None:
     def question(key: Key) -> float:
@@ -101,6 +108,7 @@ def test_tails_are_as_heavy_as_the_law_says(law: Law) -> None:
     holds(question)
 
 
+@pytest.mark.fresh_noise(TWICE)
 @pytest.mark.parametrize("law", LAWS + WIDE, ids=str)
 def test_both_signs_are_alike(law: Law) -> None:
     def question(key: Key) -> float:
@@ -122,6 +130,7 @@ def places(key: Key) -> list[Key]:
     return [level.derive(purpose) for level in [key.derive("total"), *levels] for purpose in ("noise", "ties")]
 
 
+@pytest.mark.fresh_noise(TWICE)
 def test_words_of_levels_and_subtrees_are_independent() -> None:
     def question(key: Key) -> float:
         words = np.empty((len(places(key)), 1 << 11), np.uint64)
@@ -144,6 +153,7 @@ def contingency(one: Integers, other: Integers, law: Law) -> float:
     return float(chi2_contingency(table).statistic)
 
 
+@pytest.mark.fresh_noise(TWICE)
 @pytest.mark.parametrize("law", [LAWS[1], WIDE[0]], ids=str)
 def test_noise_of_levels_subtrees_and_chunks_is_independent(law: Law) -> None:
     def question(key: Key) -> float:
