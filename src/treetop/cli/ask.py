@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treetop.cli.interrupts import check_interrupt, finish
 from treetop.cli.progress import Bar
-from treetop.errors import TreetopError
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -192,6 +192,7 @@ class Asking:
         title = f"{many}: {plan.title}" if plan.title else many
 
         def reserve() -> None:
+            check_interrupt()
             self.reservation = book.reserve(dataset, batch.spent, currency, unit, title, plan.digest)
 
         try:
@@ -206,9 +207,10 @@ class Asking:
             )
             answers = [stored(name, number, batch.law) for name, number in zip(names, measured, strict=True)]
             assert self.reservation is not None
+            finish()
             # Recorded before it is told: an answer that was seen can always be had again.
             self.reservation.complete(sha256(json.dumps(answers).encode()).hexdigest(), answers)
-        except (TreetopError, KeyboardInterrupt):
+        except BaseException:  # whatever it is, also too little memory
             if self.reservation is not None:
                 number = self.reservation.number
                 click.echo(f"treetop: the loss stays spent: entry {number} of {self.ledger}", err=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treetop.cli.interrupts import check_interrupt, finish
 from treetop.cli.progress import Bar
-from treetop.errors import DataError, LedgerError, Overspent, Refusal, TreetopError
+from treetop.errors import DataError, LedgerError, Overspent, Refusal
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -104,6 +104,12 @@ class Run:
 
     def __call__(self, table: str | None, bar: Bar) -> dict[str, Any]:
         """Run it, and return its summary."""
+        from treetop.folder import claimed
+
+        with claimed(self.out, self.force) as beside:
+            return self._run(table, bar, beside)
+
+    def _run(self, table: str | None, bar: Bar, beside: Path) -> dict[str, Any]:
         from treetop.folder import drafted
         from treetop.planfile import describe_plan
 
@@ -124,11 +130,12 @@ class Run:
                 testing_key=self.testing_key,
             )
             release = replace(release, card=self._card(), plan_toml=describe_plan(self.file))
-            writing = drafted(release, self.out, force=self.force, nodes=self.nodes, places=places, progress=bar)
-            with writing as draft, _uninterrupted():
+            options = {"force": self.force, "nodes": self.nodes, "places": places, "beside": beside}
+            with drafted(release, self.out, progress=bar, **options) as draft:
+                finish()
                 draft.place()
                 self._complete(draft.card_sha256)
-        except (TreetopError, KeyboardInterrupt):
+        except BaseException:  # whatever it is, also too little memory
             if self.reservation is not None:
                 click.echo(f"treetop: the loss stays spent: {self._entry()}", err=True)
             raise
@@ -195,10 +202,8 @@ class Run:
     def _check(self) -> None:
         """Refuse what cannot succeed, before the table is read."""
         from treetop.card.composition import expected_composition
-        from treetop.folder import check_place
         from treetop.ledger import Ledger
 
-        check_place(self.out, self.force)
         if self.ledger_path is None:
             return
         self.ledger = Ledger.open(self.ledger_path)
@@ -230,6 +235,7 @@ class Run:
     def _reserve(self) -> None:
         from treetop.card.composition import reserved_composition
 
+        check_interrupt()
         if self.ledger is None or self.dataset is None:
             return
         plan = self.file.plan
@@ -323,17 +329,3 @@ def _same_file(location: str, other: Path) -> bool:
         return Path(location).resolve() == other.resolve()
     except (OSError, ValueError):  # a path that cannot be, or a URL
         return False
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait while the folder is moved and recorded: both happen, or neither."""
-    try:
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    except ValueError:  # not in the main thread, where it would not arrive
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
