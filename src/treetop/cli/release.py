@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treetop.cli.charging import expect_head, open_ledger, tell_spent
 from treetop.cli.interrupts import check_interrupt, finish
 from treetop.cli.progress import Bar
 from treetop.errors import DataError, LedgerError, Overspent, Refusal
@@ -44,6 +45,7 @@ def _key(text: str) -> bytes:
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write.")
 @click.option("--ledger", type=click.Path(path_type=Path), help="Charge the loss to this ledger.")
 @click.option("--dataset", help="The data set to charge; a ledger that keeps several must be told.")
+@expect_head
 @click.option("--query", help="The query, where TABLE is a database.")
 @click.option("--force", is_flag=True, help="Replace the folder if there is one.")
 @click.option("--nodes", is_flag=True, help="Also write every level, to nodes.parquet.")
@@ -79,6 +81,7 @@ class Run:
         out: Path,
         ledger: Path | None,
         dataset: str | None,
+        expect_head: str | None,
         query: str | None,
         force: bool,
         nodes: bool,
@@ -91,13 +94,16 @@ class Run:
 
         if dataset is not None and ledger is None:
             raise click.UsageError("--dataset names a data set of a ledger: give --ledger FILE as well")
+        if expect_head is not None and ledger is None:
+            raise click.UsageError("--expect-head is about a ledger: give --ledger FILE as well")
         if testing_key is not None and ledger is not None:
             raise click.UsageError("a release with a testing key protects nobody and is not charged: drop --ledger")
         self.file, self.out, self.dataset = file, out, dataset
         self.query, self.force, self.nodes, self.threads = query, force, nodes, threads
         self.testing_key, self.twin = testing_key, twin
         self.keep_measurements = keep_measurements or file.keep_measurements
-        self.ledger_path = ledger
+        self.ledger_path, self.expect_head = ledger, expect_head
+        self.head: str | None = None
         self.ledger: Ledger | None = None
         self.reservation: Reservation | None = None
         self.facts = Facts.of_file(file, private=testing_key is None)
@@ -136,10 +142,9 @@ class Run:
                 draft.place()
                 self._complete(draft.card_sha256)
         except BaseException:  # whatever it is, also too little memory
-            if self.reservation is not None:
-                click.echo(f"treetop: the loss stays spent: {self._entry()}", err=True)
+            tell_spent(self.reservation, self.ledger_path)
             raise
-        summary = summarise(release, self.out, self.reservation)
+        summary = summarise(release, self.out, self.reservation, self.head)
         tried = None if self.twin is None else release.card["accuracy"]["coverage"] | {"notes": notes}
         return summary | {"coverage": tried, "graph": [] if self.file.graph is None else self.file.graph.sentences()}
 
@@ -202,12 +207,10 @@ class Run:
     def _check(self) -> None:
         """Refuse what cannot succeed, before the table is read."""
         from treetop.card.composition import expected_composition
-        from treetop.ledger import Ledger
 
         if self.ledger_path is None:
             return
-        self.ledger = Ledger.open(self.ledger_path)
-        self.dataset = self.ledger.dataset_named(self.dataset)
+        self.ledger, self.dataset = open_ledger(self.ledger_path, self.dataset, self.expect_head)
         try:
             self.ledger.check(self.dataset, *self._charge())
         except Overspent as problem:
@@ -247,16 +250,12 @@ class Run:
         if self.reservation is None:
             return
         try:
-            self.reservation.complete(card_sha256)
+            self.head = self.reservation.complete(card_sha256)
         except LedgerError as problem:
             raise LedgerError(f"{self.out} is written, but the ledger could not record it: {problem}") from problem
 
-    def _entry(self) -> str:
-        assert self.reservation is not None
-        return f"entry {self.reservation.number} of {self.ledger_path}"
 
-
-def summarise(release: Release, out: Path, reservation: Reservation | None) -> dict[str, Any]:
+def summarise(release: Release, out: Path, reservation: Reservation | None, head: str | None = None) -> dict[str, Any]:
     """Return where the release is and what it guarantees, as plain values."""
     card = release.card
     charged = None if reservation is None else {"entry": reservation.number, "sha256": reservation.sha256}
@@ -271,7 +270,13 @@ def summarise(release: Release, out: Path, reservation: Reservation | None) -> d
         "leaves": len(release.count),
         "total": release.total,
         "unresolved": left,
-        "ledger": charged and {**charged, "dataset": reservation.dataset, "new": reservation.new},  # type: ignore[union-attr]
+        "ledger": charged
+        and {
+            **charged,
+            "dataset": reservation.dataset,  # type: ignore[union-attr]
+            "new": reservation.new,  # type: ignore[union-attr]
+            "head": head,
+        },
         "next": f"treetop check {shlex.quote(str(out))}",
     }
 
@@ -290,6 +295,7 @@ def render(summary: dict[str, Any]) -> str:
         else:
             first = ", its first release" if summary["ledger"]["new"] else ""
             lines.append(f"Charged to the data set {summary['ledger']['dataset']!r}{first}.")
+            lines.append(f"Ledger head, to be noted elsewhere: {summary['ledger']['head']}")
     if (tried := summary.get("coverage")) is not None:
         lines += [tried["sentence"], *tried["notes"]]
     return "\n".join([*lines, f"Next: {summary['next']}"])
