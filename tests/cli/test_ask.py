@@ -229,6 +229,8 @@ def test_a_spent_ledger_refuses_with_exit_code_3_before_the_table_is_read(ask: A
 
 
 def test_data_sets_have_answers_of_their_own(ask: Ask) -> None:
+    Ledger.open("ledger").add("2011")
+    Ledger.open("ledger").add("2012")
     ask("--rho", "0.02", "--where", "region=Nitra", "--dataset", "2011")
     assert not ask("--rho", "0.02", "--where", "region=Nitra", "--dataset", "2012")["answers"][0]["free"]
 

@@ -293,7 +293,8 @@ def test_a_full_disk_is_refused_before_anything_is_spent(
 
 # The process sends itself a signal when it enters or leaves a function.
 SITE = """
-import os, sys
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job would have it ignored
 module, function, event, number = os.environ["SIGNAL_AT"].split(":")
 def watch(frame, what, argument):
     name = frame.f_globals.get("__name__")

@@ -206,3 +206,34 @@ def test_a_plan_with_an_id_enforces_it() -> None:
     assert "reading" in told
     again = plan.release(table.take(np.random.default_rng(1).permutation(len(table))), testing_key=bytes(32))
     assert again.table("place").equals(release.table("place"))
+
+
+def test_a_table_that_is_read_twice_keeps_its_limit_if_units_have_an_id() -> None:
+    rows = records(50)
+    once, twice = kept(rows, 3), kept(rows * 2, 3)
+    units = {who for who, _ in rows}
+    assert sum(twice.values()) <= 3 * len(units)
+    assert sum(once.values()) <= sum(twice.values())
+    unbounded = read_counts(pa.table({"place": [place for _, place in rows * 2]}), SPINE)
+    assert unbounded.total == 2 * len(rows)  # without an id, everybody counts twice
+
+
+def test_ids_that_share_a_hash_are_bounded_as_one_and_how_likely_that_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = pa.array([f"p{number}" for number in range(1000)])
+    hashes = np.empty((2, 1000), np.uint64)
+    secret = np.frombuffer(KEY.secret, "<u8")
+    bounds._hash_ids(*bounds.buffers(ids), secret.astype(np.uint64), hashes)
+    assert len({(high, low) for high, low in hashes.T.tolist()}) == 1000
+    # Two keyed words of 64 bits, by two keys: 128 bits, so the birthday bound is n² / 2 · 2^-128.
+    name = np.frombuffer(b"p7", np.uint8)
+    for row, key in enumerate((secret[:2], secret[2:])):
+        assert hashes[row, 7] == siphash(key[0], key[1], name, np.uint64(0), np.uint64(2))
+    assert 2.0**-70 < (10**9) ** 2 / 2**129 < 2.0**-69
+
+    def same(start: Any, letters: Any, secret: Any, hashes: Any) -> None:
+        hashes[:] = 7
+
+    rows = [("ann", "001"), ("bob", "002")]
+    assert kept(rows, 1) == {"001": 1, "002": 1}
+    monkeypatch.setattr(bounds, "_hash_ids", same)
+    assert sum(kept(rows, 1).values()) == 1

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import itertools
+import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
@@ -17,8 +20,10 @@ import pytest
 
 import treetop as tt
 from treetop.data.export import FORMATS, export, flows, read_places
+from treetop.data.export.levels import depths_of
 from treetop.data.export.places import Places
-from treetop.errors import DataError, QueryError, ReleaseError, TreetopError
+from treetop.data.export.size import Size
+from treetop.errors import DataError, QueryError, Refusal, ReleaseError, TreetopError
 
 TOWNS = ["01001", "01002", "None", 'say "hi", ok', "two\nlines", "a=b"]
 REGIONS = ["01", "01", "N, W", "N, W", "S\n", "S\n"]
@@ -504,3 +509,57 @@ def test_a_warning_of_the_card_is_handed_on(release: tt.Release, tmp_path: Path)
     warned = tt.Release(release.spine, release.nodes, release.count, {**CARD, "warning": "Not private."})
     assert export(warned, "od", tmp_path / "a.csv").warning == "Not private."
     assert export(release, "od", tmp_path / "b.csv").warning is None
+
+
+def test_records_that_are_hardly_meant_are_refused_with_their_number_and_size(tmp_path: Path) -> None:
+    spine = tt.Spine(["place.region", "place.town"], attributes={"place": PLACE})
+    huge = handmade(spine, [("01001",), ("01002",)], [8 * 10**12, 1])
+    with pytest.raises(Refusal, match=r"8,000,000,000,001 records, about 64 TB as CSV.* --large"):
+        export(huge, "records", tmp_path / "records.parquet")
+    with pytest.raises(ReleaseError, match=r"its disk has .* left: write .parquet instead"):
+        export(huge, "records", tmp_path / "records.csv", large=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_many_records_are_told_before_they_are_written(
+    release: tt.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    export(release, "records", tmp_path / "few.csv", announce=told.append)
+    assert told == []
+    monkeypatch.setattr("treetop.data.export.MANY", 10)
+    monkeypatch.setattr("treetop.data.export.size.MOST", 10)
+    export(release, "records", tmp_path / "many.csv", announce=told.append, large=True)
+    assert told == [f"writing {Size.of(release, depths_of(release, None))}"]
+    assert told[0].startswith(f"writing {release.total:,} records, about ")
+
+
+def test_the_size_of_records_is_that_of_the_file(tmp_path: Path) -> None:
+    spine = tt.Spine(["place.region", "place.town"], attributes={"place": PLACE})
+    plain = handmade(spine, [("01001",), ("None",)], [70, 5])
+    export(plain, "records", tmp_path / "records.csv")
+    size = Size.of(plain, depths_of(plain, None))
+    assert (size.records, size.bytes) == (75, (tmp_path / "records.csv").stat().st_size - len("place\n"))
+
+
+KILLED = """
+import os, sys
+from treetop.data.export import Sheet, export
+def dies(sheet, path):
+    path.write_bytes(b"half of it")
+    os.kill(os.getpid(), 9)
+Sheet.write = dies
+export(sys.argv[1], "records", sys.argv[2])
+"""
+
+
+def test_what_a_killed_export_left_goes_with_the_next_one(tmp_path: Path) -> None:
+    spine = tt.Spine(["place.region", "place.town"], attributes={"place": PLACE})
+    plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1))
+    made = plan.release(pa.table({"place": ["01001", "None"]}), testing_key=bytes(32))
+    made.save(tmp_path / "release")
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "release"), str(tmp_path / "one.parquet")]
+    assert subprocess.run(command, check=False, timeout=240).returncode == -signal.SIGKILL
+    assert len(list(tmp_path.glob(".*"))) == 1
+    export(made, "records", tmp_path / "two.parquet")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["release", "two.parquet"]

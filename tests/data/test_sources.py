@@ -186,9 +186,9 @@ def test_progress_is_told_and_ends_at_one(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(tables, "ROWS", 1 << 13)
     monkeypatch.setattr(csv_file, "BLOCK", 1 << 15)
     large = pa.concat_tables([TABLE] * (1 << 13))
-    pq.write_table(large, tmp_path / "trips.parquet")
+    pq.write_table(large, tmp_path / "more.parquet")
     csv = written(tmp_path / "trips.csv", "home,work\n" + CSV.partition("\n")[2] * (1 << 13))
-    for table in (csv, tmp_path / "trips.parquet", large, tmp_path):
+    for table in (csv, tmp_path / "more.parquet", large, tmp_path):
         told: list[tuple[str, float]] = []
         read_counts(table, SPINE, COLUMNS, progress=lambda stage, share: told.append((stage, share)))  # noqa: B023
         shares = [share for _, share in told]
@@ -310,3 +310,32 @@ def test_files_with_different_types_cannot_be_one_table(tmp_path: Path) -> None:
     pq.write_table(pa.table({"home": ["1"]}), tmp_path / "b.parquet")
     with pytest.raises(DataError, match="do not have the same columns"):
         tables.read(tmp_path)
+
+
+@pytest.mark.parametrize("copy", ["trips.csv.gz", "trips.parquet", "trips.txt", "link.csv"])
+@pytest.mark.parametrize("how", ["folder", "pattern", "list"])
+def test_a_file_beside_its_own_copy_is_refused(copy: str, how: str, tmp_path: Path) -> None:
+    (tmp_path / "trips.csv").write_text("home\na\n")
+    (tmp_path / "other.csv").write_text("home\nb\n")
+    sources: dict[str, Any] = {
+        "folder": tmp_path,
+        "pattern": str(tmp_path / "*"),
+        "list": [tmp_path / "trips.csv", tmp_path / copy],
+    }
+    if copy == "link.csv":
+        (tmp_path / copy).symlink_to("trips.csv")
+    else:
+        (tmp_path / copy).write_bytes(gzip.compress(b"home\na\n") if copy.endswith(".gz") else b"home\na\n")
+    with pytest.raises(DataError, match="look like the same rows, and would be read twice"):
+        Source(sources[how]).files()
+    (tmp_path / copy).unlink()
+    assert len(Source(sources["folder"]).files()) == 2
+
+
+def test_a_file_that_is_listed_twice_is_refused_and_one_name_in_two_folders_is_not(tmp_path: Path) -> None:
+    for year in ("2001", "2002"):
+        (tmp_path / year).mkdir()
+        (tmp_path / year / "trips.csv").write_text("home\na\n")
+    assert len(Source(tmp_path).files()) == 2
+    with pytest.raises(DataError, match="read twice"):
+        Source([tmp_path / "2001" / "trips.csv", tmp_path / "2001"]).files()

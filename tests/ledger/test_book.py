@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from math import inf
 from pathlib import Path
+from time import perf_counter
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from treetop.errors import LedgerError, LossError, Overspent, Refusal, TreetopError
-from treetop.ledger import Ledger, OtherUnit, unit_text
+from treetop.ledger import Ledger, OldCopy, OtherUnit, unit_text
 from treetop.ledger.budget import Budget, plain_down
+from treetop.ledger.log import _append
 from treetop.privacy import Loss, Unit, rho_from_epsilon
 from treetop.privacy.exact import plain
 
@@ -22,8 +27,8 @@ UNIT = "trip, at most 1 record, replace"
 CARD = "b" * 64
 
 
-def make(folder: Path, loss: Loss | None = None, datasets: tuple[str, ...] = ()) -> Ledger:
-    return Ledger.create(folder / "spent.ledger", loss=loss or Loss(rho=1), datasets=datasets)
+def make(folder: Path, loss: Loss | None = None, datasets: tuple[str, ...] = (), any_dataset: bool = False) -> Ledger:
+    return Ledger.create(folder / "spent.ledger", loss=loss or Loss(rho=1), datasets=datasets, any_dataset=any_dataset)
 
 
 def test_a_new_ledger_has_spent_nothing_and_opens_again(tmp_path: Path) -> None:
@@ -117,8 +122,9 @@ def test_a_pure_ledger_adds_epsilon_and_refuses_gaussian_noise_with_the_reason(t
     assert ledger.spent("trips") == Fraction(3, 4)
 
 
-def test_each_data_set_has_the_whole_budget_to_itself(tmp_path: Path) -> None:
-    ledger = make(tmp_path)
+@pytest.mark.parametrize("how", [{"any_dataset": True}, {"datasets": ("trips", "census")}], ids=["any", "declared"])
+def test_each_data_set_has_the_whole_budget_to_itself(tmp_path: Path, how: dict[str, Any]) -> None:
+    ledger = make(tmp_path, **how)
     ledger.reserve("trips", Fraction(1), "zcdp", UNIT, "Commuting", PLAN)
     ledger.reserve("census", Fraction(1, 4), "zcdp", UNIT, "People", PLAN)
     assert [(one.dataset, one.spent) for one in ledger.balances()] == [
@@ -149,7 +155,7 @@ def test_a_ledger_made_for_named_data_sets_takes_no_other(tmp_path: Path) -> Non
     ledger = make(tmp_path, datasets=("Trips", "census", "trips"))
     assert ledger.datasets == ("Trips", "census")
     assert ledger.reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN).dataset == "Trips"
-    with pytest.raises(LedgerError, match="only: Trips, census; name one of them"):
+    with pytest.raises(LedgerError, match=r"only: Trips, census \('trip' looks like Trips\); name one of them"):
         ledger.reserve("trip", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN)
     assert [(one.dataset, one.spent) for one in ledger.balances()] == [
         ("Trips", Fraction(1, 2)),
@@ -267,6 +273,7 @@ def test_a_release_that_protects_another_unit_is_refused_with_the_next_step(tmp_
     for words in (f"protect {UNIT!r}, this one {unit!r}", "do not add", "under another name", "pays both"):
         assert words in message
     assert ledger.spent("trips") == Fraction(1, 9)
+    ledger.add("trips of people")
     ledger.reserve("trips of people", Fraction(1, 9), "zcdp", unit, "Commuting", PLAN)
     assert [balance.unit for balance in Ledger.open(ledger.path).balances()] == [UNIT, unit]
 
@@ -342,3 +349,109 @@ def test_who_names_no_data_set_gets_no_fresh_budget_beside_the_named_ones(tmp_pa
     with pytest.raises(LedgerError, match="keeps the data sets trips: say with --dataset"):
         named.dataset_named(None)
     assert named.dataset_named("census") == "census"
+
+
+def test_a_new_ledger_is_for_the_first_data_set_that_is_charged(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    ledger.check("census", Fraction(1, 2), "zcdp", UNIT)  # to ask is not to charge
+    ledger.reserve("trips", Fraction(1), "zcdp", UNIT, "Commuting", PLAN)
+    for another in ("trips2", "TRIPS-2011", "census", "default"):
+        with pytest.raises(LedgerError, match=r"has no data set .* takes these only: trips"):
+            ledger.check(another, Fraction(1, 2), "zcdp", UNIT)
+        with pytest.raises(LedgerError, match="treetop ledger add"):
+            Ledger.open(ledger.path).reserve(another, Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN)
+    assert [(one.dataset, one.spent) for one in ledger.balances()] == [("trips", 1)]
+
+
+def test_a_data_set_is_added_by_declaring_it(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    ledger.reserve("trips", Fraction(1), "zcdp", UNIT, "Commuting", PLAN)
+    head = ledger.add("  census   2011 ")
+    assert Ledger.open(ledger.path).head() == (3, head)
+    ledger.reserve("Census 2011", Fraction(1, 2), "zcdp", UNIT, "People", PLAN)
+    assert [(one.dataset, one.spent) for one in ledger.balances()] == [("trips", 1), ("census 2011", Fraction(1, 2))]
+    with pytest.raises(LedgerError, match="has the data set 'census 2011' already"):
+        ledger.add("CENSUS 2011")
+    with pytest.raises(LedgerError, match="takes these only: trips, census 2011"):
+        ledger.spent("schools")
+
+
+def test_a_ledger_takes_named_data_sets_or_any_but_not_both(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="not both"):
+        make(tmp_path, datasets=("trips",), any_dataset=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("Flights2", ["flights"]),
+        ("flights_final", ["flights"]),
+        ("fligths", ["flights"]),
+        ("fl\u00efghts", ["flights"]),
+        ("schools", []),
+        ("flights", []),
+        ("x", []),
+    ],
+)
+def test_names_that_look_like_a_known_one_are_found(tmp_path: Path, name: str, near: list[str]) -> None:
+    ledger = make(tmp_path, datasets=("flights", "census of 2011"))
+    assert ledger.alike(name) == near
+
+
+def test_an_older_copy_put_back_is_refused_by_the_head_that_was_noted_elsewhere(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    ledger.reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN)
+    before, old = ledger.path.read_bytes(), ledger.head()[1]
+    noted = ledger.reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN).complete(CARD)
+    watched = Ledger.open(ledger.path, head=noted)
+    assert watched.head() == (4, noted)
+    ledger.path.write_bytes(before)
+    assert Ledger.open(ledger.path).remaining("trips") == Fraction(1, 2)  # by itself, a copy looks like any ledger
+    assert Ledger.open(ledger.path, head=old).head() == (2, old)
+    calls: list[Callable[[], object]] = [
+        lambda: Ledger.open(ledger.path, head=noted),
+        lambda: watched.check("trips", Fraction(1, 9), "zcdp", UNIT),
+        lambda: watched.reserve("trips", Fraction(1, 9), "zcdp", UNIT, "Commuting", PLAN),
+    ]
+    for call in calls:
+        with pytest.raises(OldCopy, match=f"has no record {noted}"):
+            call()
+    assert issubclass(OldCopy, Refusal)
+    assert ledger.path.read_bytes() == before
+
+
+def test_a_ledger_that_has_grown_since_its_head_was_noted_is_accepted(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    heads = [ledger.head()[1]]
+    for _ in range(3):
+        reservation = ledger.reserve("trips", Fraction(1, 9), "zcdp", UNIT, "Commuting", PLAN)
+        assert ledger.head()[1] == reservation.sha256
+        heads += [reservation.sha256, reservation.complete(CARD)]
+        assert ledger.head() == (len(heads), heads[-1])
+    for head in heads:
+        assert Ledger.open(ledger.path, head=head).spent("trips") == Fraction(1, 3)
+    with pytest.raises(LedgerError, match="64 hexadecimal"):
+        Ledger.open(ledger.path, head="abc")
+
+
+def test_thousands_of_data_sets_take_time_in_proportion(tmp_path: Path) -> None:
+    def seconds(number: int) -> float:
+        (tmp_path / str(number)).mkdir()
+        names = tuple(f"region {n:05}" for n in range(number))
+        ledger = make(tmp_path / str(number), datasets=names)
+        with ledger.log._transaction("IMMEDIATE") as connection:
+            records = ledger.log._records(connection)
+            for name in names:
+                entry = {"event": "reserved", "time": "", "dataset": name, "title": "", "definition": "zcdp",
+                         "cost": "1/9", "charged": "1/9", "unit": UNIT, "plan_sha256": PLAN}  # fmt: skip
+                records.append(_append(connection, records, entry))
+        best = inf
+        for _ in range(3):
+            started = perf_counter()
+            ledger.reserve(names[-1], Fraction(1, 9), "zcdp", UNIT, "Commuting", PLAN)
+            best = min(best, perf_counter() - started)
+        return best
+
+    few, many = seconds(600), seconds(6000)
+    assert many < 30 * few  # in proportion it is 10; each with each, it was 100

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from treetop.cli.ledger import command
 from treetop.errors import LedgerError, LossError, TreetopError
-from treetop.ledger import Ledger
+from treetop.ledger import Ledger, OldCopy
 from treetop.privacy import rho_from_epsilon
 
 PLAN = "a" * 64
@@ -29,7 +30,7 @@ def treetop_ledger(*arguments: object) -> Result:
 def test_create_with_epsilon_and_delta_keeps_a_rho(tmp_path: Path) -> None:
     result = treetop_ledger("create", tmp_path / "l", "--epsilon", "1", "--delta", "1e-8")
     assert result.exit_code == 0
-    assert "each data set, by its name" in result.output
+    assert "the data set that is charged first, and no other" in result.output
     assert "epsilon 1 at delta 1e-08" in result.output
     assert Ledger.open(tmp_path / "l").budget.amount == rho_from_epsilon(1, 1e-8)
 
@@ -82,7 +83,7 @@ def test_create_refuses_an_existing_file(tmp_path: Path) -> None:
 
 
 def test_show_lists_each_data_set_then_each_release(tmp_path: Path) -> None:
-    treetop_ledger("create", tmp_path / "l", "--epsilon", "1", "--delta", "1e-8")
+    treetop_ledger("create", tmp_path / "l", "--epsilon", "1", "--delta", "1e-8", "--any-dataset")
     ledger = Ledger.open(tmp_path / "l")
     ledger.reserve("trips", Fraction(1, 100), "zcdp", UNIT, "Commuting 2011", PLAN).complete("b" * 64)
     ledger.reserve("census", Fraction(1, 10), "pure", UNIT, "[bold]People\x1b[2J", PLAN)
@@ -94,21 +95,22 @@ def test_show_lists_each_data_set_then_each_release(tmp_path: Path) -> None:
     assert cells[start + 1].startswith("spent 0.01 0.7")
     assert cells[start + 2].startswith("remaining 0.00720531 0.6")
     assert "census budget 0.0172054 1" in cells
-    commuting, people = cells[-2:]
+    *_, commuting, people, blank, head = cells
+    assert (blank, head) == ("", f"Ledger head, to be noted elsewhere: {ledger.head()[1]}")
     assert commuting.endswith("Z trips trip, at most 1 record, replace rho 0.01 complete Commuting 2011")
     state = "reserved, outcome unknown"
     assert people.endswith(f"Z census {UNIT} rho 0.005 (pure epsilon 0.1) {state} [bold]People\ufffd[2J")
 
 
 def test_show_of_one_data_set_leaves_the_others_out(tmp_path: Path) -> None:
-    treetop_ledger("create", tmp_path / "l", "--epsilon", "2")
+    treetop_ledger("create", tmp_path / "l", "--epsilon", "2", "--dataset", "trips", "--dataset", "census")
     ledger = Ledger.open(tmp_path / "l")
     ledger.reserve("trips", Fraction(1, 2), "pure", UNIT, "Commuting", PLAN)
     ledger.reserve("census", Fraction(1, 3), "pure", UNIT, "People", PLAN)
     result = treetop_ledger("show", tmp_path / "l", "--dataset", "TRIPS")
     assert "Commuting" in result.output
     assert "rho" not in result.output
-    assert "census" not in result.output
+    assert "census  " not in result.output
     assert "People" not in result.output
 
 
@@ -147,3 +149,77 @@ def test_show_as_json_has_the_exact_amounts(tmp_path: Path) -> None:
 def test_show_without_a_ledger_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="treetop ledger create"):
         treetop_ledger("show", tmp_path / "absent")
+
+
+def test_a_data_set_is_declared_with_add(tmp_path: Path) -> None:
+    treetop_ledger("create", tmp_path / "l", "--rho", "1", "--dataset", "trips")
+    result = treetop_ledger("add", tmp_path / "l", "Trips 2")
+    assert "now takes trips, Trips 2." in result.output
+    assert "the data set 'Trips 2' looks like trips, and each has a whole budget" in result.output
+    report = json.loads(treetop_ledger("add", tmp_path / "l", "census", "--json").output)
+    assert (report["only"], report["any_dataset"]) == (["trips", "Trips 2", "census"], False)
+    with pytest.raises(LedgerError, match="already"):
+        treetop_ledger("add", tmp_path / "l", "CENSUS")
+    assert "(trips, Trips 2, census; no others)" in treetop_ledger("show", tmp_path / "l").output
+
+
+def test_names_that_look_alike_are_told_when_a_ledger_is_made(tmp_path: Path) -> None:
+    names = ("--dataset", "flights", "--dataset", "flights-copy", "--dataset", "schools")
+    output = treetop_ledger("create", tmp_path / "l", "--rho", "1", *names).output
+    assert output.count("looks like") == 1
+    assert "'flights-copy' looks like flights" in output
+
+
+def test_the_head_is_shown_alone_and_expected(tmp_path: Path) -> None:
+    made = treetop_ledger("create", tmp_path / "l", "--rho", "1")
+    head = Ledger.open(tmp_path / "l").head()[1]
+    assert f"Ledger head, to be noted elsewhere: {head}" in made.output
+    assert treetop_ledger("show", tmp_path / "l", "--head").output == f"{head}\n"
+    told = json.loads(treetop_ledger("show", tmp_path / "l", "--head", "--json").output)
+    assert told == {"records": 1, "head": head}
+    assert json.loads(treetop_ledger("show", tmp_path / "l", "--json").output)["head"] == head
+    assert treetop_ledger("show", tmp_path / "l", "--expect-head", head.upper()).exit_code == 0
+    with pytest.raises(OldCopy, match="an older copy"):
+        treetop_ledger("show", tmp_path / "l", "--head", "--expect-head", "0" * 64)
+    with pytest.raises(OldCopy, match="an older copy"):
+        treetop_ledger("add", tmp_path / "l", "trips", "--expect-head", "0" * 64)
+    refused = treetop_ledger("show", tmp_path / "l", "--expect-head", "short")
+    assert (refused.exit_code, "64 hexadecimal digits" in refused.output) == (2, True)
+
+
+@pytest.mark.parametrize("kind", ["nfs4", "cifs", "fuse.sshfs"])
+def test_a_ledger_on_a_network_disk_is_told(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "far away").mkdir()
+    mounts = tmp_path / "mounts"
+    far = str(tmp_path / "far away").replace(" ", "\\040")
+    mounts.write_text(f"/dev/vda / ext4 rw 0 0\nserver:/x {far} {kind} rw 0 0\n")
+    monkeypatch.setattr("treetop.ledger.disk.MOUNTS", mounts)
+    told = treetop_ledger("create", tmp_path / "far away" / "l", "--rho", "1").output
+    assert f"is on a network disk ({kind}): locks may not hold there" in told
+    assert "network disk" not in treetop_ledger("create", tmp_path / "l", "--rho", "1").output
+
+
+OLD = Path(__file__).with_name("version-0.2.0.ledger")
+
+
+def test_a_ledger_of_version_0_2_0_opens_and_goes_on(tmp_path: Path) -> None:
+    shutil.copy(OLD, tmp_path / "l")
+    ledger = Ledger.open(tmp_path / "l")
+    assert ledger.any_dataset  # as it was made: any name begins a data set
+    assert [(one.dataset, one.spent) for one in ledger.balances()] == [
+        ("trips", Fraction(1, 100)),
+        ("census", Fraction(1, 200)),
+    ]
+    ledger.reserve("trips", Fraction(1, 200), "zcdp", UNIT, "Commuting", PLAN).complete("b" * 64)
+    ledger.reserve("schools", Fraction(1, 100), "zcdp", UNIT, "Schools", PLAN)
+    assert [entry.state for entry in Ledger.open(tmp_path / "l").entries("trips")] == ["complete", "complete"]
+    assert "by its name" in treetop_ledger("show", tmp_path / "l").output
+
+
+def test_a_ledger_of_version_0_2_0_with_named_data_sets_takes_no_other_until_it_is_added(tmp_path: Path) -> None:
+    shutil.copy(OLD.with_name("version-0.2.0-named.ledger"), tmp_path / "l")
+    ledger = Ledger.open(tmp_path / "l")
+    with pytest.raises(LedgerError, match="only: trips, census"):
+        ledger.reserve("schools", Fraction(1, 100), "zcdp", UNIT, "Schools", PLAN)
+    ledger.add("schools")
+    ledger.reserve("schools", Fraction(1, 100), "zcdp", UNIT, "Schools", PLAN)

@@ -25,6 +25,21 @@ def test_every_named_test_exists(file: str, name: str) -> None:
     assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
+def test_noise_is_drawn_in_the_named_places_and_nowhere_else() -> None:
+    (promise,) = (one for one in promises() if one.startswith("2. "))
+    named = set(re.findall(r"`(treetop\.[\w.]+)`", promise))
+    package = ROOT / "src" / "treetop"
+    drawing = {
+        ".".join(path.relative_to(package.parent).with_suffix("").parts)
+        for path in package.rglob("*.py")
+        if re.search(r"\bNoiseStream\(", path.read_text(encoding="utf-8")) and path.parent.name != "noise"
+    }
+    for module in drawing:
+        assert any(f"{module}.".startswith(f"{place}.") for place in named), f"{module} is not named in the promise"
+    for place in named:
+        assert any(f"{module}.".startswith(f"{place}.") for module in drawing), f"{place} draws no noise"
+
+
 def test_there_are_promises_to_keep() -> None:
     assert len(promises()) >= 8
 

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
+from treetop.cli.interrupts import check_interrupt, was_interrupted, watched
 from treetop.errors import Refusal, TreetopError
 
 COMMANDS = {
@@ -83,25 +84,43 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line: exit code 0, 1 for a finding, 2 for a mistake in the call or the input, 3 for a refusal."""
-    try:
-        code = cli.main(arguments, prog_name="treetop", standalone_mode=False)
-        if code:  # click turns an early exit into a value
-            sys.exit(code)
-    except click.ClickException as problem:
-        click.echo(_told(problem), err=True)
-        sys.exit(2)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("treetop: interrupted", err=True)
+    with watched(process=arguments is None):
+        try:
+            code = cli.main(arguments, prog_name="treetop", standalone_mode=False)
+            check_interrupt()
+            if code:  # click turns an early exit into a value
+                sys.exit(code)
+        except (click.Abort, KeyboardInterrupt):
+            _leave_interrupted()
+        except (Exception, SystemExit) as problem:
+            if was_interrupted():  # what else broke on the way out, broke because of that
+                _leave_interrupted()
+            if isinstance(problem, SystemExit):
+                raise
+            _fail(problem)
+
+
+def _leave_interrupted() -> NoReturn:
+    click.echo("treetop: interrupted", err=True)
+    with suppress(OSError):
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(130)  # everything is cleaned up; readers that still run in other threads would abort the process
-    except TreetopError as problem:
+    os._exit(130)  # everything is cleaned up; readers that still run in other threads would abort the process
+
+
+def _fail(problem: Exception) -> NoReturn:
+    """Leave with one message, where there is one for this error."""
+    if isinstance(problem, click.ClickException):
+        click.echo(_told(problem), err=True)
+        sys.exit(2)
+    if isinstance(problem, TreetopError):
         click.echo(f"treetop: {problem}", err=True)
         sys.exit(3 if isinstance(problem, Refusal) else 2)
-    except _Broken as broken:
-        _leave(broken.problem)
-    except (OSError, MemoryError) as problem:
+    if isinstance(problem, _Broken):
+        _leave(problem.problem)
+    if isinstance(problem, OSError | MemoryError):
         _leave(problem)
+    raise problem
 
 
 def _told(problem: click.ClickException) -> str:

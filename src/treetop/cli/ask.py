@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treetop.cli.charging import expect_head, open_ledger, tell_spent
+from treetop.cli.interrupts import check_interrupt, finish
 from treetop.cli.progress import Bar
-from treetop.errors import TreetopError
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -37,6 +38,7 @@ def _number(text: str) -> Decimal:
 @click.argument("table", required=False)
 @click.option("--ledger", type=click.Path(path_type=Path), required=True, help="Charge the loss to this ledger.")
 @click.option("--dataset", help="The data set to charge; a ledger that keeps several must be told.")
+@expect_head
 @click.option("--where", metavar="NAME=CODE", multiple=True, help="A condition of one question; repeatable.")
 @click.option("--question", "questions", metavar="CONDITIONS", multiple=True, help="A whole question; repeatable.")
 @click.option("--file", "listed", type=click.Path(path_type=Path), help="A file with one question a line.")
@@ -89,6 +91,8 @@ class Outcome:
     """What is left of its budget."""
     budget: Budget
     """The budget."""
+    head: str
+    """The head of the ledger, to be noted elsewhere."""
 
 
 @dataclass
@@ -103,6 +107,8 @@ class Asking:
     """The ledger."""
     dataset: str | None
     """The data set to charge."""
+    expect_head: str | None
+    """A head of the ledger that was noted elsewhere."""
     where: Sequence[str]
     """Conditions of one question."""
     questions: Sequence[str]
@@ -118,7 +124,6 @@ class Asking:
 
     def __call__(self, table: str | None, bar: Bar) -> Outcome:
         """Answer all questions."""
-        from treetop.ledger import Ledger
         from treetop.questions import Batch, answer, recalled
 
         plan = self.file.plan
@@ -127,8 +132,7 @@ class Asking:
         if location is None:
             raise click.UsageError("name the private TABLE, or give the plan a [data] source")
         asked = self._asked(location)
-        book = Ledger.open(self.ledger)
-        dataset = book.dataset_named(self.dataset)
+        book, dataset = open_ledger(self.ledger, self.dataset, self.expect_head)
         kept, loss = book.answers(dataset), self.loss or plan.loss
         law = Batch(plan.spine, tuple(asked.values()), plan.unit, loss).law
         found = {}
@@ -145,7 +149,7 @@ class Asking:
             for (name, question), number in zip(new.items(), measured, strict=True):
                 found[name] = answer(question, number, batch.law, self.confidence)
         answers = [found[name] for name in asked]
-        return Outcome(answers, self.reservation, dataset, book.remaining(dataset), book.budget)
+        return Outcome(answers, self.reservation, dataset, book.remaining(dataset), book.budget, book.head()[1])
 
     def _asked(self, location: str) -> dict[str, Question]:
         """Return the questions by what makes them the same, each once."""
@@ -192,6 +196,7 @@ class Asking:
         title = f"{many}: {plan.title}" if plan.title else many
 
         def reserve() -> None:
+            check_interrupt()
             self.reservation = book.reserve(dataset, batch.spent, currency, unit, title, plan.digest)
 
         try:
@@ -206,12 +211,11 @@ class Asking:
             )
             answers = [stored(name, number, batch.law) for name, number in zip(names, measured, strict=True)]
             assert self.reservation is not None
+            finish()
             # Recorded before it is told: an answer that was seen can always be had again.
             self.reservation.complete(sha256(json.dumps(answers).encode()).hexdigest(), answers)
-        except (TreetopError, KeyboardInterrupt):
-            if self.reservation is not None:
-                number = self.reservation.number
-                click.echo(f"treetop: the loss stays spent: entry {number} of {self.ledger}", err=True)
+        except BaseException:  # whatever it is, also too little memory
+            tell_spent(self.reservation, self.ledger)
             raise
         return measured
 
@@ -243,6 +247,7 @@ def summarise(file: PlanFile, outcome: Outcome, confidence: float) -> dict[str, 
             "sha256": None if charged is None else charged.sha256,
             "charged": "0" if charged is None else str(charged.charged),
             "remaining": str(outcome.remaining),
+            "head": outcome.head,
             "currency": "epsilon" if outcome.budget.currency == "pure" else "rho",
         },
     }
@@ -262,6 +267,7 @@ def render(file: PlanFile, outcome: Outcome, confidence: float) -> str:
             text_table(rows, left=(0, 3)),
             "",
             f"{cost} to the data set {outcome.dataset!r}; {say(outcome.remaining, left=True)} is left.",
+            f"Ledger head, to be noted elsewhere: {outcome.head}",
             file.plan.unit.sentence(),
             *([] if file.graph is None else file.graph.sentences()),
         ]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treetop.cli.charging import tell
+
 if TYPE_CHECKING:
     from treetop.data.export import Exported
 
@@ -37,6 +39,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--credit", metavar="TEXT", help="For a map: a line at its foot, such as the source of the outlines.")
 @click.option("--skip-missing", is_flag=True, help="Leave out the flows of places that lack coordinates.")
 @click.option("--force", is_flag=True, help="Replace an earlier export.")
+@click.option("--large", is_flag=True, help="Write records even if they are more than a thousand million.")
 @click.option("--json", "as_json", is_flag=True, help="What was written, for machines.")
 def command(folder: Path, to: str, out: Path, as_json: bool, **options: Any) -> None:
     """Write the release DIR for another tool.
@@ -60,9 +63,9 @@ def command(folder: Path, to: str, out: Path, as_json: bool, **options: Any) -> 
     if to == "records" and sys.stderr.isatty():
         release = Release.load(folder)
         with click.progressbar(length=release.total, label="records", file=sys.stderr) as bar:
-            done = export(release, to, out, progress=bar.update, **options)
+            done = export(release, to, out, progress=bar.update, announce=tell, **options)
     else:
-        done = export(folder, to, out, **options)
+        done = export(folder, to, out, announce=tell, **options)
     if done.warning:
         click.echo(f"treetop: {done.warning}", err=True)
     click.echo(json.dumps(_summary(to, done), indent=2) if as_json else render(to, done))

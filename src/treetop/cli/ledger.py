@@ -11,9 +11,11 @@ from typing import Any
 
 import click
 
+from treetop.cli.charging import expect_head, tell, warn_of_network
 from treetop.errors import LedgerError
 from treetop.ledger import Balance, Entry, Ledger
 from treetop.ledger.budget import Budget, plain_down
+from treetop.ledger.names import alike, listed
 from treetop.privacy.exact import plain
 from treetop.privacy.loss import Loss
 
@@ -48,7 +50,13 @@ def command() -> None:
 @_number("--epsilon", "The budget as epsilon: with --delta, or alone for pure.")
 @_number("--delta", "The chance left to exceed epsilon, such as 1e-8.")
 @_number("--rho", "The budget as rho (zCDP); --delta then only reports epsilon.")
-@click.option("--dataset", "datasets", multiple=True, help="Take this data set and no others; repeatable.")
+@click.option(
+    "--dataset",
+    "datasets",
+    multiple=True,
+    help="A data set that it is for; repeatable. Else the first that is charged.",
+)
+@click.option("--any-dataset", is_flag=True, help="Take any name: each new one has a whole budget.")
 @_JSON
 def create(
     file: Path,
@@ -56,25 +64,61 @@ def create(
     delta: Fraction | None,
     rho: Fraction | None,
     datasets: tuple[str, ...],
+    any_dataset: bool,
     as_json: bool,
 ) -> None:
-    """Make a ledger FILE. The budget is for each data set, by its name, and is never changed."""
-    ledger = Ledger.create(file, loss=Loss(epsilon=epsilon, delta=delta, rho=rho), datasets=datasets)
+    """Make a ledger FILE. The budget is for each data set, by its name, and is never changed.
+
+    It takes the data sets that --dataset names, or else the first that is charged; `treetop ledger add` declares more.
+    """
+    loss = Loss(epsilon=epsilon, delta=delta, rho=rho)
+    ledger = Ledger.create(file, loss=loss, datasets=datasets, any_dataset=any_dataset)
+    for position, name in enumerate(ledger.datasets):
+        _tell_alike(name, alike(name, ledger.datasets[:position]))
+    warn_of_network(ledger)
     if as_json:
         click.echo(json.dumps(_about(ledger), indent=2))
         return
     click.echo(f"Made the ledger {file}. The budget of {_scope(ledger)}:")
     click.echo(f"  {ledger.budget.say(ledger.budget.amount)}")
+    click.echo(f"Ledger head, to be noted elsewhere: {ledger.head()[1]}")
     click.echo(f"Next: treetop release PLAN --ledger {file} --dataset NAME --out DIR")
 
 
 @command.command()
 @_FILE
-@click.option("--dataset", help="Show this data set only.")
+@click.argument("dataset", metavar="NAME")
+@expect_head
 @_JSON
-def show(file: Path, dataset: str | None, as_json: bool) -> None:
+def add(file: Path, dataset: str, expect_head: str | None, as_json: bool) -> None:
+    """Declare another data set NAME of FILE, with a whole budget of its own.
+
+    Only for data about others: whoever is in two data sets pays the budgets of both.
+    """
+    ledger = Ledger.open(file, head=expect_head)
+    near = ledger.alike(dataset)
+    head = ledger.add(dataset)
+    _tell_alike(dataset, near)
+    if as_json:
+        click.echo(json.dumps(_about(ledger), indent=2))
+        return
+    click.echo(f"The ledger {file} now takes {listed(one.dataset for one in ledger.balances())}.")
+    click.echo(f"Ledger head, to be noted elsewhere: {head}")
+
+
+@command.command()
+@_FILE
+@click.option("--dataset", help="Show this data set only.")
+@click.option("--head", "only_head", is_flag=True, help="Print the head alone, to be noted elsewhere.")
+@expect_head
+@_JSON
+def show(file: Path, dataset: str | None, only_head: bool, expect_head: str | None, as_json: bool) -> None:
     """Show each data set's budget, what was spent and what remains, and every release charged to FILE."""
-    ledger = Ledger.open(file)
+    ledger = Ledger.open(file, head=expect_head)
+    records, head = ledger.head()
+    if only_head:
+        click.echo(json.dumps({"records": records, "head": head}, indent=2) if as_json else head)
+        return
     balances = ledger.balances(dataset)
     if dataset is not None and not balances:
         known = ", ".join(one.dataset for one in ledger.balances()) or "none yet"
@@ -97,18 +141,31 @@ def show(file: Path, dataset: str | None, as_json: bool) -> None:
     click.echo()
     if not entries:
         click.echo("Nothing was charged yet.")
-        return
     shown = [
         [str(one.number), one.time, one.dataset, one.unit, _cost(ledger.budget, one), one.state, one.title]
         for one in entries
     ]
-    _print(shown, ["entry", "time", "data set", "protects", "cost", "state", "title"])
+    if shown:
+        _print(shown, ["entry", "time", "data set", "protects", "cost", "state", "title"])
+    click.echo()
+    click.echo(f"Ledger head, to be noted elsewhere: {head}")
 
 
 def _scope(ledger: Ledger) -> str:
-    if ledger.datasets:
-        return f"each data set ({', '.join(ledger.datasets)}; no others)"
-    return "each data set, by its name"
+    if ledger.any_dataset:
+        return "each data set, by its name"
+    known = [balance.dataset for balance in ledger.balances()]
+    return (
+        f"each data set ({listed(known)}; no others)" if known else "the data set that is charged first, and no other"
+    )
+
+
+def _tell_alike(name: str, near: list[str]) -> None:
+    if near:
+        tell(
+            f"the data set {name!r} looks like {listed(near)}, and each has a whole budget: the same data under two "
+            "names pays only half of what it costs"
+        )
 
 
 def _heading(budget: Budget) -> list[str]:
@@ -157,7 +214,9 @@ def _about(ledger: Ledger) -> dict[str, Any]:
         "definition": ledger.budget.currency,
         "loss": {name: None if value is None else str(value) for name, value in stated.items()},
         "budget": _amount(ledger.budget, ledger.budget.amount),
-        "only": list(ledger.datasets),
+        "only": [] if ledger.any_dataset else [balance.dataset for balance in ledger.balances()],
+        "any_dataset": ledger.any_dataset,
+        "head": ledger.head()[1],
     }
 
 

@@ -6,6 +6,8 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from treetop.cli.interrupts import check_interrupt
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -31,7 +33,8 @@ class Bar:
         return self
 
     def __call__(self, stage: str, done: float) -> None:
-        """Show that this much of a stage is done."""
+        """Show that this much of a stage is done; a Ctrl-C that was lost in between ends it here."""
+        check_interrupt()
         if self._progress is None or self._task is None:
             return
         if stage != self._stage:

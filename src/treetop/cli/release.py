@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treetop.cli.charging import expect_head, open_ledger, tell_spent
+from treetop.cli.interrupts import check_interrupt, finish
 from treetop.cli.progress import Bar
-from treetop.errors import DataError, LedgerError, Overspent, Refusal, TreetopError
+from treetop.errors import DataError, LedgerError, Overspent, Refusal
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -44,6 +45,7 @@ def _key(text: str) -> bytes:
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write.")
 @click.option("--ledger", type=click.Path(path_type=Path), help="Charge the loss to this ledger.")
 @click.option("--dataset", help="The data set to charge; a ledger that keeps several must be told.")
+@expect_head
 @click.option("--query", help="The query, where TABLE is a database.")
 @click.option("--force", is_flag=True, help="Replace the folder if there is one.")
 @click.option("--nodes", is_flag=True, help="Also write every level, to nodes.parquet.")
@@ -79,6 +81,7 @@ class Run:
         out: Path,
         ledger: Path | None,
         dataset: str | None,
+        expect_head: str | None,
         query: str | None,
         force: bool,
         nodes: bool,
@@ -91,19 +94,28 @@ class Run:
 
         if dataset is not None and ledger is None:
             raise click.UsageError("--dataset names a data set of a ledger: give --ledger FILE as well")
+        if expect_head is not None and ledger is None:
+            raise click.UsageError("--expect-head is about a ledger: give --ledger FILE as well")
         if testing_key is not None and ledger is not None:
             raise click.UsageError("a release with a testing key protects nobody and is not charged: drop --ledger")
         self.file, self.out, self.dataset = file, out, dataset
         self.query, self.force, self.nodes, self.threads = query, force, nodes, threads
         self.testing_key, self.twin = testing_key, twin
         self.keep_measurements = keep_measurements or file.keep_measurements
-        self.ledger_path = ledger
+        self.ledger_path, self.expect_head = ledger, expect_head
+        self.head: str | None = None
         self.ledger: Ledger | None = None
         self.reservation: Reservation | None = None
         self.facts = Facts.of_file(file, private=testing_key is None)
 
     def __call__(self, table: str | None, bar: Bar) -> dict[str, Any]:
         """Run it, and return its summary."""
+        from treetop.folder import claimed
+
+        with claimed(self.out, self.force) as beside:
+            return self._run(table, bar, beside)
+
+    def _run(self, table: str | None, bar: Bar, beside: Path) -> dict[str, Any]:
         from treetop.folder import drafted
         from treetop.planfile import describe_plan
 
@@ -124,15 +136,15 @@ class Run:
                 testing_key=self.testing_key,
             )
             release = replace(release, card=self._card(), plan_toml=describe_plan(self.file))
-            writing = drafted(release, self.out, force=self.force, nodes=self.nodes, places=places, progress=bar)
-            with writing as draft, _uninterrupted():
+            options = {"force": self.force, "nodes": self.nodes, "places": places, "beside": beside}
+            with drafted(release, self.out, progress=bar, **options) as draft:
+                finish()
                 draft.place()
                 self._complete(draft.card_sha256)
-        except (TreetopError, KeyboardInterrupt):
-            if self.reservation is not None:
-                click.echo(f"treetop: the loss stays spent: {self._entry()}", err=True)
+        except BaseException:  # whatever it is, also too little memory
+            tell_spent(self.reservation, self.ledger_path)
             raise
-        summary = summarise(release, self.out, self.reservation)
+        summary = summarise(release, self.out, self.reservation, self.head)
         tried = None if self.twin is None else release.card["accuracy"]["coverage"] | {"notes": notes}
         return summary | {"coverage": tried, "graph": [] if self.file.graph is None else self.file.graph.sentences()}
 
@@ -195,14 +207,10 @@ class Run:
     def _check(self) -> None:
         """Refuse what cannot succeed, before the table is read."""
         from treetop.card.composition import expected_composition
-        from treetop.folder import check_place
-        from treetop.ledger import Ledger
 
-        check_place(self.out, self.force)
         if self.ledger_path is None:
             return
-        self.ledger = Ledger.open(self.ledger_path)
-        self.dataset = self.ledger.dataset_named(self.dataset)
+        self.ledger, self.dataset = open_ledger(self.ledger_path, self.dataset, self.expect_head)
         try:
             self.ledger.check(self.dataset, *self._charge())
         except Overspent as problem:
@@ -230,6 +238,7 @@ class Run:
     def _reserve(self) -> None:
         from treetop.card.composition import reserved_composition
 
+        check_interrupt()
         if self.ledger is None or self.dataset is None:
             return
         plan = self.file.plan
@@ -241,16 +250,12 @@ class Run:
         if self.reservation is None:
             return
         try:
-            self.reservation.complete(card_sha256)
+            self.head = self.reservation.complete(card_sha256)
         except LedgerError as problem:
             raise LedgerError(f"{self.out} is written, but the ledger could not record it: {problem}") from problem
 
-    def _entry(self) -> str:
-        assert self.reservation is not None
-        return f"entry {self.reservation.number} of {self.ledger_path}"
 
-
-def summarise(release: Release, out: Path, reservation: Reservation | None) -> dict[str, Any]:
+def summarise(release: Release, out: Path, reservation: Reservation | None, head: str | None = None) -> dict[str, Any]:
     """Return where the release is and what it guarantees, as plain values."""
     card = release.card
     charged = None if reservation is None else {"entry": reservation.number, "sha256": reservation.sha256}
@@ -265,7 +270,13 @@ def summarise(release: Release, out: Path, reservation: Reservation | None) -> d
         "leaves": len(release.count),
         "total": release.total,
         "unresolved": left,
-        "ledger": charged and {**charged, "dataset": reservation.dataset, "new": reservation.new},  # type: ignore[union-attr]
+        "ledger": charged
+        and {
+            **charged,
+            "dataset": reservation.dataset,  # type: ignore[union-attr]
+            "new": reservation.new,  # type: ignore[union-attr]
+            "head": head,
+        },
         "next": f"treetop check {shlex.quote(str(out))}",
     }
 
@@ -284,6 +295,7 @@ def render(summary: dict[str, Any]) -> str:
         else:
             first = ", its first release" if summary["ledger"]["new"] else ""
             lines.append(f"Charged to the data set {summary['ledger']['dataset']!r}{first}.")
+            lines.append(f"Ledger head, to be noted elsewhere: {summary['ledger']['head']}")
     if (tried := summary.get("coverage")) is not None:
         lines += [tried["sentence"], *tried["notes"]]
     return "\n".join([*lines, f"Next: {summary['next']}"])
@@ -323,17 +335,3 @@ def _same_file(location: str, other: Path) -> bool:
         return Path(location).resolve() == other.resolve()
     except (OSError, ValueError):  # a path that cannot be, or a URL
         return False
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait while the folder is moved and recorded: both happen, or neither."""
-    try:
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    except ValueError:  # not in the main thread, where it would not arrive
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -18,6 +18,7 @@ FileKind = Literal["csv", "parquet", "duckdb", "sqlite"]
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _POSTGRES = ("postgresql", "postgres")
+_PACKED = {".gz", ".zst", ".bz2"}
 _TABLES = {".csv", ".tsv", ".txt", ".gz", ".parquet", ".pq"}
 
 
@@ -85,11 +86,11 @@ class Source:
         if isinstance(location, tuple):
             if not location:
                 raise DataError("the list of files is empty: name at least one")
-            return [file for one in location for file in Source(one).files()]
+            return _refuse_twice([file for one in location for file in Source(one).files()], str(self))
         path = Path(location)  # type: ignore[arg-type]  # a tuple was dealt with above
         try:
             if path.is_dir():
-                return _in_folder(path)
+                return _refuse_twice(_in_folder(path), str(path))
             if path.exists():
                 return [path]
             if re.match(r"(?i)\s*(select|with)\s", str(location)):
@@ -100,7 +101,7 @@ class Source:
             if glob.has_magic(str(path)):
                 found = [Path(one) for one in glob.glob(str(path), recursive=True)]  # noqa: PTH207 - absolute too
                 if files := sorted(file for file in found if file.is_file()):
-                    return files
+                    return _refuse_twice(files, str(path))
                 raise DataError(f"{path}: no file matches this pattern")
         except (OSError, ValueError) as problem:
             raise DataError(f"cannot be read: {problem}") from problem
@@ -166,6 +167,33 @@ def _in_folder(folder: Path) -> list[Path]:
     if not files:
         raise DataError(f"{folder}: the folder holds no CSV or Parquet file")
     return files
+
+
+def _refuse_twice(files: list[Path], where: str) -> list[Path]:
+    """Refuse a file beside its own copy: each row would count twice, and so would everybody in it."""
+    seen: dict[object, Path] = {}
+    for file in files:
+        about = file.stat()
+        traits = ((about.st_dev, about.st_ino), _without_endings(file))  # a link to it, and a copy in another form
+        other = next((seen[trait] for trait in traits if trait in seen), None)
+        if other is not None:
+            raise DataError(
+                f"{where}: holds {other.name} and {file.name}, which look like the same rows, and would be read twice: "
+                "take one of them away, or name the file that is meant, or a pattern such as folder/*.csv"
+            )
+        seen |= dict.fromkeys(traits, file)
+    return files
+
+
+def _without_endings(file: Path) -> Path:
+    """Return what a file is called apart from how it is packed and written.
+
+    >>> _without_endings(Path("trips.2001.csv.gz")).name
+    'trips.2001'
+    """
+    if file.suffix.lower() in _PACKED:
+        file = file.with_suffix("")
+    return file.with_suffix("") if file.suffix.lower() in _TABLES else file
 
 
 def _is_encoding(name: str) -> bool:

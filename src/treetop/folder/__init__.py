@@ -1,7 +1,7 @@
 """The release folder: written whole or not at all, and read back with its own hierarchies."""
 
 from treetop.folder.evidence import EVIDENCE, MEASUREMENTS
-from treetop.folder.place import check_place
+from treetop.folder.place import check_place, claimed
 from treetop.folder.read import (
     CARD,
     COUNTS,
@@ -32,6 +32,7 @@ __all__ = [
     "UNRESOLVED",
     "Draft",
     "check_place",
+    "claimed",
     "drafted",
     "file_sha256",
     "load",

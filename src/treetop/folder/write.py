@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from treetop.folder.evidence import write_evidence
-from treetop.folder.place import check_name, check_place, scratch, sync, take_place, writing
+from treetop.folder.place import check_name, claimed, scratch, sync, take_place, writing
 from treetop.folder.read import CARD, COUNTS, HIERARCHIES, NODES, PAGE, PLACES, PLAN, file_sha256
 from treetop.folder.unresolved import UNRESOLVED
 from treetop.release import Release
@@ -41,8 +41,7 @@ class Draft:
 
 def save(release: Release, folder: Path, *, force: bool = False, nodes: bool = False) -> None:
     """Write the folder beside its place, flush it to disk, then move it there in one step."""
-    check_place(folder, force)
-    with drafted(release, folder, force=force, nodes=nodes) as draft:
+    with claimed(folder, force) as beside, drafted(release, folder, force=force, nodes=nodes, beside=beside) as draft:
         draft.place()
 
 
@@ -55,14 +54,16 @@ def drafted(
     nodes: bool = False,
     places: Mapping[str, pa.Table] | None = None,
     progress: Callable[[str, float], None] | None = None,
+    beside: Path | None = None,
 ) -> Iterator[Draft]:
     """Write the folder beside its place; unless it is placed there, nothing is left of it.
 
+    `beside` is where, if the place is `claimed` already.
     `places` are the names and coordinates of the leaves of a hierarchy, by its digest: public, and for maps.
     """
     check_name(folder, force)  # on a disk that is nearly full it is tried: the loss may be spent by now
-    with scratch(folder) as beside:
-        whole = beside / "release"
+    with scratch(folder) if beside is None else nullcontext(beside) as room:
+        whole = room / "release"
         with writing(folder):
             whole.mkdir()
             card_sha256 = _write(release, whole, nodes, places or {}, progress or (lambda stage, done: None))

@@ -1,7 +1,19 @@
 """The ledger: the durable record, in one SQLite file, of what has been spent on data sets."""
 
 from treetop.ledger.book import DEFAULT_DATASET, Ledger, Reservation
+from treetop.ledger.disk import network_disk
 from treetop.ledger.entry import Balance, Entry
+from treetop.ledger.log import OldCopy
 from treetop.ledger.unit import OtherUnit, unit_text
 
-__all__ = ["DEFAULT_DATASET", "Balance", "Entry", "Ledger", "OtherUnit", "Reservation", "unit_text"]
+__all__ = [
+    "DEFAULT_DATASET",
+    "Balance",
+    "Entry",
+    "Ledger",
+    "OldCopy",
+    "OtherUnit",
+    "Reservation",
+    "network_disk",
+    "unit_text",
+]

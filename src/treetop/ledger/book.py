@@ -1,4 +1,8 @@
-"""What has been spent: a budget for each data set, and reservations that are never given back."""
+"""What has been spent: a budget for each data set, and reservations that are never given back.
+
+A name is all that a ledger knows of a data set, so that one table under two names would have two budgets. A ledger
+therefore takes only the names that the steward declares; one that is made without any is for the first that is charged.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
+from shlex import quote
 from typing import Any
-from unicodedata import normalize
 
 from treetop.errors import LedgerError, Overspent
 from treetop.ledger.budget import Budget, Currency
-from treetop.ledger.entry import Balance, Entry, read_entries
+from treetop.ledger.entry import Balance, Entry, read_added, read_entries
 from treetop.ledger.log import Content, Log, Record
+from treetop.ledger.names import alike, key, listed, spelt
 from treetop.ledger.unit import OtherUnit
 from treetop.privacy.loss import Loss
 
@@ -41,10 +46,10 @@ class Reservation:
     log: Log
     """The file that holds it."""
 
-    def complete(self, card_sha256: str, answers: Sequence[Content] = ()) -> None:
+    def complete(self, card_sha256: str, answers: Sequence[Content] = ()) -> str:
         """Record that the release folder is in place, under the SHA-256 of its card; or the answers to questions.
 
-        One record does both, so that a question is answered for good or not at all.
+        One record does both, so that a question is answered for good or not at all. Returns the new head.
         """
         digest = _digest(card_sha256, "card")
 
@@ -65,7 +70,7 @@ class Reservation:
                 **({"answers": list(answers)} if answers else {}),
             }
 
-        self.log.append(decide)
+        return self.log.append(decide)[1].sha256
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,9 @@ class Ledger:
     budget: Budget
     """What may be spent on each data set."""
     datasets: tuple[str, ...]
-    """The only data sets that it takes; when empty, a data set begins with its first release."""
+    """The data sets that it was made for; others may have been added since."""
+    any_dataset: bool
+    """Whether any new name is a data set, with a whole budget; otherwise only the first that is charged, or added."""
 
     @classmethod
     def create(
@@ -88,25 +95,38 @@ class Ledger:
         *,
         loss: Loss,
         datasets: tuple[str, ...] = (),
+        any_dataset: bool = False,
         timeout: float = TIMEOUT,
     ) -> Ledger:
-        """Make a ledger with this budget for each data set; the budget is never changed."""
+        """Make a ledger with this budget for each data set; the budget is never changed.
+
+        It takes the data sets that are named, the first that is charged if none is, or with `any_dataset` all names.
+        """
+        if datasets and any_dataset:
+            raise LedgerError(
+                "A ledger takes the data sets that are named, or any: give names or any_dataset, not both"
+            )
         names: dict[str, str] = {}
         for name in datasets:
-            names.setdefault(_key(name), _spelt(name))
+            names.setdefault(key(name), spelt(name))
         first = {
             "event": "created",
             "time": _now(),
             **{field: _text(getattr(loss, field)) for field in ("epsilon", "delta", "rho")},
             "budget": _text(loss.budget),
             "datasets": list(names.values()),
+            "any_dataset": any_dataset,
         }
         return cls._of(Log.create(Path(path).absolute(), first, timeout))
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, timeout: float = TIMEOUT) -> Ledger:
-        """Open a ledger and check all of it; wait at most `timeout` seconds while another process writes."""
-        return cls._of(Log(Path(path).absolute(), timeout))
+    def open(cls, path: str | os.PathLike[str], *, head: str | None = None, timeout: float = TIMEOUT) -> Ledger:
+        """Open a ledger and check all of it; wait at most `timeout` seconds while another process writes.
+
+        `head` is a hash that it once ended with, noted elsewhere: a ledger that lacks it is an older copy, and refused
+        with `OldCopy`, now and whenever it is read or written through this one.
+        """
+        return cls._of(Log(Path(path).absolute(), timeout, head if head is None else _digest(head, "ledger's head")))
 
     @classmethod
     def _of(cls, log: Log) -> Ledger:
@@ -117,7 +137,9 @@ class Ledger:
                 field: Fraction(first[field]) for field in ("epsilon", "delta", "rho") if first[field]
             }
             budget = Budget(Loss(**stated), Fraction(first["budget"]))
-            ledger = cls(log, first["time"], budget, tuple(first["datasets"]))
+            datasets = tuple(first["datasets"])
+            # Version 0.2.0 took any name where none was declared, and such a ledger still does.
+            ledger = cls(log, first["time"], budget, datasets, bool(first.get("any_dataset", not datasets)))
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as problem:
             raise LedgerError(f"{log.path}: does not begin as a ledger does ({problem!r})") from problem
         ledger._balances(records)
@@ -132,17 +154,17 @@ class Ledger:
         """Return the data set of a name; without one, the default, unless the ledger knows others to choose from."""
         if name is not None:
             return name
-        known = [balance.dataset for balance in self.balances()] or list(self.datasets)
+        known = [balance.dataset for balance in self.balances()]
         if known and DEFAULT_DATASET not in known:
             raise LedgerError(
-                f"{self.path}: keeps the data sets {', '.join(known)}: say with --dataset which one this is about, "
+                f"{self.path}: keeps the data sets {listed(known)}: say with --dataset which one this is about, "
                 "so that it is not charged to a fresh budget"
             )
         return DEFAULT_DATASET
 
     def check(self, dataset: str, cost: Fraction, definition: Currency, unit: str) -> None:
         """Refuse what `reserve` would refuse now, and reserve nothing; another process may still be first."""
-        charged, unit = self.budget.charge(cost, definition), _spelt(unit, "unit")
+        charged, unit = self.budget.charge(cost, definition), spelt(unit, "unit")
         self._refuse(self._find(self.log.read(), dataset), charged, unit)
 
     def reserve(
@@ -152,7 +174,7 @@ class Ledger:
 
         Raises `Overspent` if the budget is too small, and `OtherUnit` if the earlier releases protect another unit.
         """
-        charged, unit = self.budget.charge(cost, definition), _spelt(unit, "unit")
+        charged, unit = self.budget.charge(cost, definition), spelt(unit, "unit")
         content: Content = {
             "event": "reserved",
             "time": "",
@@ -176,6 +198,27 @@ class Ledger:
         number, record = self.log.append(decide)
         return Reservation(number, record.content["dataset"], charged, new, record.sha256, self.log)
 
+    def add(self, dataset: str) -> str:
+        """Declare another data set, with a whole budget of its own, for good; return the new head."""
+
+        def decide(records: list[Record]) -> Content:
+            known = self._balances(records).get(key(dataset))
+            if known is not None:
+                raise LedgerError(f"{self.path}: has the data set {known.dataset!r} already")
+            return {"event": "added", "time": _now(), "dataset": spelt(dataset)}
+
+        return self.log.append(decide)[1].sha256
+
+    def head(self) -> tuple[int, str]:
+        """How many records there are, and the hash that vouches for all; noted elsewhere, it shows a rollback."""
+        records = self.log.read()
+        return len(records), records[-1].sha256
+
+    def alike(self, dataset: str) -> list[str]:
+        """The data sets whose names are easily taken for this one, if the ledger does not know it yet."""
+        known = self._balances(self.log.read())
+        return [] if key(dataset) in known else alike(dataset, (balance.dataset for balance in known.values()))
+
     def entries(self, dataset: str | None = None) -> tuple[Entry, ...]:
         """The releases that were charged, to one data set or to all, oldest first."""
         if dataset is not None:
@@ -187,7 +230,8 @@ class Ledger:
         known = self._balances(self.log.read())
         if dataset is None:
             return tuple(known.values())
-        return tuple(balance for key, balance in known.items() if key == _key(dataset))
+        found = known.get(key(dataset))
+        return () if found is None else (found,)
 
     def answers(self, dataset: str) -> tuple[Content, ...]:
         """The answers to questions about a data set that were recorded, oldest first; to give them again is free."""
@@ -206,36 +250,45 @@ class Ledger:
 
     def _find(self, records: list[Record], dataset: str) -> Balance:
         balances = self._balances(records)
-        balance = balances.get(_key(dataset))
-        if balance is None and self.datasets:
+        balance = balances.get(key(dataset))
+        if balance is None and balances and not self.any_dataset:
+            known = [one.dataset for one in balances.values()]
+            near = alike(dataset, known)
             raise LedgerError(
-                f"{self.path}: has no data set {dataset!r}, and was made for these only: "
-                f"{', '.join(self.datasets)}; name one of them"
+                f"{self.path}: has no data set {dataset!r}, and takes these only: {listed(known)}"
+                f"{f' ({dataset!r} looks like {listed(near)})' if near else ''}; name one of them. Data about others, "
+                f"with a budget of their own, are declared with `treetop ledger add {quote(str(self.path))} "
+                f"{quote(spelt(dataset))}`"
             )
-        return balance or Balance(_spelt(dataset), self.budget.amount, ())
+        return balance or Balance(spelt(dataset), self.budget.amount, ())
 
     def _balances(self, records: list[Record]) -> dict[str, Balance]:
+        """Return every data set by its key: one pass over the records, however many data sets there are."""
         entries = read_entries(records, self.path)
-        names = {_key(name): name for name in self.datasets}
+        named = read_added(records, self.path) | {entry.number: entry.dataset for entry in entries}
+        names: dict[str, str] = {}
+        for name in (*self.datasets, *(named[number] for number in sorted(named))):
+            names.setdefault(key(name), name)  # as it was first spelt
+        own: dict[str, list[Entry]] = {name: [] for name in names}
         for entry in entries:
-            names.setdefault(_key(entry.dataset), entry.dataset)
-        balances = {}
-        for key, name in names.items():
-            own = tuple(entry for entry in entries if _key(entry.dataset) == key)
-            balances[key] = Balance(name, self.budget.amount, own)
-            if balances[key].remaining < 0:
-                raise LedgerError(f"{self.path}: more is spent on {name!r} than its budget; it was edited")
-            if len({_key(entry.unit) for entry in own}) > 1:
-                raise LedgerError(f"{self.path}: the releases of {name!r} protect different units; it was edited")
+            own[key(entry.dataset)].append(entry)
+        balances = {name: Balance(names[name], self.budget.amount, tuple(found)) for name, found in own.items()}
+        for balance in balances.values():
+            if balance.remaining < 0:
+                raise LedgerError(f"{self.path}: more is spent on {balance.dataset!r} than its budget; it was edited")
+            if len({key(entry.unit) for entry in balance.entries}) > 1:
+                raise LedgerError(
+                    f"{self.path}: the releases of {balance.dataset!r} protect different units; it was edited"
+                )
         return balances
 
     def _refuse(self, balance: Balance, charged: Fraction, unit: str) -> None:
-        if balance.unit is not None and _key(balance.unit) != _key(unit):
+        if balance.unit is not None and key(balance.unit) != key(unit):
             raise OtherUnit(
                 f"The ledger {self.path} adds up the losses of one unit for each data set, and losses for different "
                 f"units do not add: the earlier releases of {balance.dataset!r} protect {balance.unit!r}, this one "
-                f"{unit!r}. Charge it to a data set of its own, under another name, and remember that the person "
-                "behind both pays both"
+                f"{unit!r}. Charge it to a data set of its own, under another name (`treetop ledger add` declares "
+                "it), and remember that the person behind both pays both"
             )
         if charged > balance.remaining:
             raise Overspent(self._refusal(balance, charged))
@@ -248,18 +301,6 @@ class Ledger:
             f"spent {say(balance.spent)}, asked {say(asked)}, remaining {say(remaining, left=True)}, "
             f"of a budget of {say(self.budget.amount)}. {advice}; what was spent never comes back"
         )
-
-
-def _key(name: str) -> str:
-    """What tells names apart: not capitals or spaces, lest a variant spelling get a budget of its own."""
-    return normalize("NFKC", _spelt(name)).casefold()
-
-
-def _spelt(name: str, what: str = "data set") -> str:
-    spelt = " ".join(name.split())
-    if not spelt or not spelt.isprintable():
-        raise LedgerError(f"The {what} is named {name!r}; give it a name of printable characters")
-    return spelt
 
 
 def _digest(text: str, what: str) -> str:

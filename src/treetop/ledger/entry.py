@@ -74,6 +74,15 @@ class Balance:
         return self.budget - self.spent
 
 
+def read_added(records: list[Record], path: Path) -> dict[int, str]:
+    """The data sets that were declared after the ledger was made, by the position of the record."""
+    contents = enumerate(record.content for record in records)
+    added = {number: one.get("dataset") for number, one in contents if one.get("event") == "added"}
+    if not all(isinstance(name, str) for name in added.values()):
+        raise LedgerError(f"{path}: has a record that no ledger writes (a data set without a name); it was edited")
+    return added  # type: ignore[return-value]
+
+
 def read_entries(records: list[Record], path: Path) -> tuple[Entry, ...]:
     """The releases that the records of this file speak of, each with its completion."""
     contents = [record.content for record in records]

@@ -1,7 +1,8 @@
 """The ledger's file: records that are only ever appended, each chained to the one before by its SHA-256.
 
 Every read walks the whole chain, so damage and casual edits are found. The hashes have no key: a forger who
-recomputes them, or puts an older copy of the file back, is found only by a hash that was noted elsewhere.
+recomputes them, or puts an older copy of the file back, is found only by a hash that was noted elsewhere. So the last
+hash, the head, is told with every record, and a log can be opened with one that it must hold.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from treetop.errors import LedgerError
+from treetop.errors import LedgerError, Refusal
 
 APPLICATION_ID = 0x54524545
 """SQLite's mark of whose file it is: "TREE"."""
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""What new files are; a program that knows only version 1 would take any name for a data set."""
+READABLE = (1, 2)
 
 Content: TypeAlias = dict[str, Any]
 
@@ -29,6 +32,10 @@ _SCHEMA = {
 }
 _START = "0" * 64
 _RESTORE = "Restore a backup of it, and make sure that every release made since is in it, before you go on"
+
+
+class OldCopy(Refusal):
+    """A ledger that lacks a record of which the hash was noted elsewhere: an older copy was put back."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,8 @@ class Log:
     """The file, absolute. Never read it in any other way: closing it would drop SQLite's locks on it."""
     timeout: float
     """How many seconds to wait while another process writes."""
+    head: str | None = None
+    """A hash that the chain must hold, whenever it is read: the head as it was noted elsewhere."""
 
     @classmethod
     def create(cls, path: Path, first: Content, timeout: float) -> Log:
@@ -124,14 +133,19 @@ class Log:
                 "name the right file, or make a ledger with `treetop ledger create`"
             )
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version != SCHEMA_VERSION:
+        if version not in READABLE:
             raise LedgerError(
-                f"{self.path}: is a ledger of version {version}, and this Treetop reads version "
-                f"{SCHEMA_VERSION}; use the Treetop that wrote it, or a newer one"
+                f"{self.path}: is a ledger of version {version}, and this Treetop reads versions "
+                f"{READABLE[0]} to {READABLE[-1]}; use the Treetop that wrote it, or a newer one"
             )
         finding = _finding(connection)
         if isinstance(finding, str):
             raise LedgerError(f"{self.path}: the ledger is damaged or was edited ({finding}). {_RESTORE}")
+        if self.head is not None and all(record.sha256 != self.head for record in finding):
+            raise OldCopy(
+                f"{self.path}: has no record {self.head}, the head that was noted elsewhere: it is an older copy, "
+                f"another ledger, or was edited. {_RESTORE}"
+            )
         return finding
 
     def _explain(self, problem: sqlite3.Error) -> str:

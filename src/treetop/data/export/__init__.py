@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from treetop.data.export.flows import Progress, Sheet, flow_sheets, record_sheet
 from treetop.data.export.levels import ENDS, Depths, depths_of, trees_of
 from treetop.data.export.map import Page, map_page, read_boundaries
 from treetop.data.export.places import Places, place_attribute, read_places, saved_places
+from treetop.data.export.size import MANY, Size
 from treetop.data.export.target import Target
 from treetop.errors import ReleaseError
 from treetop.nearest import nearest
@@ -84,7 +85,9 @@ def export(
     credit: str | None = None,
     skip_missing: bool = False,
     force: bool = False,
+    large: bool = False,
     progress: Progress | None = None,
+    announce: Callable[[str], object] | None = None,
 ) -> Exported:
     """Write a release, or a release folder, for another tool: to a folder, or to a file by its suffix.
 
@@ -95,6 +98,8 @@ def export(
     `boundaries` is a public GeoJSON file for a map; its property `boundaries_code`, found by what it holds when None,
     has the codes of one level. `credit` is a line for the foot of a map, such as the source of the boundaries.
     `encoding` is that of these files where they are text other than UTF-8.
+    More than a thousand million records are refused unless they are meant to be `large`; `announce` is told how many
+    there will be, where they are many.
     """
     to = ALIASES.get(to, to)
     form = _format(to)
@@ -114,6 +119,11 @@ def export(
     if form.flows:
         _require_ends(loaded, to)
     depths = depths_of(loaded, level)
+    if to == "records":
+        size = Size.of(loaded, depths)
+        size.refuse_unless(large, target.out)
+        if announce is not None and size.records >= MANY:
+            announce(f"writing {size}")
     columns = {"code": code, "latitude": latitude, "longitude": longitude, "name": name}
     places = _places(loaded, to, folder, coordinates, columns, encoding)
     sheets: Sequence[Sheet | Page]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from treetop.errors import ReleaseError
-from treetop.folder.place import sync
+from treetop.folder.place import scratch, sync
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,8 @@ class Target:
     def draft(self) -> Iterator[Path]:
         """Give a folder beside the target to write in; what is there at the end is moved into place."""
         try:
-            with tempfile.TemporaryDirectory(prefix=f".{self.out.name}-", dir=self.out.absolute().parent) as beside:
-                whole = Path(beside) / "whole"
+            with scratch(self.out) as beside:
+                whole = beside / "whole"
                 whole.mkdir()
                 yield whole
                 for path in [*whole.iterdir(), whole]:

@@ -1,0 +1,87 @@
+"""Ctrl-C at any moment: it is never lost, never charged for afterwards, and no failure once the work is done."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from treetop.ledger import Ledger
+
+# The program does something when it enters a function; `sys.argv` is a command.
+PROGRAM = """
+import atexit, os, signal, sys
+from importlib import import_module
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job would have it ignored
+def press():
+    os.kill(os.getpid(), signal.SIGINT)
+    for _ in range(1000):
+        pass
+def press_and_lose():
+    try:
+        press()
+    except KeyboardInterrupt:
+        pass
+def press_and_break():
+    press_and_lose()
+    raise ValueError("generator already executing")
+def before(name, act):
+    module, function = name.split(":")
+    original = getattr(import_module(module), function)
+    def wrapped(*arguments, **options):
+        act()
+        return original(*arguments, **options)
+    setattr(import_module(module), function, wrapped)
+{act}
+from treetop.cli import main
+sys.argv = ["treetop", "release", "plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger"]
+main()
+"""
+
+
+def run(act: str, desk: Path) -> tuple[int, str, list[str]]:
+    command = [sys.executable, "-c", PROGRAM.replace("{act}", act)]
+    done = subprocess.run(command, cwd=desk, capture_output=True, text=True, timeout=240, check=False)
+    return done.returncode, done.stderr, [entry.state for entry in Ledger.open(desk / "ledger").entries()]
+
+
+LOST = [
+    ("treetop.data.encode:read_counts", "press_and_lose", []),
+    ("treetop.run:descend", "press_and_lose", ["reserved, outcome unknown"]),
+    ("treetop.data.encode:read_counts", "press_and_break", []),
+    ("treetop.run:descend", "press_and_break", ["reserved, outcome unknown"]),
+]
+
+
+@pytest.mark.parametrize(("where", "how", "spent"), LOST)
+def test_a_ctrl_c_that_gets_lost_on_its_way_still_ends_the_command(
+    where: str, how: str, spent: list[str], desk: Path
+) -> None:
+    code, message, entries = run(f"before({where!r}, {how})", desk)
+    assert (code, entries) == (130, spent)
+    assert message.endswith("treetop: interrupted\n")
+    assert "Traceback" not in message
+    assert ("the loss stays spent" in message) == bool(spent)
+    assert not list(desk.glob("*out*")) and not list(desk.glob(".*"))
+
+
+DONE = [
+    "before('treetop.cli.release:summarise', press)",
+    "before('treetop.cli.release:render', press)",
+    "atexit.register(press)",
+]
+
+
+@pytest.mark.parametrize("act", DONE)
+def test_ctrl_c_after_the_release_is_recorded_is_no_failure(act: str, desk: Path) -> None:
+    code, message, entries = run(act, desk)
+    assert (code, message, entries) == (0, "", ["complete"])
+    assert (desk / "out" / "card.json").is_file()
+
+
+def test_a_background_job_does_not_hear_of_it(desk: Path) -> None:
+    ignoring = "signal.signal(signal.SIGINT, signal.SIG_IGN); before('treetop.data.encode:read_counts', press)"
+    code, message, entries = run(ignoring, desk)
+    assert (code, message, entries) == (0, "", ["complete"])

@@ -1,0 +1,182 @@
+"""The place of a release: claimed before its loss is charged, so that no loss is spent and no folder written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from platform import node
+from typing import Any
+
+import pytest
+
+from treetop.card.checking import check_folder
+from treetop.cli import main
+from treetop.folder.place import _beside, scratch
+from treetop.ledger import Ledger
+
+Captured = pytest.CaptureFixture[str]
+RELEASE = ["release", "plan.toml", "trips.csv", "--ledger", "ledger", "--quiet"]
+
+
+def entries() -> list[str]:
+    return [entry.state for entry in Ledger.open("ledger").entries()]
+
+
+def refused(capsys: Captured, *arguments: str) -> str:
+    with pytest.raises(SystemExit) as leaving:
+        main([*RELEASE, *arguments])
+    message = capsys.readouterr().err
+    assert leaving.value.code == 2
+    assert "Traceback" not in message
+    return message
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]], ids=["new", "replacing"])
+def test_a_second_release_to_the_same_place_is_refused_before_it_is_charged(
+    force: list[str], desk: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if force:
+        main([*RELEASE, "--out", "out"])
+    before = len(entries())
+    from treetop.data import encode
+
+    read, messages = encode.read_counts, []
+
+    def while_another_starts(*arguments: Any, **options: Any) -> Any:
+        if not messages:
+            messages.append("")
+            messages.append(refused(capsys, "--out", "out", *force))
+        return read(*arguments, **options)
+
+    monkeypatch.setattr(encode, "read_counts", while_another_starts)
+    main([*RELEASE, "--out", "out", *force])
+    assert "another process is writing there now" in messages[1]
+    assert entries()[before:] == ["complete"]
+    assert all(verdict.verified for verdict in check_folder(desk / "out"))
+    assert not list(desk.glob(".*"))
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]], ids=["new", "replacing"])
+def test_of_processes_that_release_to_one_place_at_once_only_those_that_write_it_pay(
+    force: list[str], desk: Path
+) -> None:
+    program = "from treetop.cli import main; import sys; input(); main(sys.argv[1:])"
+    command = [sys.executable, "-c", program, *RELEASE, "--out", "out", *force]
+    started = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.write("start\n")
+        process.stdin.flush()
+    told = [process.communicate(timeout=240)[1] for process in started]
+    codes = [process.returncode for process in started]
+    assert set(codes) <= {0, 2} and codes.count(0) >= 1, told
+    assert entries() == ["complete"] * codes.count(0)
+    assert codes.count(0) == 1 or force
+    assert all(verdict.verified for verdict in check_folder(desk / "out"))
+    assert not list(desk.glob(".*"))
+
+
+@pytest.mark.parametrize("name", ["o" * 231, "o" * 232, "o" * 255, "é" * 127], ids=["231", "232", "255", "254 bytes"])
+def test_a_folder_may_have_any_name_that_the_disk_allows(name: str, desk: Path) -> None:
+    main([*RELEASE, "--out", name])
+    assert (desk / name / "card.json").is_file()
+    assert entries() == ["complete"]
+
+
+@pytest.mark.parametrize("name", ["o" * 256, "é" * 128, "\U0001f333" * 200])
+def test_a_name_that_the_disk_does_not_allow_is_refused_before_anything_is_spent(
+    name: str, desk: Path, capsys: Captured
+) -> None:
+    assert "cannot be written: File name too long" in refused(capsys, "--out", name)
+    assert entries() == []
+
+
+def test_a_path_in_which_no_draft_fits_is_refused_before_anything_is_spent(desk: Path, capsys: Captured) -> None:
+    longest = os.pathconf(desk, "PC_PATH_MAX") - 1
+    parent = desk
+    while (left := longest - len(str(parent)) - len("/o/hierarchies/.parquet") - 64 - 20) > 1:
+        parent = parent / ("p" * min(left - 1, 250))
+    parent.mkdir(parents=True)
+    assert "cannot be written: File name too long" in refused(capsys, "--out", str(parent / "o"))
+    assert entries() == []
+    assert list(parent.iterdir()) == []
+
+
+def test_too_little_memory_after_the_charge_says_that_the_loss_stays_spent(
+    desk: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("treetop.run.descend", full)
+    message = refused(capsys, "--out", "out")
+    assert "the loss stays spent: entry 1 of ledger" in message
+    assert "not enough memory" in message
+    assert entries() == ["reserved, outcome unknown"]
+    assert not list(desk.glob("*out*"))
+
+
+def left_by_a_killed_process(beside: Path, owner: str | None) -> None:
+    (beside / "release").mkdir(parents=True)
+    (beside / "release" / "counts.parquet").write_bytes(b"half")
+    if owner is not None:
+        (beside / "owner").write_text(owner)
+
+
+def test_what_killed_runs_left_in_a_folder_goes_with_the_next_one_whatever_its_name(desk: Path) -> None:
+    left_by_a_killed_process(_beside(desk / "elsewhere"), node())
+    left_by_a_killed_process(desk / ".out.treetop-draft-abcd1234", None)  # as version 0.2.0 called it
+    left_by_a_killed_process(_beside(desk / "out"), node())
+    (desk / ".mine").mkdir()
+    main([*RELEASE, "--out", "out"])
+    assert [path.name for path in desk.glob(".*")] == [".mine"]
+
+
+def test_what_a_living_process_or_another_machine_writes_is_left_alone(desk: Path, capsys: Captured) -> None:
+    far = _beside(desk / "far")
+    left_by_a_killed_process(far, "another machine")
+    with scratch(desk / "near") as near:
+        (near / "half").touch()
+        main([*RELEASE, "--out", "out"])
+        assert (near / "half").exists()
+    assert not near.exists()
+    assert (far / "release" / "counts.parquet").exists()
+    assert f"on any machine, remove {far}" in refused(capsys, "--out", "far")
+    assert entries() == ["complete"]
+
+
+def test_a_draft_that_is_swept_before_it_is_locked_is_made_again(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from treetop.folder import place
+
+    lock, swept = place._lock, []
+
+    def after_a_sweep(folder: Path) -> int | None:
+        handle = lock(folder) if not swept else None
+        if handle is not None:  # it was opened, and then another process removes it
+            swept.append(folder)
+            place.rmtree(folder)
+            return handle
+        return lock(folder)
+
+    monkeypatch.setattr(place, "_lock", after_a_sweep)
+    with scratch(desk / "out") as beside:
+        assert swept == [beside]
+        (beside / "here").touch()
+        with contextlib.ExitStack() as other, pytest.raises(Exception, match="another process"):
+            other.enter_context(scratch(desk / "out"))
+    assert not beside.exists()
+
+
+def test_where_there_are_no_locks_the_folder_itself_is_the_claim(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("treetop.folder.place._lock", lambda folder: None)
+    with scratch(desk / "out") as beside:
+        with contextlib.ExitStack() as other, pytest.raises(Exception, match="another process"):
+            other.enter_context(scratch(desk / "out"))
+        assert beside.is_dir()
+    assert not beside.exists()
