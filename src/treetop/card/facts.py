@@ -14,14 +14,18 @@ from uuid import uuid4
 if TYPE_CHECKING:
     from treetop.planfile import PlanFile
 
-FORMAT = 1
-"""The version of the card's layout, which its schema describes."""
+FORMAT = 2
+"""The version of the card's layout, which its schema describes, and of its words.
+
+Whoever changes either makes a new one, and keeps what the last one said: `treetop.card.first_format` is an example.
+"""
 
 _LIBRARIES = ("numpy", "numba", "pyarrow", "python-flint", "cryptography")
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+def _today() -> str:
+    """Return the day only: how long a release took, which the data decide, must not be read off its cards."""
+    return datetime.now(UTC).date().isoformat()
 
 
 @cache
@@ -55,10 +59,12 @@ class Facts:
     """How often intervals held the counts of a public twin; None when none was tried."""
     id: str = field(default_factory=lambda: str(uuid4()))
     """A random name for this release."""
-    time: str = field(default_factory=_now)
-    """When it was made, UTC."""
+    time: str = field(default_factory=_today)
+    """The day on which it was made, UTC."""
     software: Mapping[str, str] = field(default_factory=_software)
     """What it was made with."""
+    format: int = FORMAT
+    """The version of the layout and the words of its card."""
 
     @staticmethod
     def of_file(file: PlanFile, *, private: bool = True, composition: Mapping[str, Any] | None = None) -> Facts:
@@ -91,4 +97,5 @@ class Facts:
             id=card["id"],
             time=card["time"],
             software=card["software"],
+            format=card["treetop"],
         )

@@ -59,12 +59,15 @@ def create(
     as_json: bool,
 ) -> None:
     """Make a ledger FILE. The budget is for each data set, by its name, and is never changed."""
-    ledger = Ledger.create(file, loss=Loss(epsilon=epsilon, delta=delta, rho=rho), datasets=datasets)
+    loss = Loss(epsilon=epsilon, delta=delta, rho=rho)
+    ledger = Ledger.create(file, loss=loss, datasets=datasets)
     if as_json:
-        click.echo(json.dumps(_about(ledger), indent=2))
+        click.echo(json.dumps(_about(ledger) | {"warnings": loss.warnings()}, indent=2))
         return
     click.echo(f"Made the ledger {file}. The budget of {_scope(ledger)}:")
     click.echo(f"  {ledger.budget.say(ledger.budget.amount)}")
+    for warning in loss.warnings():
+        click.echo(click.style(f"Warning: {warning}", fg="red"))
     click.echo(f"Next: treetop release PLAN --ledger {file} --dataset NAME --out DIR")
 
 

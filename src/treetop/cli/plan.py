@@ -43,6 +43,7 @@ def summarise(file: PlanFile, confidence: float) -> dict[str, Any]:
     """Return the numbers of a plan as plain values."""
     from treetop.card.content import words_of
     from treetop.card.meaning import exact, loss_summary, meaning
+    from treetop.card.words import reckless
 
     plan = file.plan
     described = plan.describe()["levels"]
@@ -58,6 +59,7 @@ def summarise(file: PlanFile, confidence: float) -> dict[str, Any]:
         ],
         "unit": {**plan.describe()["unit"], "enforced": plan.unit.enforced, "sentence": plan.unit.sentence()},
         "loss": loss_summary(plan),
+        "warnings": reckless(plan),
         "meaning": meaning(plan),
         "exact": exact(plan),
         "keep": file.keep and {column: list(values) for column, values in file.keep.items()},
@@ -95,6 +97,7 @@ def render(file: PlanFile, confidence: float) -> str:
             "",
             _bold("Cost"),
             _cost(plan),
+            *(click.style(f"Warning: {warning}", fg="red") for warning in words.reckless(plan)),
             plan.unit.sentence(),
             *words_of(plan).notes(plan),
             *([] if file.graph is None else file.graph.sentences()),

@@ -39,6 +39,7 @@ def load(folder: Path) -> Release:
 def read_release(folder: Path) -> Release:
     """Read a release folder as it is, and refuse only what is no release: for whoever compares it with its card."""
     card = read_card(folder)
+    _refuse_misfit(card, folder)
     try:
         spine = read_spine(folder, card)
         leaves = pq.read_table(folder / COUNTS, columns=[*spine.attributes, "count"])
@@ -57,6 +58,14 @@ def read_release(folder: Path) -> Release:
     release = Release(spine, np.array(nodes, dtype=np.int32), count, card, plan_toml)
     _refuse_disorder(release, folder)
     return _with_evidence(release, folder)
+
+
+def _refuse_misfit(card: dict[str, Any], folder: Path) -> None:
+    """Refuse a card that is not what a card must be: all that is read by it may then trust its types."""
+    from treetop.card.schema import findings
+
+    for finding in findings(card):
+        raise ReleaseError(f"{folder}: {CARD} does not fit its schema: {finding}")
 
 
 def _refuse_changes(card: dict[str, Any], folder: Path) -> None:
