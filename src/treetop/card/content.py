@@ -12,10 +12,11 @@ from treetop.card import words
 from treetop.card.composition import amount, sentence
 from treetop.card.facts import FORMAT, Facts
 from treetop.card.first_format import as_first_format
-from treetop.card.meaning import COMPARED_AT, CONVERSION, EXACT, epsilon_of, exact, meaning
+from treetop.card.meaning import CONVERSION, EXACT, epsilon_of, exact, meaning
 from treetop.card.schema import validate_fields
 from treetop.plan import CONFIDENCE, Plan
 from treetop.planned_level import PlannedLevel
+from treetop.privacy.loss import COMPARED_AT
 
 UNTITLED = "Untitled release"
 

@@ -74,8 +74,8 @@ def coverage(nominal: float, tried: Mapping[str, Any] | None) -> str:
     share = f"{100 * covered / nodes:.1f} % of {nodes:,}" if nodes else "none"
     return (
         f"{stated}. Tried {tried['runs']} times on a public table of the same kind, {share} counts that were measured"
-        f"{held(covered)} were within theirs. Among counts that are released above zero it may be fewer: those that the "
-        "noise raised are more often among them."
+        f"{held(covered)} were within theirs. Among counts that are released above zero it may be fewer: those that "
+        "the noise raised are more often among them."
     )
 
 

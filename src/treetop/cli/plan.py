@@ -73,8 +73,9 @@ def render(file: PlanFile, confidence: float) -> str:
     from treetop.accuracy import text_table
     from treetop.card import words
     from treetop.card.content import words_of
-    from treetop.card.meaning import COMPARED_AT, exact, meaning, say_epsilon, say_odds
+    from treetop.card.meaning import exact, meaning, say_epsilon, say_odds
     from treetop.privacy.exact import plain
+    from treetop.privacy.loss import COMPARED_AT
 
     plan = file.plan
     percent = f"{100 * confidence:g}%"
@@ -113,8 +114,9 @@ def render(file: PlanFile, confidence: float) -> str:
 
 
 def _cost(plan: Plan) -> str:
-    from treetop.card.meaning import COMPARED_AT, loss_summary
+    from treetop.card.meaning import loss_summary
     from treetop.privacy.exact import plain
+    from treetop.privacy.loss import COMPARED_AT
 
     loss = loss_summary(plan)
     if loss["rho"] is None:

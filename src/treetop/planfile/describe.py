@@ -89,7 +89,7 @@ def _own_sections(plan: Plan, file: PlanFile | None, said: Said | None) -> list[
     from treetop.groups.planfile import describe
     from treetop.groups.planned import GroupTablePlan
 
-    return describe(plan, file, said and said.columns) if isinstance(plan, GroupTablePlan) else None
+    return describe(plan, file, None if said is None else said.columns) if isinstance(plan, GroupTablePlan) else None
 
 
 def value(item: object) -> str:
@@ -129,7 +129,7 @@ def _stated_attribute(file: PlanFile | None, name: str) -> dict[str, Any]:
 
 
 def _column(said: Said | None, name: str) -> dict[str, Any]:
-    columns = (said and said.columns) or {}
+    columns = {} if said is None else said.columns or {}
     return {"column": columns[name]} if name in columns else {}
 
 
