@@ -79,6 +79,8 @@ def conversion(card: dict[str, Any]) -> Iterator[str]:
 def _exact(card: dict[str, Any], epsilon: Fraction | None) -> Iterator[str]:
     """Compute the delta of the noise of all levels together."""
     loss, unit = card["loss"], rebuild_unit(card)
+    if loss["rho"] is not None and Fraction(loss["rho"]["exact"]) == 0:
+        return  # nothing is measured, so there is nothing to account for
     if loss["definition"] != "approximate" or epsilon is None or loss["rho"] is None or loss["delta"] is None:
         yield "loss.accounting is exact, but the loss is not stated as epsilon and delta"
         return

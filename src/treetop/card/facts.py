@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -78,6 +78,15 @@ class Facts:
             keep=file.keep,
             composition=composition,
         )
+
+    def again(self) -> Facts:
+        """Return the facts for another release of the same measurements, made now; nothing is spent on it."""
+        composition = self.composition
+        if composition is not None:  # in the first format, earlier releases had the time to the second
+            earlier = [{name: one[name] for name in one if name != "time"} for one in composition["earlier"]]
+            composition = {**composition, "earlier": earlier}
+        now = Facts()
+        return replace(self, id=now.id, time=now.time, software=now.software, format=FORMAT, composition=composition)
 
     @staticmethod
     def of_card(card: Mapping[str, Any]) -> Facts:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from treetop.counts import pack
 from treetop.errors import ReleaseError, TreetopError
 from treetop.hierarchy import Hierarchy
+from treetop.privacy import TOTAL
 from treetop.release import Release
 from treetop.sorting import first_disorder
 from treetop.spine import Spine
@@ -42,6 +43,7 @@ def read_release(folder: Path) -> Release:
     _refuse_misfit(card, folder)
     try:
         spine = read_spine(folder, card)
+        _refuse_other_levels(card, spine, folder)
         leaves = pq.read_table(folder / COUNTS, columns=[*spine.attributes, "count"])
         trees = zip(spine.attributes, spine.trees, strict=True)
         nodes = [tree.encode(leaves.column(name).combine_chunks()) for name, tree in trees]
@@ -66,6 +68,14 @@ def _refuse_misfit(card: dict[str, Any], folder: Path) -> None:
 
     for finding in findings(card):
         raise ReleaseError(f"{folder}: {CARD} does not fit its schema: {finding}")
+
+
+def _refuse_other_levels(card: dict[str, Any], spine: Spine, folder: Path) -> None:
+    """Refuse a card whose levels are not those of its spine: noise is then looked up where there is none."""
+    stated = [(level["name"], level["noise"] is not None) for level in card["plan"]["levels"]]
+    expected = [(level.name, level.divides) for level in spine.levels]
+    if [name for name, _ in stated[:1]] != [TOTAL] or stated[1:] != expected:
+        raise ReleaseError(f"{folder}: {CARD} has other levels than its spine, or noise at others than it measures")
 
 
 def _refuse_changes(card: dict[str, Any], folder: Path) -> None:

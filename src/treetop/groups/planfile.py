@@ -158,8 +158,11 @@ def _refuse_others(groups: Fields, loss: Fields, attributes: Mapping[str, Any], 
             f"{groups.file}: [attributes] group sizes have one, the place of the groups, but there are "
             f"{', '.join(attributes)}: the size is counted by itself"
         )
-    if SIZE in attributes:
-        raise PlanFileError(f"{groups.file}: [attributes.{SIZE}] is the attribute of the sizes: call the place another")
+    for name in ("group", SIZE, "quantity"):
+        if name in attributes:
+            raise PlanFileError(
+                f"{groups.file}: [attributes.{name}] is called as a column of group sizes is: call the place another"
+            )
     if unknown != "error":
         raise PlanFileError(
             f"{groups.file}: [data] unknown: the number of groups is public, so none is left out: correct the table"

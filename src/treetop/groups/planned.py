@@ -100,8 +100,8 @@ class GroupTablePlan(Plan):
             raise PlanError(f"largest is {largest!r}: give the largest size, a whole number, 1 or more")
         if number is None and listed is None:
             raise PlanError("the number of groups is public and released exactly: give it, or the list of groups")
-        if place == SIZE:
-            raise PlanError(f"the place cannot be called {SIZE!r}, which is the attribute of the sizes: rename it")
+        if place in _COLUMNS:
+            raise PlanError(f"the place cannot be called {place!r}, as a column of group sizes is: rename it")
         return GroupTablePlan(
             spine=spine_of(regions, largest, place),
             unit=GroupTableUnit(unit, form, largest, id, population),
