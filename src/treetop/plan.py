@@ -102,6 +102,7 @@ class Plan:
         if isinstance(self.split, Mapping):
             object.__setattr__(self, "split", FrozenMap(self.split))
         self._check_caps()
+        self.loss.refuse_large_delta(self.population, f"the least number of units ({self.unit.entity}) that is public")
         dropped = self.unknown == "drop"
         budget, levels = plan_levels(self.spine, self.unit, self.loss, self.split, records_may_be_dropped=dropped)
         object.__setattr__(self, "budget", budget)
@@ -137,6 +138,11 @@ class Plan:
                 raise PlanError(f"unknown codes of {name!r} go to {code!r}, which is not one of its leaves")
 
     @property
+    def population(self) -> int | None:
+        """How many units there are at least, as far as that is public before data is read."""
+        return self.unit.population
+
+    @property
     def spent(self) -> Fraction:
         """What a release will cost: rho, or epsilon for a pure loss. Never more than the loss."""
         return sum((level.cost for level in self.levels), Fraction(0))
@@ -161,6 +167,7 @@ class Plan:
                 "neighbours": self.unit.neighbours,
                 "id": self.unit.id,
                 "per_node": dict(self.unit.per_node),
+                **({} if self.unit.population is None else {"population": self.unit.population}),
             },
             "loss": {
                 "definition": self.loss.definition,
@@ -174,6 +181,7 @@ class Plan:
                     )
                 },
                 **({"accounting": "exact"} if self.loss.accounting == "exact" else {}),
+                **({"large_delta": True} if self.loss.large_delta else {}),
             },
             "levels": [level.describe() for level in self.levels],
             "repair": self.repair,
@@ -291,6 +299,9 @@ class Plan:
             choice = secret.derive("bound", bytes.fromhex(self.digest))
             bound = Bound(self.unit.id, self.unit.contributions, choice)
         counts = read_counts(table, self.spine, columns, count, self.unknown, bound, progress)
+        if self.levels[0].law is None:
+            # Neighbours all have this total, and it would be published: to refuse for it tells nothing of anyone.
+            self.loss.refuse_large_delta(counts.total, f"the number of units ({self.unit.entity}), which is exact")
         if before_measuring is not None:
             before_measuring()
         secret = secret or Key.fresh()

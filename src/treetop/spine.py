@@ -18,6 +18,27 @@ from treetop.hierarchy import Hierarchy
 from treetop.nearest import nearest
 from treetop.privacy.unit import TOTAL
 
+RESERVED = (TOTAL, "level", "count", "lower", "upper", "value", "variance", "estimate", "sd")
+"""What no attribute can be called: the root, and the columns that stand beside those of the attributes in tables."""
+
+
+def problem_with_name(name: object) -> str | None:
+    """Say why an attribute cannot have a name; None where it can.
+
+    >>> problem_with_name("place"), problem_with_name("a.b") is None
+    (None, False)
+    """
+    if not isinstance(name, str) or not name.strip():
+        return f"an attribute cannot be called {name!r}: give it a name"
+    if "." in name or not name.isprintable():
+        return f"an attribute cannot be called {name!r}: dots join attribute.level, and all else must be printable"
+    if name in RESERVED:
+        return (
+            f"an attribute cannot be called {name!r}, which stands beside the attributes in tables: give it a name "
+            f"that is none of {', '.join(RESERVED)}"
+        )
+    return None
+
 
 @dataclass(frozen=True, eq=False)
 class Level:
@@ -72,10 +93,8 @@ class Spine:
         if not self.attributes:
             raise SpineError("a spine needs at least one attribute with a hierarchy")
         for name in self.attributes:
-            if name == TOTAL or not name or "." in name:
-                raise SpineError(
-                    f"an attribute cannot be called {name!r}: dots join attribute.level, {TOTAL!r} is the root"
-                )
+            if (problem := problem_with_name(name)) is not None:
+                raise SpineError(problem)
         splits = tuple(_parse(split, self.attributes) for split in self.splits)
         trees = [tree.select(_refined(name, splits, tree)) for name, tree in self.attributes.items()]
         object.__setattr__(self, "splits", tuple(f"{attribute}.{level}" for attribute, level in splits))

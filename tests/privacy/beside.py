@@ -34,6 +34,7 @@ from . import dwellings
 from .audits import Audit, audit
 from .divergence import TOLERANCE, cut_off, excess, loss_of, masses
 from .engine import KEY, Unexplained, laws_drawn_from, noise_is, words_read
+from .one_record import record_audits
 from .small_graphs import PLACES, SPINE, Pairs, all_graphs, cells, graph_of
 
 LEAVES = ("A1", "A2", "B1", "B2")
@@ -285,4 +286,5 @@ def beside_audits() -> dict[str, Audit]:
         "degrees, people": partial(the_loss_of_degrees, "node", "histogram", RHO),
         "answers": partial(the_loss_of_answers, "add-remove", 2, PURE),
         "answers, replace": partial(the_loss_of_answers, "replace", 2, RHO),
+        **record_audits(),
     }

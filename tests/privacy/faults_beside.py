@@ -24,6 +24,22 @@ sizes: Any = import_module("treetop.groups.plan")
 degrees: Any = import_module("treetop.graphs.degrees")
 graphs: Any = import_module("treetop.graphs.graph")
 questions: Any = import_module("treetop.questions")
+meanings: Any = import_module("treetop.card.meaning")
+
+
+def a_record_more_taken_for_one_that_displaces_none(patch: Patch) -> None:
+    """The card's row then divides epsilon by m, as that of version 0.2.0 did."""
+    patch.setattr(meanings, "_one_record", lambda plan: meanings._cost(plan, Unit("person", neighbours="add-remove")))
+
+
+def a_record_that_displaces_another_taken_for_the_one_of_its_unit(patch: Patch) -> None:
+    """With one record each, the row is then that of the unit, of which one cell of a level moves."""
+    right = meanings._one_record
+
+    def wrong(plan: Any) -> Any:
+        return plan.spent if plan.unit.contributions == 1 else right(plan)
+
+    patch.setattr(meanings, "_one_record", wrong)
 
 
 def _halve_noise(patch: Patch, module: Any) -> None:
@@ -256,6 +272,10 @@ _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
         an_exchanged_record_taken_for_a_removed_one_in_questions,
         questions_to_units_with_several_records_taken_for_one,
         noise_of_half_the_scale_on_answers,
+    ),
+    "one record": (
+        a_record_more_taken_for_one_that_displaces_none,
+        a_record_that_displaces_another_taken_for_the_one_of_its_unit,
     ),
     "other data": (
         the_key_reused_for_other_group_sizes,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from fractions import Fraction
 from hashlib import sha256
+from itertools import pairwise
 from typing import Any
 
 from treetop.card.rebuild import rebuild_unit
@@ -19,6 +20,21 @@ def plan_hash(card: dict[str, Any]) -> Iterator[str]:
     digest = sha256(json.dumps(card["plan"], sort_keys=True).encode()).hexdigest()
     if digest != card["plan_sha256"]:
         yield f"card.json: plan_sha256 is {card['plan_sha256']}, but the plan that it describes has {digest}"
+
+
+def amounts(card: object, where: str = "") -> Iterator[str]:
+    """Compare every exact number with the float that stands beside it."""
+    if isinstance(card, list):
+        for index, item in enumerate(card):
+            yield from amounts(item, f"{where}[{index}]")
+    elif isinstance(card, dict):
+        if card.keys() == {"exact", "value"} and card["exact"] is not None:
+            if float(Fraction(card["exact"])) != card["value"]:
+                yield f"card.json: {where} is {card['exact']}, but its value is {card['value']}"
+            if str(Fraction(card["exact"])) != card["exact"]:
+                yield f"card.json: {where} is {card['exact']}, which is not in its lowest terms"
+        for name, item in card.items():
+            yield from amounts(item, f"{where}.{name}" if where else str(name))
 
 
 def loss(card: dict[str, Any]) -> Iterator[str]:
@@ -53,7 +69,8 @@ def conversion(card: dict[str, Any]) -> Iterator[str]:
         return
     if loss["rho"] is None:
         return
-    least = epsilon_from_rho(Fraction(loss["rho"]["exact"]), Fraction(loss["delta"]["exact"]))
+    rho = Fraction(loss["rho"]["exact"])
+    least = 0.0 if rho == 0 else epsilon_from_rho(rho, Fraction(loss["delta"]["exact"]))
     # A stated epsilon is turned into rho rounded down, so it may be above what its rho needs, by a hair.
     if not least <= stated["value"] <= least * (1 + 1e-9):
         yield f"loss.epsilon is {stated['value']}, but rho {loss['rho']['exact']} gives {least}"
@@ -62,6 +79,8 @@ def conversion(card: dict[str, Any]) -> Iterator[str]:
 def _exact(card: dict[str, Any], epsilon: Fraction | None) -> Iterator[str]:
     """Compute the delta of the noise of all levels together."""
     loss, unit = card["loss"], rebuild_unit(card)
+    if loss["rho"] is not None and Fraction(loss["rho"]["exact"]) == 0:
+        return  # nothing is measured, so there is nothing to account for
     if loss["definition"] != "approximate" or epsilon is None or loss["rho"] is None or loss["delta"] is None:
         yield "loss.accounting is exact, but the loss is not stated as epsilon and delta"
         return
@@ -79,6 +98,16 @@ def _exact(card: dict[str, Any], epsilon: Fraction | None) -> Iterator[str]:
     if found > delta:
         stated = loss["delta"]["value"]
         yield f"loss.delta is {stated}, but the noise of all levels has delta {found} at epsilon {epsilon}"
+
+
+def coverage(card: dict[str, Any]) -> Iterator[str]:
+    """See that a trial on a public twin is about the levels of the plan."""
+    names = [level["name"] for level in card["levels"]]
+    for one in card["accuracy"].get("coverage", {}).get("twin", ()):
+        if names[one["level"] : one["level"] + 1] != [one["name"]]:
+            yield f"accuracy.coverage.twin: level {one['level']} is not {one['name']}"
+        if one["covered"] > one["nodes"]:
+            yield f"accuracy.coverage.twin: {one['covered']} intervals of {one['nodes']} held at {one['name']}"
 
 
 def composition(card: dict[str, Any]) -> Iterator[str]:
@@ -101,6 +130,17 @@ def composition(card: dict[str, Any]) -> Iterator[str]:
     expected = own**2 / 2 if loss["rho"] is None and told["currency"] == "rho" else own
     if charged != expected:
         yield f"composition.charged is {charged}, but this release costs {expected}"
+    yield from _entries(told)
+
+
+def _entries(told: dict[str, Any]) -> Iterator[str]:
+    """See that the earlier entries could be those of a ledger."""
+    numbers = [0, *(entry["number"] for entry in told["earlier"]), told["reservation"]["number"]]
+    if any(later <= earlier for earlier, later in pairwise(numbers)):
+        yield f"composition: the entries are numbered {numbers[1:]}, which do not rise"
+    for entry in told["earlier"]:
+        if (entry["state"] == "complete") != (entry["card_sha256"] is not None):
+            yield f"composition.earlier: entry {entry['number']} is {entry['state']}, which does not fit its card"
 
 
 def _law(noise: dict[str, Any]) -> DiscreteGaussian | DiscreteLaplace:

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from treetop.card import arithmetic, counting, schema
+from treetop.card import arithmetic, counting, first_format, schema
 from treetop.card.compare import differences
 from treetop.card.content import draft_card
 from treetop.card.facts import Facts
@@ -57,6 +56,8 @@ class Verdict:
     """What was checked."""
     findings: tuple[str, ...] = ()
     """What is wrong; empty where it was verified."""
+    caution: bool = False
+    """Whether this is what no check can tell, and is only said."""
 
     @property
     def verified(self) -> bool:
@@ -84,6 +85,20 @@ def check_folder(folder: Path) -> Iterator[Verdict]:
     folder_check = _Check(folder, card)
     for subject, check in folder_check.checks():
         yield _verdict(subject, check)
+    yield Verdict(beyond_checking(card, file_sha256(folder / CARD)), caution=True)
+
+
+def beyond_checking(card: dict[str, Any], digest: str) -> str:
+    """Say what no folder can prove by itself, and who can."""
+    told = ["its id", "its day", "the software", "whether its noise was fresh"]
+    told += ["what the ledger held before"] if card["composition"]["ledger"] else []
+    told += ["how often intervals held on a public table"] if "twin" in card["accuracy"].get("coverage", {}) else []
+    if card["treetop"] == 1:
+        told.append("what it says of the data beyond plan.toml")
+    return (
+        f"not to be verified from a folder: {', '.join(told)}. These are the word of whoever made it: ask them for the "
+        f"SHA-256 of {CARD}, which here is {digest}; a ledger keeps it"
+    )
 
 
 def check_card(card: dict[str, Any], folder: Path) -> list[str]:
@@ -92,7 +107,13 @@ def check_card(card: dict[str, Any], folder: Path) -> list[str]:
     if misfits:
         return misfits
     checks: list[Callable[[], Iterator[str]]] = [_Check(folder, card).content]
-    for check in (arithmetic.plan_hash, arithmetic.loss, arithmetic.conversion, arithmetic.composition):
+    for check in (
+        arithmetic.plan_hash,
+        arithmetic.amounts,
+        arithmetic.loss,
+        arithmetic.conversion,
+        arithmetic.composition,
+    ):
         checks.append(partial(check, card))
     return [finding for one in checks for finding in _verdict("", one).findings]
 
@@ -121,10 +142,13 @@ class _Check:
             f"{self._conversion()}: epsilon {card['loss']['epsilon']['value']}{self._delta()}",
             lambda: arithmetic.conversion(card),
         )
+        yield "every exact number has the float nearest to it beside it", lambda: arithmetic.amounts(card)
         yield (
             "what was spent before and with this release adds up within the budget",
             lambda: arithmetic.composition(card),
         )
+        if "twin" in card["accuracy"].get("coverage", {}):
+            yield "the trial on a public table is about the levels of the plan", lambda: arithmetic.coverage(card)
         yield "everything else in the card is what the plan gives: meaning, margins, bounds, sentences", self.content
         yield f"{card['released']['leaves']:,} leaves: whole numbers above zero, known codes, none twice", self.leaves
         levels = len(card["levels"])
@@ -136,8 +160,7 @@ class _Check:
         )
         if self._lists(EVIDENCE):
             yield "the interval of every count, from the measurements that were kept", self.intervals
-            # Another version may estimate better.
-            if card["plan"].get("repair") == "least-squares" and card["software"]["treetop"] == version("treetop"):
+            if card["plan"].get("repair") == "least-squares":
                 yield "the counts, by least squares from the measurements that were kept", self.estimated
         if (promised := promise(card)) is not None:
             yield promised, self.kind
@@ -181,7 +204,7 @@ class _Check:
                 yield f"{name} is in the folder, but not in the card"
 
     def plan_file(self) -> Iterator[str]:
-        yield from counting.plan_file(self.folder, self.plan)
+        yield from counting.plan_file(self.folder, self.plan, self.card)
 
     def trees(self) -> Iterator[str]:
         for name, tree in zip(self.spine.attributes, self.spine.trees, strict=True):
@@ -192,13 +215,17 @@ class _Check:
     def content(self) -> Iterator[str]:
         expected = draft_card(self.plan, Facts.of_card(self.card))
         stated = {name: value for name, value in self.card.items() if name not in schema.FINISHED}
-        if "interval" not in stated["accuracy"] and not self._lists(EVIDENCE):
+        if self.card["treetop"] == 1 and "interval" not in stated["accuracy"] and not self._lists(EVIDENCE):
             # Of before there were intervals, when a plan that says nothing of them meant none.
             for name in ("interval", "coverage"):
                 expected["accuracy"].pop(name, None)
-        # Another version may put things in other words; its numbers have to be the same.
-        same_words = self.card["software"]["treetop"] == version("treetop")
-        for where, told, given in differences(stated, expected, words=same_words):
+        made_by = self.card["software"]["treetop"]
+        if self.card["treetop"] == 1 and made_by not in first_format.VERSIONS:
+            yield (
+                f"{CARD} was made by version {made_by}, whose words this version does not know: its sentences could "
+                f"not be verified. Check it with version {made_by}"
+            )
+        for where, told, given in differences(stated, expected):
             yield f"{CARD}: {where} is {told}, but the plan gives {given}"
 
     def leaves(self) -> Iterator[str]:
@@ -228,19 +255,18 @@ def _verdict(subject: str, check: Callable[[], Iterator[str]]) -> Verdict:
 
 
 def _page(folder: Path, card: dict[str, Any], fits: bool) -> tuple[str, Callable[[], Iterator[str]]]:
-    """Compare card.html with card.json: by the hash that it names and, of the same version, letter by letter."""
-    own = fits and card["software"]["treetop"] == version("treetop")
+    """Compare card.html with card.json: by the hash that it names and, if it fits its schema, letter by letter."""
 
     def check() -> Iterator[str]:
         page = (folder / PAGE).read_bytes()
         digest = file_sha256(folder / CARD)
         if digest.encode() not in page:
             yield f"{CARD} has SHA-256 {digest}, which is not the one that {PAGE} names: one of them was changed"
-        elif own and page != render(card, digest).encode():
+        elif fits and page != render(card, digest).encode():
             at = _first_difference(page, render(card, digest).encode())
             yield f"{PAGE} is not the page of {CARD}: they differ from byte {at} on"
 
-    how = "is the page of" if own else "names the SHA-256 of"
+    how = "is the page of" if fits else "names the SHA-256 of"
     return f"{PAGE} {how} {CARD}", check
 
 

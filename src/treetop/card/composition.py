@@ -79,7 +79,6 @@ def _composition(
 def _earlier(entry: Entry) -> dict[str, Any]:
     return {
         "number": entry.number,
-        "time": entry.time,
         "title": entry.title,
         "charged": amount(entry.charged),
         "state": entry.state,

@@ -11,10 +11,12 @@ from treetop.accuracy import LevelAccuracy
 from treetop.card import words
 from treetop.card.composition import amount, sentence
 from treetop.card.facts import FORMAT, Facts
-from treetop.card.meaning import COMPARED_AT, CONVERSION, EXACT, epsilon_of, exact, meaning
+from treetop.card.first_format import as_first_format
+from treetop.card.meaning import CONVERSION, EXACT, epsilon_of, exact, meaning
 from treetop.card.schema import validate_fields
 from treetop.plan import CONFIDENCE, Plan
 from treetop.planned_level import PlannedLevel
+from treetop.privacy.loss import COMPARED_AT
 
 UNTITLED = "Untitled release"
 
@@ -62,7 +64,7 @@ def words_of(plan: Plan) -> Words:
 def draft_card(plan: Plan, facts: Facts) -> dict[str, Any]:
     """Return the card without what only the finished release knows: its size and its files."""
     said = words_of(plan)
-    return of_plan(plan) | {
+    card = of_plan(plan) | {
         "description": facts.description,
         "id": facts.id,
         "time": facts.time,
@@ -91,6 +93,7 @@ def draft_card(plan: Plan, facts: Facts) -> dict[str, Any]:
         "caveats": said.caveats(plan, facts),
         "software": dict(facts.software),
     }
+    return as_first_format(card, plan) if facts.format == 1 else card
 
 
 def _kept(facts: Facts) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from treetop.card.compare import differences
+from treetop.card.statement import bound, statement_sha256
 from treetop.errors import ReleaseError
 from treetop.folder import (
     COUNTS,
@@ -54,12 +55,16 @@ def rows(path: Path, file: dict[str, Any]) -> Iterator[str]:
         yield f"{file['path']} has {count} rows, but the card says {file['rows']}"
 
 
-def plan_file(folder: Path, plan: Plan) -> Iterator[str]:
-    """Compare plan.toml, field by field, with the plan that the card describes."""
+def plan_file(folder: Path, plan: Plan, card: dict[str, Any]) -> Iterator[str]:
+    """Compare plan.toml, field by field, with the plan that the card describes, and with what it says of the data."""
     try:
-        stated = tomllib.loads((folder / PLAN).read_text(encoding="utf-8"))
+        text = (folder / PLAN).read_text(encoding="utf-8")
+        stated = tomllib.loads(text)
     except ValueError as problem:
         raise ReleaseError(f"{PLAN} is not a plan: {problem}") from problem
+    yield from _said(stated, card)
+    if card["treetop"] > 1 and bound(text) != [statement_sha256(card)]:
+        yield f"{PLAN} is not bound to this card: what the card states has SHA-256 {statement_sha256(card)}"
     expected = tomllib.loads(describe_plan(plan))
     for told in (stated, expected):
         told.pop("description", None)
@@ -73,6 +78,51 @@ def plan_file(folder: Path, plan: Plan) -> Iterator[str]:
         expected["loss"]["split"] = dict.fromkeys(split, next(iter(split.values())))
     for where, one, other in differences(stated, expected):
         yield f"{PLAN}: {where} is {one}, but the card's plan has {other}"
+
+
+def said(stated: dict[str, Any]) -> dict[str, Any]:
+    """Return what a plan.toml says about the data beside the plan, under the names of the card."""
+    data, attributes, groups = (stated.get(name, {}) for name in ("data", "attributes", "groups"))
+    columns = {name: about["column"] for name, about in attributes.items() if "column" in about}
+    columns |= {name: groups[name] for name in ("group", "size", "quantity") if name in groups}
+    return {
+        "description": stated.get("description", ""),
+        "period": data.get("period"),
+        "columns": columns,
+        "count_column": data.get("count"),
+        "keep": data.get("keep", {}),
+    }
+
+
+_GROUP_COLUMNS: Mapping[Any, dict[str, str]] = {
+    "people": {"group": "group"},
+    "groups": {"size": "size"},
+    "histogram": {"size": "size"},
+}
+"""The columns of group sizes that a plan.toml did not say in the first format of cards."""
+
+
+def _from_file(stated: dict[str, Any]) -> bool:
+    """Whether a plan.toml came from a plan file: of a release in Python, it said nothing of the data at first."""
+    return any(set(about) - {"levels", "hierarchy_sha256"} for about in stated.get("attributes", {}).values())
+
+
+def _said(stated: dict[str, Any], card: dict[str, Any]) -> Iterator[str]:
+    told = card["data"]
+    expected = {
+        "description": card["description"],
+        "period": told["period"],
+        "columns": told["columns"] or {},
+        "count_column": told["count_column"],
+        "keep": told.get("keep", {}),
+    }
+    found = said(stated)
+    if card["treetop"] == 1:
+        if not _from_file(stated):
+            return
+        found["columns"] = _GROUP_COLUMNS.get(stated.get("groups", {}).get("rows"), {}) | found["columns"]
+    for where, one, other in differences(found, expected):
+        yield f"{PLAN}: {where} is {one}, but the card says {other}"
 
 
 def leaves(release: Release, card: dict[str, Any], folder: Path) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -14,14 +14,18 @@ from uuid import uuid4
 if TYPE_CHECKING:
     from treetop.planfile import PlanFile
 
-FORMAT = 1
-"""The version of the card's layout, which its schema describes."""
+FORMAT = 2
+"""The version of the card's layout, which its schema describes, and of its words.
+
+Whoever changes either makes a new one, and keeps what the last one said: `treetop.card.first_format` is an example.
+"""
 
 _LIBRARIES = ("numpy", "numba", "pyarrow", "python-flint", "cryptography")
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+def _today() -> str:
+    """Return the day only: how long a release took, which the data decide, must not be read off its cards."""
+    return datetime.now(UTC).date().isoformat()
 
 
 @cache
@@ -55,10 +59,12 @@ class Facts:
     """How often intervals held the counts of a public twin; None when none was tried."""
     id: str = field(default_factory=lambda: str(uuid4()))
     """A random name for this release."""
-    time: str = field(default_factory=_now)
-    """When it was made, UTC."""
+    time: str = field(default_factory=_today)
+    """The day on which it was made, UTC."""
     software: Mapping[str, str] = field(default_factory=_software)
     """What it was made with."""
+    format: int = FORMAT
+    """The version of the layout and the words of its card."""
 
     @staticmethod
     def of_file(file: PlanFile, *, private: bool = True, composition: Mapping[str, Any] | None = None) -> Facts:
@@ -72,6 +78,15 @@ class Facts:
             keep=file.keep,
             composition=composition,
         )
+
+    def again(self) -> Facts:
+        """Return the facts for another release of the same measurements, made now; nothing is spent on it."""
+        composition = self.composition
+        if composition is not None:  # in the first format, earlier releases had the time to the second
+            earlier = [{name: one[name] for name in one if name != "time"} for one in composition["earlier"]]
+            composition = {**composition, "earlier": earlier}
+        now = Facts()
+        return replace(self, id=now.id, time=now.time, software=now.software, format=FORMAT, composition=composition)
 
     @staticmethod
     def of_card(card: Mapping[str, Any]) -> Facts:
@@ -91,4 +106,5 @@ class Facts:
             id=card["id"],
             time=card["time"],
             software=card["software"],
+            format=card["treetop"],
         )

@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from treetop.card.facts import FORMAT
 from treetop.card.meaning import say_epsilon, say_odds
 from treetop.errors import ReleaseError
 from treetop.privacy.exact import plain
@@ -26,13 +27,14 @@ def render(card: Mapping[str, Any], card_sha256: str) -> str:
 
     shown = {"card": card, "card_sha256": card_sha256, "levels": _levels(card), "widest": _widest(card), "bar": _BAR}
     try:
-        return _template().render(shown)
+        return _template(card["treetop"]).render(shown)
     except TemplateError as problem:
         raise ReleaseError(f"the card cannot be shown as a page: {problem}") from problem
 
 
 @cache
-def _template() -> Template:
+def _template(version: int) -> Template:
+    """Return the page of a version of the layout; each that was ever written ships with the package."""
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
@@ -48,7 +50,8 @@ def _template() -> Template:
         "sure": lambda value: f"{100 * value:g} %",
         "size": _size,
     }
-    return environment.from_string(files("treetop.card").joinpath("page.html").read_text(encoding="utf-8"))
+    name = "page.html" if version == FORMAT else f"page-{version}.html"
+    return environment.from_string(files("treetop.card").joinpath(name).read_text(encoding="utf-8"))
 
 
 def whole(value: int) -> str:

@@ -9,12 +9,10 @@ from typing import Any
 
 from treetop.plan import Plan
 from treetop.privacy import Unit, epsilon_from_rho
+from treetop.privacy.loss import COMPARED_AT
 
 UNITS = (5, 10, 50)
 """How many protected units one person may stand behind, for the table of what the loss means."""
-
-COMPARED_AT = Fraction(1, 10**8)
-"""The delta at which an epsilon is reported where the plan states none."""
 
 CONVERSION = (
     "The tight conversion of zero-concentrated differential privacy: the least epsilon over a > 1 of "
@@ -64,18 +62,23 @@ def meaning(plan: Plan) -> list[dict[str, Any]]:
     unit = plan.unit
     rows = []
     if unit.contributions > 1:
-        rows.append(_means("one record", 1, None, _one_record(plan), plan))
+        rows.append(means("one record", 1, None, _one_record(plan), plan))
+    elif unit.displaces and unit.neighbours == "add-remove":
+        # One of several records can show more than the whole unit does by being there or not: it moves two cells.
+        rows.append(means(f"one record of a {unit.entity} with several", 1, None, _one_record(plan), plan))
+        if plan.loss.accounting == "exact":  # which is about units; of a record, only its rho is known
+            rows[-1]["epsilon"] = _epsilon_of_rho(_one_record(plan), plan)
     who = f"one {unit.entity} ({unit.extent})"
     if plan.loss.accounting == "exact":
-        rows.append(_means(f"{who}, this release alone (exact accounting)", 1, 1, plan.spent, plan))
-        rows.append(_means(f"{who}, beside other releases", 1, 1, plan.spent, plan))
+        rows.append(means(f"{who}, this release alone (exact accounting)", 1, 1, plan.spent, plan))
+        rows.append(means(f"{who}, beside other releases", 1, 1, plan.spent, plan))
         rows[-1]["epsilon"] = epsilon_beside_others(plan)
     else:
-        rows.append(_means(who, unit.contributions, 1, plan.spent, plan))
+        rows.append(means(who, unit.contributions, 1, plan.spent, plan))
     for units in UNITS:
         # Group privacy: k·epsilon when pure, k²·rho otherwise.
         factor = units if plan.loss.definition == "pure" else units**2
-        rows.append(_means(_several(plan, units), units * unit.contributions, units, factor * plan.spent, plan))
+        rows.append(means(_several(plan, units), units * unit.contributions, units, factor * plan.spent, plan))
     return rows
 
 
@@ -102,7 +105,11 @@ def epsilon_of(amount: Fraction, plan: Plan) -> float:
 
 def epsilon_beside_others(plan: Plan) -> float:
     """Return the epsilon of the plan's rho, which is what adds up with other releases."""
-    return 0.0 if plan.spent == 0 else epsilon_from_rho(plan.spent, plan.loss.delta or COMPARED_AT)
+    return _epsilon_of_rho(plan.spent, plan)
+
+
+def _epsilon_of_rho(rho: Fraction, plan: Plan) -> float:
+    return 0.0 if rho == 0 else epsilon_from_rho(rho, plan.loss.delta or COMPARED_AT)
 
 
 def plural(noun: str) -> str:
@@ -138,19 +145,42 @@ def say_odds(epsilon: float) -> str:
 
 
 def _one_record(plan: Plan) -> Fraction:
-    """What the noise costs one record alone, which moves the counts less than a whole unit."""
-    record = Unit(plan.unit.entity, contributions=1, neighbours=plan.unit.neighbours)
-    spent = Fraction(0)
-    for level in plan.levels:
-        one, all_ = record.sensitivity(level.name), plan.unit.sensitivity(level.name)
-        if plan.loss.definition == "pure":
-            spent += level.cost * Fraction(one.l1, all_.l1)
-        else:
-            spent += level.cost * Fraction(one.l2_squared, all_.l2_squared)
-    return spent
+    """What the noise costs one record alone, added or left out or, under `replace`, changed.
+
+    A record that is added moves one cell of every level, the total's as well. Where the limit is enforced, it may
+    displace another: of a unit with n ≥ m records it is kept with chance m/(n + 1), in the place of one of the m that
+    were kept. What is released is then a mixture of releases, over which records are kept, and so is what was released
+    without it; pair by pair they are of the same counts, or of counts in which one record was exchanged for another,
+    which moves two cells of every level and leaves the total. The loss of a mixture is at most the largest of its
+    pairs: that of pure losses and of hockey sticks because these are convex, that of rho because Rényi divergences are
+    jointly quasi-convex (van Erven and Harremoës 2014, Theorem 13).
+    """
+    unit = plan.unit
+    added = _cost(plan, Unit(unit.entity, neighbours="add-remove"))
+    exchanged = _cost(plan, Unit(unit.entity, neighbours="replace"))
+    if unit.neighbours == "replace":
+        return exchanged  # with that of the total, so that it covers a record that is added as well
+    if not unit.displaces:
+        return added
+    total = plan.levels[0]
+    return max(added, exchanged - total.cost * _part(plan, Unit(unit.entity, neighbours="replace"), total.name))
 
 
-def _means(who: str, records: int, units: int | None, amount: Fraction, plan: Plan) -> dict[str, Any]:
+def _cost(plan: Plan, record: Unit) -> Fraction:
+    """What the noise of all levels costs a smaller unit."""
+    return sum((level.cost * _part(plan, record, level.name) for level in plan.levels), Fraction(0))
+
+
+def _part(plan: Plan, record: Unit, level: str) -> Fraction:
+    """How much of what a level costs a unit it costs a smaller one."""
+    one, all_ = record.sensitivity(level), plan.unit.sensitivity(level)
+    if plan.loss.definition == "pure":
+        return Fraction(one.l1, all_.l1)
+    return Fraction(one.l2_squared, all_.l2_squared)
+
+
+def means(who: str, records: int, units: int | None, amount: Fraction, plan: Plan) -> dict[str, Any]:
+    """Return a row of the table: what an amount comes to, as rho and as epsilon."""
     rho = None if plan.loss.definition == "pure" else float(amount)
     return {"who": who, "records": records, "units": units, "rho": rho, "epsilon": epsilon_of(amount, plan)}
 

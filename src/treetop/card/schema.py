@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from treetop.card.facts import FORMAT
 from treetop.errors import ReleaseError
 
 FINISHED = ("released", "files")
@@ -22,7 +23,8 @@ def validate(card: object, *, draft: bool = False, checked: Collection[str] = ()
 
 def validate_fields(part: dict[str, Any]) -> None:
     """Refuse fields of a card that do not fit the schema; other fields may be missing."""
-    _refuse(_check_object(part, {"properties": schema()["properties"]}, "card"))
+    rules = schema()
+    _refuse(_check_object(part, {"properties": rules["properties"]}, "card", rules["$defs"]))
 
 
 def _refuse(found: Iterator[str]) -> None:
@@ -35,22 +37,29 @@ def findings(card: object, *, draft: bool = False, checked: Collection[str] = ()
 
     A draft may lack what only a written release has; fields that are `checked` need only be there.
     """
-    rules = schema()
+    rules = schema(_format(card))
     required = [name for name in rules["required"] if not (draft and name in FINISHED)]
     properties = {name: {} if name in checked else rule for name, rule in rules["properties"].items()}
-    yield from _check(card, {**rules, "required": required, "properties": properties}, "card")
+    yield from _check(card, {**rules, "required": required, "properties": properties}, "card", rules["$defs"])
 
 
 @cache
-def schema() -> dict[str, Any]:
-    """Return the schema that ships with the package."""
-    loaded: dict[str, Any] = json.loads(files("treetop.card").joinpath("schema.json").read_text(encoding="utf-8"))
+def schema(version: int = FORMAT) -> dict[str, Any]:
+    """Return the schema of a version of the layout; each that was ever written ships with the package."""
+    name = "schema.json" if version == FORMAT else f"schema-{version}.json"
+    loaded: dict[str, Any] = json.loads(files("treetop.card").joinpath(name).read_text(encoding="utf-8"))
     return loaded
 
 
-def _check(value: object, rules: dict[str, Any], where: str) -> Iterator[str]:
+def _format(card: object) -> int:
+    """Return the version of the layout that a card has, as far as it is known; what it is not fits none."""
+    stated = card.get("treetop") if isinstance(card, dict) else None
+    return stated if type(stated) is int and 0 < stated < FORMAT else FORMAT
+
+
+def _check(value: object, rules: dict[str, Any], where: str, defined: dict[str, Any]) -> Iterator[str]:
     if "$ref" in rules:
-        yield from _check(value, schema()["$defs"][rules["$ref"].removeprefix("#/$defs/")], where)
+        yield from _check(value, defined[rules["$ref"].removeprefix("#/$defs/")], where, defined)
     kinds = rules.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if kinds and not any(_TYPES[kind](value) for kind in kinds):
@@ -65,13 +74,13 @@ def _check(value: object, rules: dict[str, Any], where: str) -> Iterator[str]:
     if _TYPES["number"](value) and "minimum" in rules and value < rules["minimum"]:
         yield f"{where} is {_short(value)}, below {rules['minimum']}"
     if isinstance(value, dict):
-        yield from _check_object(value, rules, where)
+        yield from _check_object(value, rules, where, defined)
     if isinstance(value, list) and "items" in rules:
         for index, item in enumerate(value):
-            yield from _check(item, rules["items"], f"{where}[{index}]")
+            yield from _check(item, rules["items"], f"{where}[{index}]", defined)
 
 
-def _check_object(value: dict[str, Any], rules: dict[str, Any], where: str) -> Iterator[str]:
+def _check_object(value: dict[str, Any], rules: dict[str, Any], where: str, defined: dict[str, Any]) -> Iterator[str]:
     for name in rules.get("required", ()):
         if name not in value:
             yield f"{where} lacks {name!r}"
@@ -79,11 +88,11 @@ def _check_object(value: dict[str, Any], rules: dict[str, Any], where: str) -> I
     others = rules.get("additionalProperties", True)
     for name, item in value.items():
         if name in known:
-            yield from _check(item, known[name], f"{where}.{name}")
+            yield from _check(item, known[name], f"{where}.{name}", defined)
         elif others is False:
             yield f"{where} has {_short(name)}, which no card has"
         elif isinstance(others, dict):
-            yield from _check(item, others, f"{where}.{name}")
+            yield from _check(item, others, f"{where}.{name}", defined)
 
 
 def _same(one: object, other: object) -> bool:

@@ -73,10 +73,15 @@ def coverage(nominal: float, tried: Mapping[str, Any] | None) -> str:
     nodes, covered = (sum(level[name] for level in tried["twin"]) for name in ("nodes", "covered"))
     share = f"{100 * covered / nodes:.1f} % of {nodes:,}" if nodes else "none"
     return (
-        f"{stated}. Tried {tried['runs']} times on a public table of the same kind, {share} counts that were measured "
-        "were within theirs. Among counts that are released above zero it may be fewer: those that the noise raised "
-        "are more often among them."
+        f"{stated}. Tried {tried['runs']} times on a public table of the same kind, {share} counts that were measured"
+        f"{held(covered)} were within theirs. Among counts that are released above zero it may be fewer: those that "
+        "the noise raised are more often among them."
     )
+
+
+def held(covered: int) -> str:
+    """Say of how many counts the intervals held, beside their share, which is rounded."""
+    return f" ({covered:,})"
 
 
 def notes(plan: Plan) -> list[str]:
@@ -199,7 +204,7 @@ def _resolved(resolve: Resolution) -> list[str]:
 def caveats(plan: Plan, facts: Facts) -> list[str]:
     """Say what the release does not promise."""
     unit = plan.unit
-    told = [] if facts.private else [WARNING]
+    told = [*([] if facts.private else [WARNING]), *reckless(plan)]
     if not unit.enforced:
         told.append(
             f"The limit of {unit.contributions} per {unit.entity} was declared, not enforced: a {unit.entity} with "
@@ -235,6 +240,22 @@ def caveats(plan: Plan, facts: Facts) -> list[str]:
         "Every other release about the same data adds to the loss.",
     ]
     return told
+
+
+def reckless(plan: Plan) -> list[str]:
+    """Say that a loss protects hardly anybody, where it does."""
+    return [*plan.loss.warnings(), *large_delta(plan)]
+
+
+def large_delta(plan: Plan) -> list[str]:
+    """Say that delta is large for so few units, where the plan says that this is meant."""
+    if plan.loss.delta is None or not plan.loss.large_delta:
+        return []
+    return [
+        f"Delta {plain(plan.loss.delta)} is one in the number of {plural(plan.unit.entity)}, or more, or may be: a "
+        f"release that told all about one {plan.unit.entity}, chosen at random, could keep it. The plan says that this "
+        "is meant."
+    ]
 
 
 OUTSIDE = (

@@ -49,7 +49,9 @@ def command(folder: Path, truth: str | None, plot: Path | None, as_json: bool, *
 
 
 def render_verdict(verdict: Verdict) -> str:
-    """Return a line for what was verified, or for each thing that is wrong."""
+    """Return a line for what was verified, or for each thing that is wrong, or that no check can tell."""
+    if verdict.caution:
+        return f"{click.style('!', fg='yellow')} {_printable(verdict.subject)}"
     if verdict.verified:
         return f"{click.style('✓', fg='green')} {_printable(verdict.subject)}"
     lines = [f"{click.style('✗', fg='red', bold=True)} {_printable(verdict.subject)}"]
@@ -144,7 +146,9 @@ def _report(folder: Path, verdicts: list[Verdict], errors: tuple[LevelErrors, ..
     report: dict[str, Any] = {
         "folder": str(folder),
         "verified": all(verdict.verified for verdict in verdicts),
-        "checks": [{"subject": one.subject, "findings": list(one.findings)} for one in verdicts],
+        "checks": [
+            {"subject": one.subject, "findings": list(one.findings), "caution": one.caution} for one in verdicts
+        ],
     }
     if errors is not None:
         report["errors"] = {"fence": FENCE, "levels": [row.to_dict() for row in errors]}

@@ -77,11 +77,13 @@ def create(
         _tell_alike(name, alike(name, ledger.datasets[:position]))
     warn_of_network(ledger)
     if as_json:
-        click.echo(json.dumps(_about(ledger), indent=2))
+        click.echo(json.dumps(_about(ledger) | {"warnings": loss.warnings()}, indent=2))
         return
     click.echo(f"Made the ledger {file}. The budget of {_scope(ledger)}:")
     click.echo(f"  {ledger.budget.say(ledger.budget.amount)}")
     click.echo(f"Ledger head, to be noted elsewhere: {ledger.head()[1]}")
+    for warning in loss.warnings():
+        click.echo(click.style(f"Warning: {warning}", fg="red"))
     click.echo(f"Next: treetop release PLAN --ledger {file} --dataset NAME --out DIR")
 
 

@@ -43,6 +43,7 @@ def summarise(file: PlanFile, confidence: float) -> dict[str, Any]:
     """Return the numbers of a plan as plain values."""
     from treetop.card.content import words_of
     from treetop.card.meaning import exact, loss_summary, meaning
+    from treetop.card.words import reckless
 
     plan = file.plan
     described = plan.describe()["levels"]
@@ -58,6 +59,7 @@ def summarise(file: PlanFile, confidence: float) -> dict[str, Any]:
         ],
         "unit": {**plan.describe()["unit"], "enforced": plan.unit.enforced, "sentence": plan.unit.sentence()},
         "loss": loss_summary(plan),
+        "warnings": reckless(plan),
         "meaning": meaning(plan),
         "exact": exact(plan),
         "keep": file.keep and {column: list(values) for column, values in file.keep.items()},
@@ -71,8 +73,9 @@ def render(file: PlanFile, confidence: float) -> str:
     from treetop.accuracy import text_table
     from treetop.card import words
     from treetop.card.content import words_of
-    from treetop.card.meaning import COMPARED_AT, exact, meaning, say_epsilon, say_odds
+    from treetop.card.meaning import exact, meaning, say_epsilon, say_odds
     from treetop.privacy.exact import plain
+    from treetop.privacy.loss import COMPARED_AT
 
     plan = file.plan
     percent = f"{100 * confidence:g}%"
@@ -95,6 +98,7 @@ def render(file: PlanFile, confidence: float) -> str:
             "",
             _bold("Cost"),
             _cost(plan),
+            *(click.style(f"Warning: {warning}", fg="red") for warning in words.reckless(plan)),
             plan.unit.sentence(),
             *words_of(plan).notes(plan),
             *([] if file.graph is None else file.graph.sentences()),
@@ -110,8 +114,9 @@ def render(file: PlanFile, confidence: float) -> str:
 
 
 def _cost(plan: Plan) -> str:
-    from treetop.card.meaning import COMPARED_AT, loss_summary
+    from treetop.card.meaning import loss_summary
     from treetop.privacy.exact import plain
+    from treetop.privacy.loss import COMPARED_AT
 
     loss = loss_summary(plan)
     if loss["rho"] is None:

@@ -65,14 +65,8 @@ def estimated_again(release: Release) -> Release:
     # It keeps what intervals come from, and so has them.
     confidence = plan.confidence or CONFIDENCE
     plan = replace(plan, prefer="lower-error", repair="least-squares", order="ascending", confidence=confidence)
-    told, now = Facts.of_card(release.card), Facts()
+    told = Facts.of_card(release.card)
     source = f"Estimated again from the measurements of release {told.id}: nothing was spent."
-    facts = replace(
-        told,
-        description=f"{told.description} {source}".lstrip(),
-        coverage=None,  # that of other counts
-        id=now.id,
-        time=now.time,
-        software=now.software,
-    )
+    # What a twin gave was of other counts.
+    facts = replace(told.again(), description=f"{told.description} {source}".lstrip(), coverage=None)
     return replace(with_lower_error(release, measurements), card=describe_release(plan, facts), plan_toml=None)

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from treetop.counts import pack
 from treetop.errors import ReleaseError, TreetopError
 from treetop.hierarchy import Hierarchy
+from treetop.privacy import TOTAL
 from treetop.release import Release
 from treetop.sorting import first_disorder
 from treetop.spine import Spine
@@ -39,8 +40,10 @@ def load(folder: Path) -> Release:
 def read_release(folder: Path) -> Release:
     """Read a release folder as it is, and refuse only what is no release: for whoever compares it with its card."""
     card = read_card(folder)
+    _refuse_misfit(card, folder)
     try:
         spine = read_spine(folder, card)
+        _refuse_other_levels(card, spine, folder)
         leaves = pq.read_table(folder / COUNTS, columns=[*spine.attributes, "count"])
         trees = zip(spine.attributes, spine.trees, strict=True)
         nodes = [tree.encode(leaves.column(name).combine_chunks()) for name, tree in trees]
@@ -57,6 +60,22 @@ def read_release(folder: Path) -> Release:
     release = Release(spine, np.array(nodes, dtype=np.int32), count, card, plan_toml)
     _refuse_disorder(release, folder)
     return _with_evidence(release, folder)
+
+
+def _refuse_misfit(card: dict[str, Any], folder: Path) -> None:
+    """Refuse a card that is not what a card must be: all that is read by it may then trust its types."""
+    from treetop.card.schema import findings
+
+    for finding in findings(card):
+        raise ReleaseError(f"{folder}: {CARD} does not fit its schema: {finding}")
+
+
+def _refuse_other_levels(card: dict[str, Any], spine: Spine, folder: Path) -> None:
+    """Refuse a card whose levels are not those of its spine: noise is then looked up where there is none."""
+    stated = [(level["name"], level["noise"] is not None) for level in card["plan"]["levels"]]
+    expected = [(level.name, level.divides) for level in spine.levels]
+    if [name for name, _ in stated[:1]] != [TOTAL] or stated[1:] != expected:
+        raise ReleaseError(f"{folder}: {CARD} has other levels than its spine, or noise at others than it measures")
 
 
 def _refuse_changes(card: dict[str, Any], folder: Path) -> None:

@@ -112,6 +112,7 @@ def _write(
 ) -> str:
     from treetop.card.html import render
     from treetop.card.schema import validate
+    from treetop.card.statement import bind
 
     rows: dict[str, int | None] = {COUNTS: len(release.count)}
     # Plain string columns, whatever reads them; stored as dictionaries all the same.
@@ -132,9 +133,10 @@ def _write(
             pq.write_table(table, folder / name, compression="zstd", store_schema=False)
             rows[name] = table.num_rows
     rows[PLAN] = None
-    (folder / PLAN).write_text(release.plan_toml or _plan_toml(release), encoding="utf-8", newline="\n")
-    files = [_about_file(folder, name, count) for name, count in rows.items()]
-    card = {**release.card, "released": released(release), "files": files}
+    card = {**release.card, "released": released(release)}
+    plan_toml = bind(release.plan_toml or _plan_toml(release), card)
+    (folder / PLAN).write_text(plan_toml, encoding="utf-8", newline="\n")
+    card["files"] = [_about_file(folder, name, count) for name, count in rows.items()]
     validate(card)
     text = (json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
     digest = sha256(text).hexdigest()
@@ -156,10 +158,11 @@ def _write_nodes(release: Release, path: Path, progress: Callable[[str, float], 
 
 
 def _plan_toml(release: Release) -> str:
+    from treetop.card.facts import Facts
     from treetop.card.rebuild import rebuild_plan
     from treetop.planfile import describe_plan
 
-    return describe_plan(rebuild_plan(release.card, release.spine))
+    return describe_plan(rebuild_plan(release.card, release.spine), Facts.of_card(release.card))
 
 
 def _about_file(folder: Path, name: str, rows: int | None) -> dict[str, Any]:

@@ -34,8 +34,8 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> GroupTablePlan:
     protected = GroupUnit(unit["entity"], groups["event"], groups["quantity"])
     return GroupTablePlan(
         spine=spine,
-        unit=GroupTableUnit(protected, groups["form"], groups["largest"], unit["id"]),
-        loss=Loss(**amounts),
+        unit=GroupTableUnit(protected, groups["form"], groups["largest"], unit["id"], unit.get("population")),
+        loss=Loss(**amounts, large_delta=loss.get("large_delta", False)),
         split="uniform" if len(set(measured.values())) <= 1 else Split(measured),
         repair="euclidean",
         title=told["title"],

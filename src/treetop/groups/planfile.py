@@ -38,7 +38,7 @@ KEYS = (
     "list_region",
     "list_sha256",
 )
-UNIT = ("entity", "id")
+UNIT = ("entity", "id", "population")
 
 _ROWS = (
     'What is a row of the private table? "people": a person in a group. "groups": a group with its size. "histogram": '
@@ -109,6 +109,7 @@ def read_groups(path: Path, text: str, values: Mapping[str, Any], stand_in: Numb
             id=columns.get("group") if event == "group" else person,
             place=place,
             title=top.text("title") or "",
+            population=unit.whole("population"),
         )
     return PlanFile(
         plan=plan,
@@ -124,13 +125,14 @@ def read_groups(path: Path, text: str, values: Mapping[str, Any], stand_in: Numb
     )
 
 
-def describe(plan: GroupTablePlan, file: PlanFile | None) -> list[tuple[str, dict[str, Any]]]:
+def describe(
+    plan: GroupTablePlan, file: PlanFile | None, columns: Mapping[str, str] | None = None
+) -> list[tuple[str, dict[str, Any]]]:
     """Return the sections of the plan as it was run, for the plan file of a release folder."""
     unit = plan.sizes
     stated = {} if file is None or file.groups is None else file.groups
-    named: dict[str, Any] = {
-        key: stated[key] for key in ("group", "size", "quantity", "list_group", "list_region") if key in stated
-    }
+    named: dict[str, Any] = {key: name for key, name in (columns or {}).items() if key != plan.place}
+    named |= {key: stated[key] for key in ("list_group", "list_region") if key in stated}
     if "list" in stated:
         named["list"] = Path(stated["list"]).name
     groups: dict[str, Any] = {
@@ -145,7 +147,8 @@ def describe(plan: GroupTablePlan, file: PlanFile | None) -> list[tuple[str, dic
         **({} if plan.list_sha256 is None else {"list_sha256": plan.list_sha256}),
     }
     person = {"id": plan.unit.id} if plan.unit.id is not None and unit.group.event != "group" else {}
-    return [("unit", {"entity": plan.unit.entity, **person}), (GROUPS, groups)]
+    known = {} if plan.unit.population is None else {"population": plan.unit.population}
+    return [("unit", {"entity": plan.unit.entity, **person, **known}), (GROUPS, groups)]
 
 
 def _refuse_others(groups: Fields, loss: Fields, attributes: Mapping[str, Any], unknown: Any) -> None:
@@ -155,8 +158,11 @@ def _refuse_others(groups: Fields, loss: Fields, attributes: Mapping[str, Any], 
             f"{groups.file}: [attributes] group sizes have one, the place of the groups, but there are "
             f"{', '.join(attributes)}: the size is counted by itself"
         )
-    if SIZE in attributes:
-        raise PlanFileError(f"{groups.file}: [attributes.{SIZE}] is the attribute of the sizes: call the place another")
+    for name in ("group", SIZE, "quantity"):
+        if name in attributes:
+            raise PlanFileError(
+                f"{groups.file}: [attributes.{name}] is called as a column of group sizes is: call the place another"
+            )
     if unknown != "error":
         raise PlanFileError(
             f"{groups.file}: [data] unknown: the number of groups is public, so none is left out: correct the table"

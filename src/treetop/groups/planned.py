@@ -88,21 +88,23 @@ class GroupTablePlan(Plan):
         id: str | None = None,
         place: str = "place",
         title: str = "",
+        population: int | None = None,
     ) -> GroupTablePlan:
         """Return a plan; nothing private is read.
 
         The levels of a split are `size`, for all regions together, and those of the place. `number` is of all groups;
-        it may be left out where a public list has them. `id` is the column that tells people apart.
+        it may be left out where a public list has them. `id` is the column that tells people apart, `population` the
+        least number of them that is public.
         """
         if whole(largest) is None:
             raise PlanError(f"largest is {largest!r}: give the largest size, a whole number, 1 or more")
         if number is None and listed is None:
             raise PlanError("the number of groups is public and released exactly: give it, or the list of groups")
-        if place == SIZE:
-            raise PlanError(f"the place cannot be called {SIZE!r}, which is the attribute of the sizes: rename it")
+        if place in _COLUMNS:
+            raise PlanError(f"the place cannot be called {place!r}, as a column of group sizes is: rename it")
         return GroupTablePlan(
             spine=spine_of(regions, largest, place),
-            unit=GroupTableUnit(unit, form, largest, id),
+            unit=GroupTableUnit(unit, form, largest, id, population),
             loss=loss,
             split=split,
             repair="euclidean",
@@ -141,6 +143,11 @@ class GroupTablePlan(Plan):
         """The unit, as one of group sizes."""
         assert isinstance(self.unit, GroupTableUnit)
         return self.unit
+
+    @property
+    def population(self) -> int | None:
+        """How many units there are at least: all groups where these are protected, otherwise as many as declared."""
+        return self.number if self.sizes.group.event == "group" else self.unit.population
 
     @property
     def place(self) -> str:

@@ -23,11 +23,18 @@ class GroupTableUnit(Unit):
     largest: int
     """The largest size that is told apart."""
 
-    def __init__(self, group: GroupUnit, form: Form, largest: int, id: str | None = None) -> None:
-        super().__init__(group.entity, 1, _NEIGHBOURS[group.event], id)
+    def __init__(
+        self, group: GroupUnit, form: Form, largest: int, id: str | None = None, population: int | None = None
+    ) -> None:
+        super().__init__(group.entity, 1, _NEIGHBOURS[group.event], id, population=population)
         object.__setattr__(self, "group", group)
         object.__setattr__(self, "form", form)
         object.__setattr__(self, "largest", largest)
+
+    @property
+    def displaces(self) -> bool:
+        """No: who stands twice in the table is refused."""
+        return False
 
     def sensitivity(self, level: str) -> Sensitivity:
         """How far one unit can move the counts of a level: as far at each of them."""

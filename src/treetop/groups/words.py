@@ -6,7 +6,7 @@ from typing import Any
 
 from treetop.card.facts import Facts
 from treetop.card.meaning import plural
-from treetop.card.words import WARNING
+from treetop.card.words import WARNING, reckless
 from treetop.groups.planned import GroupTablePlan
 
 _MEASURED = {
@@ -144,7 +144,7 @@ def notes(plan: GroupTablePlan) -> list[str]:
 def caveats(plan: GroupTablePlan, facts: Facts) -> list[str]:
     """Say what the release does not promise."""
     entity = plan.unit.entity
-    told = [] if facts.private else [WARNING]
+    told = [*([] if facts.private else [WARNING]), *reckless(plan)]
     declared = [condition for condition in conditions(plan) if "(declared" in condition]
     if declared:
         told.append(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
+from secrets import token_hex
 from shlex import quote
 from typing import Any
 
@@ -193,7 +194,8 @@ class Ledger:
             balance = self._find(records, dataset)
             self._refuse(balance, charged, unit)
             new = not balance.entries
-            return content | {"time": _now(), "dataset": balance.dataset}
+            # The hash of this record is published, and its time is not: without a salt, the one tells the other.
+            return content | {"time": _now(), "dataset": balance.dataset, "salt": token_hex(16)}
 
         number, record = self.log.append(decide)
         return Reservation(number, record.content["dataset"], charged, new, record.sha256, self.log)

@@ -16,7 +16,7 @@ from treetop.hierarchy import Hierarchy
 from treetop.nearest import nearest
 from treetop.planfile import questions
 from treetop.planfile.fields import Fields
-from treetop.privacy import TOTAL
+from treetop.spine import problem_with_name
 
 KEYS = (
     "column",
@@ -38,7 +38,6 @@ KEYS = (
     "hierarchy_sha256",
 )
 
-_TAKEN = (TOTAL, "count", "lower", "upper", "level")
 _OF_A_FILE = ("codes", "child", "parent", "ragged", "name", "latitude", "longitude", "delimiter", "encoding", "keep")
 
 
@@ -133,8 +132,14 @@ def read_attributes(top: Fields) -> dict[str, Attribute]:
     """Read the sections of the attributes; their hierarchies are read later."""
     sections = top.table("attributes")
     attributes = {name: _attribute(name, sections) for name in sections.values}
+    small: dict[str, str] = {}
     for name, attribute in attributes.items():
         _check_same_as(name, attribute, attributes)
+        if small.setdefault(name.lower(), name) != name:
+            raise PlanFileError(
+                f"{top.file}: [attributes] {small[name.lower()]!r} and {name!r} differ only in capitals, which many "
+                "readers of tables do not tell apart: rename one of them"
+            )
     return attributes
 
 
@@ -152,11 +157,9 @@ def read_lookups(attributes: Mapping[str, Attribute], folder: Path) -> dict[str,
 
 def _attribute(name: str, sections: Fields) -> Attribute:
     fields = sections.table(name).only(KEYS)
-    if not name.strip() or "." in name or name in _TAKEN:
-        raise PlanFileError(
-            f"{fields.file}: [attributes] an attribute cannot be called {name!r}: give it a name without "
-            f"dots that is none of {', '.join(_TAKEN)}"
-        )
+    # In small letters as well: to many readers of tables, capitals make no difference.
+    if (problem := problem_with_name(name) or problem_with_name(name.lower())) is not None:
+        raise PlanFileError(f"{fields.file}: [attributes] {problem}")
     stated: dict[str, Any] = {key: fields.texts(key) for key in ("levels", "values")}
     stated["widths"] = fields.wholes("widths")
     stated["ragged"] = fields.choice("ragged", ("error", "repeat"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from treetop.plan import CONFIDENCE, Plan
 from treetop.planfile.reader import PlanFile
@@ -21,27 +21,53 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
-def describe_plan(plan: PlanFile | Plan) -> str:
-    """Return the plan as TOML, for the release folder.
+class Said(Protocol):
+    """What is said about the data beside a plan: by a plan file, or by the facts of a run in Python."""
+
+    @property
+    def description(self) -> str:
+        """What the release is about, at length."""
+
+    @property
+    def columns(self) -> Mapping[str, str] | None:
+        """The column of each attribute in the private table."""
+
+    @property
+    def count(self) -> str | None:
+        """The column that says how many records a row stands for."""
+
+    @property
+    def period(self) -> str | None:
+        """The time that the data are about, in words."""
+
+    @property
+    def keep(self) -> Mapping[str, Sequence[str]] | None:
+        """The values that a row must have to be in the data at all, by column."""
+
+
+def describe_plan(plan: PlanFile | Plan, said: Said | None = None) -> str:
+    """Return the plan as TOML, for the release folder; what is said about the data is that of the plan file, if any.
 
     Where the hierarchies came from files, putting those beside it makes it a plan file again, and `read_plan`
     then checks their hashes. The private table's address and query are left out: they are the steward's own.
     """
     file = plan if isinstance(plan, PlanFile) else None
     ran = plan.plan if isinstance(plan, PlanFile) else plan
+    said = file or said
     top: dict[str, Any] = {"title": ran.title}
-    if file is not None and file.description:
-        top["description"] = file.description
+    if said is not None and said.description:
+        top["description"] = said.description
     lines = [
         "# The plan as it was run. hierarchy_sha256 is of the levels, codes and parents of the tree.",
         "",
     ]
     lines += _pairs(top)
-    own = _own_sections(ran, file)
+    own = _own_sections(ran, file, said)
     for name, tree in zip(ran.spine.attributes, ran.spine.trees, strict=True):
         if own is not None and name == "size":
             continue
         stated = _stated_attribute(file, name) or {"levels": list(tree.levels)}
+        stated = {**_column(said, name), **stated}
         lines += _section(f"attributes.{key(name)}", {**stated, "hierarchy_sha256": tree.digest})
     for name, values in own or [("spine", {"order": list(ran.spine.splits)}), ("unit", _unit(ran))]:
         lines += _section(name, values)
@@ -50,20 +76,20 @@ def describe_plan(plan: PlanFile | Plan) -> str:
         lines += _section("repair", {"method": ran.repair, "order": ran.order})
     if favoured := _favoured(ran):
         lines += _section("release", favoured)
-    lines += _section("data", _data(ran, file))
+    lines += _section("data", _data(ran, file, said))
     if file is not None and file.graph is not None:
         lines += ["", "# The private table was made from a graph.", *_graph(file.graph)]
     return "\n".join(lines) + "\n"
 
 
-def _own_sections(plan: Plan, file: PlanFile | None) -> list[tuple[str, dict[str, Any]]] | None:
+def _own_sections(plan: Plan, file: PlanFile | None, said: Said | None) -> list[tuple[str, dict[str, Any]]] | None:
     """Return the sections of a plan for group sizes in place of the spine, the unit and the repair; None for others."""
     if type(plan) is Plan:  # almost always: nothing is imported for it
         return None
     from treetop.groups.planfile import describe
     from treetop.groups.planned import GroupTablePlan
 
-    return describe(plan, file) if isinstance(plan, GroupTablePlan) else None
+    return describe(plan, file, None if said is None else said.columns) if isinstance(plan, GroupTablePlan) else None
 
 
 def value(item: object) -> str:
@@ -99,7 +125,12 @@ def _stated_attribute(file: PlanFile | None, name: str) -> dict[str, Any]:
     stated = {field: entry for field, entry in file.attributes[name].items() if field != "hierarchy_sha256"}
     if "hierarchy" in stated:
         stated["hierarchy"] = Path(stated["hierarchy"]).name
-    return {**({"column": file.columns[name]} if name in file.columns else {}), **stated}
+    return stated
+
+
+def _column(said: Said | None, name: str) -> dict[str, Any]:
+    columns = {} if said is None else said.columns or {}
+    return {"column": columns[name]} if name in columns else {}
 
 
 def _unit(plan: Plan) -> dict[str, Any]:
@@ -113,6 +144,8 @@ def _unit(plan: Plan) -> dict[str, Any]:
         stated["id"] = unit.id
     if unit.per_node:
         stated["per_node"] = unit.per_node
+    if unit.population is not None:
+        stated["population"] = unit.population
     return stated
 
 
@@ -125,6 +158,8 @@ def _loss(plan: Plan) -> dict[str, Any]:
     }
     if loss.accounting == "exact":
         stated["accounting"] = "exact"
+    if loss.large_delta:
+        stated["large_delta"] = True
     measured = {level.name: level.share for level in plan.levels if level.law is not None}
     if plan.split == "uniform" or not measured:
         return {**stated, "split": "uniform"}
@@ -144,13 +179,11 @@ def _favoured(plan: Plan) -> dict[str, Any]:
     return stated
 
 
-def _data(plan: Plan, file: PlanFile | None) -> dict[str, Any]:
+def _data(plan: Plan, file: PlanFile | None, said: Said | None) -> dict[str, Any]:
     stated: dict[str, Any] = {"unknown": plan.unknown}
-    for name in ("count", "period"):
-        if file is not None and getattr(file, name) is not None:
-            stated[name] = getattr(file, name)
-    if file is not None and file.keep is not None:
-        stated["keep"] = file.keep
+    for name in ("count", "period", "keep"):
+        if said is not None and getattr(said, name) is not None:
+            stated[name] = getattr(said, name)
     if file is not None and file.fields is not None:
         stated["fields"] = file.fields
     return stated

@@ -17,8 +17,8 @@ from treetop.spine import Spine
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "spine": ("order",),
-    "unit": ("entity", "contributions", "neighbours", "id", "per_node"),
-    "loss": ("epsilon", "delta", "rho", "split", "accounting"),
+    "unit": ("entity", "contributions", "neighbours", "id", "per_node", "population"),
+    "loss": ("epsilon", "delta", "rho", "split", "accounting", "large_delta"),
     "repair": ("method", "order"),
     "release": ("prefer", "resolve", "confidence", "intervals", "keep_measurements"),
     "data": ("source", "query", "count", "unknown", "period", "delimiter", "encoding", "fields", "keep"),
@@ -92,6 +92,7 @@ def read_unit(unit: Fields) -> dict[str, Any]:
         "neighbours": unit.choice("neighbours", ("replace", "add-remove")),
         "id": unit.name("id"),
         "per_node": {level: caps.whole(level) for level in caps.values},
+        "population": unit.whole("population"),
     }
 
 
@@ -99,6 +100,7 @@ def read_loss(loss: Fields, stand_in: Number | None) -> LossSection:
     """Read the amount of [loss]; where none is stated, an epsilon may stand in for it."""
     amounts: dict[str, Any] = {key: loss.number(key) for key in ("epsilon", "delta", "rho")}
     amounts["accounting"] = loss.choice("accounting", ("zcdp", "exact")) or "zcdp"
+    amounts["large_delta"] = loss.flag("large_delta") or False
     is_open = not (loss.has("epsilon") or loss.has("rho"))
     if is_open:
         amounts["epsilon"] = stand_in

@@ -6,13 +6,20 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
-from treetop.errors import LossError
+from treetop.errors import IncompletePlan, LossError
 from treetop.nearest import nearest
 from treetop.privacy.accounting import epsilon_from_rho, rho_from_epsilon
 from treetop.privacy.exact import Number, delta_between_0_and_1, plain, positive, rounded_up, whole
 
 Definition: TypeAlias = Literal["pure", "zcdp", "approximate"]
 Accounting: TypeAlias = Literal["zcdp", "exact"]
+
+RECKLESS_EPSILON = 20
+"""Above it, a loss is warned of: odds may then move by more than 400 million times."""
+RECKLESS_DELTA = Fraction(1, 10**4)
+"""Above it, so is a delta."""
+COMPARED_AT = Fraction(1, 10**8)
+"""The delta at which an epsilon is reported where none is stated."""
 
 
 @dataclass(frozen=True, init=False)
@@ -31,6 +38,8 @@ class Loss:
     """Zero-concentrated differential privacy, by Gaussian noise."""
     accounting: Accounting
     """How epsilon and delta are kept: through rho ("zcdp"), or by the law of the privacy loss itself ("exact")."""
+    large_delta: bool
+    """That a delta of one in the number of units, or more, is meant: without it, such a delta is asked about."""
     budget: Fraction = field(repr=False, compare=False)
     """What the levels divide among them: epsilon when pure, otherwise rho.
 
@@ -43,6 +52,7 @@ class Loss:
         delta: Number | None = None,
         rho: Number | None = None,
         accounting: Accounting = "zcdp",
+        large_delta: bool = False,
     ) -> None:
         if epsilon is None and rho is None:
             missing = "has only a delta" if delta is not None else "is empty"
@@ -53,6 +63,11 @@ class Loss:
         object.__setattr__(self, "delta", None if delta is None else delta_between_0_and_1(delta))
         object.__setattr__(self, "rho", None if rho is None else positive(rho, "rho"))
         object.__setattr__(self, "accounting", accounting)
+        object.__setattr__(self, "large_delta", large_delta)
+        if not isinstance(large_delta, bool) or (large_delta and delta is None):
+            raise LossError(
+                f"large_delta is {large_delta!r}: True says that a large delta is meant, so give it beside a delta."
+            )
         self._check_accounting()
         object.__setattr__(self, "budget", self._budget())
 
@@ -111,6 +126,38 @@ class Loss:
         self._refuse_exact("what several units lose")
         return Loss(rho=units**2 * self.budget, delta=self.delta)
 
+    def warnings(self) -> list[str]:
+        """Say in plain English that this is reckless, where it is.
+
+        >>> Loss(epsilon=1, delta=1e-8).warnings(), len(Loss(epsilon=1000, delta=0.1).warnings())
+        ([], 2)
+        """
+        told = []
+        delta = self.delta or COMPARED_AT
+        epsilon = epsilon_from_rho(self.budget, delta) if self.epsilon is None else self.epsilon
+        if epsilon > RECKLESS_EPSILON:
+            told.append(
+                f"Epsilon {plain(epsilon)} is reckless: above {RECKLESS_EPSILON}, a release may move anyone's odds "
+                "about one unit by more than 400 million times, which protects hardly anybody."
+            )
+        if self.delta is not None and self.delta > RECKLESS_DELTA:
+            told.append(
+                f"Delta {plain(self.delta)} is reckless: above {plain(RECKLESS_DELTA)}, a release that told all about "
+                "one unit in ten thousand, chosen at random, would keep it."
+            )
+        return told
+
+    def refuse_large_delta(self, number: int | None, what: str) -> None:
+        """Ask about a delta of one in the number of units or more, unless it is said to be meant."""
+        if self.delta is None or number is None or self.large_delta or self.delta * number < 1:
+            return
+        raise IncompletePlan(
+            f"loss.delta is {plain(self.delta)}, at least one in {number:,}, {what}: a release that told all about "
+            "one of them, chosen at random, would keep it. Is this meant? Give a delta well below one in so many, such "
+            f"as {_well_below(number)}; or say that it is meant, with large_delta = true under [loss] "
+            "(Loss(large_delta=True))"
+        )
+
     def sentence(self) -> str:
         """Say in plain English what is guaranteed.
 
@@ -132,3 +179,12 @@ class Loss:
         if self.delta is not None:
             reported = f", so epsilon {plain(self.epsilon_at(self.delta))} at delta {plain(self.delta)}"
         return f"Zero-concentrated differential privacy with rho {amount}{reported}; Gaussian noise."
+
+
+def _well_below(number: int) -> str:
+    """A delta that is at most a hundredth of one in so many.
+
+    >>> _well_below(1200)
+    '1e-6'
+    """
+    return f"1e-{len(str(number)) + 2}"

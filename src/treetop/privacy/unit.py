@@ -43,6 +43,8 @@ class Unit:
     """The column that identifies the unit; with it, contributions are enforced rather than declared."""
     per_node: Mapping[str, int]
     """By level name, the declared cap of the records of one unit in one node of that level."""
+    population: int | None
+    """How many units there are at least, as far as that is public; a delta of one in so many is then asked about."""
 
     def __init__(
         self,
@@ -51,6 +53,7 @@ class Unit:
         neighbours: Neighbours | None = None,
         id: str | None = None,
         per_node: Mapping[str, int] | None = None,
+        population: int | None = None,
     ) -> None:
         if not _is_name(entity):
             raise UnitError(
@@ -71,11 +74,22 @@ class Unit:
         object.__setattr__(self, "neighbours", neighbours)
         object.__setattr__(self, "id", id)
         object.__setattr__(self, "per_node", _caps({} if per_node is None else per_node, most))
+        if population is not None and whole(population) is None:
+            raise UnitError(
+                f"The unit's population is {population!r}; give the least number of units that there are publicly, a "
+                "whole number, 1 or more, or omit it."
+            )
+        object.__setattr__(self, "population", None if population is None else whole(population))
 
     @property
     def enforced(self) -> bool:
         """Whether the limit on contributions is enforced on the data, or only declared."""
         return self.id is not None
+
+    @property
+    def displaces(self) -> bool:
+        """Whether one record more of a unit can take the place of another that was counted."""
+        return self.enforced
 
     @property
     def extent(self) -> str:

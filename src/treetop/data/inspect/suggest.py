@@ -12,11 +12,11 @@ from treetop.data.inspect.columns import Column, words
 from treetop.data.inspect.lookup import Match
 from treetop.data.inspect.nesting import Codes, determines
 from treetop.data.inspect.prefixes import Prefixes
+from treetop.spine import RESERVED
 
 _ORIGIN = words("origin orig o from home pickup start source residence departure u")
 _DESTINATION = words("destination dest d to work dropoff end target workplace arrival v")
 _ENDS = _ORIGIN | _DESTINATION
-_TAKEN = frozenset(("count", "lower", "upper", "level", "total"))
 _MOST_FLAT = 4
 _MOST_VALUES = 1000
 
@@ -154,7 +154,7 @@ def _share(found: Sequence[Suggestion]) -> tuple[Suggestion, ...]:
 
 def _safe(name: str) -> str:
     name = name.replace(".", "_")
-    return f"{name}_code" if name in _TAKEN or not name.strip() else name
+    return f"{name}_code" if name.lower() in RESERVED or not name.strip() else name
 
 
 def _kinds(chain: tuple[str, ...]) -> list[frozenset[str]]:

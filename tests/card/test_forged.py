@@ -1,0 +1,276 @@
+"""A forger edits one field of a card and puts all hashes right: whatever it was, the card does not pass."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as csv
+import pytest
+
+import treetop as tt
+from treetop.card import Facts, describe_release
+from treetop.card.checking import check_folder
+from treetop.card.composition import reserved_composition
+from treetop.card.html import render
+from treetop.card.statement import bind
+from treetop.cli import main
+from treetop.folder import file_sha256
+from treetop.ledger import Ledger, unit_text
+
+from .conftest import PLANS, people
+
+OLD = Path(__file__).parents[1] / "fixtures" / "0.2.0"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+KEY = "00" * 32
+Path_ = tuple[Any, ...]
+
+PLAN = """
+title = "Visits"
+description = "Who went where."
+[attributes.place]
+column = "town"
+hierarchy = "places.csv"
+levels = ["region", "town"]
+[attributes.sex]
+values = ["f", "m"]
+[spine]
+order = ["place.region", "sex", "place.town"]
+[unit]
+entity = "person"
+contributions = 3
+neighbours = "add-remove"
+id = "who"
+population = 50
+[loss]
+epsilon = 6
+[release]
+resolve = { sigmas = 2 }
+[data]
+count = "visits"
+period = "2011"
+keep = { year = ["2011"] }
+unknown = "drop"
+"""
+
+
+def run(*arguments: object) -> None:
+    main([str(one) for one in arguments])
+
+
+def visits(path: Path, seed: int) -> Path:
+    rng = np.random.default_rng(seed)
+    columns = {
+        "who": rng.integers(0, 60, 200),
+        "town": np.array(["n1", "n2", "s1", "s2"])[rng.integers(0, 4, 200)],
+        "sex": np.array(["f", "m"])[rng.integers(0, 2, 200)],
+        "visits": rng.integers(1, 4, 200),
+        "year": np.array(["2010", "2011"])[rng.integers(0, 2, 200)],
+    }
+    csv.write_csv(pa.table(columns), path)
+    return path
+
+
+def of_ids_with_a_twin(folder: Path) -> None:
+    (folder / "places.csv").write_text("region,town\nN,n1\nN,n2\nS,s1\nS,s2\n")
+    (folder / "plan.toml").write_text(PLAN)
+    table, twin = visits(folder / "visits.csv", 1), visits(folder / "twin.csv", 2)
+    twin_too = ("--twin", twin, "--nodes", "--testing-key", KEY)
+    run("release", folder / "plan.toml", table, "--out", folder / "out", *twin_too)
+
+
+def charged(folder: Path) -> None:
+    """A release in Python, after another one of the same data."""
+    plan = PLANS["exact total"]
+    ledger = Ledger.create(folder / "ledger", loss=tt.Loss(rho=1))
+    text = unit_text(plan.unit)
+    ledger.reserve("people", plan.spent / 3, "zcdp", text, "An earlier one", plan.digest).complete("c" * 64)
+    reservation = ledger.reserve("people", plan.spent, "zcdp", text, plan.title, plan.digest)
+    facts = Facts(
+        description="Who lives where.",
+        period="2011",
+        columns={"place": "town", "sex": "sex"},
+        count="how many",
+        keep={"year": ["2011", "2012"]},
+        composition=reserved_composition(ledger, reservation),
+    )
+    release = plan.release(people(), testing_key=bytes(32))
+    replace(release, card=describe_release(plan, facts=facts)).save(folder / "out", nodes=True)
+
+
+def accounted_exactly(folder: Path) -> None:
+    PLANS["exact accounting"].release(people(), testing_key=bytes(32)).save(folder / "out")
+
+
+def of_groups(folder: Path) -> None:
+    run("release", EXAMPLES / "households" / "plan.toml", "--out", folder / "out", "--testing-key", KEY)
+
+
+def of_a_graph(folder: Path) -> None:
+    run("release", EXAMPLES / "graph" / "friendships.toml", "--out", folder / "out", "--testing-key", KEY)
+
+
+KINDS: dict[str, Callable[[Path], None]] = {
+    one.__name__.replace("_", " "): one
+    for one in (of_ids_with_a_twin, charged, accounted_exactly, of_groups, of_a_graph)
+}
+
+
+@pytest.fixture(scope="module", params=[*KINDS, *(f"0.2.0 {name}" for name in ("charged", "groups"))])
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release folder of each kind, and some of version 0.2.0."""
+    folder = tmp_path_factory.mktemp("made")
+    version, _, name = request.param.partition(" ")
+    if version == "0.2.0":
+        shutil.copytree(OLD / name, folder / "out")
+    else:
+        KINDS[request.param](folder)
+    return folder / "out"
+
+
+def leaves(value: Any, path: Path_ = ()) -> list[Path_]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    if items is None:
+        return [path]
+    return [place for name, item in items for place in leaves(item, (*path, name))]
+
+
+def others(value: Any) -> Iterator[Any]:
+    """Values of the same kind as another, as little different as they come, and some of another kind."""
+    if value is None:
+        yield from ("x", 1)
+    elif isinstance(value, bool):
+        yield not value
+    elif isinstance(value, int | float):
+        yield from (value + 1, value * 1.0000001 if value else 1e-9)
+    elif len(value) == 64 and set(value) <= set("0123456789abcdef"):
+        yield sha256(value.encode()).hexdigest()
+    elif value[:1].isdigit() and value.replace("/", "").isdigit():
+        yield from (f"1{value}", "1/1000003")
+    elif len(value) == 36 and value.count("-") == 4:
+        yield "0" + value[1:] if value[0] != "0" else "1" + value[1:]
+    elif len(value) in (10, 20) and value[4:5] == "-":
+        yield value.replace(value[:4], "1999", 1)
+    else:
+        yield from (value + "x", value[:-1] if len(value) > 1 else "y")
+
+
+def forge(folder: Path, path: Path_, new: Any, pristine: Any, *, also_the_statement: bool) -> None:
+    """Change one leaf, and put right all hashes that follow from the card."""
+    card = json.loads(json.dumps(pristine))
+    target = card
+    for name in path[:-1]:
+        target = target[name]
+    target[path[-1]] = new
+    if path[0] == "plan":
+        card["plan_sha256"] = sha256(json.dumps(card["plan"], sort_keys=True).encode()).hexdigest()
+    if also_the_statement and card["treetop"] > 1:
+        text = (folder / "plan.toml").read_text(encoding="utf-8")
+        (folder / "plan.toml").write_text(bind(text, card), encoding="utf-8")
+        for file in card["files"]:
+            if file["path"] == "plan.toml" and path[0] != "files":
+                file["bytes"], file["sha256"] = (folder / "plan.toml").stat().st_size, file_sha256(folder / "plan.toml")
+    (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    try:
+        page = render(card, file_sha256(folder / "card.json"))
+    except Exception:  # a card of which there is no page: that of before has to do
+        return
+    (folder / "card.html").write_text(page, encoding="utf-8")
+
+
+def unfound(folder: Path) -> tuple[set[str], set[str]]:
+    """Return the fields that can be changed without a finding, with positions in lists left out.
+
+    By a forger who puts all hashes right; and among those, by one who forgets that plan.toml is bound to the card.
+    """
+    before = {name: (folder / name).read_bytes() for name in ("card.json", "card.html", "plan.toml")}
+    card = json.loads(before["card.json"])
+    passed: tuple[set[str], set[str]] = (set(), set())
+    for path in leaves(card):
+        value = card
+        for name in path:
+            value = value[name]
+        for new in others(value):
+            for also_the_statement, names in zip((True, False), passed, strict=True):
+                try:
+                    forge(folder, path, new, card, also_the_statement=also_the_statement)
+                    if any(verdict.findings for verdict in check_folder(folder)):
+                        break
+                    names.add(".".join("[]" if isinstance(name, int) else name for name in path))
+                finally:
+                    for name, content in before.items():
+                        (folder / name).write_bytes(content)
+    return passed
+
+
+UNKNOWABLE = {
+    "id": "a random name",
+    "time": "nothing in the folder is dated",
+    "software.python": "the counts are the same whatever made them",
+    "software.numpy": "so they are here",
+    "software.numba": "so they are here",
+    "software.pyarrow": "so they are here",
+    "software.python-flint": "so they are here",
+    "software.cryptography": "so they are here",
+    "software.treetop": "so they are here; the words are those of the format",
+    "composition.reservation.number": "the ledger has it, and is not in the folder",
+    "composition.reservation.sha256": "the ledger has it",
+    "composition.earlier.[].number": "the ledger has it",
+    "composition.earlier.[].title": "the ledger has it",
+    "composition.earlier.[].plan_sha256": "the ledger has it",
+    "composition.earlier.[].card_sha256": "the ledger has it",
+}
+"""What a card states and no folder can prove, with the reason; `treetop check` says so in so many words."""
+
+OF_OLD = UNKNOWABLE | {"composition.earlier.[].time": "the ledger has it; later cards do not say it"}
+
+
+def test_an_untouched_folder_passes_and_check_says_what_no_folder_proves(made: Path) -> None:
+    verdicts = list(check_folder(made))
+    assert [finding for verdict in verdicts for finding in verdict.findings] == []
+    (said,) = [verdict.subject for verdict in verdicts if verdict.caution]
+    card = json.loads((made / "card.json").read_text(encoding="utf-8"))
+    for part in ("its id", "its day", "the software", file_sha256(made / "card.json")):
+        assert part in said
+    assert ("what the ledger held before" in said) == card["composition"]["ledger"]
+
+
+def test_no_field_that_a_folder_can_prove_can_be_changed_by_who_puts_all_hashes_right(made: Path) -> None:
+    first = json.loads((made / "card.json").read_text(encoding="utf-8"))["treetop"] == 1
+    passed, unbound = unfound(made)
+    assert passed - (OF_OLD if first else UNKNOWABLE).keys() == set()
+    assert {"id", "time", "software.python"} <= passed  # those that are named here do pass: the list is no longer
+    assert first or unbound == set()  # at first, cards were not bound
+
+
+def test_a_card_of_an_unknown_version_does_not_pass(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(OLD / "pure", tmp_path / "out"))
+    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    changes: list[dict[str, Any]] = [{"guarantee": "Perfect."}, {"protects": "<script>"}, {"caveats": []}, {}]
+    for change in changes:
+        forged = {**card, **change, "software": {**card["software"], "treetop": "0.1.9"}}
+        text = json.dumps(forged)
+        (folder / "card.json").write_text(text, encoding="utf-8")
+        (folder / "card.html").write_text(render(forged, sha256(text.encode()).hexdigest()), encoding="utf-8")
+        found = [finding for verdict in check_folder(folder) for finding in verdict.findings]
+        assert any("made by version 0.1.9, whose words this version does not know" in finding for finding in found)
+        (folder / "card.html").write_text(sha256(text.encode()).hexdigest() + "<script>", encoding="utf-8")
+        found = [finding for verdict in check_folder(folder) for finding in verdict.findings]
+        assert any("card.html is not the page of card.json" in finding for finding in found)
+        with pytest.raises(SystemExit) as leaving:
+            main(["check", str(folder)])
+        assert leaving.value.code == 1
+
+
+def test_a_card_of_a_later_format_does_not_pass(made: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(made, tmp_path / "out"))
+    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    (folder / "card.json").write_text(json.dumps({**card, "treetop": 3}), encoding="utf-8")
+    assert any(verdict.findings for verdict in check_folder(folder))

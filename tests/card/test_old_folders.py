@@ -1,0 +1,131 @@
+"""Folders of version 0.2.0: they load, answer, check in full, and go on, whatever the version is now."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import treetop as tt
+from treetop.card import facts
+from treetop.card.checking import check_folder
+from treetop.card.composition import reserved_composition
+from treetop.cli import main
+from treetop.errors import ReleaseError
+from treetop.ledger import Ledger
+
+OLD = Path(__file__).parents[1] / "fixtures" / "0.2.0"
+FOLDERS = sorted(path.name for path in OLD.iterdir() if path.is_dir())
+
+
+@pytest.fixture(params=["0.2.0", "0.3.0", "9.9"])
+def version(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """What version this is."""
+    right = facts.version
+    monkeypatch.setattr(facts, "version", lambda name: request.param if name == "treetop" else right(name))
+    facts._software.cache_clear()
+    yield str(request.param)
+    facts._software.cache_clear()
+
+
+def findings(folder: Path) -> list[str]:
+    return [finding for verdict in check_folder(folder) for finding in verdict.findings]
+
+
+def test_there_is_a_folder_of_each_kind() -> None:
+    assert FOLDERS == ["charged", "exact", "graph", "groups", "nodes", "pure", "python", "rho"]
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_an_old_folder_loads_answers_and_checks_in_full(
+    name: str, version: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert findings(OLD / name) == []
+    release = tt.Release.load(OLD / name)
+    assert release.card["treetop"] == 1 and release.card["software"]["treetop"] == "0.2.0"
+    assert sum(release.table().column("count").to_pylist()) == release.total - release.unresolved_total
+    main(["check", str(OLD / name)])
+    assert "is the page of card.json" in capsys.readouterr().out
+    attribute = next(iter(release.spine.attributes))
+    code = release.spine.trees[0].codes[0][0].as_py()
+    main(["query", str(OLD / name), f"{attribute}.{release.spine.trees[0].levels[0]}={code}"])
+
+
+def test_the_words_of_an_old_card_are_its_own_and_not_those_of_today(tmp_path: Path) -> None:
+    card = json.loads((OLD / "pure" / "card.json").read_text(encoding="utf-8"))
+    assert card["meaning"][0]["epsilon"] == 2.0  # which was wrong: one record can show more
+    folder = Path(shutil.copytree(OLD / "pure", tmp_path / "out"))
+    text = (folder / "card.json").read_text(encoding="utf-8")
+    (folder / "card.json").write_text(text.replace('"epsilon": 2.0', '"epsilon": 3.0'), encoding="utf-8")
+    assert any("meaning[0].epsilon is 3.0" in finding for finding in findings(folder))
+
+
+def test_a_release_of_today_is_of_the_second_format_whatever_the_version(version: str, tmp_path: Path) -> None:
+    plan = tt.Plan(
+        tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])}), tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1)
+    )
+    plan.release(pa.table({"sex": ["f", "m"]}), testing_key=bytes(32)).save(tmp_path / "out")
+    card = json.loads((tmp_path / "out" / "card.json").read_text(encoding="utf-8"))
+    assert (card["treetop"], card["software"]["treetop"]) == (2, version)
+    assert findings(tmp_path / "out") == []
+
+
+def test_an_old_ledger_goes_on_and_its_times_are_not_published(tmp_path: Path) -> None:
+    shutil.copy(OLD / "ledger", tmp_path / "ledger")
+    ledger = Ledger.open(tmp_path / "ledger")
+    earlier = ledger.entries("visits")
+    assert len(earlier) == 2
+    reservation = ledger.reserve("visits", earlier[0].cost, "zcdp", earlier[0].unit, "A third one", "a" * 64)
+    told = json.dumps(reserved_composition(ledger, reservation))
+    assert len(json.loads(told)["earlier"]) == 2
+    assert not any(entry.time in told or entry.time[:10] in told for entry in ledger.entries("visits"))
+
+
+def test_an_old_release_estimated_again_has_a_card_of_today(tmp_path: Path) -> None:
+    spine = tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])})
+    plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1))
+    kept = plan.release(pa.table({"sex": ["f", "m"]}), testing_key=bytes(32), keep_measurements=True)
+    old = facts.Facts.of_card(json.loads((OLD / "charged" / "card.json").read_text(encoding="utf-8")))
+    again = old.again()
+    assert (again.format, len(again.time)) == (2, 10)
+    assert again.composition is not None and "time" not in again.composition["earlier"][0]
+    kept.reestimated().save(tmp_path / "out")
+    assert findings(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize("name", ["pure", "groups"])
+@pytest.mark.parametrize("bad", [None, True, -1.5, "x", [1], {}])
+def test_a_card_of_wrong_types_is_refused_in_one_way(name: str, bad: object, tmp_path: Path) -> None:
+    """Every part of the card in turn is something else: it is refused or, where it is not read, does no harm."""
+    folder = Path(shutil.copytree(OLD / name, tmp_path / "out"))
+    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    (folder / "card.html").unlink()  # so that only the card itself can be found wrong
+    for path in places(card):
+        (folder / "card.json").write_text(json.dumps(put(card, path, bad)), encoding="utf-8")
+        try:
+            release = tt.Release.load(folder)
+            release.table()
+            if release.confidence is not None:
+                release.interval()
+            release.estimates()
+        except (ReleaseError, tt.TreetopError):
+            continue
+
+
+def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for name, item in items for place in places(item, (*path, name)))]
+
+
+def put(card: object, path: tuple[object, ...], new: object) -> object:
+    if not path:
+        return new
+    name, *rest = path
+    if isinstance(card, dict):
+        return {**card, name: put(card[name], tuple(rest), new)}
+    assert isinstance(card, list) and isinstance(name, int)
+    return [*card[:name], put(card[name], tuple(rest), new), *card[name + 1 :]]

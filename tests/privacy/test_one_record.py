@@ -1,0 +1,64 @@
+"""The card's row about one record, where the limit of records is enforced: every small table, every outcome."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+
+import treetop as tt
+from treetop.card.meaning import meaning
+from treetop.privacy.unit import Neighbours
+
+from .one_record import CASES, delta_at, largest_rho, plan_for, record_audits, stated, supremum
+
+
+@pytest.mark.parametrize("name", record_audits())
+def test_one_record_shows_no_more_than_the_card_says(name: str) -> None:
+    assert record_audits()[name]() is None
+
+
+def test_dividing_epsilon_by_the_number_of_records_says_too_little() -> None:
+    plan = plan_for(tt.Loss(epsilon=6), 3)
+    divided, told = 6 / 3, stated(plan)["epsilon"]
+    found = supremum(plan)
+    # With chance 3/4 one of three is displaced: the regions and the towns have 19/20 of epsilon, of which two thirds
+    # are at stake.
+    assert found == pytest.approx(math.log(1 / 4 + 3 / 4 * math.exp(6 * 19 / 20 * 2 / 3)))
+    assert told == pytest.approx(6 * 19 / 20 * 2 / 3)
+    assert told is not None and divided < found <= told
+
+
+def test_the_same_holds_of_rho_and_of_a_single_record() -> None:
+    for loss, most in ((tt.Loss(rho=3), 2), (tt.Loss(rho=1), 1)):
+        plan = plan_for(loss, most)
+        told = stated(plan)["rho"]
+        assert told is not None and float(plan.spent) / most**2 < largest_rho(plan) <= told
+    loss, most = CASES[-1]
+    plan = plan_for(loss, most)
+    assert loss.epsilon is not None and loss.delta is not None
+    assert delta_at(plan, float(loss.epsilon)) > loss.delta  # the epsilon of the unit does not hold for a record
+    row = stated(plan)
+    assert row["epsilon"] is not None and delta_at(plan, row["epsilon"]) <= loss.delta
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+@pytest.mark.parametrize("id", [None, "who"])
+@pytest.mark.parametrize("most", [1, 3])
+def test_one_record_is_told_apart_from_a_unit_wherever_they_differ(
+    neighbours: Neighbours, id: str | None, most: int
+) -> None:
+    base = plan_for(tt.Loss(epsilon=6), most)
+    plan = tt.Plan(base.spine, tt.Unit("person", most, neighbours, id=id), base.loss)
+    rows = [row for row in meaning(plan) if row["units"] is None]
+    if most == 1 and (neighbours == "replace" or id is None):
+        assert rows == []  # changing the one record is what the guarantee is about, or adding the one that there is
+        return
+    total, region, town = (level.cost for level in plan.levels)
+    expected = {
+        ("replace", 3): (total + region + town) / 3,  # two cells of six, and one of three of the total
+        ("add-remove", 3): (total + region + town) / 3 if id is None else Fraction(2, 3) * (region + town),
+        ("add-remove", 1): 2 * (region + town),
+    }[neighbours, most]
+    assert [row["epsilon"] for row in rows] == [float(expected)]
