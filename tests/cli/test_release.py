@@ -153,7 +153,7 @@ def test_the_private_table_is_no_twin(here: Path, capsys: Captured) -> None:
     header, *rows = (here / "trips.csv").read_text().splitlines()
     (here / "sorted.csv").write_text("\n".join([header, *sorted(rows, reverse=True)]) + "\n")
     code, message = fail(capsys, "plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger", "--twin", "sorted.csv")
-    assert (code, "the same counts as the private table" in message) == (3, True)
+    assert (code, "the same records as the private table" in message) == (3, True)
     assert Ledger.open("ledger").entries() == ()
     assert not (here / "out").exists()
 

@@ -38,7 +38,14 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> Plan:
     uniform = len(set(measured.values())) <= 1
     return Plan(
         spine=spine,
-        unit=Unit(unit["entity"], unit["contributions"], unit["neighbours"], unit["id"], unit["per_node"]),
+        unit=Unit(
+            unit["entity"],
+            unit["contributions"],
+            unit["neighbours"],
+            unit["id"],
+            unit["per_node"],
+            unit.get("id_clean", ()),
+        ),
         loss=Loss(
             **{name: None if loss[name] is None else Fraction(loss[name]) for name in ("epsilon", "delta", "rho")},
             accounting=loss.get("accounting", "zcdp"),
