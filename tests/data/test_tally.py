@@ -52,17 +52,17 @@ def test_the_steward_is_told_how_many_rows_were_dropped_and_the_commonest_codes(
 
 def test_records_are_told_beside_rows_where_a_row_is_several(caplog: pytest.LogCaptureFixture) -> None:
     rows = table(2, "x", n=[500, 499, 1])
-    with pytest.raises(ManyDropped, match="1 of 3 rows were dropped, which stand for 1 of 1,000 records"):
+    with pytest.raises(ManyDropped, match="1 of 3 rows would be dropped, which stand for 1 of 1,000 records"):
         plan().release(rows, count="n", testing_key=KEY)
     rows = table(99, "x", n=[1] * 99 + [50])
-    with pytest.raises(ManyDropped, match="1 of 100 rows were dropped, which stand for 50 of 149 records"):
+    with pytest.raises(ManyDropped, match="1 of 100 rows would be dropped, which stand for 50 of 149 records"):
         plan().release(rows, count="n", testing_key=KEY)
 
 
 def test_much_that_would_be_dropped_is_refused_before_anything_is_spent() -> None:
     charged: list[bool] = []
     rows = table(90, *["x"] * 10)
-    with pytest.raises(ManyDropped, match="10 of 100 rows were dropped") as refused:
+    with pytest.raises(ManyDropped, match="10 of 100 rows would be dropped") as refused:
         plan().release(rows, before_measuring=lambda: charged.append(True), testing_key=KEY)
     assert isinstance(refused.value, Refusal)
     assert "allow_dropped=True" in str(refused.value)

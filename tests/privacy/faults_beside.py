@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from treetop.counts import Counts
+from treetop.data.bound import Bounder
 from treetop.graphs.degrees import DegreePlan
 from treetop.groups import Event, Form, GroupSizes, GroupUnit
 from treetop.noise import NoiseStream
@@ -221,6 +223,21 @@ def one_draw_of_noise_for_all_questions(patch: Patch) -> None:
     patch.setattr(questions, "NoiseStream", OneDraw)
 
 
+def a_twin_compared_by_its_file_only(patch: Patch) -> None:
+    for module in ("guard", "prior", "simulate"):
+        named = import_module(f"treetop.planning.{module}")
+        patch.setattr(named, "refuse_same_records", lambda *_: None)
+
+
+def a_twin_compared_after_its_contributions_were_bounded(patch: Patch) -> None:
+    def only_kept(bounder: Bounder) -> Any:
+        another = copy(bounder)
+        another._batches = list(bounder._batches)
+        return another.kept()
+
+    patch.setattr(Bounder, "all", only_kept)
+
+
 _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
     "histogram": (
         a_threshold_one_too_low,
@@ -256,6 +273,10 @@ _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
         an_exchanged_record_taken_for_a_removed_one_in_questions,
         questions_to_units_with_several_records_taken_for_one,
         noise_of_half_the_scale_on_answers,
+    ),
+    "twins": (
+        a_twin_compared_by_its_file_only,
+        a_twin_compared_after_its_contributions_were_bounded,
     ),
     "other data": (
         the_key_reused_for_other_group_sizes,

@@ -314,8 +314,11 @@ def _compare(file: PlanFile, prior: Prior, role: Role) -> list[str]:
         return [f"The {role} was not compared with standard input: be sure that it is public."]
     try:
         private = file.plan.counts(file.table(file.source), file.columns, file.count)
-    except DataError as problem:
-        return [f"The {role} could not be compared with the private table: be sure that it is public. ({problem})"]
+    except DataError:  # what it says is about private rows, and this output is not
+        return [
+            f"The {role} could not be compared with the private table, which cannot be read as the plan says: be sure "
+            f"that the {role} is public."
+        ]
     refuse_same_records(prior.records, private, role)
     return []
 

@@ -139,7 +139,7 @@ class Tally:
         told = self.codes.setdefault(column, UnknownCodes(column))
         told.add(codes, np.ones(len(codes), np.int64) if weights is None else weights, book, width)
 
-    def sentences(self) -> list[str]:
+    def sentences(self, dropped: str = "were dropped") -> list[str]:
         """Say what became of unknown codes; nothing where there were none."""
         if not self.unknown_rows:
             return []
@@ -147,7 +147,7 @@ class Tally:
             leaves = ", ".join(f"{name} {code!r}" for name, code in self.unknown.items())
             became = f"count under the leaf for unknown codes ({leaves})"
         else:
-            became = "were dropped"
+            became = dropped
         rows = f"{self.unknown_rows:,} of {self.rows:,} rows {became}"
         counted = f", which stand for {self.unknown_records:,} of {self.records:,} records"
         first = f"{rows}{'' if self.records == self.rows else counted} ({self.share:.1%})."
@@ -169,8 +169,8 @@ class Tally:
             raise ManyDropped(
                 "\n  ".join(
                     [
-                        f"more than {MOST_DROPPED:.0%} of the table would be dropped; nothing was measured or spent:",
-                        *self.sentences(),
+                        f"more than {MOST_DROPPED:.0%} of the table has unknown codes; nothing was measured or spent:",
+                        *self.sentences("would be dropped"),
                         "Correct the table or the hierarchy; if this is as it should be, allow it (--allow-dropped, or "
                         "allow_dropped=True in Python). All this is private.",
                     ]
