@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ KEY = Key(bytes(range(32)))
 SPELLINGS = ["ann", "ann ", "\u00a0Ann", "ANN"]
 
 
-def kept(ids: list[str | None], *clean: IdClean, unknown: str = "error") -> int:
+def kept(ids: Sequence[str], *clean: IdClean, unknown: str = "error") -> int:
     table = pa.table({"who": ids, "place": ["a"] * len(ids)})
     return read_counts(table, SPINE, unknown=unknown, bound=Bound("who", 1, KEY, clean)).total  # type: ignore[arg-type]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,7 @@ def plan(unknown: object = "drop", **unit: object) -> tt.Plan:
     return tt.Plan(SPINE, one, tt.Loss(rho=10**6), unknown=unknown)  # type: ignore[arg-type]
 
 
-def table(known: int, *others: str | None, **more: list[object]) -> pa.Table:
+def table(known: int, *others: str | None, **more: Any) -> pa.Table:
     codes = ["01001"] * known + list(others)
     return pa.table({"place": pa.array(codes, pa.string()), **more})
 
