@@ -59,5 +59,9 @@ class PrivatePrior(Refusal):
     """A plan that would be made from the private data that it is to protect."""
 
 
+class ManyDropped(Refusal):
+    """A release that would leave out more records with unknown codes than is likely to be meant."""
+
+
 class Overspent(Refusal):
     """A release that the ledger cannot cover."""

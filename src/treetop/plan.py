@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from treetop.counts import Counts
     from treetop.data.encode import Unknown
     from treetop.data.table import Table
+    from treetop.data.tally import Tally
     from treetop.release import Release
     from treetop.repair import Order, Repair
     from treetop.topdown.descent import Descent, Progress
@@ -168,6 +169,7 @@ class Plan:
                 "id": self.unit.id,
                 "per_node": dict(self.unit.per_node),
                 **({} if self.unit.population is None else {"population": self.unit.population}),
+                **({"id_clean": list(self.unit.id_clean)} if self.unit.id_clean else {}),
             },
             "loss": {
                 "definition": self.loss.definition,
@@ -226,11 +228,18 @@ class Plan:
         """Return a private table as this kind of plan reads it."""
         return table
 
-    def counts(self, table: Table, columns: Mapping[str, str] | None = None, count: str | None = None) -> Counts:
-        """Read the private table as true counts: for a steward who compares a release with them."""
+    def counts(
+        self,
+        table: Table,
+        columns: Mapping[str, str] | None = None,
+        count: str | None = None,
+        tally: Tally | None = None,
+    ) -> Counts:
+        """Read the private table as true counts, all records of every unit: for a steward who compares a release with
+        them. A `tally` is told how many records were dropped on the way."""
         from treetop.data.encode import read_counts
 
-        return read_counts(table, self.spine, columns, count, self.unknown)
+        return read_counts(table, self.spine, columns, count, self.unknown, tally=tally)
 
     @cached_property
     def descent(self) -> Descent:
@@ -270,6 +279,7 @@ class Plan:
         progress: Progress | None = None,
         before_measuring: Callable[[], object] | None = None,
         keep_measurements: bool = False,
+        allow_dropped: bool = False,
         testing_key: bytes | None = None,
     ) -> Release:
         """Read the private table, run the plan once, and return the public result.
@@ -277,13 +287,16 @@ class Plan:
         `columns` names the column of each attribute where it is not the attribute's name, `count` a column that says
         how many records a row stands for. Every call draws fresh noise and spends the loss again; `before_measuring`
         is called when the table has been read and nothing has been spent yet. With `keep_measurements` the release
-        keeps all that was measured, for later estimates; one of lower error that has intervals always does. With a
-        `testing_key` of 32 bytes the noise is reproducible, and the release says that it is not private.
+        keeps all that was measured, for later estimates; one of lower error that has intervals always does. Where
+        unknown codes are dropped, the log tells the steward how many; above 3 % of the table `ManyDropped` is raised
+        and nothing is spent, unless `allow_dropped`. With a `testing_key` of 32 bytes the noise is reproducible, and
+        the release says that it is not private.
         """
         from treetop.card import Facts, describe_release
         from treetop.data.bound import Bound
         from treetop.data.encode import read_counts
         from treetop.data.source import Source
+        from treetop.data.tally import Tally
         from treetop.run import run_plan
 
         if testing_key is not None and (type(testing_key), len(testing_key)) != (bytes, 32):
@@ -296,12 +309,13 @@ class Plan:
         bound = None
         if self.unit.id is not None:
             secret = secret or Key.fresh()
-            choice = secret.derive("bound", bytes.fromhex(self.digest))
-            bound = Bound(self.unit.id, self.unit.contributions, choice)
-        counts = read_counts(table, self.spine, columns, count, self.unknown, bound, progress)
+            bound = Bound.of(self.unit, secret.derive("bound", bytes.fromhex(self.digest)))
+        tally = Tally()
+        counts = read_counts(table, self.spine, columns, count, self.unknown, bound, progress, tally)
         if self.levels[0].law is None:
             # Neighbours all have this total, and it would be published: to refuse for it tells nothing of anyone.
             self.loss.refuse_large_delta(counts.total, f"the number of units ({self.unit.entity}), which is exact")
+        tally.settle(self.unit, allow_dropped)
         if before_measuring is not None:
             before_measuring()
         secret = secret or Key.fresh()

@@ -191,20 +191,23 @@ def measure(
     count: str | None = None,
     before_measuring: Callable[[], object],
     progress: Progress | None = None,
+    allow_dropped: bool = False,
     testing_key: bytes | None = None,
 ) -> list[int]:
     """Read the private table and return each count plus noise; `before_measuring` is called when it has been read.
 
-    Nothing is spent before that call, which is where the loss is reserved; noise is drawn after it.
+    Nothing is spent before that call, which is where the loss is reserved; noise is drawn after it. As in a release,
+    `ManyDropped` is raised before it where much of the table would be dropped, unless `allow_dropped`.
     """
     from treetop.data.bound import Bound
     from treetop.data.encode import read_counts
+    from treetop.data.tally import Tally
 
     secret = Key.fresh() if testing_key is None else Key(testing_key)
-    bound = None
-    if batch.unit.id is not None:
-        bound = Bound(batch.unit.id, batch.unit.contributions, secret.derive("bound", bytes.fromhex(plan.digest)))
-    counts = read_counts(table, plan.spine, columns, count, plan.unknown, bound, progress)
+    bound = Bound.of(batch.unit, secret.derive("bound", bytes.fromhex(plan.digest)))
+    tally = Tally()
+    counts = read_counts(table, plan.spine, columns, count, plan.unknown, bound, progress, tally)
+    tally.settle(batch.unit, allow_dropped)
     before_measuring()
     ranges = json.dumps([question.ranges for question in batch.questions]).encode()
     # Bound to plan, questions and data: even a key that is used twice cannot put the same noise on different counts.

@@ -327,3 +327,30 @@ def test_the_sensitivity_comes_from_what_overlaps() -> None:
         3,
         3,
     )
+
+
+PEOPLE = """
+title = "People"
+[attributes.place]
+values = ["a", "b"]
+[unit]
+entity = "person"
+contributions = 1
+neighbours = "add-remove"
+[loss]
+rho = 0.01
+[data]
+unknown = "drop"
+"""
+
+
+def test_questions_about_a_table_of_which_much_is_dropped_are_asked_again(
+    ask: Ask, refused: Ask, here: Path, capsys: Captured
+) -> None:
+    (here / "people.toml").write_text(PEOPLE)
+    (here / "people.csv").write_text("place\n" + "a\n" * 90 + "a \n" * 10)
+    code, message = refused("people.csv", "--where", "place=a", plan="people.toml")
+    assert code == 3
+    assert "10 of 100 rows would be dropped (10.0%)." in message
+    told = ask("people.csv", "--where", "place=a", "--allow-dropped", plan="people.toml")
+    assert spent() == Fraction(told["ledger"]["charged"]) > 0

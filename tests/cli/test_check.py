@@ -186,3 +186,21 @@ def test_the_command_is_described_without_loading_anything_heavy(module: str) ->
     program = f"import sys, treetop.cli.{module}; print(*({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+def test_what_was_dropped_counts_as_error(out: Path, capsys: Captured) -> None:
+    Path("plan.toml").write_text(PLAN + 'unknown = "drop"\n')
+    Path("trips.csv").write_text("home,work,flow\nn1,n1,400\nn1 ,s1,300\n")
+    release = ["release", "plan.toml", "trips.csv", "--out", "dropped", "--quiet", "--allow-dropped", *KEY]
+    main(release)
+    capsys.readouterr()
+    told = json.loads(check(capsys, "dropped", "--truth", "trips.csv", "--json"))["errors"]
+    assert told["unknown"] == {"rows": 1, "records": 300, "dropped": 300}
+    total = told["levels"][0]
+    assert 250 < total["largest"] < 350
+    assert all(level["lost_mass"] >= 300 / 700 for level in told["levels"][1:])
+    shown = check(capsys, "dropped", "--truth", "trips.csv")
+    fenced = shown.split(FENCE)[1]
+    assert "1 of 2 rows were dropped, which stand for 300 of 700 records (50.0%)." in fenced
+    assert "would be known without the blanks around them" in fenced
+    assert "What was dropped belongs to the true total" in fenced

@@ -79,6 +79,14 @@ def answer(path: Path, *fields: str, **answers: str) -> PlanFile:
     return read_plan(path)
 
 
+def answer_more(path: Path, field: str) -> PlanFile:
+    """Answer one question more."""
+    text, answered = re.subn(rf"^# ({field} = )", r"\1", path.read_text(), flags=re.MULTILINE)
+    assert answered == 1, field
+    path.write_text(text)
+    return read_plan(path)
+
+
 def write(folder: Path, **columns: list[Any]) -> Path:
     pq.write_table(pa.table(columns), folder / "table.parquet")
     return folder / "table.parquet"
@@ -115,7 +123,8 @@ def test_two_columns_of_one_lookup_become_origin_and_destination(
     told = run(capsys, trips(folder), "--hierarchy", folder / "places.csv", "--out", out)
     assert "40 of 40 codes of home are in town (region > province > town)" in told
     assert open_fields(out) == OPEN
-    file = answer(out)
+    assert answer(out).count is None
+    file = answer_more(out, "count")
     assert file.columns == {"origin": "home", "destination": "work"}
     assert (file.count, file.source) == ("flow", str(folder / "table.parquet"))
     assert file.plan.spine.splits[0] == "destination.region"
@@ -338,7 +347,7 @@ def test_identifiers_dates_counts_and_constants_are_recognised(
         "many": "other",
     }
     assert described["count"] == "flow"
-    assert '# id = "ticket"' in described["draft"]
+    assert '# id = "person_id"' in described["draft"]
     assert "stored as fractions" in run(capsys, table)
 
 
@@ -355,6 +364,64 @@ def test_the_count_may_be_named(folder: Path, capsys: pytest.CaptureFixture[str]
     assert described["count"] == "z"
     assert tomllib.loads(described["draft"])["data"]["count"] == "z"
     assert "did you mean 'z'?" in failure(capsys, table, "--count", "zz")
+
+
+def stays(folder: Path) -> Path:
+    """Stays in hospital: every one has a number, patients come back, and what was done to them is counted."""
+    rows = 300
+    return write(
+        folder,
+        encounter_id=[f"{i + 1000}" for i in range(rows)],
+        patient_nbr=[f"{i * i % 97}" for i in range(rows)],
+        race=[("a", "b", "c")[i % 3] for i in range(rows)],
+        num_lab_procedures=[i % 105 + 1 for i in range(rows)],
+    )
+
+
+def test_an_id_that_repeats_is_proposed_and_one_that_never_does_is_warned_of(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = run(capsys, stays(folder))
+    assert "WARNING: encounter_id never repeats" in told
+    patients = [i * i % 97 for i in range(300)]
+    most = max(patients.count(one) for one in set(patients))
+    repeated = sum(patients.count(one) > 1 for one in set(patients))
+    assert (
+        f"patient_nbr repeats: {len(set(patients))} values, {repeated} of them in several rows, one in {most}" in told
+    )
+    draft = told[told.index("# A plan for") :]
+    assert '# id = "patient_nbr"' in draft
+    assert '# id = "encounter_id"' not in draft
+    assert 'Hardly "encounter_id"' in draft
+    assert not re.search(rf"\b(105|{len(set(patients))}|{repeated})\b", draft)
+
+
+def test_a_count_is_a_question_and_never_an_answer(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = run(capsys, stays(folder))
+    assert "does a row stand for as many records as num_lab_procedures says, up to 105?" in told
+    draft = told[told.index("# A plan for") :]
+    assert "count" not in tomllib.loads(draft)["data"]
+    assert '# count = "num_lab_procedures"' in draft
+    assert "Does a row stand for several records" in draft
+
+
+def test_ids_that_differ_in_spelling_only_are_warned_of_with_their_number(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"{name}{i}" for i in range(40) for name in ("ann", "ann", "bo")]
+    names[:6] = ["ann0 ", "Ann0", "cafe\u0301", "caf\u00e9", "7", "07"]
+    table = write(folder, person=names, place=["x", "y"] * 60)
+    (told,) = as_json(capsys, table)["identifiers"]
+    assert (told["column"], told["other_spellings"], told["other_zeros"]) == ("person", 2, 1)
+    assert told["id_clean"] == ["trim", "nfc", "casefold"]
+    names[0] = "ann2 "
+    (fewer,) = as_json(capsys, write(folder, person=names, place=["x", "y"] * 60))["identifiers"]
+    assert (fewer["id_clean"], fewer["other_spellings"]) == (["trim", "nfc"], 2)
+    names[0] = "ann0 "
+    shown = run(capsys, write(folder, person=names, place=["x", "y"] * 60))
+    assert f"WARNING: 2 of the {told['ids']} values of person are another one but for the spelling" in shown
+    assert f"1 of the {told['ids']} values of person are another one but for leading zeros" in shown
+    assert "# id_clean = [" in shown
 
 
 def test_plain_values_are_asked_for_and_never_taken_from_the_table(
@@ -464,7 +531,8 @@ def test_real_tables_are_matched_with_their_lookups(
     assert draft["attributes"]["origin"]["column"] == columns[0]
     assert draft["attributes"]["origin"]["levels"] == levels
     assert draft["attributes"]["destination"] == {"column": columns[1], "same_as": "origin"}
-    assert draft["data"].get("count") == count
+    assert "count" not in draft["data"]
+    assert re.findall('^# count = "(.*)"', out.read_text(), re.MULTILINE) == ([] if count is None else [count])
     if table != "od_nyc_taxi/seaborn_taxis_2019_03":  # two zones there have one name
         assert answer(out).source is not None
 

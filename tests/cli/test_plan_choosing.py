@@ -370,13 +370,37 @@ def total_of_twin(plan: Path, location: Path) -> int:
     return found.twin.total
 
 
+@pytest.mark.parametrize("role", ["--twin", "--prior"])
+def test_the_records_of_the_private_table_are_refused_whatever_their_file_is(
+    plan: Path, capsys: pytest.CaptureFixture[str], role: str
+) -> None:
+    change(plan, "contributions = 1", 'contributions = 2\nid = "who"')
+    change(plan, 'count = "n"', "")
+    rows = [("a", "N1", "S1")] * 5 + [("b", "N2", "S1"), ("c", "N1", "W1")]
+    table = pa.table(dict(zip(("who", "origin", "destination"), zip(*rows, strict=True), strict=True)))
+    pyarrow.csv.write_csv(table, plan.parent / "private.csv")
+    again = table.take(list(reversed(range(len(rows)))))
+    pyarrow.parquet.write_table(again, plan.parent / "again.parquet", compression="zstd")
+    pyarrow.parquet.write_table(again.drop_columns(["who"]), plan.parent / "without.parquet")
+    pyarrow.parquet.write_table(table.slice(1), plan.parent / "other.parquet")
+    source = ["--prior-source", "made up"] if role == "--prior" else ["--runs", "1"]
+    for same in ("again.parquet", "without.parquet"):
+        code, message = failure(capsys, plan, role, plan.parent / same, *source)
+        assert code == 3
+        assert "has the same records as the private table" in message
+    told = run(capsys, plan, role, plan.parent / "other.parquet", *source)
+    assert "Of private data, only this was asked: whether the public table is the private one." in told
+
+
 def test_a_twin_is_read_as_the_private_table_is(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = ["a;Nîmes;N1;2008"] * 5 + ["b;S1;N1;2008"] + ["c;S1;N1;2007"] * 4
     twin = with_persons(plan, "\n".join(["who;origin;destination;year", *rows]) + "\n")
     assert total_of_twin(plan, twin) == 2 + 1  # two of a's five, b's one, and none of c, of another year
     told = as_json(capsys, plan, "--twin", twin, "--runs", "1")
     assert told["notes"] == [
-        "The limit of 2 records is in the trial: of the twin only the records that it keeps are counted."
+        "The limit of 2 records is in the trial: of the twin only the records that it keeps are counted.",
+        "The twin could not be compared with the private table, which cannot be read as the plan says: be sure that "
+        "the twin is public.",
     ]
     prior = run(capsys, plan, "--prior", twin, "--prior-source", "made up")
     assert "The limit of 2 records is in the forecast" in prior

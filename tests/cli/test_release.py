@@ -19,7 +19,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from treetop import Loss, Release
 from treetop.card import content
@@ -153,9 +156,60 @@ def test_the_private_table_is_no_twin(here: Path, capsys: Captured) -> None:
     header, *rows = (here / "trips.csv").read_text().splitlines()
     (here / "sorted.csv").write_text("\n".join([header, *sorted(rows, reverse=True)]) + "\n")
     code, message = fail(capsys, "plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger", "--twin", "sorted.csv")
-    assert (code, "the same counts as the private table" in message) == (3, True)
+    assert (code, "the same records as the private table" in message) == (3, True)
     assert Ledger.open("ledger").entries() == ()
     assert not (here / "out").exists()
+
+
+def test_the_private_table_is_no_twin_where_contributions_are_bounded(here: Path, capsys: Captured) -> None:
+    unit = 'contributions = 1\nneighbours = "replace"'
+    (here / "plan.toml").write_text(PLAN.replace(unit, 'contributions = 2\nneighbours = "add-remove"\nid = "who"'))
+    header, *rows = (here / "trips.csv").read_text().splitlines()
+    named = [f"p{number % 90},{row}" for number, row in enumerate(rows)]
+    (here / "trips.csv").write_text("\n".join([f"who,{header}", *named]) + "\n")
+    table = csv.read_csv(here / "trips.csv")
+    pq.write_table(table, "copy.parquet")
+    pq.write_table(table.sort_by("work").set_column(0, "who", pa.array(range(len(rows)))), "other ids.parquet")
+    for same in ("copy.parquet", "other ids.parquet"):
+        code, message = fail(capsys, "plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger", "--twin", same)
+        assert (code, "the same records as the private table" in message) == (3, True)
+    assert Ledger.open("ledger").entries() == ()
+    assert not (here / "out").exists()
+    pq.write_table(table.slice(1), "other.parquet")
+    run("--twin", "other.parquet")
+    assert "twin" in card()["accuracy"]["coverage"]
+
+
+def test_a_release_that_would_drop_much_asks_before_it_measures(here: Path, capsys: Captured) -> None:
+    (here / "plan.toml").write_text(PLAN + 'unknown = "drop"\n')
+    rows = (here / "trips.csv").read_text() + "n1 ,s1\n" * 60
+    (here / "trips.csv").write_text(rows)
+    call = ("plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger")
+    code, message = fail(capsys, *call)
+    assert code == 3
+    assert "60 of 660 rows would be dropped (9.1%)." in message
+    assert "60 of these 60 would be known without the blanks around them: trim column 'home'." in message
+    assert "--allow-dropped" in message
+    assert Ledger.open("ledger").entries() == ()
+    assert not (here / "out").exists()
+    main(["release", *call, "--allow-dropped"])
+    captured = capsys.readouterr()
+    assert "treetop: 60 of 660 rows were dropped (9.1%)." in captured.err
+    assert "dropped" not in captured.out
+    assert len(Ledger.open("ledger").entries()) == 1
+    texts = [(here / "out" / name).read_text() for name in ("card.json", "card.html", "plan.toml")]
+    assert not any(re.search(r"n1 \b|\b60\b|\b660\b", text) for text in texts)
+
+
+def test_an_id_that_never_repeats_is_told_to_the_steward(here: Path, capsys: Captured) -> None:
+    (here / "plan.toml").write_text(PLAN.replace('entity = "trip"', 'entity = "trip"\nid = "number"'))
+    header, *rows = (here / "trips.csv").read_text().splitlines()
+    named = [f"{number},{row}" for number, row in enumerate(rows)]
+    (here / "trips.csv").write_text("\n".join([f"number,{header}", *named]) + "\n")
+    run()
+    captured = capsys.readouterr()
+    assert "treetop: No id in column 'number' stands in more than one row" in captured.err
+    assert "stands in more than one row" not in captured.out + (here / "out" / "card.json").read_text()
 
 
 def test_a_twin_is_for_plans_with_intervals(here: Path, capsys: Captured) -> None:

@@ -11,14 +11,19 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 import treetop as tt
+from treetop.data.bound import Bound
 from treetop.data.encode import read_counts
 from treetop.data.source import Source
 from treetop.errors import PlanError, PrivatePrior, Refusal
+from treetop.evaluate.coverage import twin_coverage
+from treetop.noise import Key
 from treetop.planning.guard import refuse_private
 from treetop.planning.prior import Prior
+from treetop.planning.simulate import simulate
 
 SOURCE = "Census of 2011, published tables"
 
@@ -188,3 +193,33 @@ def test_content_is_compared_inside_gzip_whichever_file_is_compressed(tmp_path: 
     for unlike in (other, damaged):
         refuse_private(unlike, plain)
         refuse_private(plain, unlike)
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_a_table_with_the_records_of_the_private_one_is_refused_whatever_it_is(
+    spine: tt.Spine, people: pa.Table, tmp_path: Path, bounded: bool
+) -> None:
+    who = pa.array([f"p{number % 700}" for number in range(len(people))])
+    private = people.append_column("who", who)
+    pyarrow.csv.write_csv(private, tmp_path / "private.csv")
+    bound = Bound("who", 2, Key(bytes(32))) if bounded else None
+    again = private.take(pa.array(np.random.default_rng(1).permutation(len(people))))
+    pyarrow.parquet.write_table(again, tmp_path / "again.parquet")
+
+    def read(table: object) -> Prior:
+        return Prior.from_public_table(table, spine, source=SOURCE, private=tmp_path / "private.csv", bound=bound)
+
+    for same in (tmp_path / "again.parquet", again, again.set_column(2, "who", who)):
+        with pytest.raises(PrivatePrior, match="has the same records as the private table"):
+            read(same)
+    assert read(private.slice(1)).records != read_counts(private, spine).digest
+    assert Prior.from_public_table(again, spine, source=SOURCE, private=tmp_path / "absent.csv").twin is not None
+
+
+def test_trials_and_coverage_take_no_twin_with_the_private_records(spine: tt.Spine, people: pa.Table) -> None:
+    plan = tt.Plan(spine, tt.Unit("person", neighbours="add-remove"), tt.Loss(rho=1))
+    prior, counts = Prior.from_public_table(people, spine, source=SOURCE), plan.counts(people)
+    for use in (simulate, twin_coverage):
+        with pytest.raises(PrivatePrior, match="the twin has the same records"):
+            use(plan, prior, runs=1, private=counts)
+        use(plan, prior, runs=1, private=plan.counts(people.slice(1)))

@@ -1,4 +1,4 @@
-"""The audits of what is released beside the tree: histograms, group sizes, graphs and single questions.
+"""The audits of what is released beside the tree: histograms, group sizes, graphs, single questions and twins.
 
 Each goes through the code that reads, bounds and counts small tables, takes the laws from which noise is really drawn,
 and computes what a reader may learn; no chance is involved.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, permutations, product
@@ -19,6 +20,9 @@ import pyarrow as pa
 import treetop as tt
 from treetop import questions
 from treetop.counts import Counts
+from treetop.data.bound import Bound
+from treetop.errors import PrivatePrior
+from treetop.evaluate.coverage import twin_coverage
 from treetop.graphs import Graph
 from treetop.graphs.degrees import DegreePlan
 from treetop.graphs.degrees import Form as DegreeForm
@@ -28,6 +32,7 @@ from treetop.groups import Event, Form
 from treetop.mechanisms import StabilityHistogram
 from treetop.mechanisms.dense import PublicTree
 from treetop.noise import Law
+from treetop.planning import Prior, simulate
 from treetop.privacy.unit import Neighbours
 
 from . import dwellings
@@ -261,6 +266,32 @@ def other_data_get_other_noise() -> str | None:
     return None
 
 
+@audit
+def the_private_table_is_no_twin(id: str | None) -> str | None:
+    """Hand the records of the private table, in another order and with other ids, to everything that takes a twin."""
+    plan = tt.Plan(TOWNS, tt.Unit("person", 2, "add-remove", id), tt.Loss(rho=1))
+    towns = ["A1", "A2", "A1", "B1", "B1", "A1"]
+    private = pa.table({"place": towns, "who": ["ann", "ann", "ann", "bo", "cy", "cy"]})
+    again = pa.table({"place": towns[::-1], "who": ["1", "1", "2", "3", "3", "3"]})
+    bound = Bound.of(plan.unit, KEY)
+    counts = plan.counts(private)
+
+    def read(**options: Any) -> Prior:
+        return Prior.from_public_table(again, TOWNS, source="a copy", bound=bound, **options)
+
+    prior = read()
+    uses: dict[str, Callable[[], object]] = {
+        "a prior": lambda: read(private=private),
+        "trials": lambda: simulate(plan, prior, runs=1, private=counts),
+        "coverage": lambda: twin_coverage(plan, prior, runs=1, private=counts),
+    }
+    for name, use in uses.items():
+        with suppress(PrivatePrior):
+            use()
+            return f"{name} took the private table"
+    return None
+
+
 PURE, RHO = tt.Loss(epsilon=1), tt.Loss(rho=Fraction(1, 2))
 
 
@@ -268,6 +299,8 @@ def beside_audits() -> dict[str, Audit]:
     """A few of each kind, cheapest first."""
     return {
         "other data": other_data_get_other_noise,
+        "twins": partial(the_private_table_is_no_twin, None),
+        "twins, bounded": partial(the_private_table_is_no_twin, "who"),
         "histogram": partial(the_law_of_histograms, "add-remove", 1, {"A1": 1}, {}),
         "histogram, replace": partial(the_law_of_histograms, "replace", 1, {"A1": 1, "B2": 2}, {"B2": 3}),
         "histogram, two records": partial(the_law_of_histograms, "add-remove", 2, {"A1": 1, "A2": 1}, {}),

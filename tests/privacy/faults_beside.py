@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from treetop.counts import Counts
+from treetop.data.bound import Bounder
 from treetop.graphs.degrees import DegreePlan
 from treetop.groups import Event, Form, GroupSizes, GroupUnit
 from treetop.noise import NoiseStream
@@ -237,6 +239,21 @@ def one_draw_of_noise_for_all_questions(patch: Patch) -> None:
     patch.setattr(questions, "NoiseStream", OneDraw)
 
 
+def a_twin_compared_by_its_file_only(patch: Patch) -> None:
+    for module in ("guard", "prior", "simulate"):
+        named = import_module(f"treetop.planning.{module}")
+        patch.setattr(named, "refuse_same_records", lambda *_: None)
+
+
+def a_twin_compared_after_its_contributions_were_bounded(patch: Patch) -> None:
+    def only_kept(bounder: Bounder) -> Any:
+        another = copy(bounder)
+        another._batches = list(bounder._batches)
+        return another.kept()
+
+    patch.setattr(Bounder, "all", only_kept)
+
+
 _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
     "histogram": (
         a_threshold_one_too_low,
@@ -276,6 +293,10 @@ _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
     "one record": (
         a_record_more_taken_for_one_that_displaces_none,
         a_record_that_displaces_another_taken_for_the_one_of_its_unit,
+    ),
+    "twins": (
+        a_twin_compared_by_its_file_only,
+        a_twin_compared_after_its_contributions_were_bounded,
     ),
     "other data": (
         the_key_reused_for_other_group_sizes,

@@ -45,6 +45,7 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> Plan:
             unit["id"],
             unit["per_node"],
             population=unit.get("population"),
+            id_clean=unit.get("id_clean", ()),
         ),
         loss=Loss(
             **{name: None if loss[name] is None else Fraction(loss[name]) for name in ("epsilon", "delta", "rho")},

@@ -142,9 +142,10 @@ def bound(plan: Plan) -> str:
     unit = plan.unit
     most = "1 record" if unit.contributions == 1 else f"{unit.contributions} records"
     if unit.enforced:
+        spelling = f" (whatever {unit.spelling} an id is written with)" if unit.id_clean else ""
         return (
-            f"Enforced: of each {unit.entity}, told apart by the column {unit.id!r}, at most {most} entered the "
-            "release, chosen at random."
+            f"Enforced: of each {unit.entity}, told apart by the column {unit.id!r}{spelling}, at most {most} entered "
+            "the release, chosen at random."
         )
     return f"Declared, not enforced: whoever made the release states that no {unit.entity} has more than {most}."
 

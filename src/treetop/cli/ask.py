@@ -47,6 +47,7 @@ def _number(text: str) -> Decimal:
 @click.option("--rho", type=_number, help="Instead: zero-concentrated differential privacy.")
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="How sure the margins are.")
 @click.option("--query", help="The query, where TABLE is a database.")
+@click.option("--allow-dropped", is_flag=True, help='With unknown = "drop": go on however many records are dropped.')
 @click.option("--json", "as_json", is_flag=True, help="The same for machines.")
 def command(plan: Path, table: str | None, as_json: bool, **options: Any) -> None:
     """Ask how many records of the private TABLE of PLAN match some codes.
@@ -119,6 +120,8 @@ class Asking:
     """How sure the margins are."""
     query: str | None
     """The query for a database."""
+    allow_dropped: bool = False
+    """Whether any number of records with unknown codes may be dropped."""
     reservation: Reservation | None = None
     """What has been charged by now."""
 
@@ -208,6 +211,7 @@ class Asking:
                 count=self.file.count,
                 before_measuring=reserve,
                 progress=bar,
+                allow_dropped=self.allow_dropped,
             )
             answers = [stored(name, number, batch.law) for name, number in zip(names, measured, strict=True)]
             assert self.reservation is not None

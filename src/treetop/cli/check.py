@@ -12,7 +12,10 @@ from treetop.errors import ReleaseError
 
 if TYPE_CHECKING:
     from treetop.card.checking import Verdict
+    from treetop.data.tally import Tally
     from treetop.evaluate.errors import LevelErrors
+
+    Compared = tuple[tuple[LevelErrors, ...], Tally]
 
 FENCE = "for the steward only, not for release"
 
@@ -37,13 +40,13 @@ def command(folder: Path, truth: str | None, plot: Path | None, as_json: bool, *
         if not as_json:
             click.echo(render_verdict(verdict))
     wrong = [verdict for verdict in verdicts if not verdict.verified]
-    errors = _errors(folder, truth, plot, options) if truth is not None and not wrong else None
+    compared = _errors(folder, truth, plot, options) if truth is not None and not wrong else None
     if as_json:
-        click.echo(json.dumps(_report(folder, verdicts, errors), indent=2))
+        click.echo(json.dumps(_report(folder, verdicts, compared), indent=2))
     else:
         click.echo(_conclusion(folder, bool(wrong)))
-        if errors is not None:
-            click.echo(render_errors(errors))
+        if compared is not None:
+            click.echo(render_errors(*compared))
     if wrong:
         raise click.exceptions.Exit(1)
 
@@ -58,8 +61,8 @@ def render_verdict(verdict: Verdict) -> str:
     return "\n".join([*lines, *(f"    {_printable(finding)}" for finding in verdict.findings)])
 
 
-def render_errors(rows: tuple[LevelErrors, ...]) -> str:
-    """Return the errors for people, behind a fence."""
+def render_errors(rows: tuple[LevelErrors, ...], tally: Tally | None = None) -> str:
+    """Return the errors for people, behind a fence; a tally says what was dropped from the truth."""
     from treetop.accuracy import text_table
 
     head = ("level", "true nodes", "released nodes", "largest error", "mean error")
@@ -73,13 +76,17 @@ def render_errors(rows: tuple[LevelErrors, ...]) -> str:
         "Invented: of the released nodes, or of the released count in them, the share in nodes that are truly zero.\n"
         "Lost: of the nodes truly above zero, or of the true count in them, the share in nodes released as zero.\n"
         "The mean is over nodes above zero in truth or in the release; the bias is released less true count.\n"
-        "The truth is the whole table: records beyond a limit of contributions count as errors."
+        "The truth is the whole table: records beyond a limit of contributions, or dropped, count as errors."
     )
     if resolved:
         note += (
             "\nResolved: the share of the total that stands at the level; the rest was left at coarser nodes. What is "
             "not named\nbecause of that counts as lost, and its whole count as error."
         )
+    if tally is not None and tally.unknown_rows:
+        note = "\n".join([note, *map(_printable, tally.sentences())])
+        if tally.dropped:
+            note += "\nWhat was dropped belongs to the true total, and is lost at every level."
     return "\n".join(["", rule, text_table(table, left=(0,)), "", text_table(sizes, left=(0,)), "", note, rule])
 
 
@@ -98,9 +105,10 @@ def _check_call(folder: Path, truth: str | None, plot: Path | None, options: dic
         raise click.UsageError("the plot shows private errors: never write it into the release folder")
 
 
-def _errors(folder: Path, truth: str, plot: Path | None, options: dict[str, Any]) -> tuple[LevelErrors, ...]:
+def _errors(folder: Path, truth: str, plot: Path | None, options: dict[str, Any]) -> Compared:
     from treetop.card.rebuild import rebuild_plan
     from treetop.data.source import Source
+    from treetop.data.tally import Tally
     from treetop.evaluate.errors import measure_errors
     from treetop.evaluate.plots import plot_errors
     from treetop.planfile import read_plan
@@ -117,11 +125,12 @@ def _errors(folder: Path, truth: str, plot: Path | None, options: dict[str, Any]
         columns, count, source = file.columns, file.count, file.table(truth, options["query"])
         plan = file.plan
     columns = {**columns, **dict(_column(text) for text in options["columns"])}
-    counts = plan.counts(source, columns, options["count"] or count)
-    rows = measure_errors(release, counts)
+    tally = Tally()
+    counts = plan.counts(source, columns, options["count"] or count, tally)
+    rows = measure_errors(release, counts, tally.dropped)
     if plot is not None:
         plot_errors(rows, plot, release.card["title"])
-    return rows
+    return rows, tally
 
 
 def _column(text: str) -> tuple[str, str]:
@@ -142,7 +151,7 @@ def _conclusion(folder: Path, wrong: bool) -> str:
     return "\n".join(lines)
 
 
-def _report(folder: Path, verdicts: list[Verdict], errors: tuple[LevelErrors, ...] | None) -> dict[str, Any]:
+def _report(folder: Path, verdicts: list[Verdict], compared: Compared | None) -> dict[str, Any]:
     report: dict[str, Any] = {
         "folder": str(folder),
         "verified": all(verdict.verified for verdict in verdicts),
@@ -150,8 +159,13 @@ def _report(folder: Path, verdicts: list[Verdict], errors: tuple[LevelErrors, ..
             {"subject": one.subject, "findings": list(one.findings), "caution": one.caution} for one in verdicts
         ],
     }
-    if errors is not None:
-        report["errors"] = {"fence": FENCE, "levels": [row.to_dict() for row in errors]}
+    if compared is not None:
+        rows, tally = compared
+        report["errors"] = {
+            "fence": FENCE,
+            "levels": [row.to_dict() for row in rows],
+            "unknown": {"rows": tally.unknown_rows, "records": tally.unknown_records, "dropped": tally.dropped},
+        }
     return report
 
 

@@ -15,7 +15,7 @@ import click
 
 from treetop.cli.chosen import Found, render, summarise
 from treetop.cli.progress import Bar
-from treetop.errors import IncompletePlan, LossError, PlanError, PlanFileError
+from treetop.errors import DataError, IncompletePlan, LossError, PlanError, PlanFileError
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -268,16 +268,21 @@ def _prior(file: PlanFile, location: str, source: str | None) -> tuple[Prior, li
     return _public(file, location, source or "", "prior")
 
 
-def read_twin(file: PlanFile, location: str, source: str | None = None) -> tuple[Prior, list[str]]:
-    """Read a public twin as the plan reads its table, which it must not be; say what was not done alike."""
-    return _public(file, location, source or ("" if _is_release(location) else location), "twin")
+def read_twin(
+    file: PlanFile, location: str, source: str | None = None, *, compare: bool = True
+) -> tuple[Prior, list[str]]:
+    """Read a public twin as the plan reads its table, which it must not be; say what was not done alike.
+
+    Without `compare` the caller has the private counts at hand, and will see to it that these are others.
+    """
+    return _public(file, location, source or ("" if _is_release(location) else location), "twin", compare)
 
 
 def _is_release(location: str) -> bool:
     return (Path(location) / "card.json").is_file()
 
 
-def _public(file: PlanFile, location: str, source: str, role: Role) -> tuple[Prior, list[str]]:
+def _public(file: PlanFile, location: str, source: str, role: Role, compare: bool = True) -> tuple[Prior, list[str]]:
     """Take a release, or read a table as the private one is read, which it must not be; say what was not done alike."""
     from treetop.data.source import Source
     from treetop.planning import Prior, refuse_private
@@ -294,7 +299,28 @@ def _public(file: PlanFile, location: str, source: str, role: Role) -> tuple[Pri
     prior = Prior.from_public_table(
         table, plan.spine, source=source, columns=file.columns, count=file.count, unknown=plan.unknown, bound=bound
     )
+    if compare:
+        notes += _compare(file, prior, role)
     return prior, notes
+
+
+def _compare(file: PlanFile, prior: Prior, role: Role) -> list[str]:
+    """Refuse a public table with the records of the private one; say so where they cannot be compared."""
+    from treetop.planning.guard import refuse_same_records
+
+    if file.source is None:
+        return []  # said once, for all that was asked
+    if file.source == "-":
+        return [f"The {role} was not compared with standard input: be sure that it is public."]
+    try:
+        private = file.plan.counts(file.table(file.source), file.columns, file.count)
+    except DataError:  # what it says is about private rows, and this output is not
+        return [
+            f"The {role} could not be compared with the private table, which cannot be read as the plan says: be sure "
+            f"that the {role} is public."
+        ]
+    refuse_same_records(prior.records, private, role)
+    return []
 
 
 def _private_tables(file: PlanFile) -> list[Any]:

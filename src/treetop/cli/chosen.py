@@ -81,7 +81,7 @@ def render(found: Found) -> str:
     from treetop.privacy.exact import plain
 
     percent = f"{100 * found.confidence:g}%"
-    parts = [f"{_bold(found.plan.title or found.file.path.name)}\nNo private data was read."]
+    parts = [f"{_bold(found.plan.title or found.file.path.name)}\n{_read(found)}"]
     if found.answer is not None:
         parts.append(_render_answer(found, found.answer))
     if found.forecast is not None:
@@ -106,6 +106,14 @@ def render(found: Found) -> str:
         )
     parts += [f"Wrote {file}." for file in found.files]
     return "\n\n".join(parts)
+
+
+def _read(found: Found) -> str:
+    """Say what was done with the private table."""
+    public = found.forecast is not None or found.trials is not None or found.grid_trials
+    if found.guarded and public:
+        return "Of private data, only this was asked: whether the public table is the private one."
+    return "No private data was read."
 
 
 def _render_answer(found: Found, answer: Answer) -> str:

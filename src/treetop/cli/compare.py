@@ -111,15 +111,17 @@ def _read(file: PlanFile, location: str, query: str | None, bar: Bar) -> Case:
     """Read the private table; where a limit of contributions is enforced, also without it, as the truth."""
     from treetop.data.bound import Bound
     from treetop.data.encode import read_counts
+    from treetop.data.tally import Tally
     from treetop.evaluate.trial import Case
     from treetop.noise import Key
 
     plan = file.plan
     source = file.table(location, query)
-    truth = read_counts(source, plan.spine, file.columns, file.count, plan.unknown, progress=bar)
+    tally = Tally()
+    truth = read_counts(source, plan.spine, file.columns, file.count, plan.unknown, progress=bar, tally=tally)
+    tally.tell(plan.unit)
     counts, whole = truth, None
-    if plan.unit.id is not None:
-        bound = Bound(plan.unit.id, plan.unit.contributions, Key.fresh())
+    if (bound := Bound.of(plan.unit, Key.fresh())) is not None:
         counts, whole = read_counts(source, plan.spine, file.columns, file.count, plan.unknown, bound, bar), truth
     return Case(plan.spine, plan.unit, counts, whole, plan.split, plan.unknown == "drop")
 

@@ -97,6 +97,7 @@ def render(inspection: Inspection) -> str:
         text_table(rows, left=(0, 1, 4)),
     ]
     found = [*_nesting(inspection), *_names(inspection), *_hierarchy(inspection), *_notes(inspection)]
+    found += [line for identifier in inspection.identifiers for line in identifier.sentences()]
     return "\n".join([*lines, "", *(f"- {line}" for line in found)] if found else lines)
 
 
@@ -126,8 +127,20 @@ def _hierarchy(inspection: Inspection) -> list[str]:
 def _notes(inspection: Inspection) -> list[str]:
     notes = [f"{column.name}: {column.note}" for column in inspection.columns if column.note]
     if inspection.count is not None:
-        notes.append(f"{inspection.count} looks like the count: a row stands for so many records")
+        notes.append(_count(inspection))
     return notes
+
+
+def _count(inspection: Inspection) -> str:
+    """Say which column holds counts, or ask."""
+    if inspection.count_is_stated:
+        return f"{inspection.count} is the count: a row stands for so many records"
+    column = next(one for one in inspection.columns if one.name == inspection.count)
+    often = "" if column.largest is None else f", up to {column.largest:,}"
+    return (
+        f"does a row stand for as many records as {inspection.count} says{often}? Only then it is the count; otherwise "
+        "each row is one record"
+    )
 
 
 def _write(out: Path, draft: str) -> None:

@@ -16,7 +16,7 @@ import click
 from treetop.cli.charging import expect_head, open_ledger, tell_spent
 from treetop.cli.interrupts import check_interrupt, finish
 from treetop.cli.progress import Bar
-from treetop.errors import DataError, LedgerError, Overspent, Refusal
+from treetop.errors import DataError, LedgerError, Overspent
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from treetop.ledger.budget import Currency
     from treetop.planfile import PlanFile
     from treetop.planfile.attributes import Lookup
-    from treetop.planning.prior import Prior
     from treetop.release import Release
 
 
@@ -51,6 +50,7 @@ def _key(text: str) -> bytes:
 @click.option("--nodes", is_flag=True, help="Also write every level, to nodes.parquet.")
 @click.option("--keep-measurements", is_flag=True, help="Also keep all that was measured, for later estimates.")
 @click.option("--twin", metavar="TABLE", help="A public table, or a release, to try intervals on; the card says how.")
+@click.option("--allow-dropped", is_flag=True, help='With unknown = "drop": go on however many records are dropped.')
 @click.option("--threads", type=click.IntRange(min=1), help="How many threads; all cores by default.")
 @click.option("--testing-key", type=_key, hidden=True, help="Reproducible noise; the release is NOT private.")
 @click.option("--quiet", is_flag=True, help="Print nothing on success.")
@@ -87,6 +87,7 @@ class Run:
         nodes: bool,
         keep_measurements: bool,
         twin: str | None,
+        allow_dropped: bool,
         threads: int | None,
         testing_key: bytes | None,
     ) -> None:
@@ -100,7 +101,7 @@ class Run:
             raise click.UsageError("a release with a testing key protects nobody and is not charged: drop --ledger")
         self.file, self.out, self.dataset = file, out, dataset
         self.query, self.force, self.nodes, self.threads = query, force, nodes, threads
-        self.testing_key, self.twin = testing_key, twin
+        self.testing_key, self.twin, self.allow_dropped = testing_key, twin, allow_dropped
         self.keep_measurements = keep_measurements or file.keep_measurements
         self.ledger_path, self.expect_head = ledger, expect_head
         self.head: str | None = None
@@ -133,6 +134,7 @@ class Run:
                 progress=bar,
                 before_measuring=self._reserve,
                 keep_measurements=self.keep_measurements,
+                allow_dropped=self.allow_dropped,
                 testing_key=self.testing_key,
             )
             release = replace(release, card=self._card(), plan_toml=describe_plan(self.file))
@@ -169,22 +171,11 @@ class Run:
 
         file = replace(self.file, source=table or self.file.source, query=self.query or self.file.query)
         self.file.plan.refuse_unless_top_down()
-        prior, notes = read_twin(file, self.twin)
-        self._refuse_private_twin(prior, table)
-        found = twin_coverage(self.file.plan, prior, progress=bar).to_dict()
+        prior, notes = read_twin(file, self.twin, compare=False)
+        private = self.file.plan.counts(self._source(table), self.file.columns, self.file.count)
+        found = twin_coverage(self.file.plan, prior, progress=bar, private=private).to_dict()
         self.facts = replace(self.facts, coverage={"twin": found["twin"], "runs": found["runs"]})
         return notes
-
-    def _refuse_private_twin(self, prior: Prior, table: str | None) -> None:
-        """Refuse a twin with the very counts of the private table: the noise of a trial is known to everybody."""
-        from treetop.planning.simulate import public_twin
-
-        counts = self.file.plan.counts(self._source(table), self.file.columns, self.file.count)
-        if counts.digest == public_twin(prior).digest:
-            raise Refusal(
-                f"{self.twin} has the same counts as the private table: a trial on it would publish private data. Give "
-                "a public table"
-            )
 
     def _places(self) -> dict[str, Any]:
         """Return the coordinates that the plan's public files give for its leaves, for the folder to carry."""

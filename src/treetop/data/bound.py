@@ -7,10 +7,11 @@ privacy, only that it is uniform, so that it does not distort.
 
 Under `replace` with one record each, the total stays exact: an id is in the table because it has a record (a row
 with the count 0 is none), so every unit counts for exactly one before and after an exchange. Where rows with unknown
-codes are dropped a unit may lose all its records; the plan then measures the total. How many records were dropped is
-private: it is neither returned nor logged.
+codes are dropped a unit may lose all its records; the plan then measures the total. How many records were left out is
+private: nothing of it enters a release, and a `Tally` of it is for the steward.
 
-Ids are known by a keyed 128-bit hash: that two of a thousand million ids share one has a chance of 2^-69.
+Ids are known by a keyed 128-bit hash: that two of a thousand million ids share one has a chance of 2^-69. What differs
+in spelling is another id, but for the differences that the plan takes away first (see `spelling`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from treetop.data.siphash import siphash, siphash_word
 from treetop.data.words import U, buffers
 from treetop.kernel import kernel
 from treetop.noise import Key
+from treetop.privacy.unit import IdClean, Unit
 from treetop.sorting import sort_rows
 
 _BUCKETS = 256
@@ -50,6 +52,13 @@ class Bound:
     """How many records of a unit are kept."""
     key: Key
     """What the random choice comes from: the same key keeps the same records of the same table."""
+    clean: tuple[IdClean, ...] = ()
+    """Which differences of spelling do not tell units apart."""
+
+    @staticmethod
+    def of(unit: Unit, key: Key) -> Bound | None:
+        """Return the bound of a unit; None where it has no id."""
+        return None if unit.id is None else Bound(unit.id, unit.contributions, key, unit.id_clean)
 
 
 class Bounder:
@@ -59,10 +68,15 @@ class Bounder:
         self._bound = bound
         self._secret = np.frombuffer(bound.key.secret, "<u8").astype(np.uint64)
         self._words = words
+        self.rows = 0
+        """How many rows were added."""
+        self.units = 0
+        """How many units they are of; known when those that are kept are."""
         self._batches: list[tuple[NDArray[np.int64], list[Words], Weights | None]] = []
 
     def add(self, keys: Sequence[Words], weights: Weights | None, ids: pa.StringArray) -> None:
         """Add rows: their packed paths, how many records each stands for (1 when None), and their units."""
+        self.rows += len(ids)
         hashes = np.empty((2, len(ids)), np.uint64)
         _hash_ids(*buffers(ids), self._secret, hashes)
         # Sorted into buckets by their first bits, all rows of a unit are later found together, in little memory.
@@ -72,16 +86,26 @@ class Bounder:
         columns = [column[order] for column in (*hashes, *keys)]
         self._batches.append((start, columns, None if weights is None else weights[order]))
 
+    def all(self) -> tuple[list[Words], Weights | None]:
+        """Return the packed paths of all records so far, and how many each row stands for."""
+        paths = [
+            np.concatenate([np.empty(0, np.uint64), *(columns[2 + word] for _, columns, _ in self._batches)])
+            for word in range(self._words)
+        ]
+        weights = [weight for *_, weight in self._batches if weight is not None]
+        return paths, np.concatenate(weights) if weights else None
+
     def kept(self) -> tuple[list[Words], Weights | None]:
         """Return the packed paths of the records that are kept, and how many each row stands for."""
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             parts = list(pool.map(self._keep, range(_BUCKETS)))
         self._batches.clear()
+        self.units = sum(part[2] for part in parts)
         paths = [np.concatenate([part[0][:, word] for part in parts]) for word in range(self._words)]
         weights = [part[1] for part in parts if part[1] is not None]
         return paths, np.concatenate(weights) if weights else None
 
-    def _keep(self, bucket: int) -> tuple[NDArray[np.uint64], Weights | None]:
+    def _keep(self, bucket: int) -> tuple[NDArray[np.uint64], Weights | None, int]:
         here = [(slice(*start[bucket : bucket + 2]), columns, w) for start, columns, w in self._batches]
         high, low, *words = (
             np.concatenate([np.empty(0, np.uint64), *(columns[index][rows] for rows, columns, _ in here)])
@@ -94,9 +118,9 @@ class Bounder:
         most = min(self._bound.most, LARGEST_TOTAL)
         _, order = sort_rows([high.copy()], np.arange(len(high)))
         assert order is not None
-        _keep_some(order, high, low, paths.view(np.uint8).ravel(), weight, most, kept)
+        units = _keep_some(order, high, low, paths.view(np.uint8).ravel(), weight, most, kept)
         rows = np.flatnonzero(kept)
-        return paths[rows], kept[rows] if weights else None
+        return paths[rows], kept[rows] if weights else None, units
 
 
 @kernel
@@ -116,10 +140,13 @@ def _keep_some(
     weight: Weights,
     most: int,
     kept: Weights,
-) -> None:
-    """Write how many of each row's records are kept; `order` sorts the rows by the first half of their unit."""
+) -> int:
+    """Write how many of each row's records are kept, and return how many units there are.
+
+    `order` sorts the rows by the first half of their unit.
+    """
     ranks, positions = np.empty(_FEW, np.uint64), np.empty(_FEW, np.int64)
-    start = 0
+    start, units = 0, 0
     while start < len(order):
         stop = start + 1
         while stop < len(order) and high[order[stop]] == high[order[start]]:
@@ -128,6 +155,8 @@ def _keep_some(
             end = _bring_together(order, start, stop, low)
             _keep_of_unit(order[start:end], high, low, letters, weight, most, kept, ranks, positions)
             start = end
+            units += 1
+    return units
 
 
 @kernel

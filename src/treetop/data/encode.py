@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NoReturn, Protocol
 
 import numpy as np
@@ -17,7 +18,9 @@ from treetop.data import table as tables
 from treetop.data.bound import Bound, Bounder
 from treetop.data.codebook import Codebook
 from treetop.data.source import as_source
+from treetop.data.spelling import cleaned
 from treetop.data.table import Batch
+from treetop.data.tally import Tally
 from treetop.data.weights import Weighing
 from treetop.errors import DataError
 from treetop.hierarchy import Hierarchy
@@ -43,35 +46,51 @@ def read_counts(
     unknown: Unknown = "error",
     bound: Bound | None = None,
     progress: Progress | None = None,
+    tally: Tally | None = None,
 ) -> Counts:
     """Read a private table of records, or of rows with a count, and count its leaves, batch by batch.
 
     `columns` names the column of each attribute where it differs from the attribute's own name. With a `bound`, at most
     so many records of each unit are counted. A table without rows is one like any other, and may be what its neighbour
-    with one unit less looks like: it is counted, and the steward is warned by the log.
+    with one unit less looks like: it is counted, and the steward is warned by the log. A `tally` is told what had
+    unknown codes and how many units there were.
     """
+    tally = Tally() if tally is None else tally
+    tally.unknown = unknown
     attributes = _attributes(spine, _columns(spine, columns), unknown)
     weighing = None if count is None else Weighing(count)
-    collected: Collected = Gathered(attributes[0].words) if bound is None else Bounder(bound, attributes[0].words)
+    bounder = None if bound is None else Bounder(bound, attributes[0].words)
+    collected: Collected = Gathered(attributes[0].words) if bounder is None else bounder
     wanted = [*(attribute.column for attribute in attributes), count, None if bound is None else bound.id]
     rows = 0
     for batch in tables.batches(table, [name for name in dict.fromkeys(wanted) if name is not None]):
         rows += len(batch.rows)
         leaves = [attribute.leaves(batch, unknown) for attribute in attributes]
         weights = None if weighing is None else weighing.read(batch)
-        ids = None if bound is None else _ids(batch, bound.id, unknown)
-        if unknown == "drop":
+        ids = None if bound is None else _ids(batch, bound, unknown)
+        if unknown != "error":
             known = _known(leaves, ids)
-            leaves = [leaf[known] for leaf in leaves]
-            weights = None if weights is None else weights[known]
-            ids = None if ids is None else ids.filter(pa.array(known))
+            tally.add(known, weights)
+            for attribute, leaf in zip(attributes, leaves, strict=True):
+                attribute.tell(tally, batch, leaf, weights)
+            if unknown == "drop":
+                leaves = [leaf[known] for leaf in leaves]
+                weights = None if weights is None else weights[known]
+                ids = None if ids is None else ids.filter(pa.array(known))
+            else:
+                leaves = [attribute.with_other(leaf) for attribute, leaf in zip(attributes, leaves, strict=True)]
         collected.add(_pack(attributes, leaves), weights, ids)
         if progress is not None:
             progress("reading", batch.done)
     if not rows:
         where = as_source(table) or "the table"
         _LOG.warning("%s: there are no rows, so every true count is 0: check that it is the table that is meant", where)
+    every = None if bounder is None or not tally.compares else Counts.from_keys(*bounder.all())
     counts = Counts.from_keys(*collected.kept())
+    if tally.compares:
+        tally.every = (every or counts).digest
+    if bounder is not None and not getattr(table, "one_row_each", False):
+        tally.units, tally.unit_rows = bounder.units, bounder.rows
     if progress is not None:
         progress("reading", 1.0)
     return counts
@@ -132,7 +151,7 @@ class _Attribute:
         return len(self.parts)
 
     def leaves(self, batch: Batch, unknown: Unknown) -> NDArray[np.int64]:
-        """Return the leaf number of every row; -1 for a row that is to be dropped."""
+        """Return the leaf number of every row; -1 for an unknown code, unless that is refused."""
         column = batch.rows.column(self.column)
         if pa.types.is_dictionary(column.type):
             codes = tables.text(column.dictionary, self.column)
@@ -140,12 +159,25 @@ class _Attribute:
             leaves: NDArray[np.int64] = found[column.indices.cast(pa.int64()).fill_null(len(codes)).to_numpy()]
         else:
             leaves = self.book.find(tables.text(column, self.column))
-        if unknown == "drop" or len(leaves) == 0 or leaves.min() >= 0:
-            return leaves
-        if self.other is None:
+        if unknown == "error" and len(leaves) and leaves.min() < 0:
             self._refuse(batch, leaves)
-        leaves[leaves < 0] = self.other
         return leaves
+
+    def with_other(self, leaves: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the leaves with the one for unknown codes in the place of those."""
+        return leaves if self.other is None else np.where(leaves < 0, self.other, leaves)
+
+    def tell(self, tally: Tally, batch: Batch, leaves: NDArray[np.int64], weights: NDArray[np.int64] | None) -> None:
+        """Tell which codes are unknown, and how many records have them."""
+        if len(leaves) == 0 or leaves.min() >= 0:
+            return
+        unknown = np.flatnonzero(leaves < 0)
+        codes = tables.text(batch.rows.column(self.column).take(pa.array(unknown)), self.column)
+        tally.add_codes(self.column, codes, None if weights is None else weights[unknown], self.book, self._width)
+
+    @cached_property
+    def _width(self) -> int:
+        return int(pc.max(pc.utf8_length(self.tree.codes[-1])).as_py())
 
     def _refuse(self, batch: Batch, leaves: NDArray[np.int64]) -> NoReturn:
         unknown = np.flatnonzero(leaves < 0)
@@ -156,14 +188,21 @@ class _Attribute:
             raise DataError(f"{place}: the code is missing. {_REMEDY}")
         others = len(codes.take(pa.array(unknown)).unique()) - 1
         more = f" (nor are {others} more codes after it)" if others else ""
-        hint = ""
-        width = len(self.tree.codes[-1][0].as_py())
-        if len(code) < width and self.tree.encode(pa.array([code.zfill(width)]))[0] >= 0:
-            hint = f". The hierarchy has {code.zfill(width)!r}: leading zeros were lost, read the column as text"
         raise DataError(
-            f"{place}: {code!r} is not a {self.tree.levels[-1]} code in the hierarchy of {self.name!r}{more}{hint}. "
-            f"{_REMEDY}"
+            f"{place}: {code!r} is not a {self.tree.levels[-1]} code in the hierarchy of {self.name!r}{more}"
+            f"{self._hint(code)}. {_REMEDY}"
         )
+
+    def _hint(self, code: str) -> str:
+        """Say what would make a code known."""
+        bare = code.strip()
+        padded = bare.zfill(self._width)
+        trimmed, zeros = self.book.find(pa.array([bare, padded])) >= 0
+        if trimmed:
+            return f". The hierarchy has {bare!r}: trim the column"
+        if zeros and bare:
+            return f". The hierarchy has {padded!r}: leading zeros were lost, read the column as text"
+        return ""
 
 
 def _columns(spine: Spine, columns: Mapping[str, str] | None) -> dict[str, str]:
@@ -210,12 +249,12 @@ def _other_leaf(unknown: Mapping[str, str], attribute: str, tree: Hierarchy) -> 
     return leaf
 
 
-def _ids(batch: Batch, name: str, unknown: Unknown) -> pa.StringArray:
+def _ids(batch: Batch, bound: Bound, unknown: Unknown) -> pa.StringArray:
     """Return the units of the rows; a row without one cannot be bounded."""
-    ids = tables.text(batch.rows.column(name), name)
+    ids = cleaned(tables.text(batch.rows.column(bound.id), bound.id), bound.clean)
     row = tables.first_missing(ids)
     if row is not None and unknown != "drop":
-        raise DataError(f'{batch.place(name, row)}: the id is missing. Correct the table, or set unknown = "drop"')
+        raise DataError(f'{batch.place(bound.id, row)}: the id is missing. Correct the table, or set unknown = "drop"')
     return ids
 
 

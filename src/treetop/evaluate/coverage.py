@@ -281,12 +281,15 @@ def twin_coverage(
     count: str | None = None,
     runs: int = RUNS,
     progress: Progress | None = None,
+    private: Counts | None = None,
 ) -> TwinCoverage:
     """Release a public twin by the plan, several times, and see how often intervals hold its counts.
 
     The twin is a public table, read as the private one would be, or a `Prior` with one. It must not be the private
-    table: the noise comes from keys that anybody can compute.
+    table: the noise comes from keys that anybody can compute. Where the counts of that are at hand, by `plan.counts`,
+    give them as `private`: a twin with the same records is refused.
     """
+    from treetop.planning.guard import refuse_same_records
     from treetop.planning.prior import Prior
     from treetop.planning.simulate import public_twin
 
@@ -301,6 +304,8 @@ def twin_coverage(
         )
     twin.fits(plan.spine)
     counts = public_twin(twin)
+    if private is not None:
+        refuse_same_records(twin.records, private, "twin")
     secret = Key(hashlib.blake2b(b"coverage on a twin", digest_size=32).digest())
     confidence, found = float(plan.confidence), []
     for run in range(runs):

@@ -72,7 +72,7 @@ class LevelErrors:
     false_negatives: float
     """The share of the nodes truly above zero that are released as zero or less."""
     lost_mass: float
-    """The same by count: the share of the true count that lies in nodes released as zero or less."""
+    """The same by count: the share of the true count that lies in nodes released as zero or less, or in none."""
     resolved: float
     """The share of the released total that is resolved down to the level; the rest was left at coarser nodes."""
     biases: tuple[Bias, ...]
@@ -83,12 +83,13 @@ class LevelErrors:
         return asdict(self)
 
 
-def measure_errors(release: Release, truth: Counts) -> tuple[LevelErrors, ...]:
+def measure_errors(release: Release, truth: Counts, dropped: int = 0) -> tuple[LevelErrors, ...]:
     """Compare a release with the true counts of the same spine, at the total and at every level.
 
-    What was left unresolved at a node counts there and above, and is in no node further down.
+    What was left unresolved at a node counts there and above, and is in no node further down. So many records were
+    `dropped` from the truth: they belong to the total, and are lost at every level.
     """
-    return errors_of(release.spine, pack(release.spine, release.nodes), release.count, truth, release.left)
+    return errors_of(release.spine, pack(release.spine, release.nodes), release.count, truth, release.left, dropped)
 
 
 def errors_of(
@@ -97,13 +98,14 @@ def errors_of(
     values: Values,
     truth: Counts,
     left: Remainders | None = None,
+    dropped: int = 0,
 ) -> tuple[LevelErrors, ...]:
     """Compare any estimate of the leaves with the true counts of the same spine, at the total and at every level.
 
     `keys` are the leaves' packed paths as `treetop.counts.pack` makes them, best in spine order: both sides are then
     two sorted runs, which are merged in linear time. `values` may be negative or fractions; a leaf that is not there
     is an estimate of zero. The count of a coarser node is the sum of its leaves, on both sides, and of what was `left`
-    at it or below.
+    at it or below. What was `dropped` from the truth stands in no node but the total, and is lost everywhere else.
     """
     _check(truth, keys, values)
     left = left if left is not None else Remainders.join([], len(spine.attributes))
@@ -113,9 +115,9 @@ def errors_of(
     for level, digit in zip(reversed(spine.levels), reversed(layout(spine)), strict=True):
         nodes = _sums(nodes, digit)
         missing = _share(left.count[left.level < level.index].sum(), whole)
-        rows.append(_compare(level.index, level.name, level.nodes, nodes.released, nodes.true, 1 - missing))
+        rows.append(_compare(level.index, level.name, level.nodes, nodes.released, nodes.true, 1 - missing, dropped))
         nodes = _with_remainders(nodes, spine, left[left.level == level.index - 1])
-    total = nodes.released.sum(keepdims=True), nodes.true.sum(keepdims=True)
+    total = nodes.released.sum(keepdims=True), nodes.true.sum(keepdims=True) + dropped
     return (_compare(0, TOTAL, 1, *total, 1.0), *reversed(rows))
 
 
@@ -183,7 +185,7 @@ def _sums(nodes: Merged, digit: Digit) -> Merged:
 
 
 def _compare(
-    index: int, name: str, nodes: int, released: Values, true: NDArray[np.int64], resolved: float
+    index: int, name: str, nodes: int, released: Values, true: NDArray[np.int64], resolved: float, dropped: int = 0
 ) -> LevelErrors:
     error = released - true
     absolute = np.abs(error)
@@ -209,7 +211,7 @@ def _compare(
         false_discoveries=_share(np.count_nonzero(invented), released_nodes),
         false_mass=_share(released[invented].sum(), released[found].sum()),
         false_negatives=_share(np.count_nonzero(lost), true_nodes),
-        lost_mass=_share(true[lost].sum(), true.sum()),
+        lost_mass=_share(true[lost].sum() + dropped, true.sum() + dropped),
         resolved=resolved,
         biases=_biases(nodes - true_nodes, error, true),
     )

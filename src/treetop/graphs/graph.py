@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -149,6 +149,9 @@ class EdgeTable:
 @dataclass(frozen=True, eq=False, repr=False)
 class NodeTable:
     """The nodes of a graph, cleaned: private, and read when the stream is."""
+
+    one_row_each: ClassVar[bool] = True
+    """A person who stands in it twice is refused, so that an id that never repeats is as it should be."""
 
     graph: Graph
     """The graph."""

@@ -112,6 +112,11 @@ def as_ordinary(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
                 f"{file}: [data] {key}: the tables of a graph are named under [graph], as nodes and edges, and read as "
                 f"they are: leave {key} out"
             )
+    if "id_clean" in unit:
+        raise PlanFileError(
+            f"{file}: [unit] id_clean: the people of a graph are told apart by its tables, in which ids stand as they "
+            "are spelt: clean the ids of both tables, and leave id_clean out"
+        )
     if graph.has(counts):
         data["source"] = graph.name(counts)
     if counts == "nodes":

@@ -36,6 +36,7 @@ from treetop.spine import Spine
 if TYPE_CHECKING:
     from treetop.counts import Counts
     from treetop.data.table import Table
+    from treetop.data.tally import Tally
     from treetop.groups.plan import GroupLevel
     from treetop.release import Release
     from treetop.topdown.descent import Descent, Progress
@@ -254,8 +255,17 @@ class GroupTablePlan(Plan):
         """Return a private table as one of group sizes."""
         return GroupTable(table)
 
-    def counts(self, table: Table, columns: Mapping[str, str] | None = None, count: str | None = None) -> Counts:
-        """Read the private table as true counts by size and place, for comparing a release with them."""
+    def counts(
+        self,
+        table: Table,
+        columns: Mapping[str, str] | None = None,
+        count: str | None = None,
+        tally: Tally | None = None,
+    ) -> Counts:
+        """Read the private table as true counts by size and place, for comparing a release with them.
+
+        No group is ever dropped, so that a `tally` is told nothing.
+        """
         from treetop.counts import Counts
 
         sizes = self.reader(columns, count).read(_inner(table))
@@ -272,13 +282,14 @@ class GroupTablePlan(Plan):
         progress: Progress | None = None,
         before_measuring: Callable[[], object] | None = None,
         keep_measurements: bool = False,
+        allow_dropped: bool = False,
         testing_key: bytes | None = None,
     ) -> Release:
         """Read the private table, run the plan once, and return the public result.
 
         `columns` names the columns: of the place and, by what a row is, `group` and `quantity` (people), `size` and
         `group` (groups), or `size` (histogram), whose numbers of groups are in the column `count`. A table may also be
-        `GroupSizes`. All else is as in `Plan.release`.
+        `GroupSizes`. All else is as in `Plan.release`; no group is ever dropped, whatever is allowed.
         """
         from treetop.card import Facts, describe_release
         from treetop.data.source import Source

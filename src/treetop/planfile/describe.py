@@ -142,6 +142,8 @@ def _unit(plan: Plan) -> dict[str, Any]:
     }
     if unit.id is not None:
         stated["id"] = unit.id
+    if unit.id_clean:
+        stated["id_clean"] = list(unit.id_clean)
     if unit.per_node:
         stated["per_node"] = unit.per_node
     if unit.population is not None:

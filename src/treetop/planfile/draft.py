@@ -6,10 +6,11 @@ import os
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from treetop.planfile import questions
 from treetop.planfile.describe import key, value
+from treetop.privacy.unit import IdClean
 
 if TYPE_CHECKING:
     from treetop.data.inspect import Inspection, Suggestion
@@ -20,7 +21,7 @@ _WIDTH = 96
 def draft_plan(inspection: Inspection, folder: str | Path = ".") -> str:
     """Return the text of a plan file that is to be kept in `folder`.
 
-    It holds names of columns and nothing else that was seen in the table, so that a plan may be shown to
+    It holds names of columns and none of the values or numbers in the table, so that a plan may be shown to
     others. Open questions are commented-out lines: the file is valid TOML, and `read_plan` refuses it until
     they are answered.
     """
@@ -131,8 +132,6 @@ def _splits(attribute: Suggestion, inspection: Inspection) -> list[str]:
 
 
 def _unit(inspection: Inspection) -> list[str]:
-    ids = [column.name for column in inspection.columns if column.kind == "id"]
-    named = f"# id = {value(ids[0])}" if ids else '# id = "person"'
     return [
         "",
         "[unit]",
@@ -142,9 +141,23 @@ def _unit(inspection: Inspection) -> list[str]:
         "# contributions = 1",
         *_comment(questions.NEIGHBOURS),
         '# neighbours = "replace"  # or "add-remove"',
-        *_comment("Optional: the column that identifies one of them. With it the limit is enforced, not declared."),
-        named,
+        *_comment(questions.ID),
+        *_id(inspection),
     ]
+
+
+def _id(inspection: Inspection) -> list[str]:
+    """Propose an id that repeats; one that never does tells rows apart, and nobody who has several."""
+    ids = [one for one in inspection.identifiers if one.named]
+    repeating = [one for one in ids if one.repeats]
+    lines = []
+    if rows := [value(one.column) for one in ids if not one.repeats]:
+        lines += _comment(f"Hardly {' or '.join(rows)}: it never repeats, so that each row would be one of them.")
+    if len(repeating) > 1:
+        lines += _comment(f"It could be {' or '.join(value(one.column) for one in repeating)}.")
+    named = repeating[0] if repeating else None
+    lines.append(f"# id = {value('person' if named is None else named.column)}")
+    return [*lines, f"# id_clean = {value((named.clean if named else ()) or get_args(IdClean))}"]
 
 
 def _loss() -> list[str]:
@@ -169,8 +182,10 @@ def _data(inspection: Inspection, folder: Path) -> list[str]:
             lines += [f"{name} = {value(option)}"]
     if source.keep is not None:
         lines += [f"keep = {value(source.keep)}  # only these rows are the data set, decided without looking at it"]
-    if inspection.count is not None:
+    if inspection.count is not None and inspection.count_is_stated:
         lines += [f"count = {value(inspection.count)}  # a row stands for so many records"]
+    elif inspection.count is not None:
+        lines += [*_comment(questions.COUNT), f"# count = {value(inspection.count)}"]
     if any(match.unmatched for match in inspection.matches):
         lines += _comment(
             "Optional: what to do with codes that are not in the hierarchy: stop with an error, drop their "

@@ -30,6 +30,16 @@ DELTA = (
     "the guarantee is pure, with Laplace noise."
 )
 
+COUNT = (
+    "Does a row stand for several records, as many as a column says? Then name it: one row counts so often. If a row "
+    "is one record, leave this out: a column that says something else about a record is no count."
+)
+
+ID = (
+    "Optional: the column that identifies one of them. With it the limit is enforced, not declared. Ids that are spelt "
+    "differently are different ones, but for what id_clean takes away."
+)
+
 ATTRIBUTES = "Which columns of the table are published? Give each a section, such as [attributes.place]."
 
 HIERARCHY = (

@@ -17,7 +17,7 @@ from treetop.spine import Spine
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "spine": ("order",),
-    "unit": ("entity", "contributions", "neighbours", "id", "per_node", "population"),
+    "unit": ("entity", "contributions", "neighbours", "id", "id_clean", "per_node", "population"),
     "loss": ("epsilon", "delta", "rho", "split", "accounting", "large_delta"),
     "repair": ("method", "order"),
     "release": ("prefer", "resolve", "confidence", "intervals", "keep_measurements"),
@@ -93,6 +93,7 @@ def read_unit(unit: Fields) -> dict[str, Any]:
         "id": unit.name("id"),
         "per_node": {level: caps.whole(level) for level in caps.values},
         "population": unit.whole("population"),
+        "id_clean": unit.texts("id_clean") if unit.has("id_clean") else (),
     }
 
 

@@ -4,7 +4,7 @@ from treetop.errors import PrivatePrior
 from treetop.planning.forecast import Forecast, forecast
 from treetop.planning.goals import Mean, Target, Within, mean, read_target, within
 from treetop.planning.grid import GridRow, error_grid, render_grid
-from treetop.planning.guard import refuse_private
+from treetop.planning.guard import refuse_private, refuse_same_records
 from treetop.planning.paste import filled_in, loss_toml
 from treetop.planning.plots import plot_grid
 from treetop.planning.prior import Prior, PriorLevel
@@ -46,6 +46,7 @@ __all__ = [
     "read_target",
     "refine_split",
     "refuse_private",
+    "refuse_same_records",
     "render_grid",
     "simulate",
     "within",

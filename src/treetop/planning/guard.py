@@ -4,9 +4,11 @@ A split that depends on the private counts makes the noise depend on them. Then 
 the split is published: with scales 1/e and 1/e′ on neighbouring tables the ratio of two Laplace densities,
 (e/e′)·exp(−(e − e′)·|z|), has no bound.
 
-The guard finds the same object, file, content (also inside gzip), or database query. It is against accidents: a private
-table that was copied into another format or database, read into memory, or asked for by another query, is not
-recognised.
+The guard finds the same object, file, content (also inside gzip) or database query, without reading a row. Then it
+compares records: both tables are read as the plan reads its own, all records of every unit, and are the same where
+every leaf has as many. So a copy in another format, order, compression or database is found, with other ids or none,
+and whether or not contributions are bounded. It is against accidents: a table from which one record was taken, or in
+which one was changed, is not recognised, nor is one with its attributes under other names or codes.
 """
 
 from __future__ import annotations
@@ -50,6 +52,18 @@ def refuse_private(prior_source: Table, plan_source: Table | None, role: Role = 
         return
     if (what := _same(prior_source, plan_source)) is not None:
         raise PrivatePrior(f"the {role} is the private table itself ({what}): {_WHY if role == 'prior' else _WHY_TWIN}")
+
+
+def refuse_same_records(public: bytes | None, private: Counts, role: Role = "prior") -> None:
+    """Refuse a prior or twin with the same records as the private table, before contributions are bounded.
+
+    `public` is the digest of its counts (`Prior.records`); None where there is no table.
+    """
+    if public is not None and public == private.digest:
+        raise PrivatePrior(
+            f"the {role} has the same records as the private table, whatever its file is: "
+            f"{_WHY if role == 'prior' else _WHY_TWIN}"
+        )
 
 
 def _same(one: Any, other: Any) -> str | None:

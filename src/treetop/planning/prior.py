@@ -6,7 +6,7 @@ A prior says what it is and where it is from. The private table is never one (se
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -17,10 +17,11 @@ from treetop.data.bound import Bound
 from treetop.data.encode import Unknown
 from treetop.data.source import Source, file_kind
 from treetop.data.table import Table, batches
-from treetop.errors import PlanError, PrivatePrior
+from treetop.data.tally import Tally
+from treetop.errors import DataError, PlanError, PrivatePrior
 from treetop.nearest import nearest
 from treetop.noise import Key
-from treetop.planning.guard import Role, refuse_counts, refuse_private
+from treetop.planning.guard import Role, refuse_counts, refuse_private, refuse_same_records
 from treetop.planning.layers import layers
 from treetop.planning.sums import Floats
 from treetop.privacy.unit import TOTAL, Unit
@@ -76,6 +77,8 @@ class Prior:
     """What is expected of the total and of every level."""
     twin: Counts | None = field(default=None, repr=False)
     """The whole public table, in the engine's form; None for a sketch. It can be released on trial."""
+    records: bytes | None = field(default=None, repr=False)
+    """A digest of all its records, also of those beyond a limit of contributions: for the guard."""
 
     @staticmethod
     def from_release(release: Release, source: str = "") -> Prior:
@@ -92,7 +95,7 @@ class Prior:
             raise PlanError(f"this is only what matches {', '.join(release.selection)}: give the whole release")
         counts = Counts.from_leaves(release.spine, list(release.nodes), release.count)
         title = source or str(release.card["title"] or "an earlier release")
-        return Prior("release", title, release.spine, _levels(release.spine, counts), counts)
+        return Prior("release", title, release.spine, _levels(release.spine, counts), counts, counts.digest)
 
     @staticmethod
     def from_public_table(
@@ -108,8 +111,9 @@ class Prior:
     ) -> Prior:
         """Read a public table of the same kind, such as last decade's; `source` says who published it.
 
-        `private` is the table that the plan will read, where that is known: the same one is refused. With a `bound`, at
-        most so many records of each unit are counted, as in a release.
+        `private` is the table that the plan will read, where that is known: the same one is refused, and so is one
+        with the same records, as far as both have the same columns. With a `bound`, at most so many records of each
+        unit are counted, as in a release.
         """
         stated = _statement(source, "the public table", 'source="ISTAT, commuting 2011"')
         return _from_table("public table", stated, table, spine, columns, count, unknown, private, bound)
@@ -185,8 +189,12 @@ def _from_table(
     from treetop.data.encode import read_counts
 
     refuse_private(table, private)
-    counts = read_counts(table, spine, columns, count, unknown, bound)
-    return Prior(kind, stated, spine, _levels(spine, counts), counts)
+    tally = Tally(compares=True)
+    counts = read_counts(table, spine, columns, count, unknown, bound, tally=tally)
+    if private is not None:
+        with suppress(DataError):  # a table that is not there, or is read otherwise, is not this one
+            refuse_same_records(tally.every, read_counts(private, spine, columns, count, unknown))
+    return Prior(kind, stated, spine, _levels(spine, counts), counts, tally.every)
 
 
 def read_alike(source: Source, unit: Unit, role: Role) -> tuple[Source, Bound | None, list[str]]:
@@ -212,7 +220,7 @@ def read_alike(source: Source, unit: Unit, role: Role) -> tuple[Source, Bound | 
     if present is not None and unit.id not in present:
         return source, None, [*notes, f"{limit} is not in the {what}: the {role} has no column {unit.id!r}."]
     notes.append(f"{limit} is in the {what}: of the {role} only the records that it keeps are counted.")
-    return source, Bound(unit.id, unit.contributions, Key.fresh()), notes
+    return source, Bound.of(unit, Key.fresh()), notes
 
 
 def _of_its_kind(source: Source) -> Source:

@@ -22,7 +22,7 @@ from treetop.errors import PlanError
 from treetop.noise import Key
 from treetop.plan import Plan
 from treetop.planning.error_laws import mean_absolute
-from treetop.planning.guard import refuse_counts
+from treetop.planning.guard import refuse_counts, refuse_same_records
 from treetop.planning.prior import Prior
 from treetop.planning.sums import Floats
 from treetop.privacy.unit import TOTAL
@@ -106,8 +106,15 @@ def simulate(
     threads: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    private: Counts | None = None,
 ) -> Trials:
-    """Release a public twin many times by the plan, and compare every level with the twin."""
+    """Release a public twin many times by the plan, and compare every level with the twin.
+
+    `private` are the counts of the private table, by `plan.counts`, where they are at hand: a twin with the same
+    records is refused.
+    """
+    if private is not None:
+        refuse_same_records(prior.records, private, "twin")
     if not 0 < confidence < 1:
         raise PlanError(f"confidence is {confidence}: give a probability between 0 and 1")
     tried = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
@@ -11,6 +11,8 @@ from treetop.frozen import FrozenMap
 from treetop.privacy.exact import whole
 
 Neighbours: TypeAlias = Literal["replace", "add-remove"]
+IdClean: TypeAlias = Literal["trim", "nfc", "casefold"]
+"""A difference of spelling that does not tell ids apart: blanks at the ends, Unicode forms of one letter, case."""
 
 TOTAL = "total"
 """The name of level 0: the one cell that holds every record."""
@@ -45,6 +47,8 @@ class Unit:
     """By level name, the declared cap of the records of one unit in one node of that level."""
     population: int | None
     """How many units there are at least, as far as that is public; a delta of one in so many is then asked about."""
+    id_clean: tuple[IdClean, ...]
+    """Which differences of spelling do not tell ids apart; none by default: "ann" and "Ann" are then two units."""
 
     def __init__(
         self,
@@ -54,6 +58,7 @@ class Unit:
         id: str | None = None,
         per_node: Mapping[str, int] | None = None,
         population: int | None = None,
+        id_clean: Collection[IdClean] = (),
     ) -> None:
         if not _is_name(entity):
             raise UnitError(
@@ -80,6 +85,7 @@ class Unit:
                 "whole number, 1 or more, or omit it."
             )
         object.__setattr__(self, "population", None if population is None else whole(population))
+        object.__setattr__(self, "id_clean", _ways(id_clean, id))
 
     @property
     def enforced(self) -> bool:
@@ -149,6 +155,16 @@ whether any one trip, of at most 1 record, is in the data. The limit of 1 record
         promise = f"One {self.entity} is protected: the loss bounds what the release tells about {secret}."
         return f"{promise} The limit of {records} {self._limit()}.{self._caps_sentence()}"
 
+    @property
+    def spelling(self) -> str:
+        """Which differences of spelling do not tell ids apart, in words; empty where all do.
+
+        >>> Unit("person", neighbours="replace", id="name", id_clean=["casefold", "trim"]).spelling
+        'blanks at the ends and case'
+        """
+        words = [_SPELLINGS[way] for way in self.id_clean]
+        return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
     def _limit(self) -> str:
         return f'is enforced by the column "{self.id}"' if self.enforced else "is declared, not enforced"
 
@@ -185,6 +201,22 @@ def _caps(per_node: object, contributions: int) -> FrozenMap[int]:
                 "lower the cap or leave it out."
             )
     return FrozenMap(caps)
+
+
+_SPELLINGS: Mapping[IdClean, str] = {"trim": "blanks at the ends", "nfc": "Unicode form", "casefold": "case"}
+
+
+def _ways(given: object, id: str | None) -> tuple[IdClean, ...]:
+    """Return the ways to clean ids, each once and in one order, since the order makes no difference."""
+    listed = list(given) if isinstance(given, Collection) and not isinstance(given, str | bytes) else [given]
+    if wrong := [way for way in listed if way not in _SPELLINGS]:
+        raise UnitError(
+            f"The unit's id_clean has {wrong[0]!r}; list what does not tell ids apart, of "
+            f"{', '.join(map(repr, _SPELLINGS))}."
+        )
+    if listed and id is None:
+        raise UnitError("The unit's id_clean is about the spelling of ids, and there is no id; name its column.")
+    return tuple(way for way in _SPELLINGS if way in listed)
 
 
 def _records(number: int) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from treetop.data import table as tables
 from treetop.data.fixed import refuse_fixed
 from treetop.data.inspect.columns import Column, describe_columns
+from treetop.data.inspect.identify import Identifier, find_identifiers
 from treetop.data.inspect.lookup import Lookup, Match, match_columns, read_lookup
 from treetop.data.inspect.naming import find_names
 from treetop.data.inspect.nesting import SAMPLE, find_chains, sample_codes
@@ -22,7 +23,7 @@ from treetop.errors import DataError
 from treetop.frozen import FrozenMap
 from treetop.nearest import nearest
 
-__all__ = ["SAMPLE", "Column", "Inspection", "Lookup", "Match", "Suggestion", "inspect_table"]
+__all__ = ["SAMPLE", "Column", "Identifier", "Inspection", "Lookup", "Match", "Suggestion", "inspect_table"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +47,11 @@ class Inspection:
     names: Mapping[str, str]
     """Columns that are names, one to one with the codes of another column, each with that column."""
     count: str | None
-    """The column that says how many records a row stands for."""
+    """The column that says, or may say, how many records a row stands for."""
+    count_is_stated: bool
+    """Whether the steward named it; otherwise it is a guess, and a question."""
+    identifiers: tuple[Identifier, ...]
+    """Columns that could tell who is protected."""
     attributes: tuple[Suggestion, ...]
     """The attributes that a plan could have."""
 
@@ -67,6 +72,8 @@ class Inspection:
             "matches": [match.to_dict() for match in self.matches],
             "names": dict(self.names),
             "count": self.count,
+            "count_is_stated": self.count_is_stated,
+            "identifiers": [identifier.to_dict() for identifier in self.identifiers],
             "attributes": [attribute.to_dict() for attribute in self.attributes],
         }
 
@@ -101,6 +108,15 @@ def inspect_table(
     names = find_names(columns, sample, matches, lookup)
     chains = find_chains({name: codes for name, codes in sample.items() if name not in names})
     counts = suggest_count(columns, sample) if count is None else count
+    attributes = suggest_attributes(
+        [column for column in columns if column.name not in names],
+        chains,
+        [match for match in matches if match.column not in names],
+        sample,
+        counts,
+    )
+    used = {attribute.column for attribute in attributes} | {name for chain in chains for name in chain}
+    used |= {*names, *matched, *([] if counts is None else [counts])}
     return Inspection(
         path=path,
         source=source,
@@ -111,11 +127,7 @@ def inspect_table(
         matches=matches,
         names=FrozenMap(names),
         count=counts,
-        attributes=suggest_attributes(
-            [column for column in columns if column.name not in names],
-            chains,
-            [match for match in matches if match.column not in names],
-            sample,
-            counts,
-        ),
+        count_is_stated=count is not None,
+        identifiers=find_identifiers(rows, columns, used),
+        attributes=attributes,
     )

@@ -60,6 +60,13 @@ class Column:
     values: pa.Array | None = field(default=None, repr=False)
     """The different values, as text; None where they are not codes."""
 
+    @property
+    def largest(self) -> int | None:
+        """The largest of its values where they are whole numbers."""
+        if self.kind != "count" or self.values is None or not len(self.values):
+            return None
+        return int(pc.max(self.values.cast(pa.int64())).as_py())
+
     def known_code(self) -> Column:
         """Return the column as one of codes, as a lookup has shown it to be."""
         return replace(self, kind="code")
