@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -73,11 +73,10 @@ def _filled(stream: Readable, pending: bytes, size: int) -> tuple[bytes, bool]:
     return b"".join(parts), wanted > 0
 
 
-def _last_end(data: bytes, quote: str | bool, delimiter: str) -> int:
+def _last_end(data: bytes, quote: str | Literal[False], delimiter: str) -> int:
     """Return where the last whole record ends; 0 where there is none."""
-    if quote and quote.encode() in data:  # type: ignore[union-attr]  # True is not an option of Arrow's
-        letters = np.frombuffer(data, np.uint8)
-        return int(_last_end_beside_quotes(letters, ord(quote), ord(delimiter)))  # type: ignore[arg-type]
+    if quote and quote.encode() in data:
+        return int(_last_end_beside_quotes(np.frombuffer(data, np.uint8), ord(quote), ord(delimiter)))
     # A return at the very end may be half of a line end.
     return data.rfind(b"\n") + 1 or data.rfind(b"\r", 0, len(data) - 1) + 1
 
