@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
+from treetop.cli.terminal import said, shown_safely
 from treetop.errors import Refusal, TreetopError
 
 COMMANDS = {
@@ -41,7 +42,7 @@ class _Warnings(logging.Handler):
     """Shows what the package logs as the command line shows everything."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        click.echo(f"treetop: {record.getMessage()}", err=True)
+        click.echo(said(f"treetop: {record.getMessage()}"), err=True)  # a progress bar may stand in the way
 
 
 class _Lazy(click.Group):
@@ -81,6 +82,7 @@ def cli() -> None:
     """Publish hierarchical counts under differential privacy."""
 
 
+@shown_safely()
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line: exit code 0, 1 for a finding, 2 for a mistake in the call or the input, 3 for a refusal."""
     try:

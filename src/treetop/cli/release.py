@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop.cli.progress import Bar
+from treetop.cli.terminal import style
 from treetop.errors import DataError, LedgerError, Overspent, Refusal, TreetopError
 
 if TYPE_CHECKING:
@@ -272,11 +273,9 @@ def summarise(release: Release, out: Path, reservation: Reservation | None) -> d
 
 def render(summary: dict[str, Any]) -> str:
     """Return the summary for people."""
-    lines = [click.style(f"{summary['title']}: {summary['out']}", bold=True), _size(summary)]
+    lines = [style(f"{summary['title']}: {summary['out']}", bold=True), _size(summary)]
     if not summary["private"]:
-        lines.append(
-            click.style("NOT PRIVATE: the noise came from a testing key. Do not publish.", fg="red", bold=True)
-        )
+        lines.append(style("NOT PRIVATE: the noise came from a testing key. Do not publish.", fg="red", bold=True))
     else:
         lines += [summary["guarantee"], summary["protects"], *summary.get("graph", [])]
         if summary["ledger"] is None:
