@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from treetop.showing import brief, discreet
+
 
 class TreetopError(Exception):
     """Anything that Treetop refuses; nothing was spent or written when it is raised."""
+
+    def __init__(self, message: object = "", *rest: object) -> None:
+        """Keep a message that may be shown: it may quote a URL, or a code of any length."""
+        super().__init__(brief(discreet(str(message))), *rest)
 
 
 class HierarchyError(TreetopError):

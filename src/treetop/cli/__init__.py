@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from treetop.cli.interrupts import check_interrupt, was_interrupted, watched
+from treetop.cli.terminal import said, shown_safely
 from treetop.errors import Refusal, TreetopError
 
 COMMANDS = {
@@ -42,7 +43,7 @@ class _Warnings(logging.Handler):
     """Shows what the package logs as the command line shows everything."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        click.echo(f"treetop: {record.getMessage()}", err=True)
+        click.echo(said(f"treetop: {record.getMessage()}"), err=True)  # a progress bar may stand in the way
 
 
 class _Lazy(click.Group):
@@ -82,6 +83,7 @@ def cli() -> None:
     """Publish hierarchical counts under differential privacy."""
 
 
+@shown_safely()
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line: exit code 0, 1 for a finding, 2 for a mistake in the call or the input, 3 for a refusal."""
     with watched(process=arguments is None):

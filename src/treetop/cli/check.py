@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treetop.cli.terminal import style
 from treetop.errors import ReleaseError
+from treetop.showing import printable
 
 if TYPE_CHECKING:
     from treetop.card.checking import Verdict
@@ -56,9 +58,9 @@ def render_verdict(verdict: Verdict) -> str:
     if verdict.caution:
         return f"{click.style('!', fg='yellow')} {_printable(verdict.subject)}"
     if verdict.verified:
-        return f"{click.style('✓', fg='green')} {_printable(verdict.subject)}"
-    lines = [f"{click.style('✗', fg='red', bold=True)} {_printable(verdict.subject)}"]
-    return "\n".join([*lines, *(f"    {_printable(finding)}" for finding in verdict.findings)])
+        return f"{style('✓', fg='green')} {printable(verdict.subject)}"
+    lines = [f"{style('✗', fg='red', bold=True)} {printable(verdict.subject)}"]
+    return "\n".join([*lines, *(f"    {printable(finding)}" for finding in verdict.findings)])
 
 
 def render_errors(rows: tuple[LevelErrors, ...], tally: Tally | None = None) -> str:
@@ -71,7 +73,7 @@ def render_errors(rows: tuple[LevelErrors, ...], tally: Tally | None = None) -> 
     table = [(*head, "invented", "by count", "lost", "by count", *named), *(_cells(row, resolved) for row in rows)]
     sizes = [("bias by true count", *(bias.size for bias in rows[0].biases))]
     sizes += [(row.name, *("-" if bias.bias is None else f"{bias.bias:+.3g}" for bias in row.biases)) for row in rows]
-    rule = click.style(f"──── {FENCE} ────", fg="red", bold=True)
+    rule = style(f"──── {FENCE} ────", fg="red", bold=True)
     note = (
         "Invented: of the released nodes, or of the released count in them, the share in nodes that are truly zero.\n"
         "Lost: of the nodes truly above zero, or of the true count in them, the share in nodes released as zero.\n"
@@ -144,10 +146,10 @@ def _conclusion(folder: Path, wrong: bool) -> str:
     from treetop.folder import read_card
 
     if wrong:
-        return click.style(f"{folder} is NOT what its card says: do not rely on it.", fg="red", bold=True)
+        return style(f"{folder} is NOT what its card says: do not rely on it.", fg="red", bold=True)
     lines = [f"{folder} is what its card says."]
     if warning := read_card(folder)["warning"]:
-        lines.append(click.style(warning.upper(), fg="red", bold=True))
+        lines.append(style(warning.upper(), fg="red", bold=True))
     return "\n".join(lines)
 
 
@@ -167,8 +169,3 @@ def _report(folder: Path, verdicts: list[Verdict], compared: Compared | None) ->
             "unknown": {"rows": tally.unknown_rows, "records": tally.unknown_records, "dropped": tally.dropped},
         }
     return report
-
-
-def _printable(text: str) -> str:
-    # A card may hold anything, even codes that drive a terminal.
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

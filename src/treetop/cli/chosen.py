@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
+from treetop.cli.terminal import style
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -157,4 +157,4 @@ def _render_trials(trials: dict[float, Trials]) -> str:
 
 
 def _bold(text: str) -> str:
-    return click.style(text, bold=True)
+    return style(text, bold=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop.cli.progress import Bar
+from treetop.cli.terminal import style
 from treetop.errors import ReleaseError
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def render(found: Comparison, out: Path, title: str) -> str:
     from treetop.accuracy import text_table
     from treetop.evaluate.comparison import FENCE, LIMITED, WARNING, number, percent, seconds
 
-    rule = click.style(f"──── {FENCE} ────", fg="red", bold=True)
+    rule = style(f"──── {FENCE} ────", fg="red", bold=True)
     head = ("mechanism", "epsilon", "accounting", "error, first level", "error, leaves", "invented", "lost", "seconds")
     rows = [head]
     for setting, trials in found.by_setting().items():
@@ -206,7 +207,7 @@ def render(found: Comparison, out: Path, title: str) -> str:
                 seconds(fmean(trial.seconds for trial in trials)),
             )
         )
-    lines = [rule, click.style(title, bold=True)]
+    lines = [rule, style(title, bold=True)]
     if len(rows) > 1:
         lines += [text_table(rows, left=(0, 2)), "Largest absolute errors; all are means over the runs."]
         lines += [LIMITED] if found.limited else []

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.cli.query import print_csv, printable, standard_output
+from treetop.cli.query import print_csv, standard_output
+from treetop.cli.terminal import style
+from treetop.showing import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,7 +69,7 @@ def render(summary: dict[str, Any]) -> str:
     for row in summary["levels"]:
         numbers = (f"{row['sd']:,.3g}", f"{row['difference']:,.3g}")
         rows.append((row["name"], f"{row['nodes']:,}", f"{row['released']:,}", *numbers))
-    title = click.style(printable(summary["title"]), bold=True)
+    title = style(printable(summary["title"]), bold=True)
     told = (
         "Estimates are by least squares from all measurements; they may be negative, and add up. The\n"
         "typical sd is the median of their standard deviations; the mean difference is between estimates and\n"
@@ -81,7 +83,7 @@ def render_written(summary: dict[str, Any]) -> str:
     leaves = f"{summary['leaves']:,} {'leaf' if summary['leaves'] == 1 else 'leaves'}"
     return "\n".join(
         [
-            click.style(f"{printable(summary['title'])}: {summary['out']}", bold=True),
+            style(f"{printable(summary['title'])}: {summary['out']}", bold=True),
             f"{summary['total']:,} in {leaves}, estimated again from release {summary['source']}.",
             "Nothing was spent: both releases are made of the same measurements.",
             f"Next: {summary['next']}",

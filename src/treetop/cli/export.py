@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop.cli.charging import tell
+from treetop.cli.terminal import raw
 
 if TYPE_CHECKING:
     from treetop.data.export import Exported
@@ -62,7 +63,7 @@ def command(folder: Path, to: str, out: Path, as_json: bool, **options: Any) -> 
 
     if to == "records" and sys.stderr.isatty():
         release = Release.load(folder)
-        with click.progressbar(length=release.total, label="records", file=sys.stderr) as bar:
+        with click.progressbar(length=release.total, label="records", file=raw(sys.stderr)) as bar:
             done = export(release, to, out, progress=bar.update, announce=tell, **options)
     else:
         done = export(folder, to, out, announce=tell, **options)

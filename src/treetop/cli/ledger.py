@@ -18,6 +18,7 @@ from treetop.ledger.budget import Budget, plain_down
 from treetop.ledger.names import alike, listed
 from treetop.privacy.exact import plain
 from treetop.privacy.loss import Loss
+from treetop.showing import printable
 
 # The digits of an exponent are limited because 1e999999999 would be written out in full.
 _NUMBER = re.compile(
@@ -198,10 +199,7 @@ def _cost(budget: Budget, entry: Entry) -> str:
 
 def _print(rows: list[list[str]], heading: list[str]) -> None:
     # A title may hold anything, even codes that drive a terminal.
-    table = [
-        ["".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in cell) for cell in row]
-        for row in [heading, *rows]
-    ]
+    table = [[printable(cell) for cell in row] for row in [heading, *rows]]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

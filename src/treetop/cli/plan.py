@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop.cli import choosing
+from treetop.cli.terminal import style
 
 if TYPE_CHECKING:
     from treetop.plan import Plan
@@ -135,4 +136,4 @@ def _cost(plan: Plan) -> str:
 
 
 def _bold(text: str) -> str:
-    return click.style(text, bold=True)
+    return style(text, bold=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop.errors import QueryError, ReleaseError
+from treetop.showing import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -224,14 +226,12 @@ def print_csv(table: pa.Table) -> None:
     """Write a table as comma-separated values."""
     from treetop.data.export.flows import csv_header, write_csv
 
-    stdout = sys.stdout.buffer
-    stdout.write(csv_header(table.column_names))
-    write_csv(table.schema, table.to_batches(), stdout)
-
-
-def printable(code: str) -> str:
-    """Return a code that may be shown: one may hold anything, even what drives a terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in code)
+    shown = sys.stdout.isatty()
+    out = io.BytesIO() if shown else sys.stdout.buffer
+    out.write(csv_header(table.column_names))
+    write_csv(table.schema, table.to_batches(), out)
+    if shown:  # codes may hold what drives a terminal
+        sys.stdout.write(out.getvalue().decode())  # type: ignore[union-attr]
 
 
 @contextmanager

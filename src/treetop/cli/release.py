@@ -16,6 +16,7 @@ import click
 from treetop.cli.charging import expect_head, open_ledger, tell_spent
 from treetop.cli.interrupts import check_interrupt, finish
 from treetop.cli.progress import Bar
+from treetop.cli.terminal import style
 from treetop.errors import DataError, LedgerError, Overspent
 
 if TYPE_CHECKING:
@@ -274,11 +275,9 @@ def summarise(release: Release, out: Path, reservation: Reservation | None, head
 
 def render(summary: dict[str, Any]) -> str:
     """Return the summary for people."""
-    lines = [click.style(f"{summary['title']}: {summary['out']}", bold=True), _size(summary)]
+    lines = [style(f"{summary['title']}: {summary['out']}", bold=True), _size(summary)]
     if not summary["private"]:
-        lines.append(
-            click.style("NOT PRIVATE: the noise came from a testing key. Do not publish.", fg="red", bold=True)
-        )
+        lines.append(style("NOT PRIVATE: the noise came from a testing key. Do not publish.", fg="red", bold=True))
     else:
         lines += [summary["guarantee"], summary["protects"], *summary.get("graph", [])]
         if summary["ledger"] is None:

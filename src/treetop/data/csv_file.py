@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from treetop.data import table as tables
+from treetop.data.csv_blocks import parse_blocks
 from treetop.data.source import Source
 from treetop.data.text_stream import HEAD, Utf8, open_text, shares, wrong_encoding
 from treetop.errors import DataError
@@ -115,8 +116,8 @@ def _open(stream: Utf8, header: _Header, columns: Sequence[str] | None) -> Itera
     if not first:
         return
     stream.put_back(first)
-    yield from arrow_csv.open_csv(
-        pa.PythonFile(stream, mode="r"),
+    yield from parse_blocks(
+        stream,
         # One thread: only then does Arrow say in which row a fault is. It is as fast, a block at a time.
         read_options=arrow_csv.ReadOptions(column_names=header.names, block_size=BLOCK, use_threads=False),
         parse_options=arrow_csv.ParseOptions(delimiter=header.delimiter, newlines_in_values=True),

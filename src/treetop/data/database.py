@@ -1,4 +1,8 @@
-"""Reading from databases in batches: DuckDB files, and SQLite and PostgreSQL through their Arrow drivers."""
+"""Reading from databases in batches: DuckDB files, and SQLite and PostgreSQL through their Arrow drivers.
+
+A query may come from a plan file that someone else wrote. It can only read: it is one statement, and the database is
+opened so that it can change nothing, reach no other file, and load nothing.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import importlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, unquote
@@ -27,6 +33,23 @@ _LIST = {
     "where table_schema not in ('pg_catalog', 'information_schema') order by 1",
 }
 _ROWS = 1 << 16
+_CLOSED: dict[str, Any] = {
+    "enable_external_access": "false",
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",
+    "lock_configuration": "true",
+}
+"""How DuckDB is opened: no other file, no extension, no variable of Python's, and none of it to be set back."""
+_READ_ONLY = {
+    "sqlite": ("pragma query_only = on", "pragma trusted_schema = off"),
+    "postgresql": ("set transaction read only",),
+}
+"""What is said before the first query. PostgreSQL lets a transaction that has begun to read never write again."""
+_SQLITE_TOKEN = re.compile(
+    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^]]*]|--[^\n]*|/\*.*?(?:\*/|$)|.""", re.DOTALL
+)
 
 
 def read_database(
@@ -34,9 +57,12 @@ def read_database(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a query or a table, at least one."""
     where = str(source)
-    with _connected(kind, location, where) as run:
+    with _connected(kind, location, where) as database:
+        run = database.run
         query = _query(source.query, kind, run, where)
         with _explained(where, "the query failed"):
+            if not database.is_one_query(query):
+                raise DataError(f"{where}: the query failed: it is not one statement that only reads: give one select")
             names = run(f"select * from ({query}\n) as t limit 0").schema.names
         tables.require(columns, names, where)
         wanted = ", ".join(_quoted(name) for name in (names if columns is None else columns))
@@ -57,21 +83,31 @@ def sqlite_path(url: str) -> Path:
     return absolute if not path.exists() and absolute.exists() else path
 
 
+@dataclass(frozen=True)
+class _Database:
+    """A database that is open for reading only."""
+
+    run: Run
+    """Runs a statement."""
+    is_one_query: Callable[[str], bool]
+    """Tells whether a text is one statement that reads. A query is put in parentheses: it must not close them itself,
+    and go on with statements of its own."""
+
+
 @contextmanager
-def _connected(kind: Kind, location: str | Path, where: str) -> Iterator[Run]:
+def _connected(kind: Kind, location: str | Path, where: str) -> Iterator[_Database]:
     if kind == "duckdb":
         import duckdb
 
         with _explained(where, "cannot be opened"):
-            # Extensions are not fetched from the network behind the steward's back.
-            database = duckdb.connect(str(location), read_only=True, config={"autoinstall_known_extensions": "false"})
+            database = duckdb.connect(str(location), read_only=True, config=_CLOSED)
         with database:
-            yield lambda query: _duckdb_reader(database, query)
+            yield _Database(lambda query: database.sql(query).to_arrow_reader(_ROWS), partial(_is_one, database))
         return
     driver = _driver(kind)
     with _explained(where, "cannot be reached" if kind == "postgresql" else "cannot be opened", location):
         uri = str(location) if kind == "postgresql" else f"file:{quote(str(location))}?mode=ro"
-        connection = driver.connect(uri, autocommit=True)
+        connection = driver.connect(uri, autocommit=kind == "sqlite")  # elsewhere, all is one transaction
     with connection, connection.cursor() as cursor:
         if kind == "sqlite":  # it takes a column's type from its first batch
             cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(_ROWS)})
@@ -80,12 +116,29 @@ def _connected(kind: Kind, location: str | Path, where: str) -> Iterator[Run]:
             cursor.execute(query)
             return cursor.fetch_record_batch()
 
-        yield run
+        def is_prepared(query: str) -> bool:  # the server refuses to prepare several statements
+            cursor.adbc_prepare(query)
+            return True
+
+        with _explained(where, "cannot be read"):
+            for statement in _READ_ONLY[kind]:
+                cursor.execute(statement)
+        yield _Database(run, _is_one_of_sqlite if kind == "sqlite" else is_prepared)
 
 
-def _duckdb_reader(database: Any, query: str) -> pa.RecordBatchReader:
-    relation = database.sql(query)
-    return relation.to_arrow_reader(_ROWS)
+def _is_one(database: Any, query: str) -> bool:
+    kinds = [statement.type.name for statement in database.extract_statements(query)]
+    return kinds in (["SELECT"], ["MULTI"])  # the second is what DuckDB calls a pivot
+
+
+def _is_one_of_sqlite(query: str) -> bool:
+    """Find a second statement, or a parenthesis too many, outside of texts, names and comments."""
+    depth = 0
+    for token in _SQLITE_TOKEN.findall(query):
+        depth += (token == "(") - (token == ")")
+        if token == ";" or depth < 0:
+            return False
+    return True
 
 
 def _driver(kind: Kind) -> Any:

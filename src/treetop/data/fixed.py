@@ -13,6 +13,7 @@ import pyarrow.csv as arrow_csv
 
 from treetop.data import csv_file
 from treetop.data import table as tables
+from treetop.data.csv_blocks import parse_blocks
 from treetop.data.positions import Piece, Positions, say
 from treetop.data.source import Source, file_kind
 from treetop.data.text_stream import Utf8, open_text, shares, wrong_encoding
@@ -72,8 +73,8 @@ def _lines(stream: Utf8) -> Iterator[pa.StringArray]:
     if not first:
         return
     stream.put_back(first)
-    batches = arrow_csv.open_csv(
-        pa.PythonFile(stream, mode="r"),
+    batches = parse_blocks(
+        stream,
         read_options=arrow_csv.ReadOptions(column_names=["line"], block_size=csv_file.BLOCK, use_threads=False),
         parse_options=arrow_csv.ParseOptions(delimiter=_NEVER, quote_char=False, ignore_empty_lines=False),
         convert_options=arrow_csv.ConvertOptions(column_types={"line": pa.string()}, strings_can_be_null=False),

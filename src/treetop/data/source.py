@@ -13,6 +13,7 @@ from typing import Any, Literal
 from treetop.data.positions import as_positions
 from treetop.errors import DataError
 from treetop.frozen import FrozenMap
+from treetop.showing import discreet
 
 FileKind = Literal["csv", "parquet", "duckdb", "sqlite"]
 
@@ -49,6 +50,8 @@ class Source:
     def __post_init__(self) -> None:
         if not isinstance(self.location, str | Path):
             object.__setattr__(self, "location", tuple(self.location))
+        elif isinstance(self.location, str) and _URL.match(self.location.lstrip()):
+            object.__setattr__(self, "location", self.location.strip())
         if self.fields is not None:
             object.__setattr__(self, "fields", as_positions(self.fields))
             if self.delimiter is not None:
@@ -71,7 +74,7 @@ class Source:
     def __str__(self) -> str:
         """Name the source as messages do: without a password."""
         if isinstance(self.location, tuple):
-            return ", ".join(map(str, self.location))
+            return ", ".join(without_password(str(one)) for one in self.location)
         return "standard input" if self.location == "-" else without_password(str(self.location))
 
     @property
@@ -149,7 +152,9 @@ def file_kind(head: bytes) -> FileKind:
 def without_password(url: str) -> str:
     """Return a URL with its password, and anything that might be part of it, blotted out."""
     scheme = _URL.match(url)
-    if scheme is None or scheme[1].lower() == "sqlite":
+    if scheme is None:
+        return discreet(url)
+    if scheme[1].lower() == "sqlite":
         return url
     # An unescaped password may hold any of /?#@: so it reaches to the last @.
     url = re.sub(r"^([^:]+://[^:@/?#]*):.*@", r"\1:***@", url, flags=re.DOTALL)

@@ -292,14 +292,19 @@ def _refuse_query(source: Source) -> None:
 
 def _ahead(parts: _Shared) -> _Shared:
     """Read the next part while the last one is dealt with."""
-    with ThreadPoolExecutor(1) as pool:
+    pool = ThreadPoolExecutor(1)
+    try:
         try:
             coming = pool.submit(next, parts, None)
-            while (part := coming.result()) is not None:
-                coming = pool.submit(next, parts, None)
-                yield part
-        finally:
-            pool.submit(parts.close).result()
+        except RuntimeError:  # there is no thread to be had, for lack of memory: read in this one
+            yield from parts
+            return
+        while (part := coming.result()) is not None:
+            coming = pool.submit(next, parts, None)
+            yield part
+    finally:
+        pool.shutdown()  # what is being read is waited for: nothing reads on when the interpreter ends
+        parts.close()
 
 
 @contextmanager

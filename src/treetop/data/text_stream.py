@@ -90,7 +90,7 @@ def shares(
     done = 0.0
     for number, batch in enumerate(batches, start=1):
         if size:
-            # Arrow reads some blocks ahead of the one that it hands out, in a thread of its own: never go back.
+            # The file is read ahead of the block that is handed out: never go back.
             done = max(done, file.tell() / size * min(number * block / stream.decoded, 1.0))
         yield batch, done
 

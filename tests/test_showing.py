@@ -1,0 +1,71 @@
+"""What may be shown: no passwords, nothing that drives a terminal, nothing without end."""
+
+from __future__ import annotations
+
+import json
+import sys
+import unicodedata
+
+import pytest
+
+from treetop.data.source import Source
+from treetop.errors import DataError
+from treetop.showing import brief, discreet, printable, visible
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://ann:hunter2@db/census",
+        "postgresql:/ann:hunter2@db/census: no such file",
+        " 'postgres://:hunter2@db' is not",
+        "x postgresql://ann:hun@ter2/hunter2@db y",
+        "host=db password=hunter2 user=ann",
+        "host=db password = 'hunter2 hunter2' user=ann",
+        "postgresql://db/census?sslpassword=hunter2&x=hunter2",
+        "PGPASSWORD=hunter2",
+        "one line\nhttps://ann:hunter2@host\nanother",
+    ],
+)
+def test_a_password_is_blotted_out_wherever_it_stands(text: str) -> None:
+    assert "hunter2" not in discreet(text)
+    assert "***" in discreet(text)
+    assert "hunter2" not in str(DataError(text))
+
+
+@pytest.mark.parametrize("text", ["a@b.c: see https://example.org", "plan.toml: [unit] x = 3", "C:/x: a@b", ""])
+def test_what_holds_no_password_is_left_alone(text: str) -> None:
+    assert discreet(text) == text
+    assert str(DataError(text)) == text
+
+
+def test_json_stays_json_when_a_password_is_taken_out() -> None:
+    assert json.loads(discreet(json.dumps({"a": "password=hunter2", "b": 1}))) == {"a": "password=***", "b": 1}
+
+
+def test_a_source_with_a_blank_before_its_url_is_that_url() -> None:
+    source = Source(" postgresql://ann:hunter2@db/census", "trips")
+    assert source.scheme == "postgresql"
+    for shown in (str(source), repr(source), str(Source(["host=db password=hunter2", "x.csv"]))):
+        assert "hunter2" not in shown
+
+
+def test_every_character_that_is_not_seen_is_written_out() -> None:
+    kept = {"\n", "\t", "\N{ZERO WIDTH JOINER}", "\N{ZERO WIDTH NON-JOINER}"}
+    signs = (chr(code) for code in range(sys.maxunicode + 1))
+    unseen = {sign for sign in signs if unicodedata.category(sign) in {"Cc", "Cf", "Cs", "Zl", "Zp"}} - kept
+    left = [sign for sign in unseen if visible(sign) == sign]
+    assert left == []
+    assert visible("Città\u00a0di “Milano” 東京 🏳\n\t") == "Città\u00a0di “Milano” 東京 🏳\n\t"
+    assert all(json.loads(f'"{visible(sign)}"') == sign for sign in unseen)
+    assert printable("a\nb\x1b") == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}"
+
+
+@pytest.mark.parametrize("code", ["x" * 3_000_000, "x y" * 1_000_000, "'\"" * 1_000_000])
+def test_a_code_of_megabytes_is_quoted_in_part_and_the_rest_of_the_message_whole(code: str) -> None:
+    message = str(DataError(f"trips.csv, row 7: {code!r} is not a code. Correct the table"))
+    assert len(message) < 7000
+    assert message.startswith("trips.csv, row 7: ")
+    assert message.endswith("Correct the table")
+    assert "characters …]" in message
+    assert brief("short") == "short"
