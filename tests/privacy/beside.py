@@ -34,6 +34,7 @@ from . import dwellings
 from .audits import Audit, audit
 from .divergence import TOLERANCE, cut_off, excess, loss_of, masses
 from .engine import KEY, Unexplained, laws_drawn_from, noise_is, words_read
+from .files import exact_totals_of_neighbouring_files, the_existence_of_a_release
 from .small_graphs import PLACES, SPINE, Pairs, all_graphs, cells, graph_of
 
 LEAVES = ("A1", "A2", "B1", "B2")
@@ -267,6 +268,9 @@ def beside_audits() -> dict[str, Audit]:
     """A few of each kind, cheapest first."""
     return {
         "other data": other_data_get_other_noise,
+        "files": exact_totals_of_neighbouring_files,
+        "files, blank lines": partial(exact_totals_of_neighbouring_files, "skip"),
+        "existence": the_existence_of_a_release,
         "histogram": partial(the_law_of_histograms, "add-remove", 1, {"A1": 1}, {}),
         "histogram, replace": partial(the_law_of_histograms, "replace", 1, {"A1": 1, "B2": 2}, {"B2": 3}),
         "histogram, two records": partial(the_law_of_histograms, "add-remove", 2, {"A1": 1, "A2": 1}, {}),

@@ -151,6 +151,12 @@ def _data(plan: Plan, file: PlanFile | None) -> dict[str, Any]:
             stated[name] = getattr(file, name)
     if file is not None and file.keep is not None:
         stated["keep"] = file.keep
+    if file is not None and file.header is not None:
+        stated["header"] = file.header
+    if file is not None and file.names is not None:
+        stated["names"] = file.names
+    if file is not None and file.blank_lines != "record":
+        stated["blank_lines"] = file.blank_lines
     if file is not None and file.fields is not None:
         stated["fields"] = file.fields
     return stated
