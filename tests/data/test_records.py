@@ -8,6 +8,7 @@ import io
 import sqlite3
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,8 +116,7 @@ def test_lines_that_the_plan_says_are_nothing_are_passed_over(tmp_path: Path) ->
     for form in ("one column", "two columns", "no header", "gzip", "fixed width, padded"):
         given_table = FORMS[form](tmp_path / "table")
         source = given_table if isinstance(given_table, Source) else Source(given_table)
-        options = {"fields": source.fields, "header": source.header, "names": source.names}
-        skipped = Source(tmp_path / "table", blank_lines="skip", **options)
+        skipped = replace(source, blank_lines="skip")
         assert read_counts(skipped, SPINE).total == 3
     with pytest.raises(DataError, match='blank_lines is \'no\': choose "record" or "skip"'):
         Source("t.csv", blank_lines="no")  # type: ignore[arg-type]

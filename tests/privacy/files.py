@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import treetop as tt
-from treetop.data.source import Source
+from treetop.data.source import Source, as_source
 from treetop.errors import DataError, PlanError
 
 from .audits import audit
@@ -90,8 +91,9 @@ def exact_totals_of_neighbouring_files(blank_lines: Any = "record") -> str | Non
 
 
 def _total(plan: tt.Plan, table: Any, blank_lines: Any) -> int | None:
-    if blank_lines == "skip":
-        table = Source(table, blank_lines=blank_lines) if isinstance(table, Path) else table
+    source = as_source(table)
+    if source is not None:
+        table = replace(source, blank_lines=blank_lines)
     try:
         return plan.release(table, testing_key=bytes(32)).total
     except PlanError:  # known before the table is read, and so whatever is in it
@@ -106,9 +108,7 @@ def the_existence_of_a_release() -> str | None:
         for form in (_csv, _compressed_csv, _csv_without_a_header, _fixed_width, _parquet):
             for records in (["B", "A"], ["B"], []):
                 table = form(Path(folder, "table"), records)
-                fields, header = getattr(table, "fields", None), getattr(table, "header", None)
-                source = Source(Path(folder, "table"), fields=fields, keep={"place": "A"}, header=header,
-                                names=getattr(table, "names", None))  # fmt: skip
+                source = replace(table if isinstance(table, Source) else Source(table), keep={"place": "A"})
                 try:
                     plan.release(source, testing_key=bytes(32))
                 except DataError as problem:
