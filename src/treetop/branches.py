@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treetop.data import table as tables
-from treetop.data.source import as_source
+from treetop.data.source import as_public, as_source
 from treetop.errors import DataError, HierarchyError
 
 Ragged = Literal["error", "repeat"]
@@ -46,7 +46,7 @@ def read_columns(
 ) -> list[pa.Array]:
     """Read some columns of a table as text."""
     try:
-        rows = tables.read(_with_options(table, delimiter, encoding), columns)
+        rows = tables.read(as_public(_with_options(table, delimiter, encoding)), columns)
         return [tables.text(rows.column(name), name).combine_chunks() for name in columns]
     except DataError as problem:
         raise HierarchyError(f"hierarchy: {problem}") from problem

@@ -224,6 +224,18 @@ class Plan:
     def refuse_unless_top_down(self) -> None:
         """Refuse a kind of plan that is not measured from the top down, for what is only about those that are."""
 
+    def refuse_dropping(self, table: Table) -> None:
+        """Refuse a table on the way from which a record may vanish, where the total is released exactly.
+
+        A record that is changed to one that vanishes would be missing from that total.
+        """
+        if self.levels[0].law is None and getattr(table, "may_drop_records", False):
+            raise PlanError(
+                'blank_lines = "skip" may drop a record, and the total of this plan is exact: a record that is emptied '
+                'would show in it. Delete the blank lines, or set unknown = "drop" or neighbours = "add-remove", so '
+                "that the total is measured"
+            )
+
     def own_table(self, table: Table) -> Table:
         """Return a private table as this kind of plan reads it."""
         return table
@@ -301,6 +313,7 @@ class Plan:
 
         if testing_key is not None and (type(testing_key), len(testing_key)) != (bytes, 32):
             raise PlanError("a testing key is 32 bytes, as in bytes(32)")
+        self.refuse_dropping(table)
         # Drafted first: a card that lacks a required field stops the release before it spends.
         keep = table.keep if isinstance(table, Source) else None
         card = describe_release(self, Facts(private=testing_key is None, columns=columns, count=count, keep=keep))

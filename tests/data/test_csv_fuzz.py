@@ -72,7 +72,7 @@ def test_what_was_written_is_read(file: Path, rows: list[tuple[str, str]], delim
     writer = csv.writer(text, delimiter=delimiter, quoting=csv.QUOTE_ALL)
     writer.writerows([("place", "n"), *rows])
     file.write_bytes(text.getvalue().encode(encoding))
-    found = tables.read(Source(file, encoding=encoding))
+    found = tables.read(Source(file, encoding=encoding, header=True))
     expected = [(place or None, number or None) for place, number in rows]
     assert list(zip(*(column.to_pylist() for column in found.columns), strict=True)) == expected
 

@@ -56,21 +56,28 @@ def test_one_record_type_is_kept_so_that_no_trip_is_counted_twice(tmp_path: Path
         total(Source(file, fields=FIELDS))
 
 
-@pytest.mark.parametrize("beside", [[], [""]])
-def test_a_blank_line_of_full_width_is_no_record_whatever_stands_beside_it(tmp_path: Path, beside: list[str]) -> None:
-    file = written(tmp_path / "flows.txt", *LINES[:1], " " * 28, *beside)
-    assert len(tables.read(Source(file, fields=FIELDS))) == 1
+@pytest.mark.parametrize("blank", ["", " ", " " * 28, "\t"])
+@pytest.mark.parametrize("beside", [[], [""], LINES[1:]])
+def test_a_blank_line_is_a_record_whatever_stands_beside_it(tmp_path: Path, beside: list[str], blank: str) -> None:
+    file = written(tmp_path / "flows.txt", *LINES[:1], blank, *beside)
+    rows = tables.read(Source(file, fields=FIELDS)).to_pylist()
+    assert len(rows) == 2 + len(beside)
+    assert set(rows[1].values()) == {None}
+    skipped = tables.read(Source(file, fields=FIELDS, blank_lines="skip")).to_pylist()
+    assert skipped == [row for row in rows if any(row.values())]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n", "\n \n"])
-def test_line_ends_and_blank_lines_do_not_matter(tmp_path: Path, end: str) -> None:
+def test_line_ends_do_not_matter_nor_blank_lines_where_other_rows_are_kept(tmp_path: Path, end: str) -> None:
     file = written(tmp_path / "flows.txt", *LINES, end=end)
     assert total(Source(file, fields=FIELDS, keep={"record": "S"})) == 20
 
 
 def test_the_mark_by_which_old_systems_end_a_file_is_no_line(tmp_path: Path) -> None:
-    file = written(tmp_path / "flows.txt", *LINES, "\x1a")
-    assert total(Source(file, fields=FIELDS, keep={"record": "S"})) == 20
+    (tmp_path / "flows.txt").write_text("\n".join([*LINES, "\x1a"]))
+    assert len(tables.read(Source(tmp_path / "flows.txt", fields=FIELDS))) == len(LINES)
+    (tmp_path / "flows.txt").write_text("\x1a")
+    assert len(tables.read(Source(tmp_path / "flows.txt", fields=FIELDS))) == 0
 
 
 def test_it_may_be_compressed_and_come_in_small_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +233,8 @@ PIECE = st.tuples(st.integers(1, 12), st.integers(1, 12)).map(sorted)
 def test_any_letters_are_cut_as_python_cuts_them(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], piece: list[int], encoding: str
 ) -> None:
-    file = written(tmp_path_factory.mktemp("fixed") / "x.txt", *lines, encoding=encoding)
+    file = tmp_path_factory.mktemp("fixed") / "x.txt"
+    file.write_bytes("".join(f"{line}\n" for line in lines).encode(encoding))
     first, last = piece
     rows = tables.read(Source(file, encoding=encoding, fields={"a": [first, last], "b": [[15, 16], [13, 14]]}))
     assert rows["a"].to_pylist() == [line[first - 1 : last].strip() or None for line in lines]

@@ -67,7 +67,7 @@ def duckdb_file(path: Path) -> Path:
         CSV.replace("\n", "\r\n"),
         CSV.replace("home,work", " home , work"),
         CSV.rstrip("\n"),
-        "\n" + CSV + "\n\n",
+        "\n\n" + CSV,
         "\ufeff" + CSV,
         '"home","work"\n' + "".join(f'"{home}","{work}"\n' for home, work in ROWS),
         'home,work,"a, note\nwith ""lines"""\n' + "".join(f'{a},{b},"x,\ny"\n' for a, b in ROWS),
@@ -142,7 +142,7 @@ def test_whole_numbers_and_counts_come_from_databases(tmp_path: Path) -> None:
 def test_an_empty_source_is_an_empty_table(tmp_path: Path) -> None:
     pq.write_table(TABLE[:0], tmp_path / "none.parquet")
     csvs = [
-        written(tmp_path / f"{i}.csv", text) for i, text in enumerate(["home,work", "home,work\n", "home,work\n\n"])
+        written(tmp_path / f"{i}.csv", text) for i, text in enumerate(["home,work", "home,work\n", "\nhome,work\r\n"])
     ]
     database = Source(sqlite_file(tmp_path / "trips.sqlite"), "select * from trips where home = 'x'")
     for table in (TABLE[:0], tmp_path / "none.parquet", *csvs, database):
@@ -204,7 +204,7 @@ def test_progress_is_told_and_ends_at_one(tmp_path: Path, monkeypatch: pytest.Mo
         ("home,work\n01001,Ada,Rossi\n", "row 1: has 3 fields"),
         ('home,work\n"Ada Rossi\n', "row 1: has 1 fields"),
         ("home,work\n01001,Ada R\xf2ssi\n", "column 'work', row 1: the text is not UTF-8"),
-        ("01001,Ada Rossi\n01001,01003\n", "no column 'work': the first line holds numbers, as if it were a row"),
+        ("01001,Ada Rossi\n01001,01003\n", "the first line looks like a row of data: field 1 stands among the values"),
         ("Ada Rossi 01001\n", "no column 'work': no ',' stands between names in the first line"),
     ],
 )
@@ -215,7 +215,7 @@ def test_a_fault_is_named_without_the_row_that_has_it(content: str, message: str
 
 
 def test_a_reader_that_stops_early_leaves_nothing_open(tmp_path: Path) -> None:
-    rows = tables.batches(written(tmp_path / "trips.csv", CSV * 1000))
+    rows = tables.batches(written(tmp_path / "trips.csv", CSV + CSV.partition("\n")[2] * 1000))
     next(rows)
     rows.close()  # type: ignore[attr-defined]
 

@@ -39,6 +39,7 @@ from . import dwellings
 from .audits import Audit, audit
 from .divergence import TOLERANCE, cut_off, excess, loss_of, masses
 from .engine import KEY, Unexplained, laws_drawn_from, noise_is, words_read
+from .files import exact_totals_of_neighbouring_files, the_existence_of_a_release
 from .one_record import record_audits
 from .small_graphs import PLACES, SPINE, Pairs, all_graphs, cells, graph_of
 
@@ -301,6 +302,9 @@ def beside_audits() -> dict[str, Audit]:
         "other data": other_data_get_other_noise,
         "twins": partial(the_private_table_is_no_twin, None),
         "twins, bounded": partial(the_private_table_is_no_twin, "who"),
+        "files": exact_totals_of_neighbouring_files,
+        "files, blank lines": partial(exact_totals_of_neighbouring_files, "skip"),
+        "existence": the_existence_of_a_release,
         "histogram": partial(the_law_of_histograms, "add-remove", 1, {"A1": 1}, {}),
         "histogram, replace": partial(the_law_of_histograms, "replace", 1, {"A1": 1, "B2": 2}, {"B2": 3}),
         "histogram, two records": partial(the_law_of_histograms, "add-remove", 2, {"A1": 1, "A2": 1}, {}),

@@ -12,14 +12,19 @@ from typing import Any
 
 from treetop.counts import Counts
 from treetop.data.bound import Bounder
+from treetop.errors import DataError
 from treetop.graphs.degrees import DegreePlan
 from treetop.groups import Event, Form, GroupSizes, GroupUnit
 from treetop.noise import NoiseStream
+from treetop.plan import Plan
 from treetop.privacy import Sensitivity, Unit
 from treetop.questions import Batch
 
 from .faults import Fault, Patch, narrowed
 
+csv_files: Any = import_module("treetop.data.csv_file")
+fixed: Any = import_module("treetop.data.fixed")
+tables: Any = import_module("treetop.data.table")
 flat: Any = import_module("treetop.mechanisms.dense")
 stability: Any = import_module("treetop.mechanisms.stability")
 sizes: Any = import_module("treetop.groups.plan")
@@ -254,6 +259,43 @@ def a_twin_compared_after_its_contributions_were_bounded(patch: Patch) -> None:
     patch.setattr(Bounder, "all", only_kept)
 
 
+def an_empty_line_that_is_no_record(patch: Patch) -> None:
+    original = csv_files.arrow_csv.ParseOptions
+
+    def kindly(**options: Any) -> Any:
+        return original(**{**options, "ignore_empty_lines": True})
+
+    patch.setattr(csv_files, "arrow_csv", SimpleNamespace(**{**vars(csv_files.arrow_csv), "ParseOptions": kindly}))
+
+
+def a_blank_line_of_fixed_width_that_is_no_record(patch: Patch) -> None:
+    original = fixed._read_lines
+
+    def without_blank(lines: Any, *rest: Any) -> Any:
+        rows = original(lines, *rest)
+        return rows.filter(rows.column(0).is_valid())
+
+    patch.setattr(fixed, "_read_lines", without_blank)
+
+
+def lines_skipped_on_the_way_to_an_exact_total(patch: Patch) -> None:
+    patch.setattr(Plan, "refuse_dropping", lambda *_: None)
+
+
+def a_table_without_kept_rows_refused(patch: Patch) -> None:
+    original = tables._only_kept
+
+    def some_kept(parts: Any, source: Any, columns: Any) -> Any:
+        found = 0
+        for batch in original(parts, source, columns):
+            found += len(batch.rows)
+            yield batch
+        if not found:
+            raise DataError("no row is kept")
+
+    patch.setattr(tables, "_only_kept", some_kept)
+
+
 _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
     "histogram": (
         a_threshold_one_too_low,
@@ -298,6 +340,12 @@ _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
         a_twin_compared_by_its_file_only,
         a_twin_compared_after_its_contributions_were_bounded,
     ),
+    "files": (
+        an_empty_line_that_is_no_record,
+        a_blank_line_of_fixed_width_that_is_no_record,
+        lines_skipped_on_the_way_to_an_exact_total,
+    ),
+    "existence": (a_table_without_kept_rows_refused,),
     "other data": (
         the_key_reused_for_other_group_sizes,
         the_key_reused_for_another_graph,

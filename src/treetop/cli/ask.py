@@ -164,7 +164,7 @@ class Asking:
             found.insert(0, from_conditions(self.where, plan.spine))
         if not found:
             raise click.UsageError("ask something: --where NAME=CODE, --question CONDITIONS or --file FILE")
-        read = {
+        read: dict[str, Any] = {
             "tables": [place(one) for one in (location, *(() if file.graph is None else file.graph.beside))],
             "query": self.query or file.query,
             "delimiter": file.delimiter,
@@ -174,6 +174,9 @@ class Asking:
             "keep": file.keep and dict(file.keep),
             "graph": None if file.graph is None else file.graph.describe(),
         }
+        # What is as it was before there was a choice is not said, so that earlier answers are found.
+        read |= {"header": file.header, "names": file.names} if file.header is not None else {}
+        read |= {"blank_lines": file.blank_lines} if file.blank_lines != "record" else {}
         return {fingerprint(one, plan, file.columns, read): one for one in found}
 
     def _lines(self) -> list[str]:

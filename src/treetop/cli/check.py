@@ -56,7 +56,7 @@ def command(folder: Path, truth: str | None, plot: Path | None, as_json: bool, *
 def render_verdict(verdict: Verdict) -> str:
     """Return a line for what was verified, or for each thing that is wrong, or that no check can tell."""
     if verdict.caution:
-        return f"{click.style('!', fg='yellow')} {_printable(verdict.subject)}"
+        return f"{style('!', fg='yellow')} {printable(verdict.subject)}"
     if verdict.verified:
         return f"{style('✓', fg='green')} {printable(verdict.subject)}"
     lines = [f"{style('✗', fg='red', bold=True)} {printable(verdict.subject)}"]
@@ -86,7 +86,7 @@ def render_errors(rows: tuple[LevelErrors, ...], tally: Tally | None = None) -> 
             "not named\nbecause of that counts as lost, and its whole count as error."
         )
     if tally is not None and tally.unknown_rows:
-        note = "\n".join([note, *map(_printable, tally.sentences())])
+        note = "\n".join([note, *map(printable, tally.sentences())])
         if tally.dropped:
             note += "\nWhat was dropped belongs to the true total, and is lost at every level."
     return "\n".join(["", rule, text_table(table, left=(0,)), "", text_table(sizes, left=(0,)), "", note, rule])

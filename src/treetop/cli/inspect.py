@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,6 +25,10 @@ FENCE = "treetop inspect reads the private table: what it prints is for the stew
 @click.option("--delimiter", help="The character between the fields of a CSV file, if its header does not show it.")
 @click.option("--encoding", help="The encoding of a text file; UTF-8 by default.")
 @click.option(
+    "--header/--no-header", default=None, help="Whether the first line of a CSV file holds names, or is a row."
+)
+@click.option("--names", metavar="NAME,NAME", help="With --no-header, the names of all columns in order.")
+@click.option(
     "--field", "fields", multiple=True, metavar="NAME=POSITIONS", help="Of fixed-width text, a field: home=8-13."
 )
 @click.option("--keep", multiple=True, metavar="COLUMN=VALUE", help="Take only the rows with this value.")
@@ -40,7 +44,8 @@ def command(
     as_json: bool,
     fields: tuple[str, ...],
     keep: tuple[str, ...],
-    **reading: str | None,
+    names: str | None,
+    **reading: Any,
 ) -> None:
     """Describe TABLE and draft a plan file for it.
 
@@ -57,7 +62,8 @@ def command(
     kept: dict[str, list[str]] = {}
     for column, value in _pairs("--keep", "year=2008", keep):
         kept.setdefault(column, []).append(value)
-    source = Source(table, **reading, fields=positions or None, keep=kept or None)
+    named = None if names is None else [name.strip() for name in names.split(",")]
+    source = Source(table, **reading, fields=positions or None, keep=kept or None, names=named)
     lookup = None if hierarchy is None else Source(hierarchy, encoding=hierarchy_encoding)
     inspection = inspect_table(source, lookup, count)
     draft = draft_plan(inspection, Path() if out is None else out.parent)

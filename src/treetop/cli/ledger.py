@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from treetop.cli.charging import expect_head, tell, warn_of_network
+from treetop.cli.terminal import style
 from treetop.errors import LedgerError
 from treetop.ledger import Balance, Entry, Ledger
 from treetop.ledger.budget import Budget, plain_down
@@ -84,7 +85,7 @@ def create(
     click.echo(f"  {ledger.budget.say(ledger.budget.amount)}")
     click.echo(f"Ledger head, to be noted elsewhere: {ledger.head()[1]}")
     for warning in loss.warnings():
-        click.echo(click.style(f"Warning: {warning}", fg="red"))
+        click.echo(style(f"Warning: {warning}", fg="red"))
     click.echo(f"Next: treetop release PLAN --ledger {file} --dataset NAME --out DIR")
 
 

@@ -99,7 +99,7 @@ def render(file: PlanFile, confidence: float) -> str:
             "",
             _bold("Cost"),
             _cost(plan),
-            *(click.style(f"Warning: {warning}", fg="red") for warning in words.reckless(plan)),
+            *(style(f"Warning: {warning}", fg="red") for warning in words.reckless(plan)),
             plan.unit.sentence(),
             *words_of(plan).notes(plan),
             *([] if file.graph is None else file.graph.sentences()),

@@ -312,11 +312,12 @@ def _as_read(lookup: Lookup) -> Iterator[Path]:
         return
     import pyarrow.parquet as pq
 
+    from treetop.data.source import as_public
     from treetop.data.table import read
 
     with TemporaryDirectory() as folder:
         copy = Path(folder, f"{lookup.file.stem}.parquet")
-        pq.write_table(read(lookup.source), copy)
+        pq.write_table(read(as_public(lookup.source)), copy)
         yield copy
 
 

@@ -1,4 +1,5 @@
-"""Reading CSV in batches of text: any delimiter, encoding and compression, and only an empty field is missing."""
+"""Reading CSV in batches of text: any delimiter, encoding and compression, every line a row, and only an empty field
+is missing."""
 
 from __future__ import annotations
 
@@ -7,12 +8,13 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO
 
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
+from treetop.data import header as headers
 from treetop.data import table as tables
 from treetop.data.csv_blocks import parse_blocks
 from treetop.data.source import Source
@@ -23,17 +25,18 @@ BLOCK = 1 << 22
 """How many bytes are parsed at once; no row can be longer."""
 
 _DELIMITERS = ",;\t|"
-_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
 
 
 @dataclass(frozen=True)
 class _Header:
-    """What the first line says."""
+    """What the first line says, or the plan in its place."""
 
     names: list[str]
     delimiter: str
     size: int
     """How many bytes it takes."""
+    doubted: bool = False
+    """Whether nothing shows that the names are names."""
 
 
 def read_csv(
@@ -44,51 +47,83 @@ def read_csv(
     try:
         stream, head = open_text(file, where, source.encoding)
         header = _read_header(head, where, source)
-        _require(columns, header, where)
+        _refuse_fixed(columns, header, where)
+        header = _judged(header, head, where, source)
+        tables.require(columns, header.names, where)
         stream.put_back(head[header.size :])
+        skip = source.blank_lines == "skip"
         empty = True
-        for batch, done in shares(_open(stream, header, columns), file, stream, size, BLOCK):
+        for batch, done in shares(_open(stream, header, columns, skip), file, stream, size, BLOCK):
             empty = False
-            yield batch, done
+            yield headers.as_doubted(batch) if header.doubted else batch, done
         if empty:
             wanted = header.names if columns is None else list(columns)
-            yield pa.RecordBatch.from_arrays([pa.array([], pa.string())] * len(wanted), wanted), 1.0
+            none = pa.RecordBatch.from_arrays([pa.array([], pa.string())] * len(wanted), wanted)
+            yield headers.as_doubted(none) if header.doubted else none, 1.0
     except UnicodeError as problem:
         raise wrong_encoding(where, source.encoding) from problem
     except pa.ArrowInvalid as problem:
         raise _explain(str(problem), where, source, header) from None  # Arrow's own message quotes the line
 
 
-def _require(columns: Sequence[str] | None, header: _Header, where: str) -> None:
-    """Refuse columns that are not there; a first line that seems to be a private row is not shown."""
+def _refuse_fixed(columns: Sequence[str] | None, header: _Header, where: str) -> None:
+    """Refuse fixed-width text, of which the first line is one name with blanks in it."""
     missing = next((name for name in columns or () if name not in header.names), None)
     if missing is not None and len(header.names) == 1 and " " in header.names[0]:
         raise DataError(
             f"{where}: there is no column {missing!r}: no {header.delimiter!r} stands between names in the first line. "
             "Fixed-width text is read by its positions: [data.fields] in the plan file"
         )
-    if missing is not None and any(_NUMBER.fullmatch(name) for name in header.names):
-        raise DataError(
-            f"{where}: there is no column {missing!r}: the first line holds numbers, as if it were a row. Add a header "
-            "line with the names of the columns"
-        )
-    tables.require(columns, header.names, where)
 
 
 def _read_header(head: bytes, where: str, source: Source) -> _Header:
-    if not head:
-        raise DataError(f"{where}: the file is empty; a header line with column names is expected")
     # The last line may be cut off in the middle of a letter; a column that is not asked for may hold anything.
     text = head.decode("utf-8", "surrogateescape")
+    if source.header is False:
+        return _given_header(text, where, source)
+    if not head:
+        raise DataError(f"{where}: the file is empty; a header line with column names is expected")
     delimiter = source.delimiter or max(_DELIMITERS, key=lambda one: len(_first_record(text, one, where)[0]))
     names, size = _first_record(text, delimiter, where)
     if not names:
         raise DataError(f"{where}: the file has blank lines only; a header line with column names is expected")
-    if size == len(head) and size >= HEAD - len(codecs.BOM_UTF8):
+    if size == len(head) and _is_cut(head):
         raise DataError(f"{where}: the first line is longer than 1 MB: is it a CSV file with a header line?")
     for name in names:
         name.encode("utf-8")  # a header in another encoding
     return _Header(names, delimiter, size)
+
+
+def _judged(header: _Header, head: bytes, where: str, source: Source) -> _Header:
+    """Refuse a first line that looks like a row; where nobody vouches for it, say whether it is in doubt."""
+    if source.header is not None:
+        return header
+    text = head[header.size :].decode("utf-8", "surrogateescape")
+    rows = headers.first_rows(text, header.delimiter, _is_cut(head))
+    return replace(header, doubted=not headers.refuse_row(header.names, rows, where))
+
+
+def _is_cut(head: bytes) -> bool:
+    return len(head) >= HEAD - len(codecs.BOM_UTF8)
+
+
+def _given_header(text: str, where: str, source: Source) -> _Header:
+    """Return the names that the plan gives, or numbers in their place, for a file in which every line is a row."""
+    found = {one: len(_first_record(text, one, where)[0]) for one in source.delimiter or _DELIMITERS}
+    names = source.names
+    fitting = [one for one, fields in found.items() if names is not None and fields == len(names)]
+    delimiter = fitting[0] if fitting else max(found, key=lambda one: found[one])
+    fields = found[delimiter]
+    if names is None:
+        if not fields:
+            raise DataError(f"{where}: there is no row that shows how many columns there are: give their names")
+        names = [f"column{number}" for number in range(1, fields + 1)]
+    elif fields and not fitting:
+        raise DataError(
+            f"{where}: the first row has {fields} fields, but {len(names)} names are given: name all columns in order, "
+            f"or the delimiter if it is not {delimiter!r}"
+        )
+    return _Header(list(names), delimiter, 0)
 
 
 def _first_record(text: str, delimiter: str, where: str) -> tuple[list[str], int]:
@@ -111,7 +146,7 @@ def _first_record(text: str, delimiter: str, where: str) -> tuple[list[str], int
     return [], size
 
 
-def _open(stream: Utf8, header: _Header, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+def _open(stream: Utf8, header: _Header, columns: Sequence[str] | None, skip: bool) -> Iterator[pa.RecordBatch]:
     first = stream.read(BLOCK)
     if not first:
         return
@@ -120,7 +155,11 @@ def _open(stream: Utf8, header: _Header, columns: Sequence[str] | None) -> Itera
         stream,
         # One thread: only then does Arrow say in which row a fault is. It is as fast, a block at a time.
         read_options=arrow_csv.ReadOptions(column_names=header.names, block_size=BLOCK, use_threads=False),
-        parse_options=arrow_csv.ParseOptions(delimiter=header.delimiter, newlines_in_values=True),
+        # An empty line is a row in which everything is missing, whatever the number of columns: passed over, a record
+        # would vanish by being emptied, and with it one from an exact total.
+        parse_options=arrow_csv.ParseOptions(
+            delimiter=header.delimiter, newlines_in_values=True, ignore_empty_lines=skip
+        ),
         # Only an empty field is missing: a municipality is really called "None".
         convert_options=arrow_csv.ConvertOptions(
             column_types=dict.fromkeys(header.names, pa.string()),

@@ -17,6 +17,7 @@ from treetop.counts import Counts, packed_paths
 from treetop.data import table as tables
 from treetop.data.bound import Bound, Bounder
 from treetop.data.codebook import Codebook
+from treetop.data.header import refuse_code
 from treetop.data.source import as_source
 from treetop.data.spelling import cleaned
 from treetop.data.table import Batch
@@ -64,6 +65,8 @@ def read_counts(
     wanted = [*(attribute.column for attribute in attributes), count, None if bound is None else bound.id]
     rows = 0
     for batch in tables.batches(table, [name for name in dict.fromkeys(wanted) if name is not None]):
+        for attribute in attributes:
+            refuse_code(batch.rows, attribute.column, attribute.tree.codes, batch.where)
         rows += len(batch.rows)
         leaves = [attribute.leaves(batch, unknown) for attribute in attributes]
         weights = None if weighing is None else weighing.read(batch)
@@ -83,8 +86,7 @@ def read_counts(
         if progress is not None:
             progress("reading", batch.done)
     if not rows:
-        where = as_source(table) or "the table"
-        _LOG.warning("%s: there are no rows, so every true count is 0: check that it is the table that is meant", where)
+        _warn_of_none(table)
     every = None if bounder is None or not tally.compares else Counts.from_keys(*bounder.all())
     counts = Counts.from_keys(*collected.kept())
     if tally.compares:
@@ -94,6 +96,15 @@ def read_counts(
     if progress is not None:
         progress("reading", 1.0)
     return counts
+
+
+def _warn_of_none(table: tables.Table) -> None:
+    """Tell the steward, and nobody else: that there are no rows is as private as how many there are."""
+    source = as_source(table)
+    kept = "" if source is None or source.keep is None else f" with {tables.say_kept(source.keep)}"
+    check = "the spelling of the values" if kept else "that it is the table that is meant"
+    where = source or "the table"
+    _LOG.warning("%s: there are no rows%s, so every true count is 0: check %s", where, kept, check)
 
 
 class Collected(Protocol):
@@ -185,7 +196,7 @@ class _Attribute:
         codes = tables.text(batch.rows.column(self.column), self.column)
         code, place = codes[row].as_py(), batch.place(self.column, row)
         if not code:
-            raise DataError(f"{place}: the code is missing. {_REMEDY}")
+            raise DataError(f"{place}: the code is missing.{batch.hint(row)} {_REMEDY}")
         others = len(codes.take(pa.array(unknown)).unique()) - 1
         more = f" (nor are {others} more codes after it)" if others else ""
         raise DataError(
@@ -254,7 +265,10 @@ def _ids(batch: Batch, bound: Bound, unknown: Unknown) -> pa.StringArray:
     ids = cleaned(tables.text(batch.rows.column(bound.id), bound.id), bound.clean)
     row = tables.first_missing(ids)
     if row is not None and unknown != "drop":
-        raise DataError(f'{batch.place(bound.id, row)}: the id is missing. Correct the table, or set unknown = "drop"')
+        raise DataError(
+            f"{batch.place(bound.id, row)}: the id is missing.{batch.hint(row)} Correct the table, or set unknown = "
+            '"drop"'
+        )
     return ids
 
 

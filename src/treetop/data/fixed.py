@@ -20,7 +20,8 @@ from treetop.data.text_stream import Utf8, open_text, shares, wrong_encoding
 from treetop.errors import DataError
 
 _NEVER = "\x1f"  # Arrow wants a delimiter: one that no text holds
-_BLANK = " \t\x1a"  # the last is how old systems end a file
+_END_MARK = "\x1a"
+_BLANK = " \t" + _END_MARK
 _SNIFFED = 200
 
 
@@ -29,8 +30,9 @@ def read_fixed(
 ) -> Iterator[tuple[pa.RecordBatch, float]]:
     """Yield batches of text columns, with the share of the file's `size` bytes that is read (0 when None).
 
-    Blank lines are passed over. A line that ends before a field does is refused, unless `source.keep` leaves it out:
-    lines of another record type may have fields of their own.
+    A blank line is a row in which everything is missing, unless `source.blank_lines` passes over it. Any other line
+    that ends before a field does is refused, unless `source.keep` leaves it out: lines of another record type may have
+    fields of their own.
     """
     assert source.fields is not None
     tables.require(columns, list(source.fields), where)
@@ -39,7 +41,7 @@ def read_fixed(
     try:
         stream, head = open_text(file, where, source.encoding)
         stream.put_back(head)
-        for lines, done in shares(_lines(stream), file, stream, size, csv_file.BLOCK):
+        for lines, done in shares(_without_mark(_lines(stream)), file, stream, size, csv_file.BLOCK):
             rows = _read_lines(lines, fields, source, where, before)
             before += len(lines)
             yield rows, done
@@ -53,7 +55,8 @@ def read_fixed(
 
 def refuse_fixed(source: Source) -> None:
     """Refuse a file that looks like fixed-width text but is about to be read as CSV, saying what to declare."""
-    if source.fields is not None or source.delimiter is not None or source.scheme or source.location == "-":
+    told = source.fields is not None or source.delimiter is not None or source.header is not None
+    if told or source.scheme or source.location == "-":
         return
     file = source.files()[0]
     lines = _first_lines(file, source.encoding)
@@ -83,11 +86,21 @@ def _lines(stream: Utf8) -> Iterator[pa.StringArray]:
         yield batch.column(0)
 
 
+def _without_mark(parts: Iterator[pa.StringArray]) -> Iterator[pa.StringArray]:
+    """Leave out a last line that is nothing but the mark with which old systems end a file: it is no line."""
+    last: pa.StringArray | None = None
+    for lines in parts:
+        if last is not None:
+            yield last
+        last = lines
+    if last is not None:
+        yield last.slice(0, len(last) - 1) if len(last) and last[-1].as_py() == _END_MARK else last
+
+
 def _read_lines(lines: pa.StringArray, fields: Positions, source: Source, where: str, before: int) -> pa.RecordBatch:
     rows = _cut(lines, fields)
     length = pc.utf8_length(lines)
     short = pc.less(length, _end(fields))
-    # A blank line is no record, whatever the other lines are; in one, every field is missing.
     if not pc.any(short).as_py() and min(column.null_count for column in rows.columns) == 0:
         return rows
     blank = pc.equal(pc.utf8_trim(lines, characters=_BLANK), "")
@@ -103,7 +116,7 @@ def _read_lines(lines: pa.StringArray, fields: Positions, source: Source, where:
             f"{where}, line {before + line + 1}: has {length[line].as_py()} characters, but field {name!r} ends at "
             f"{_end(fields)}: correct the line, or the positions"
         )
-    return rows.filter(pc.invert(blank))
+    return rows.filter(pc.invert(blank)) if source.blank_lines == "skip" else rows
 
 
 def _cut(lines: pa.StringArray, fields: Positions) -> pa.RecordBatch:

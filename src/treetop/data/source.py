@@ -6,9 +6,9 @@ import codecs
 import glob
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from treetop.data.positions import as_positions
 from treetop.errors import DataError
@@ -16,6 +16,7 @@ from treetop.frozen import FrozenMap
 from treetop.showing import discreet
 
 FileKind = Literal["csv", "parquet", "duckdb", "sqlite"]
+BlankLines = Literal["record", "skip"]
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _POSTGRES = ("postgresql", "postgres")
@@ -46,6 +47,14 @@ class Source:
     keep: Mapping[str, str | Sequence[str]] | None = None
     """The values of some columns that a row must have to be in the table at all, as in `{"year": "2008"}`. Decide them
     without looking at private data: the table is then the rows that are kept, and the others are no part of it."""
+    header: bool | None = None
+    """Whether the first line of a CSV file holds the names of its columns. None is yes, unless it looks like a row of
+    data, which is refused; True vouches for it, False says that every line is a row."""
+    names: Sequence[str] | None = None
+    """The names of all columns, in order, of a CSV file without a header; column1, column2, … when None."""
+    blank_lines: BlankLines = "record"
+    """What a line with nothing in it is: a record in which everything is missing, or nothing. A record may then vanish
+    by being emptied, so a plan that releases the total exactly does not take such a table."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.location, str | Path):
@@ -60,6 +69,9 @@ class Source:
             object.__setattr__(self, "keep", as_kept(self.keep))
         if self.delimiter is not None and not re.fullmatch(r"[\t -~]", self.delimiter):
             raise DataError(f"the delimiter is {self.delimiter!r}: give one character, such as ';'")
+        self._check_header()
+        if self.blank_lines not in get_args(BlankLines):
+            raise DataError(f'blank_lines is {self.blank_lines!r}: choose "record" or "skip"')
         if self.encoding is not None and not _is_encoding(self.encoding):
             raise DataError(f'{self.encoding!r} is not an encoding: name one, such as "utf-8" or "latin-1"')
         if self.scheme is not None and self.scheme not in ("sqlite", *_POSTGRES):
@@ -67,6 +79,19 @@ class Source:
                 f"{self}: cannot read from {self.scheme}://; give a file, sqlite:///file, or "
                 "postgresql://user@host/database"
             )
+
+    def _check_header(self) -> None:
+        if self.names is not None:
+            object.__setattr__(self, "names", as_names(self.names))
+        if self.names is not None and self.header is not False:
+            raise DataError("names are for a CSV file without a header line: say header = false as well")
+        if self.fields is not None and self.header is not None:
+            raise DataError("fixed-width text has no header line: its fields have their names already")
+
+    @property
+    def may_drop_records(self) -> bool:
+        """Whether a record of the file may be no row of the table, so that neighbours may differ in their number."""
+        return self.blank_lines == "skip"
 
     def __repr__(self) -> str:
         return f"Source({str(self)!r})"
@@ -120,6 +145,32 @@ def as_source(table: Any) -> Source | None:
     if isinstance(table, list | tuple) and all(isinstance(one, str | Path) for one in table):
         return Source(table)
     return None
+
+
+def as_public(table: Any) -> Any:
+    """Return a public table as one that is read kindly: blank lines are nothing, and its first line may say anything.
+
+    Nobody is protected in it, and a plan names the columns that it takes from it.
+    """
+    source = as_source(table)
+    if source is None:
+        return table
+    vouched = True if source.header is None and source.fields is None else source.header
+    return replace(source, blank_lines="skip", header=vouched)
+
+
+def as_names(names: Any) -> tuple[str, ...]:
+    """Return the names of the columns of a file that does not hold them.
+
+    >>> as_names(["home", "work"])
+    ('home', 'work')
+    """
+    listed = tuple(names) if isinstance(names, list | tuple) else ()
+    if not listed or not all(isinstance(name, str) and name.strip() for name in listed):
+        raise DataError(f'names is {names!r}: list the names of all columns in order, as in ["origin", "destination"]')
+    if len(set(listed)) < len(listed):
+        raise DataError("names: two columns have the same name: give each a name of its own")
+    return listed
 
 
 def as_kept(keep: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]] | None:

@@ -50,12 +50,21 @@ class Batch:
         number = row if self.numbers is None else int(self.numbers[row])
         return f"{self.where}, column {column!r}, row {self.first + number + 1}"
 
+    def hint(self, row: int) -> str:
+        """Say what to do about a row in which all that was read is missing, and nothing about another."""
+        if any(column[row].as_py() not in (None, "") for column in self.rows.columns):
+            return ""
+        return (
+            " Everything in that row is missing. An empty line is a record too: delete it if it is none, or set "
+            'blank_lines = "skip" under [data].'
+        )
+
 
 def batches(table: Table, columns: Sequence[str] | None = None, dictionaries: bool = True) -> Iterator[Batch]:
     """Yield the rows of a table in order, at least one batch of each file; all columns when None.
 
     With `dictionaries`, text that a file stores as a dictionary is left so. Of a source with `keep`, only the rows
-    that it asks for are there.
+    that it asks for are there, and there may be none: what is kept is a table like any other.
     """
     source = as_source(table)
     if source is None:
@@ -80,18 +89,14 @@ def _all_batches(source: Source, columns: Sequence[str] | None, dictionaries: bo
 
 def _only_kept(parts: Iterable[Batch], source: Source, columns: Sequence[str] | None) -> Iterator[Batch]:
     assert source.keep is not None
-    asked, found, seen = list(source.keep), 0, 0
+    asked = list(source.keep)
     for batch in parts:
         require(asked, batch.rows.schema.names, batch.where)
-        seen += len(batch.rows)
         mask = kept(batch.rows, source.keep)
         numbers = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
-        found += len(numbers)
         rows = batch.rows if len(numbers) == len(batch.rows) else batch.rows.filter(mask)
         rows = rows if columns is None else rows.select(list(columns))
         yield replace(batch, rows=rows, numbers=numbers)
-    if seen and not found:
-        raise DataError(f"{source}: no row is kept: none has {say_kept(source.keep)}. Check the spelling of the values")
 
 
 def kept(rows: pa.RecordBatch, keep: Mapping[str, Sequence[str]]) -> pa.BooleanArray:

@@ -72,4 +72,5 @@ def _refuse_first(bad: Any, batch: Batch, name: str, why: str) -> None:
     row = pc.index(bad, True).as_py()
     if row >= 0:
         value = batch.rows.column(name)[row].as_py()
-        raise DataError(f"{batch.place(name, row)}: {why.format(repr(value))}")
+        hint = f".{batch.hint(row)}".rstrip(".") if value is None else ""
+        raise DataError(f"{batch.place(name, row)}: {why.format(repr(value))}{hint}")

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treetop.data import table as tables
+from treetop.data.source import as_public
 from treetop.errors import DataError, PlanError
 from treetop.frozen import FrozenMap
 
@@ -66,7 +67,7 @@ class Cleaning:
         table: tables.Table, keyword: str = "keyword", code: str = "code", missing: str = MISSING, other: str = OTHER
     ) -> Cleaning:
         """Read a public vocabulary: a keyword and its code a row, the more important ones first."""
-        rows = tables.read(table, list(dict.fromkeys([keyword, code])))
+        rows = tables.read(as_public(table), list(dict.fromkeys([keyword, code])))
         words, found = (tables.text(rows.column(name), name).to_pylist() for name in (keyword, code))
         for row, pair in enumerate(zip(words, found, strict=True)):
             if not all(pair):

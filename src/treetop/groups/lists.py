@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from treetop.data import table as tables
 from treetop.data.codebook import Codebook
+from treetop.data.header import refuse_code
+from treetop.data.source import as_public
 from treetop.data.table import Batch
 from treetop.errors import DataError
 from treetop.hierarchy import Hierarchy
@@ -43,7 +45,7 @@ class GroupList:
         book = Codebook(regions.codes[-1])
         ids, leaves, seen = [], [], Seen("group", "region")
         where = "the list"
-        for batch in tables.batches(table, [group, region]):
+        for batch in tables.batches(as_public(table), [group, region]):
             leaf = read_regions(batch, region, book, regions)
             names = read_ids(batch, group)
             seen.add(batch, names, leaf)
@@ -152,6 +154,7 @@ class Seen:
 
 def read_regions(batch: Batch, column: str, book: Codebook, regions: Hierarchy) -> NDArray[np.int64]:
     """Return the leaf region of every row; refuse a code that is not in the hierarchy."""
+    refuse_code(batch.rows, column, regions.codes, batch.where)
     codes = tables.text(tables.plain(batch.rows.column(column)), column)
     found = book.find(codes)
     wrong = np.flatnonzero(found < 0)
@@ -159,7 +162,7 @@ def read_regions(batch: Batch, column: str, book: Codebook, regions: Hierarchy) 
         row = int(wrong[0])
         code = codes[row].as_py()
         if not code:
-            raise DataError(f"{batch.place(column, row)}: the region is missing")
+            raise DataError(f"{batch.place(column, row)}: the region is missing.{batch.hint(row)}".removesuffix("."))
         others = len(codes.take(pa.array(wrong)).unique()) - 1
         more = f" (nor are {others} more codes after it)" if others else ""
         hint = nearest(code, regions.codes[-1].slice(0, 20_000).to_pylist())
@@ -175,5 +178,5 @@ def read_ids(batch: Batch, column: str) -> pa.StringArray:
     ids = tables.text(tables.plain(batch.rows.column(column)), column)
     row = tables.first_missing(ids)
     if row is not None:
-        raise DataError(f"{batch.place(column, row)}: the id is missing")
+        raise DataError(f"{batch.place(column, row)}: the id is missing.{batch.hint(row)}".removesuffix("."))
     return ids

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
+from treetop.data.source import Source
 from treetop.errors import LossError, PlanError, PlanFileError
 from treetop.frozen import FrozenMap
 from treetop.groups.lists import GroupList
@@ -111,6 +112,8 @@ def read_groups(path: Path, text: str, values: Mapping[str, Any], stand_in: Numb
             title=top.text("title") or "",
             population=unit.whole("population"),
         )
+    with section["data"].located():
+        plan.refuse_dropping(Source("-", blank_lines=data.kept["blank_lines"]))
     return PlanFile(
         plan=plan,
         path=path,

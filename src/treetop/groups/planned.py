@@ -251,6 +251,13 @@ class GroupTablePlan(Plan):
         """Refuse: group sizes are measured all levels at once."""
         refuse()
 
+    def refuse_dropping(self, table: Table) -> None:
+        """Refuse a table on the way from which a group or a person may vanish: their number may be public."""
+        if getattr(table, "may_drop_records", False):
+            raise PlanError(
+                'blank_lines = "skip" may drop a row, and none may be left out here: delete the blank lines'
+            )
+
     def own_table(self, table: Table) -> GroupTable:
         """Return a private table as one of group sizes."""
         return GroupTable(table)
@@ -300,6 +307,7 @@ class GroupTablePlan(Plan):
         if keep_measurements:
             raise PlanError("a release of group sizes keeps no measurements: leave keep_measurements out")
         table = _inner(table)
+        self.refuse_dropping(table)
         keep = table.keep if isinstance(table, Source) else None
         card = describe_release(self, Facts(private=testing_key is None, columns=columns, count=count, keep=keep))
         sizes = table if isinstance(table, GroupSizes) else self.reader(columns, count).read(table, progress)

@@ -10,7 +10,7 @@ from typing import Any
 
 from treetop.branches import Ragged
 from treetop.data import table as tables
-from treetop.data.source import Source
+from treetop.data.source import Source, as_public
 from treetop.errors import DataError, HierarchyError, PlanFileError
 from treetop.hierarchy import Hierarchy
 from treetop.nearest import nearest
@@ -124,7 +124,7 @@ class Attribute:
         wanted = {key: stated[key] for key in ("name", "latitude", "longitude")}
         with self.fields.located(), _system_errors():
             if columns := [column for column in wanted.values() if column]:
-                tables.read(source, columns)
+                tables.read(as_public(source), columns)
         return Lookup(Path(str(source.location)), source, code, **wanted)
 
 
@@ -235,7 +235,7 @@ def _flat(values: tuple[str, ...], levels: tuple[str, ...] | None) -> Hierarchy:
 
 def _column(file: Source, name: str) -> list[str]:
     try:
-        column = tables.text(tables.read(file, [name]).column(name), name)
+        column = tables.text(tables.read(as_public(file), [name]).column(name), name)
     except DataError as problem:
         raise HierarchyError(f"hierarchy: {problem}") from problem
     row = tables.first_missing(column)

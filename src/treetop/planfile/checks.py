@@ -65,7 +65,14 @@ def check_digest(name: str, attribute: Attribute, tree: Hierarchy) -> None:
 
 
 def check_fields(data: Fields, kept: Mapping[str, Any], columns: Sequence[str | None]) -> None:
-    """Refuse a column that is not among the fields of a fixed-width table."""
+    """Refuse a column that is not among the fields of a fixed-width table, or the names of one without a header."""
+    names = kept["names"]
+    for column in [*columns, kept["count"], *(kept["keep"] or ())]:
+        if names is not None and column is not None and column not in names:
+            raise PlanFileError(
+                f"{data.file}: [data] names: there is no column {column!r}{nearest(column, names)}; the names are "
+                f"{', '.join(names)}"
+            )
     positions = kept["fields"]
     for column in [*columns, kept["count"], *(kept["keep"] or ())]:
         if positions is not None and column is not None and column not in positions:

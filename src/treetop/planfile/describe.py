@@ -186,6 +186,11 @@ def _data(plan: Plan, file: PlanFile | None, said: Said | None) -> dict[str, Any
     for name in ("count", "period", "keep"):
         if said is not None and getattr(said, name) is not None:
             stated[name] = getattr(said, name)
+    for name in ("header", "names"):
+        if file is not None and getattr(file, name) is not None:
+            stated[name] = getattr(file, name)
+    if file is not None and file.blank_lines != "record":
+        stated["blank_lines"] = file.blank_lines
     if file is not None and file.fields is not None:
         stated["fields"] = file.fields
     return stated

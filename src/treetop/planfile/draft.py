@@ -180,6 +180,7 @@ def _data(inspection: Inspection, folder: Path) -> list[str]:
     for name, option in (("query", source.query), ("delimiter", source.delimiter), ("encoding", source.encoding)):
         if option is not None:
             lines += [f"{name} = {value(option)}"]
+    lines += _header(inspection)
     if source.keep is not None:
         lines += [f"keep = {value(source.keep)}  # only these rows are the data set, decided without looking at it"]
     if inspection.count is not None and inspection.count_is_stated:
@@ -198,6 +199,18 @@ def _data(inspection: Inspection, folder: Path) -> list[str]:
         lines += ["", "[data.fields]", *_comment("Fixed-width text: first and last character of each field.")]
         lines += [f"{key(name)} = {value(pieces)}" for name, pieces in source.fields.items()]
     return lines
+
+
+def _header(inspection: Inspection) -> list[str]:
+    source = inspection.source
+    if source.header is None:
+        return []
+    lines = [f"header = {value(source.header)}"]
+    if source.header:
+        return lines
+    if source.names is None:
+        lines += _comment("The file has no names for its columns: give better ones, here and wherever they stand.")
+    return [*lines, f"names = {value([column.name for column in inspection.columns])}"]
 
 
 def _is_end(attribute: Suggestion) -> bool:

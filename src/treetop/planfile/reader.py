@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from treetop.data.positions import Positions
-from treetop.data.source import Source
+from treetop.data.source import BlankLines, Source
 from treetop.errors import LossError, PlanError, PlanFileError
 from treetop.frozen import FrozenMap
 from treetop.plan import Plan
@@ -60,6 +60,12 @@ class PlanFile:
     """Where the fields of fixed-width text stand."""
     keep: Mapping[str, tuple[str, ...]] | None = None
     """The values that a row must have to be in the data at all."""
+    header: bool | None = None
+    """Whether the first line of a CSV file holds names: None is yes, unless it looks like a row."""
+    names: tuple[str, ...] | None = None
+    """The names of all columns of a CSV file that does not hold them."""
+    blank_lines: BlankLines = "record"
+    """What a line with nothing in it is: a record, or nothing."""
     graph: GraphFile | None = None
     """The graph whose edges or nodes are the private table."""
     keep_measurements: bool = False
@@ -71,7 +77,17 @@ class PlanFile:
         """Return a private table with the options to read it that the file states: a `Source`, or a graph's table."""
         if self.graph is not None:
             return self.graph.table(location)
-        source = Source(location, query or self.query, self.delimiter, self.encoding, self.fields, self.keep)
+        source = Source(
+            location,
+            query or self.query,
+            self.delimiter,
+            self.encoding,
+            self.fields,
+            self.keep,
+            self.header,
+            self.names,
+            self.blank_lines,
+        )
         return self.plan.own_table(source)
 
 
@@ -129,6 +145,8 @@ def read_plan(path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
 
             split = named_split(split, spine, protected, stated_loss, unknown=data.unknown)
         plan = Plan(spine, protected, stated_loss, split, **repair, **favoured, unknown=data.unknown, title=title)
+    with section["data"].located():
+        plan.refuse_dropping(Source("-", blank_lines=data.kept["blank_lines"]))
     return PlanFile(
         plan=plan,
         path=path,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from treetop.data.positions import Positions, as_positions
+from treetop.data.source import BlankLines, Source
 from treetop.errors import PlanFileError
 from treetop.hierarchy import Hierarchy
 from treetop.nearest import nearest
@@ -21,7 +22,20 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "loss": ("epsilon", "delta", "rho", "split", "accounting", "large_delta"),
     "repair": ("method", "order"),
     "release": ("prefer", "resolve", "confidence", "intervals", "keep_measurements"),
-    "data": ("source", "query", "count", "unknown", "period", "delimiter", "encoding", "fields", "keep"),
+    "data": (
+        "source",
+        "query",
+        "count",
+        "unknown",
+        "period",
+        "delimiter",
+        "encoding",
+        "fields",
+        "keep",
+        "header",
+        "names",
+        "blank_lines",
+    ),
 }
 """The fields of every section of an ordinary plan file."""
 TOP = ("title", "description", "attributes", *SECTIONS, "graph", "groups")
@@ -183,6 +197,10 @@ def read_data(data: Fields, folder: Path) -> DataSection:
     kept["fields"] = _positions(data) if data.has("fields") else None
     if kept["fields"] is not None and kept["delimiter"] is not None:
         raise PlanFileError(f"{data.file}: [data] fields are of fixed-width text, which has no delimiter: keep one")
+    kept |= {"header": data.flag("header"), "names": data.texts("names")}
+    kept["blank_lines"] = data.choice("blank_lines", get_args(BlankLines)) or "record"
+    with data.located():
+        Source("-", fields=kept["fields"], header=kept["header"], names=kept["names"], blank_lines=kept["blank_lines"])
     unknown: Any
     if isinstance(data.values.get("unknown"), dict):
         table = data.table("unknown")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from treetop.data import table as tables
 from treetop.data.export.levels import trees_of
-from treetop.data.source import Source
+from treetop.data.source import Source, as_public
 from treetop.errors import DataError
 from treetop.folder import PLACES
 from treetop.hierarchy import Hierarchy
@@ -75,7 +75,7 @@ def read_places(
     Rows without coordinates are passed over, and rows that share a code are averaged. `encoding` is that of a text
     file; UTF-8 when None.
     """
-    rows = tables.read(Source(Path(file), encoding=encoding))
+    rows = tables.read(as_public(Source(Path(file), encoding=encoding)))
     given = {"latitude": latitude, "longitude": longitude, "name": name}
     columns = {what: _column(rows, file, what, column) for what, column in given.items()}
     columns["code"] = _code_column(rows, file, code, leaf)

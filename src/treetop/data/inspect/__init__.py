@@ -5,13 +5,16 @@ What it finds tells about private data, and is for the steward only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from treetop.data import table as tables
 from treetop.data.fixed import refuse_fixed
+from treetop.data.header import refuse_code, refuse_value
 from treetop.data.inspect.columns import Column, describe_columns
 from treetop.data.inspect.identify import Identifier, find_identifiers
 from treetop.data.inspect.lookup import Lookup, Match, match_columns, read_lookup
@@ -78,6 +81,15 @@ class Inspection:
         }
 
 
+def _refuse_row_as_names(rows: pa.Table, columns: Sequence[Column], lookup: Lookup | None, path: str) -> None:
+    """Refuse names that are values of their column or codes of the hierarchy: the draft would hold a private row."""
+    public = [] if lookup is None else [one.values for one in lookup.columns.values() if one.values is not None]
+    for column in columns:
+        refuse_code(rows, column.name, public, path)
+        if column.values is not None:
+            refuse_value(rows, column.name, column.values, path)
+
+
 def inspect_table(
     table: str | Path | Source, hierarchy: str | Path | Source | None = None, count: str | None = None
 ) -> Inspection:
@@ -101,6 +113,7 @@ def inspect_table(
         )
     columns = describe_columns(rows, count)
     lookup = None if public is None else read_lookup(public)
+    _refuse_row_as_names(rows, columns, lookup, path)
     matches = () if lookup is None else match_columns(columns, lookup)
     matched = {match.column for match in matches}
     columns = tuple(column.known_code() if column.name in matched else column for column in columns)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from treetop.data import table as tables
 from treetop.data.inspect.columns import Column, describe_columns, words
 from treetop.data.inspect.nesting import Codes, chain_above, determines, sample_codes
-from treetop.data.source import Source
+from treetop.data.source import Source, as_public
 from treetop.errors import DataError
 
 _HALF = 0.5
@@ -112,7 +112,7 @@ class Match:
 def read_lookup(source: Source) -> Lookup:
     """Read a public hierarchy file."""
     try:
-        table = tables.read(source)
+        table = tables.read(as_public(source))
     except DataError as problem:
         told = str(problem).replace("--encoding", "--hierarchy-encoding")
         raise DataError(f"hierarchy: {told}") from problem
