@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class TreetopError(Exception):
-    """Anything that Treetop refuses; nothing was spent or written when it is raised."""
+    """Anything that Treetop refuses; the call that raises it has spent and written nothing, unless it is Unfinished."""
 
 
 class HierarchyError(TreetopError):
@@ -43,8 +43,16 @@ class PlanFileError(TreetopError):
     """A plan file that cannot be understood: broken TOML, unknown keys, wrong types."""
 
 
+class NumberError(TreetopError, ValueError):
+    """Numbers that a repair, an estimate or a sampler cannot take: not finite, out of range, or of another shape."""
+
+
 class LedgerError(TreetopError):
     """A ledger that cannot be opened, or is not one."""
+
+
+class Unfinished(TreetopError):
+    """Something that failed after its loss was charged: the loss stays spent, and the message says how far it came."""
 
 
 class Refusal(TreetopError):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop.cli.progress import Bar
-from treetop.errors import TreetopError
+from treetop.errors import TreetopError, Unfinished
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -208,11 +208,14 @@ class Asking:
             assert self.reservation is not None
             # Recorded before it is told: an answer that was seen can always be had again.
             self.reservation.complete(sha256(json.dumps(answers).encode()).hexdigest(), answers)
-        except (TreetopError, KeyboardInterrupt):
-            if self.reservation is not None:
-                number = self.reservation.number
-                click.echo(f"treetop: the loss stays spent: entry {number} of {self.ledger}", err=True)
-            raise
+        except (TreetopError, KeyboardInterrupt) as problem:
+            if self.reservation is None:
+                raise
+            number = self.reservation.number
+            click.echo(f"treetop: the loss stays spent: entry {number} of {self.ledger}", err=True)
+            if isinstance(problem, KeyboardInterrupt | Unfinished):
+                raise
+            raise Unfinished(str(problem)) from problem
         return measured
 
 

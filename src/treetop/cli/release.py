@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop.cli.progress import Bar
-from treetop.errors import DataError, LedgerError, Overspent, Refusal, TreetopError
+from treetop.errors import DataError, LedgerError, Overspent, Refusal, TreetopError, Unfinished
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -108,6 +108,7 @@ class Run:
         from treetop.planfile import describe_plan
 
         source = self._source(table)
+        self._refuse_second_reading(table)
         self._check()
         notes = self._try_twin(table, bar)
         places = self._places()
@@ -119,7 +120,7 @@ class Run:
                 count=self.file.count,
                 threads=self.threads,
                 progress=bar,
-                before_measuring=self._reserve,
+                before_measuring=None if self.ledger is None else self._reserve,
                 keep_measurements=self.keep_measurements,
                 testing_key=self.testing_key,
             )
@@ -128,10 +129,13 @@ class Run:
             with writing as draft, _uninterrupted():
                 draft.place()
                 self._complete(draft.card_sha256)
-        except (TreetopError, KeyboardInterrupt):
-            if self.reservation is not None:
-                click.echo(f"treetop: the loss stays spent: {self._entry()}", err=True)
-            raise
+        except (TreetopError, KeyboardInterrupt) as problem:
+            if self.reservation is None:
+                raise
+            click.echo(f"treetop: the loss stays spent: {self._entry()}", err=True)
+            if isinstance(problem, KeyboardInterrupt | Unfinished):
+                raise
+            raise Unfinished(str(problem)) from problem
         summary = summarise(release, self.out, self.reservation)
         tried = None if self.twin is None else release.card["accuracy"]["coverage"] | {"notes": notes}
         return summary | {"coverage": tried, "graph": [] if self.file.graph is None else self.file.graph.sentences()}
@@ -147,6 +151,14 @@ class Run:
                     "take a hierarchy from it"
                 )
         return self.file.table(location, self.query)
+
+    def _refuse_second_reading(self, table: str | None) -> None:
+        """Refuse to compare a twin with standard input: that can be read once, and the release needs it."""
+        if self.twin is not None and "-" in (table or self.file.source, self.twin):
+            raise click.UsageError(
+                "--twin compares two tables before the release reads one of them, and standard input can be read once: "
+                "name files for both"
+            )
 
     def _try_twin(self, table: str | None, bar: Bar) -> list[str]:
         """Try the plan on its public twin, with testing keys only, before anything is measured."""

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.errors import DataError, PlanError
+from treetop.gate import Gate, bind
 from treetop.groups.lists import GroupList
-from treetop.groups.plan import GroupPlan, Public
+from treetop.groups.plan import GroupPlan, Public, check_cells
 from treetop.groups.read import Columns, Reader, Rows
 from treetop.groups.sizes import GroupSizes
 from treetop.groups.table_unit import GroupTableUnit
@@ -96,6 +97,7 @@ class GroupTablePlan(Plan):
         """
         if whole(largest) is None:
             raise PlanError(f"largest is {largest!r}: give the largest size, a whole number, 1 or more")
+        check_cells(regions, largest)
         if number is None and listed is None:
             raise PlanError("the number of groups is public and released exactly: give it, or the list of groups")
         if place == SIZE:
@@ -134,7 +136,7 @@ class GroupTablePlan(Plan):
         if self.listed is not None and self.listed.number != self.number:
             raise PlanError(f"number is {self.number:,}, but the public list has {self.listed.number:,} groups")
         super().__post_init__()
-        _ = self.core  # what does not fit is refused now
+        self.core.check_number(self.number)  # what does not fit is refused now
 
     @property
     def sizes(self) -> GroupTableUnit:
@@ -277,13 +279,13 @@ class GroupTablePlan(Plan):
         from treetop.data.source import Source
         from treetop.release import Release
 
-        if testing_key is not None and (type(testing_key), len(testing_key)) != (bytes, 32):
-            raise PlanError("a testing key is 32 bytes, as in bytes(32)")
+        gate = Gate(testing_key)
         if keep_measurements:
             raise PlanError("a release of group sizes keeps no measurements: leave keep_measurements out")
+        self.core.check_memory()
         table = _inner(table)
         keep = table.keep if isinstance(table, Source) else None
-        card = describe_release(self, Facts(private=testing_key is None, columns=columns, count=count, keep=keep))
+        card = describe_release(self, Facts(private=gate.private, columns=columns, count=count, keep=keep))
         sizes = table if isinstance(table, GroupSizes) else self.reader(columns, count).read(table, progress)
         if int(sizes.number.sum()) != self.number:
             raise DataError(
@@ -291,12 +293,9 @@ class GroupTablePlan(Plan):
             )
         if self.listed is not None and not np.array_equal(sizes.number.sum(axis=1), self.listed.by_region):
             raise DataError("the groups of some region are not as many as on the public list: correct one of them")
-        if before_measuring is not None:
-            before_measuring()
-        key = None if testing_key is None else Key(testing_key)
-        if key is not None:
-            key = key.derive("plan", bytes.fromhex(self.digest))
-        released = self.core.release(sizes, key, threads or os.cpu_count() or 1)
+        key = None if testing_key is None else bind(Key(testing_key), "plan", bytes.fromhex(self.digest))
+        workers = threads or os.cpu_count() or 1
+        released = self.core.release(sizes, key, workers, before_measuring=before_measuring)
         if progress is not None:
             progress("measuring", 1.0)
         nodes, number = _leaves(self.spine, released.level(self.regions.levels[-1]))

@@ -17,7 +17,7 @@ from treetop.spine import Spine
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "spine": ("order",),
-    "unit": ("entity", "contributions", "neighbours", "id", "per_node"),
+    "unit": ("entity", "contributions", "neighbours", "id", "per_node", "may_be_missing"),
     "loss": ("epsilon", "delta", "rho", "split", "accounting"),
     "repair": ("method", "order"),
     "release": ("prefer", "resolve", "confidence", "intervals", "keep_measurements"),
@@ -92,6 +92,7 @@ def read_unit(unit: Fields) -> dict[str, Any]:
         "neighbours": unit.choice("neighbours", ("replace", "add-remove")),
         "id": unit.name("id"),
         "per_node": {level: caps.whole(level) for level in caps.values},
+        "may_be_missing": unit.flag("may_be_missing") or False,
     }
 
 
