@@ -6,7 +6,7 @@ from treetop.showing import brief, discreet
 
 
 class TreetopError(Exception):
-    """Anything that Treetop refuses; nothing was spent or written when it is raised."""
+    """Anything that Treetop refuses; the call that raises it has spent and written nothing, unless it is Unfinished."""
 
     def __init__(self, message: object = "", *rest: object) -> None:
         """Keep a message that may be shown: it may quote a URL, or a code of any length."""
@@ -49,8 +49,16 @@ class PlanFileError(TreetopError):
     """A plan file that cannot be understood: broken TOML, unknown keys, wrong types."""
 
 
+class NumberError(TreetopError, ValueError):
+    """Numbers that a repair, an estimate or a sampler cannot take: not finite, out of range, or of another shape."""
+
+
 class LedgerError(TreetopError):
     """A ledger that cannot be opened, or is not one."""
+
+
+class Unfinished(TreetopError):
+    """Something that failed after its loss was charged: the loss stays spent, and the message says how far it came."""
 
 
 class Refusal(TreetopError):

@@ -15,7 +15,6 @@ from treetop.accuracy import Accuracy, LevelAccuracy
 from treetop.errors import PlanError
 from treetop.frozen import FrozenMap
 from treetop.nearest import nearest
-from treetop.noise import Key
 from treetop.planned_level import PlannedLevel, plan_levels
 from treetop.privacy import Loss, Split, Unit
 from treetop.privacy.exact import Number
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from treetop.data.encode import Unknown
     from treetop.data.table import Table
     from treetop.data.tally import Tally
+    from treetop.graphs.unit import Facts as GraphFacts
     from treetop.release import Release
     from treetop.repair import Order, Repair
     from treetop.topdown.descent import Descent, Progress
@@ -170,6 +170,7 @@ class Plan:
                 "per_node": dict(self.unit.per_node),
                 **({} if self.unit.population is None else {"population": self.unit.population}),
                 **({"id_clean": list(self.unit.id_clean)} if self.unit.id_clean else {}),
+                **({"may_be_missing": True} if self.unit.may_be_missing else {}),
             },
             "loss": {
                 "definition": self.loss.definition,
@@ -192,7 +193,25 @@ class Plan:
             # What is as it was before there was a choice is not said, so that old plans keep their digest.
             **({"resolve": self.resolve.describe()} if isinstance(self.resolve, Resolution) else {}),
             **({"confidence": self.confidence} if self.confidence != CONFIDENCE else {}),
+            **({} if self.graph is None else {"graph": self.graph.describe()}),
         }
+
+    @property
+    def graph(self) -> GraphFacts | None:
+        """What is stated of the graph whose edges are counted; None where there is no graph."""
+        return getattr(self.unit, "graph", None)
+
+    def check_table(self, table: Table) -> None:
+        """Refuse a table whose reading does not agree with the plan; nothing is read, and nothing spent."""
+        from treetop.data.dropping import MadeTable, refuse_exact_total
+
+        if (table.facts if isinstance(table, MadeTable) else None) != self.graph:
+            raise PlanError(
+                "the plan and the table do not state the same graph: relation, direction, degree bound and what is "
+                "dropped must agree. Take the unit of the plan from the graph, as in unit=graph.unit(…), and release "
+                "graph.table()"
+            )
+        refuse_exact_total(self.unit, self.levels[0].law is None, table)
 
     def accuracy(self, confidence: float | None = None) -> Accuracy:
         """Return what to expect of every level, at the plan's confidence if none is given; reads no private data.
@@ -223,18 +242,6 @@ class Plan:
 
     def refuse_unless_top_down(self) -> None:
         """Refuse a kind of plan that is not measured from the top down, for what is only about those that are."""
-
-    def refuse_dropping(self, table: Table) -> None:
-        """Refuse a table on the way from which a record may vanish, where the total is released exactly.
-
-        A record that is changed to one that vanishes would be missing from that total.
-        """
-        if self.levels[0].law is None and getattr(table, "may_drop_records", False):
-            raise PlanError(
-                'blank_lines = "skip" may drop a record, and the total of this plan is exact: a record that is emptied '
-                'would show in it. Delete the blank lines, or set unknown = "drop" or neighbours = "add-remove", so '
-                "that the total is measured"
-            )
 
     def own_table(self, table: Table) -> Table:
         """Return a private table as this kind of plan reads it."""
@@ -309,40 +316,35 @@ class Plan:
         from treetop.data.encode import read_counts
         from treetop.data.source import Source
         from treetop.data.tally import Tally
+        from treetop.gate import Gate
         from treetop.run import run_plan
 
-        if testing_key is not None and (type(testing_key), len(testing_key)) != (bytes, 32):
-            raise PlanError("a testing key is 32 bytes, as in bytes(32)")
-        self.refuse_dropping(table)
+        gate = Gate(testing_key)
+        self.check_table(table)
         # Drafted first: a card that lacks a required field stops the release before it spends.
         keep = table.keep if isinstance(table, Source) else None
-        card = describe_release(self, Facts(private=testing_key is None, columns=columns, count=count, keep=keep))
+        card = describe_release(self, Facts(private=gate.private, columns=columns, count=count, keep=keep))
         self.descent  # noqa: B018  # now, before data is read: a noise that cannot be drawn is refused here
-        secret = None if testing_key is None else Key(testing_key)
+        decided = bytes.fromhex(self.digest)
         bound = None
         if self.unit.id is not None:
-            secret = secret or Key.fresh()
-            bound = Bound.of(self.unit, secret.derive("bound", bytes.fromhex(self.digest)))
+            bound = Bound.of(self.unit, gate.choice("bound", decided))
         tally = Tally()
         counts = read_counts(table, self.spine, columns, count, self.unknown, bound, progress, tally)
         if self.levels[0].law is None:
             # Neighbours all have this total, and it would be published: to refuse for it tells nothing of anyone.
             self.loss.refuse_large_delta(counts.total, f"the number of units ({self.unit.entity}), which is exact")
         tally.settle(self.unit, allow_dropped)
-        if before_measuring is not None:
-            before_measuring()
-        secret = secret or Key.fresh()
-        # Bound to plan and data: even a key that is used twice cannot put the same noise on different counts.
-        key = secret.derive("run", bytes.fromhex(self.digest), counts.digest)
-        return run_plan(
-            self,
-            counts,
-            key,
-            card,
-            threads=threads or os.cpu_count() or 1,
-            progress=progress,
-            keep_measurements=keep_measurements,
-        )
+        with gate.charged(before_measuring, "run", decided, counts.digest) as key:
+            return run_plan(
+                self,
+                counts,
+                key,
+                card,
+                threads=threads or os.cpu_count() or 1,
+                progress=progress,
+                keep_measurements=keep_measurements,
+            )
 
 
 def as_confidence(value: object) -> float:

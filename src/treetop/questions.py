@@ -22,9 +22,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.conditions import parse_conditions
 from treetop.counts import Counts, layout
 from treetop.errors import DataError, LossError, QueryError
-from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream
+from treetop.gate import Gate, digest
+from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law, NoiseStream
 from treetop.privacy import Loss, Sensitivity, Unit, cost_of, noise_for
 from treetop.spine import Spine
 
@@ -74,32 +76,8 @@ def parse(text: str, spine: Spine) -> Question:
 
 
 def from_conditions(conditions: Sequence[str], spine: Spine) -> Question:
-    """Read conditions ATTRIBUTE=CODE."""
-    asked: dict[str, str] = {}
-    for condition in conditions:
-        given, equals, code = condition.partition("=")
-        if not equals:
-            example = f"{next(iter(spine.attributes))}={condition}"
-            raise QueryError(f"{condition!r} is not a condition: write ATTRIBUTE=CODE, such as {example}")
-        name = _spelt(given.strip(), spine)
-        if name in asked:
-            raise QueryError(f"{name} is asked for twice, as {asked[name]!r} and {code!r}: ask once for each")
-        asked[name] = code
-    return Question.of(spine, asked)
-
-
-def _spelt(name: str, spine: Spine) -> str:
-    """Return `attribute.level` for the bare name of a level that only one attribute has."""
-    if name.partition(".")[0] in spine.attributes:
-        return name
-    homes = [
-        f"{attribute}.{name}"
-        for attribute, tree in zip(spine.attributes, spine.trees, strict=True)
-        if name in tree.levels
-    ]
-    if len(homes) > 1:
-        raise QueryError(f"{name} is a level of several attributes: say {' or '.join(homes)}")
-    return homes[0] if homes else name
+    """Read conditions ATTRIBUTE=CODE, as `treetop query` does."""
+    return Question.of(spine, parse_conditions(conditions, spine))
 
 
 @dataclass(frozen=True)
@@ -182,6 +160,15 @@ class Answer:
         return max(0, self.measured + self.margin)
 
 
+class Measured(list[int]):
+    """Counts plus noise, in the order of their questions."""
+
+    def __init__(self, numbers: Iterable[int], private: bool = True) -> None:
+        super().__init__(numbers)
+        self.private = private
+        """Whether nobody knows the key that the noise came from; answers that are not private must not be told."""
+
+
 def measure(
     batch: Batch,
     plan: Plan,
@@ -193,7 +180,7 @@ def measure(
     progress: Progress | None = None,
     allow_dropped: bool = False,
     testing_key: bytes | None = None,
-) -> list[int]:
+) -> Measured:
     """Read the private table and return each count plus noise; `before_measuring` is called when it has been read.
 
     Nothing is spent before that call, which is where the loss is reserved; noise is drawn after it. As in a release,
@@ -203,19 +190,19 @@ def measure(
     from treetop.data.encode import read_counts
     from treetop.data.tally import Tally
 
-    secret = Key.fresh() if testing_key is None else Key(testing_key)
-    bound = Bound.of(batch.unit, secret.derive("bound", bytes.fromhex(plan.digest)))
+    plan.check_table(table)
+    gate, decided = Gate(testing_key), bytes.fromhex(plan.digest)
+    bound = Bound.of(batch.unit, gate.choice("bound", decided))
     tally = Tally()
     counts = read_counts(table, plan.spine, columns, count, plan.unknown, bound, progress, tally)
     tally.settle(batch.unit, allow_dropped)
-    before_measuring()
-    ranges = json.dumps([question.ranges for question in batch.questions]).encode()
-    # Bound to plan, questions and data: even a key that is used twice cannot put the same noise on different counts.
-    key = secret.derive("ask", bytes.fromhex(plan.digest), hashlib.sha256(ranges).digest(), counts.digest)
-    noise = np.empty(len(batch.questions), np.int64)
-    NoiseStream(batch.law, key).fill(noise, 0)
-    leaves, number = leaves_of(plan.spine, counts)
-    return [int(noise[i]) + _count(question, leaves, number) for i, question in enumerate(batch.questions)]
+    asked = digest([question.ranges for question in batch.questions])
+    with gate.charged(before_measuring, "ask", decided, asked, counts.digest) as key:
+        noise = np.empty(len(batch.questions), np.int64)
+        NoiseStream(batch.law, key).fill(noise, 0)
+        leaves, number = leaves_of(plan.spine, counts)
+        true = [_count(question, leaves, number) for question in batch.questions]
+        return Measured([int(noise[i]) + count for i, count in enumerate(true)], gate.private)
 
 
 def answer(question: Question, measured: int, law: Law, confidence: float = 0.95, free: bool = False) -> Answer:
@@ -314,6 +301,7 @@ def fingerprint(question: Question, plan: Plan, columns: Mapping[str, str], read
     """
     told = plan.describe()
     same = {name: told[name] for name in ("attributes", "unit", "unknown")}
+    same["unit"].pop("may_be_missing", None)  # how the total of a release is told has no part in it
     ranges = dict(zip(plan.spine.attributes, question.ranges, strict=True))
     parts = {**same, "columns": dict(columns), "read": dict(read), "ranges": ranges}
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()

@@ -17,7 +17,8 @@ import pytest
 
 import treetop as tt
 from treetop import cli
-from treetop.cli.query import parse_conditions, render
+from treetop.cli.query import render
+from treetop.conditions import parse_conditions
 from treetop.errors import ReleaseError
 
 TOWNS = ["Milano", "Monza", "None", 'say "hi", ok', "two\nlines", "a=b", "007"]
@@ -91,7 +92,7 @@ def test_names_of_attributes_may_hold_an_equals_sign() -> None:
     tree = tt.Hierarchy.flat(["f", "=m"])
     spine = tt.Spine(["sex", "sex=now"], {"sex": tree, "sex=now": tree})
     release = tt.Release(spine, np.zeros((2, 0), np.int32), np.zeros(0, np.int64), {})
-    assert parse_conditions(["sex=now==m", "sex=f"], release) == {"sex=now": "=m", "sex": "f"}
+    assert parse_conditions(["sex=now==m", "sex=f"], release.spine) == {"sex=now": "=m", "sex": "f"}
 
 
 def test_an_ambiguous_code_lists_the_choices(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,7 +27,8 @@ from pyarrow import csv
 from treetop import Loss, Release
 from treetop.card import content
 from treetop.card.checking import check_folder
-from treetop.cli import main
+from treetop.cli import cli, main
+from treetop.errors import LedgerError, Unfinished
 from treetop.folder import file_sha256
 from treetop.ledger import Ledger
 
@@ -307,6 +308,27 @@ def test_a_mistake_in_the_call_is_one_message(arguments: list[str], message: str
     assert code == 2
     assert message in text
     assert not (here / "out").exists()
+
+
+@pytest.mark.parametrize("tables", [("-", "twin.csv"), ("trips.csv", "-")])
+def test_standard_input_is_not_read_twice(here: Path, capsys: Captured, tables: tuple[str, str]) -> None:
+    twin(here)
+    code, message = fail(capsys, "plan.toml", tables[0], "--twin", tables[1], "--out", "out", "--ledger", "ledger")
+    assert (code, "standard input can be read once: name files for both" in message) == (2, True)
+    assert Ledger.open("ledger").entries() == ()
+
+
+def test_what_fails_after_it_was_charged_is_an_error_of_its_own(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that is written and a ledger that cannot record it: something was spent, and written."""
+
+    def broken(*_: object) -> None:
+        raise LedgerError("the disk is gone")
+
+    monkeypatch.setattr("treetop.ledger.book.Reservation.complete", broken)
+    call = ["release", "plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger", "--quiet"]
+    with pytest.raises(Unfinished, match="out is written, but the ledger could not record it"):
+        cli.main(call, standalone_mode=False)
+    assert Path("out").exists() and len(Ledger.open("ledger").entries()) == 1
 
 
 def test_an_existing_folder_is_refused_before_anything_is_spent(here: Path, capsys: Captured) -> None:

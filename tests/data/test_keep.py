@@ -92,12 +92,14 @@ def test_values_are_texts(keep: dict[str, Any]) -> None:
 
 def test_the_card_of_a_release_says_which_rows_were_kept(tmp_path: Path) -> None:
     (source, *_) = sources(tmp_path)
-    plan = tt.Plan(SPINE, tt.Unit("trip", contributions=1, neighbours="replace"), tt.Loss(rho=1))
+    unit = tt.Unit("trip", contributions=1, neighbours="replace", may_be_missing=True)
+    plan = tt.Plan(SPINE, unit, tt.Loss(rho=1e6))
     release = plan.release(Source(source, keep={"year": "2008"}), testing_key=bytes(32))
     assert release.card["data"]["keep"] == {"year": ["2008"]}
     assert "The data set is the rows with year '2008'" in release.card["data"]["kept"]
-    assert any("such rows as were kept (year)" in caveat for caveat in release.card["caveats"])
-    assert release.total == 3
+    # A change that takes a trip out of the rows that are kept is covered: the total is measured.
+    assert not any("is not covered" in caveat for caveat in release.card["caveats"])
+    assert release.total == 3 and release.card["levels"][0]["measured"]
     assert "keep" not in plan.release(TABLE.slice(0, 3), testing_key=bytes(32)).card["data"]
 
 

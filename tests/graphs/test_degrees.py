@@ -10,10 +10,11 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop.errors import DataError, LossError, PlanError
+from treetop.errors import DataError, LossError, Overspent, PlanError
 from treetop.evaluate.pokec_like import SocialNetwork, pokec_like
 from treetop.graphs import Cleaning, Graph, degrees
 from treetop.graphs.degrees import DegreePlan, Form
+from treetop.graphs.edges import Edges
 from treetop.graphs.rebalance import rebalance
 from treetop.graphs.regional import RegionalPlan
 from treetop.noise import Key, NoiseStream
@@ -226,3 +227,42 @@ def test_rebalancing_leaves_what_differs_far_more_than_its_noise() -> None:
 def test_rebalancing_with_shares_that_are_none_is_refused(arguments: tuple[Any, ...], about: str) -> None:
     with pytest.raises(ValueError, match=about):
         rebalance(*arguments)
+
+
+def test_degrees_are_charged_first_and_marked_where_somebody_knows_the_key() -> None:
+    plan = DegreePlan("edge", "add-remove", EXACT, 3)
+    spent: list[str] = []
+    fixed = plan.release(STAR, before_measuring=lambda: spent.append("charged"), testing_key=KEY)
+    assert spent == ["charged"] and not fixed.private and fixed.warning is not None
+    assert b"Not private" in fixed.table().schema.metadata[b"warning"]
+    fresh = plan.release(STAR)
+    assert fresh.private and fresh.warning is None and fresh.table().schema.metadata is None
+    with pytest.raises(PlanError, match="32 bytes"):
+        plan.release(STAR, testing_key=b"short")
+
+
+def test_degrees_by_region_can_be_charged_to_a_ledger_and_are_marked() -> None:
+    places = tt.Hierarchy.flat(["n", "s"])
+    people = pa.table({"id": ["a", "b"], "place": ["n", "s"]})
+    graph = Graph(people, pa.table({"source": ["a"], "target": ["b"]}), "edge")
+    plan = RegionalPlan(places, 3, "edge", EXACT)
+    spent: list[str] = []
+    fixed = plan.release(graph, "place", Key(KEY), before_measuring=lambda: spent.append("charged"))
+    assert spent == ["charged"] and not fixed.private
+    assert plan.release(graph, "place").private
+
+    def overspent() -> None:
+        raise Overspent("there is nothing left")
+
+    with pytest.raises(Overspent):
+        plan.release(graph, "place", before_measuring=overspent)
+
+
+def test_more_people_than_64_bits_sum_are_refused_before_they_are_charged() -> None:
+    plan = DegreePlan("edge", "add-remove", tt.Loss(rho=1), 10**6)
+    spent: list[str] = []
+    crowd: Any = type("Crowd", (), {"__len__": lambda _: 2**31})()
+    none = np.empty(0, np.int32)
+    with pytest.raises(PlanError, match="do not fit 64-bit sums"):
+        plan.measure(crowd, Edges(none, none, True), lambda: spent.append("charged"))
+    assert not spent

@@ -151,7 +151,7 @@ def test_a_node_twice_and_a_node_without_id_are_refused() -> None:
 
 def test_a_node_without_attributes_stops_a_release_unless_a_rule_says_what_it_is() -> None:
     spine = tt.Spine.origin_first(origin=PLACES, destination=PLACES)
-    plan = tt.Plan(spine, unit_of("edge", "add-remove"), tt.Loss(rho=1))
+    plan = tt.Plan(spine, Graph(NODES, EDGES, "edge").unit("add-remove"), tt.Loss(rho=1))
     columns = {"origin": "source.town", "destination": "target.town"}
     spent: list[bool] = []
     with pytest.raises(DataError, match="the code is missing"):
@@ -225,16 +225,90 @@ def test_lists_of_edges_without_direction_are_refused() -> None:
         Graph(NODES, EDGES, "user-out", directed=False)
 
 
-def test_a_total_that_neighbours_may_differ_in_is_not_exact() -> None:
-    for graph in (
-        Graph(NODES, EDGES, "edge", policies=Policies(repeated="drop")),
-        Graph(NODES, EDGES, "user-out", contributions=1),
-        Graph(NODES, EDGES, "node", degree_bound=1),
-    ):
-        with pytest.raises(PlanError, match="the total would be exact"):
-            graph.unit("replace")
-        graph.unit("add-remove")
-    assert Graph(NODES, EDGES, "edge").unit("replace").total_is_exact(records_may_be_dropped=False)
+DROPPING = (
+    Graph(NODES, EDGES, "edge", policies=Policies(repeated="drop"), cleaning=GAPS),
+    Graph(NODES, EDGES, "edge", policies=Policies(unknown="drop"), cleaning=GAPS),
+    Graph(NODES, EDGES, "edge", policies=Policies(self_loops="drop"), cleaning=GAPS),
+    Graph(NODES, EDGES, "user-out", contributions=1, cleaning=GAPS),
+    Graph(NODES, EDGES, "node", degree_bound=1, cleaning=GAPS),
+    Graph(NODES, tt.Source("edges.csv", keep={"year": "2008"}), "edge", cleaning=GAPS),
+)
+COLUMNS = {"origin": "source.town", "destination": "target.town"}
+SPINE = tt.Spine.origin_first(origin=PLACES, destination=PLACES)
+
+
+@pytest.mark.parametrize("graph", DROPPING[:-1])
+def test_a_total_that_neighbours_may_differ_in_is_measured(graph: Graph) -> None:
+    plan = tt.Plan(SPINE, graph.unit("replace"), tt.Loss(rho=1))
+    assert plan.unknown == "error" and plan.levels[0].law is not None
+    assert "exactly one record" not in plan.unit.sentence()
+    assert "may_be_missing" in plan.describe()["unit"]
+
+
+def test_a_total_that_all_neighbours_have_is_exact() -> None:
+    plan = tt.Plan(SPINE, Graph(NODES, EDGES, "edge", cleaning=GAPS).unit("replace"), tt.Loss(rho=1))
+    assert plan.levels[0].law is None
+    assert plan.release(plan_table(), columns=COLUMNS, testing_key=KEY).total == EDGES.num_rows
+
+
+def plan_table() -> Any:
+    return Graph(NODES, EDGES, "edge", cleaning=GAPS).table()
+
+
+@pytest.mark.parametrize("graph", DROPPING)
+def test_a_plan_for_another_reading_of_the_graph_is_refused_before_anything_is_spent(graph: Graph) -> None:
+    """A plan with an exact total, made for a graph that drops nothing, cannot read one that does."""
+    plan = tt.Plan(SPINE, Graph(NODES, EDGES, "edge").unit("replace"), tt.Loss(rho=1))
+    spent: list[bool] = []
+    with pytest.raises(PlanError, match="do not state the same graph|neighbours may differ in it"):
+        plan.release(graph.table(), columns=COLUMNS, before_measuring=lambda: spent.append(True))
+    assert not spent
+
+
+def test_the_advice_of_the_refusal_leads_out_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "trips.csv"
+    file.write_text("town,year\nn1,2008\nn1,2007\n", encoding="utf-8")
+    kept = tt.Source(file, keep={"year": "2008"})
+    spine = tt.Spine(["town"], {"town": PLACES.select(["town"])})
+    with pytest.raises(PlanError, match=r"only rows with certain values of year are kept.*may_be_missing=True"):
+        tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1)).release(kept)
+    plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace", may_be_missing=True), tt.Loss(rho=1))
+    assert plan.levels[0].law is not None
+    assert plan.release(kept, testing_key=KEY).card["levels"][0]["measured"]
+
+
+def test_a_release_of_edges_made_in_python_names_its_relation(tmp_path: Path) -> None:
+    graph = Graph(NODES, EDGES, "user-out", contributions=2, cleaning=GAPS)
+    plan = tt.Plan(SPINE, graph.unit("add-remove"), tt.Loss(rho=1))
+    release = plan.release(graph.table(), columns=COLUMNS, testing_key=KEY)
+    told = release.card["graph"]
+    assert (told["relation"], told["directed"]) == ("user-out", True) and "degree_bound" not in told
+    assert any('The neighbour relation is "user-out"' in sentence for sentence in told["sentences"])
+    assert release.card["plan"]["graph"]["relation"] == "user-out"
+    assert plan.digest != tt.Plan(SPINE, unit_of("user-out", "add-remove", contributions=2), tt.Loss(rho=1)).digest
+
+
+def test_a_plan_that_names_no_relation_does_not_read_a_graph() -> None:
+    plan = tt.Plan(SPINE, unit_of("edge", "add-remove"), tt.Loss(rho=1))
+    with pytest.raises(PlanError, match=r"Take the unit of the plan from the graph"):
+        plan.release(Graph(NODES, EDGES, "edge", cleaning=GAPS).table(), columns=COLUMNS)
+
+
+@pytest.mark.parametrize(("directed", "remarked"), [(True, True), (False, False)])
+def test_a_list_of_mutual_friends_read_with_direction_is_remarked_on(
+    directed: bool, remarked: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    both = pa.table({"source": ["a", "b", "a", "c"], "target": ["b", "a", "c", "a"]})
+    graph = Graph(NODES, both, "edge", directed=directed, policies=Policies(repeated="drop"), cleaning=GAPS)
+    rows(graph)
+    assert ("half a friendship" in caplog.text) == remarked
+    assert ("only one of them is protected" in " ".join(graph.sentences())) == directed
+    rows(Graph(NODES, EDGES, "edge", cleaning=GAPS))
+
+
+def test_a_list_of_followers_is_not_remarked_on(caplog: pytest.LogCaptureFixture) -> None:
+    rows(Graph(NODES, pa.table({"source": ["a", "a", "c"], "target": ["b", "c", "d"]}), "edge", cleaning=GAPS))
+    assert not caplog.text
 
 
 def test_nothing_private_is_in_what_a_graph_prints() -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from treetop.card.checking import check_folder
+from treetop.card.html import render
 from treetop.cli import main
 from treetop.errors import IncompletePlan, PlanFileError, TreetopError
 from treetop.planfile import read_plan
@@ -105,7 +110,9 @@ def test_a_shipped_plan_is_released_and_checked(here: Path, name: str, capsys: p
     main(["release", f"{name}.toml", "--out", "out", "--json"])
     told = json.loads(capsys.readouterr().out)
     card = json.loads(Path("out/card.json").read_text(encoding="utf-8"))
-    assert told["graph"] and all(sentence in card["description"] for sentence in told["graph"])
+    said = [card["description"], *card.get("graph", {}).get("sentences", ())]
+    assert told["graph"] and all(any(sentence in one for one in said) for sentence in told["graph"])
+    assert 'neighbour relation is "' not in card["description"]
     main(["check", "out"])
     assert "out is what its card says" in capsys.readouterr().out
     truth = "edges.csv" if name == "friendships" else "nodes.csv"
@@ -142,3 +149,95 @@ def test_an_edge_to_nobody_stops_a_release_with_one_message(here: Path, capsys: 
     assert leaving.value.code == 2
     assert "'nobody' is not in the node table" in capsys.readouterr().err
     assert not Path("out").exists()
+
+
+def forged(changes: Callable[[dict[str, Any], str], str]) -> str:
+    """Change a card and plan.toml, put every hash and the page right, and return what `check` prints."""
+    folder = Path("out")
+    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    plan = changes(card, (folder / "plan.toml").read_text(encoding="utf-8"))
+    (folder / "plan.toml").write_text(plan, encoding="utf-8")
+    for file in card["files"]:
+        if file["path"] == "plan.toml":
+            file |= {"bytes": len(plan.encode()), "sha256": hashlib.sha256(plan.encode()).hexdigest()}
+    card["plan_sha256"] = hashlib.sha256(json.dumps(card["plan"], sort_keys=True).encode()).hexdigest()
+    text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
+    (folder / "card.json").write_text(text, encoding="utf-8")
+    page = render(card, hashlib.sha256(text.encode()).hexdigest())
+    (folder / "card.html").write_text(page, encoding="utf-8")
+    return "\n".join(finding for verdict in check_folder(folder) for finding in verdict.findings)
+
+
+def _rename(card: dict[str, Any], *parts: str) -> None:
+    for part in parts:
+        card.update(json.loads(json.dumps({part: card[part]}).replace("user-out", "node")))
+
+
+def everywhere(card: dict[str, Any], plan: str) -> str:
+    _rename(card, *card)
+    return plan.replace("user-out", "node")
+
+
+def in_the_plan_and_its_file(card: dict[str, Any], plan: str) -> str:
+    _rename(card, "plan")
+    return plan.replace("user-out", "node")
+
+
+def in_the_part_for_readers(card: dict[str, Any], plan: str) -> str:
+    _rename(card, "graph")
+    return plan
+
+
+def the_direction(card: dict[str, Any], plan: str) -> str:
+    card["graph"]["directed"] = False
+    return plan
+
+
+def what_one_edge_is(card: dict[str, Any], plan: str) -> str:
+    card["graph"]["one_edge"] = "One edge is all edges of one person."
+    return plan
+
+
+def a_bound_of_degrees(card: dict[str, Any], plan: str) -> str:
+    card["graph"]["degree_bound"] = 10
+    return plan
+
+
+def no_graph_at_all(card: dict[str, Any], plan: str) -> str:
+    del card["graph"], card["plan"]["graph"]
+    return plan
+
+
+def that_repeated_edges_were_refused(card: dict[str, Any], plan: str) -> str:
+    for part in (card["graph"], card["plan"]["graph"]):
+        part["repeated"] = "keep"
+    return plan
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        everywhere,
+        in_the_plan_and_its_file,
+        in_the_part_for_readers,
+        the_direction,
+        what_one_edge_is,
+        a_bound_of_degrees,
+        no_graph_at_all,
+        that_repeated_edges_were_refused,
+    ],
+)
+def test_a_card_that_claims_another_relation_is_found_with_every_hash_put_right(
+    here: Path, changes: Callable[[dict[str, Any], str], str]
+) -> None:
+    main(["release", "friendships.toml", "--out", "out", "--quiet", "--testing-key", "00" * 32])
+    assert forged(lambda _, plan: plan) == ""
+    assert forged(changes)
+
+
+def test_the_published_plan_of_edges_is_a_plan_file_again_with_its_tables_named(here: Path) -> None:
+    main(["release", "friendships.toml", "--out", "out", "--quiet", "--testing-key", "00" * 32])
+    text = Path("out/plan.toml").read_text(encoding="utf-8")
+    Path("again.toml").write_text(text.replace("[graph]", '[graph]\nnodes = "nodes.csv"\nedges = "edges.csv"'), "utf-8")
+    again, card = read_plan("again.toml"), json.loads(Path("out/card.json").read_text(encoding="utf-8"))
+    assert again.plan.digest == card["plan_sha256"] == read_plan("friendships.toml").plan.digest

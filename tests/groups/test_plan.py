@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from treetop.errors import DataError, LossError, PlanError, QueryError
 from treetop.groups import Event, Form, GroupPlan, GroupSizes, GroupUnit
+from treetop.groups.planned import GroupTablePlan
 from treetop.hierarchy import Hierarchy
+from treetop.memory import TooLarge
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
 from treetop.privacy import Loss
 
@@ -101,7 +103,11 @@ def test_a_level_that_does_not_divide_is_not_measured_twice() -> None:
         ({"largest": 0}, PlanError, "largest is 0"),
         ({"unit": "person"}, PlanError, "give a GroupUnit"),
         ({"public": "regions", "form": "direct"}, PlanError, 'needs form="cumulative"'),
-        ({"repair": "rounded", "largest": 100_000}, PlanError, 'M_c\\^r: lower largest, or take repair="exact"'),
+        (
+            {"repair": "rounded", "largest": 100_000},
+            PlanError,
+            'bytes: lower largest, or take repair="exact"',
+        ),
         ({"largest": 10**9}, PlanError, "lower largest"),
         ({"loss": Loss(epsilon=1e-12)}, LossError, "too wide"),
         ({"split": {"total": 1, "state": 1}}, LossError, "leaves out county"),
@@ -148,3 +154,40 @@ def test_rows_are_counted_by_region_and_size() -> None:
 def test_rows_that_are_not_group_sizes_are_refused(rows: tuple[Any, Any, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
         GroupSizes.from_rows(PLACES, *rows, largest=6)
+
+
+def test_more_groups_than_64_bits_sum_are_refused_before_anything_is_read() -> None:
+    """A thousand million groups of up to 70,000 are known beforehand not to fit."""
+    unit, loss = GroupUnit("person", event="join-leave"), Loss(epsilon=1)
+    with pytest.raises(PlanError, match=r"1,000,000,000 groups of sizes up to 70,000 do not fit 64-bit sums"):
+        GroupTablePlan.make(Hierarchy.flat(["east", "west"]), 70_000, unit, loss, rows="histogram", number=10**9)
+
+
+def test_as_many_sizes_as_there_is_no_room_for_are_refused_at_once() -> None:
+    """Not even the hierarchy of the sizes is made of them."""
+    unit, loss = GroupUnit("person", event="join-leave"), Loss(epsilon=1)
+    with pytest.raises(PlanError, match=r"80,000,000,240 bytes: lower largest"):
+        GroupTablePlan.make(Hierarchy.flat(["east"]), 499_999_999 + 1, unit, loss, rows="histogram", number=10)
+
+
+def test_what_does_not_fit_in_memory_is_refused_with_its_bytes_and_not_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("treetop.memory.available", lambda: 1_000)
+    places, spent = Hierarchy.flat(["east", "west"]), []
+    plan = GroupPlan(places, 9, GroupUnit("person", event="join-leave"), Loss(epsilon=1))
+    sizes = GroupSizes(places, np.ones((2, 10), np.int64))
+    with pytest.raises(TooLarge, match=r"3 regions with 10 sizes would take about 2,400 bytes of memory, and 1,000"):
+        plan.release(sizes, before_measuring=lambda: spent.append(True))
+    assert not spent
+
+
+def test_a_release_with_a_key_that_somebody_knows_says_that_it_is_not_private() -> None:
+    places = Hierarchy.flat(["east", "west"])
+    plan = GroupPlan(places, 9, GroupUnit("person", event="join-leave"), Loss(epsilon=1))
+    sizes = GroupSizes(places, np.ones((2, 10), np.int64))
+    spent: list[str] = []
+    fixed = plan.release(sizes, Key(bytes(32)), before_measuring=lambda: spent.append("charged"))
+    assert spent == ["charged"]
+    assert not fixed.private and fixed.warning is not None and "NOT PRIVATE" in repr(fixed)
+    assert b"Not private" in fixed.table("total").schema.metadata[b"warning"]
+    fresh = plan.release(sizes)
+    assert fresh.private and fresh.warning is None and fresh.table("total").schema.metadata is None

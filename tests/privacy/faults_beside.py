@@ -279,7 +279,7 @@ def a_blank_line_of_fixed_width_that_is_no_record(patch: Patch) -> None:
 
 
 def lines_skipped_on_the_way_to_an_exact_total(patch: Patch) -> None:
-    patch.setattr(Plan, "refuse_dropping", lambda *_: None)
+    patch.setattr(Plan, "check_table", lambda *_: None)
 
 
 def a_table_without_kept_rows_refused(patch: Patch) -> None:

@@ -13,11 +13,14 @@ import pytest
 from .audits import DEEP, Audit, Finding
 from .beside import beside_audits
 from .cases import quick_audits
+from .doors import door_audits
 from .faults import FAULT, FAULTS, Fault
 from .faults_beside import FAULTS_BESIDE
+from .faults_doors import FAULTS_AT_DOORS
 
-OF_THE_TREE, BESIDE = quick_audits(), beside_audits()
-AUDITS = OF_THE_TREE | BESIDE
+OF_THE_TREE, BESIDE, DOORS = quick_audits(), beside_audits(), door_audits()
+AUDITS = OF_THE_TREE | BESIDE | DOORS
+ALL_FAULTS = [*FAULTS, *FAULTS_BESIDE, *FAULTS_AT_DOORS]
 
 
 @pytest.mark.parametrize("name", AUDITS)
@@ -26,11 +29,11 @@ def test_an_audit_finds_nothing_in_the_real_code(name: str) -> None:
 
 
 def test_no_two_audits_or_faults_have_one_name() -> None:
-    assert len(AUDITS) == len(OF_THE_TREE) + len(BESIDE)
-    assert len({str(fault) for fault in [*FAULTS, *FAULTS_BESIDE]}) == len(FAULTS) + len(FAULTS_BESIDE)
+    assert len(AUDITS) == len(OF_THE_TREE) + len(BESIDE) + len(DOORS)
+    assert len({str(fault) for fault in ALL_FAULTS}) == len(ALL_FAULTS)
 
 
-@pytest.mark.parametrize("fault", [*FAULTS, *FAULTS_BESIDE], ids=str)
+@pytest.mark.parametrize("fault", ALL_FAULTS, ids=str)
 def test_a_fault_is_found(
     fault: Fault, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
 ) -> None:

@@ -110,6 +110,7 @@ def of_plan(plan: Plan) -> dict[str, Any]:
         "treetop": FORMAT,
         "title": plan.title or UNTITLED,
         "protects": plan.unit.sentence(),
+        **({} if plan.graph is None else {"graph": plan.graph.card()}),
         "hierarchies": _hierarchies(plan),
         "loss": _loss(plan),
         "meaning": meaning(plan),

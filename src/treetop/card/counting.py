@@ -33,6 +33,9 @@ from treetop.release import Release
 NAMES = ("group", "size", "quantity", "list", "list_group", "list_region")
 """What a plan for group sizes calls columns and files: like those of the attributes, no part of the plan itself."""
 
+GRAPH = ("relation", "directed", "degree_bound", "self_loops", "repeated")
+"""What is stated of a graph in the plan itself."""
+
 
 def needed(card: dict[str, Any]) -> list[str]:
     """Return the tables that every folder of this card has."""
@@ -73,6 +76,7 @@ def plan_file(folder: Path, plan: Plan, card: dict[str, Any]) -> Iterator[str]:
         told["data"] = {"unknown": told.get("data", {}).get("unknown")}
         for name in NAMES:
             told.get("groups", {}).pop(name, None)
+        told["graph"] = {name: entry for name, entry in told.get("graph", {}).items() if name in GRAPH}
     split = stated.get("loss", {}).get("split")
     if split != "uniform" and isinstance(split, dict) and expected["loss"]["split"] == "uniform":
         expected["loss"]["split"] = dict.fromkeys(split, next(iter(split.values())))

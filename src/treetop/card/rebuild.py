@@ -24,7 +24,10 @@ def rebuild_unit(card: Mapping[str, Any]) -> Unit:
         unit: Unit = kind.rebuild_unit(card)
         return unit
     told = card["unit"]
-    return Unit(told["entity"], told["contributions"], told["neighbours"], per_node=told["per_node"])
+    missing = card["plan"]["unit"].get("may_be_missing", False)
+    return Unit(
+        told["entity"], told["contributions"], told["neighbours"], per_node=told["per_node"], may_be_missing=missing
+    )
 
 
 def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> Plan:
@@ -33,20 +36,12 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> Plan:
         plan: Plan = kind.rebuild_plan(card, spine)
         return plan
     told = card["plan"]
-    unit, loss = told["unit"], told["loss"]
+    loss = told["loss"]
     measured = {level["name"]: Fraction(level["share"]) for level in told["levels"] if level["noise"] is not None}
     uniform = len(set(measured.values())) <= 1
     return Plan(
         spine=spine,
-        unit=Unit(
-            unit["entity"],
-            unit["contributions"],
-            unit["neighbours"],
-            unit["id"],
-            unit["per_node"],
-            population=unit.get("population"),
-            id_clean=unit.get("id_clean", ()),
-        ),
+        unit=_unit(told),
         loss=Loss(
             **{name: None if loss[name] is None else Fraction(loss[name]) for name in ("epsilon", "delta", "rho")},
             accounting=loss.get("accounting", "zcdp"),
@@ -60,6 +55,15 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> Plan:
         resolve={name: Fraction(text) for name, text in told["resolve"].items()} if "resolve" in told else "full",
         confidence=told.get("confidence", CONFIDENCE),
     )
+
+
+def _unit(told: Mapping[str, Any]) -> Unit:
+    unit = Unit(**told["unit"])
+    if "graph" not in told:
+        return unit
+    from treetop.graphs.unit import Facts, GraphUnit
+
+    return GraphUnit(unit, Facts.of(told["graph"]))
 
 
 def check_kind(card: Mapping[str, Any], release: Release) -> Iterator[str]:

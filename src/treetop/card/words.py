@@ -8,11 +8,11 @@ from typing import Any
 from treetop.card.facts import Facts
 from treetop.card.meaning import epsilon_beside_others, epsilon_of, plural, say_epsilon
 from treetop.data.table import say_kept
+from treetop.gate import WARNING
 from treetop.plan import Plan
 from treetop.privacy.exact import plain
 from treetop.topdown.resolution import Resolution
 
-WARNING = "Not private: the noise came from a testing key. Do not publish."
 MECHANISM = (
     "Top-down: from the total to the leaves, every public child of every node above zero is measured with noise, "
     "present in the data or not, and the measurements are repaired to non-negative whole numbers that add up to "
@@ -116,7 +116,7 @@ def neighbours(plan: Plan, facts: Facts) -> str:
     one = "row" if facts.count is None else f"record (a row stands for as many as its {facts.count!r} says)"
     values = ", ".join((facts.columns or {name: name for name in plan.spine.attributes}).values())
     if unit.neighbours == "replace":
-        if unit.contributions == 1:
+        if unit.exactly_one:
             return (
                 f"Two tables are neighbours when one becomes the other by changing the values ({values}) of one "
                 f"{one}, that of one {unit.entity}."
@@ -221,7 +221,7 @@ def caveats(plan: Plan, facts: Facts) -> list[str]:
             f"Beside other releases about the same data it counts as rho {plain(plan.spent)}, which is epsilon "
             f"{say_epsilon(epsilon_beside_others(plan))} at the same delta."
         )
-    if facts.keep is not None and unit.neighbours == "replace":
+    if facts.keep is not None and unit.neighbours == "replace" and not unit.may_be_missing:
         told.append(
             f"The guarantee is about tables of such rows as were kept ({', '.join(facts.keep)}): a change that would "
             f"take a {unit.entity} out of them, or into them, is not covered."

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.cli.charging import expect_head, open_ledger, tell_spent
+from treetop.cli.charging import expect_head, open_ledger, raise_unfinished, tell_spent
 from treetop.cli.interrupts import check_interrupt, finish
 from treetop.cli.progress import Bar
 
@@ -221,8 +221,9 @@ class Asking:
             finish()
             # Recorded before it is told: an answer that was seen can always be had again.
             self.reservation.complete(sha256(json.dumps(answers).encode()).hexdigest(), answers)
-        except BaseException:  # whatever it is, also too little memory
+        except BaseException as problem:  # whatever it is, also too little memory
             tell_spent(self.reservation, self.ledger)
+            raise_unfinished(self.reservation, problem)
             raise
         return measured
 

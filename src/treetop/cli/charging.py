@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treetop.errors import TreetopError, Unfinished
+
 if TYPE_CHECKING:
     from treetop.ledger import Ledger, Reservation
 
@@ -63,6 +65,12 @@ def tell_spent(reservation: Reservation | None, path: Path | None) -> None:
     if reservation is not None:
         tell(f"the loss stays spent: entry {reservation.number} of {path}")
         tell(f"ledger head: {reservation.sha256}")
+
+
+def raise_unfinished(reservation: Reservation | None, problem: BaseException) -> None:
+    """Turn an error that came after its loss was charged into one that says so by its kind."""
+    if reservation is not None and isinstance(problem, TreetopError) and not isinstance(problem, Unfinished):
+        raise Unfinished(str(problem)) from problem
 
 
 def tell(message: str) -> None:

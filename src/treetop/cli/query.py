@@ -53,6 +53,7 @@ def command(
     not listed are released zeros, but for what a release leaves unresolved. Where the release has noise intervals
     they are shown beside the counts: on a terminal, in tables, and with --csv and --json.
     """
+    from treetop.conditions import parse_conditions
     from treetop.release import Release
 
     if as_csv and as_json:
@@ -62,7 +63,7 @@ def command(
     if limit is not None and not levels:
         raise click.UsageError("--limit is for the rows of a table: add --by LEVEL")
     release = Release.load(folder)
-    asked = parse_conditions(conditions, release)
+    asked = parse_conditions(conditions, release.spine)
     chosen = release.where(**asked)
     if derived is not None:
         _print_derived(chosen, asked, derived, levels[0] if levels else None, as_csv, as_json)
@@ -91,24 +92,6 @@ def command(
     if not as_json:
         for remark in _remarks(chosen, table, shown):
             click.echo(remark, err=True)
-
-
-def parse_conditions(conditions: Sequence[str], release: Release) -> dict[str, str]:
-    """Return the code asked for by `attribute` or `attribute.level`; names and codes may hold spaces and =."""
-    trees = zip(release.spine.attributes, release.spine.trees, strict=True)
-    known = [name for attribute, tree in trees for name in (attribute, *(f"{attribute}.{x}" for x in tree.levels))]
-    asked: dict[str, str] = {}
-    for condition in conditions:
-        plain, equals, _ = condition.partition("=")
-        if not equals:
-            first = next(iter(release.spine.attributes))
-            example = f"{condition}=CODE" if condition in known else f"{first}={condition}"
-            raise QueryError(f"{condition!r} is not a condition: write ATTRIBUTE=CODE, such as {example}")
-        name = max((name for name in known if condition.startswith(f"{name}=")), key=len, default=plain)
-        if name in asked:
-            raise QueryError(f"{name} is asked for twice, as {asked[name]!r} and in {condition!r}: ask once for each")
-        asked[name] = condition[len(name) + 1 :]
-    return asked
 
 
 def render_count(table: pa.Table, confidence: float | None) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.cli.charging import expect_head, open_ledger, tell_spent
+from treetop.cli.charging import expect_head, open_ledger, raise_unfinished, tell_spent
 from treetop.cli.interrupts import check_interrupt, finish
 from treetop.cli.progress import Bar
 from treetop.cli.terminal import style
@@ -122,6 +122,7 @@ class Run:
         from treetop.planfile import describe_plan
 
         source = self._source(table)
+        self._refuse_second_reading(table)
         self._check()
         notes = self._try_twin(table, bar)
         places = self._places()
@@ -133,7 +134,7 @@ class Run:
                 count=self.file.count,
                 threads=self.threads,
                 progress=bar,
-                before_measuring=self._reserve,
+                before_measuring=None if self.ledger is None else self._reserve,
                 keep_measurements=self.keep_measurements,
                 allow_dropped=self.allow_dropped,
                 testing_key=self.testing_key,
@@ -144,8 +145,9 @@ class Run:
                 finish()
                 draft.place()
                 self._complete(draft.card_sha256)
-        except BaseException:  # whatever it is, also too little memory
+        except BaseException as problem:  # whatever it is, also too little memory
             tell_spent(self.reservation, self.ledger_path)
+            raise_unfinished(self.reservation, problem)
             raise
         summary = summarise(release, self.out, self.reservation, self.head)
         tried = None if self.twin is None else release.card["accuracy"]["coverage"] | {"notes": notes}
@@ -162,6 +164,14 @@ class Run:
                     "take a hierarchy from it"
                 )
         return self.file.table(location, self.query)
+
+    def _refuse_second_reading(self, table: str | None) -> None:
+        """Refuse to compare a twin with standard input: that can be read once, and the release needs it."""
+        if self.twin is not None and "-" in (table or self.file.source, self.twin):
+            raise click.UsageError(
+                "--twin compares two tables before the release reads one of them, and standard input can be read once: "
+                "name files for both"
+            )
 
     def _try_twin(self, table: str | None, bar: Bar) -> list[str]:
         """Try the plan on its public twin, with testing keys only, before anything is measured."""

@@ -88,11 +88,6 @@ class Source:
         if self.fields is not None and self.header is not None:
             raise DataError("fixed-width text has no header line: its fields have their names already")
 
-    @property
-    def may_drop_records(self) -> bool:
-        """Whether a record of the file may be no row of the table, so that neighbours may differ in their number."""
-        return self.blank_lines == "skip"
-
     def __repr__(self) -> str:
         return f"Source({str(self)!r})"
 

@@ -13,6 +13,7 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.checked import whole_number, whole_numbers
 from treetop.counts import pack
 from treetop.estimates import prior
 from treetop.estimates.least_squares import from_below
@@ -26,6 +27,8 @@ from treetop.topdown.evidence import Remainders
 
 Ints = NDArray[np.int64]
 
+LARGEST = 1 << 56
+"""No plan gives a measurement beyond it; one in a folder that was tampered with may be."""
 FEWEST = 50
 """Of fewer measurements than this nothing is learned about true counts."""
 
@@ -37,6 +40,10 @@ def lower_error(measurements: Measurements, total: int) -> tuple[NDArray[np.int3
     measurements themselves: they are public, and the same ones give the same answer.
     """
     spine, laws = measurements.spine, measurements.laws
+    whole_number(total, "the total", least=-LARGEST)
+    for level in measurements.levels:
+        if level is not None:
+            whole_numbers(level.value, "the measurements", most=LARGEST)
     tree = measured_tree(measurements, total)
     estimates = from_below(as_measured(tree, laws))
     seed = _seed(measurements)

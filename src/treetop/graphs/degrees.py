@@ -19,7 +19,6 @@ Sensitivities, for degrees from 0 to a largest that stands for more as well:
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -31,6 +30,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from treetop.errors import DataError, LossError, PlanError
+from treetop.gate import WARNING, Gate, digest
 from treetop.graphs.edges import Edges
 from treetop.graphs.graph import Graph
 from treetop.graphs.nodes import Nodes
@@ -196,17 +196,16 @@ Zero-concentrated differential privacy with rho 1; Gaussian noise.
         """Measure a graph that has been read."""
         if len(nodes) == 0 and self.people_are_public:
             raise DataError("the graph has no nodes: there are no degrees to release")
-        secret = Key.fresh() if testing_key is None else Key(testing_key)
-        truth = self.truth(nodes, edges, secret.derive("order"))
-        if before_measuring is not None:
-            before_measuring()
-        plan = hashlib.sha256(json.dumps(self.describe(), sort_keys=True).encode()).digest()
-        # Bound to plan and data: even a key that is used twice cannot put the same noise on different counts.
-        key = secret.derive("degrees", plan, hashlib.sha256(truth.tobytes()).digest())
-        noise = np.empty(len(truth), np.int64)
-        NoiseStream(self.law, key).fill(noise, 0)
+        if (len(nodes) + self.law.margin(Fraction(1, 2**80))) * (self.largest + 1) ** 2 >= 2**62:
+            raise PlanError(f"degrees up to {self.largest:,} of so many people do not fit 64-bit sums: lower largest")
+        gate = Gate(testing_key)
+        truth = self.truth(nodes, edges, gate.choice("order"))
         people = len(nodes) if self.people_are_public else None
-        return DegreeRelease(self, self._repaired(truth + noise, people), people)
+        data = hashlib.sha256(truth.tobytes()).digest()
+        with gate.charged(before_measuring, "degrees", digest(self.describe()), data) as key:
+            noise = np.empty(len(truth), np.int64)
+            NoiseStream(self.law, key).fill(noise, 0)
+            return DegreeRelease(self, self._repaired(truth + noise, people), people, gate.private)
 
     def truth(self, nodes: Nodes, edges: Edges, order: Key) -> NDArray[np.int64]:
         """Return the counts that are measured, without noise: private."""
@@ -249,6 +248,13 @@ class DegreeRelease:
     """How many people have each degree, from 0 to the largest, which stands for more as well."""
     people: int | None
     """How many people there are, where that is public."""
+    private: bool = True
+    """False where somebody knows the key of the noise: such a release protects nobody."""
+
+    @property
+    def warning(self) -> str | None:
+        """What must be said of a release that is not private; None for one that is."""
+        return None if self.private else WARNING
 
     @property
     def cumulative(self) -> NDArray[np.int64]:
@@ -257,4 +263,5 @@ class DegreeRelease:
 
     def table(self) -> pa.Table:
         """Return degree, people and people of so many edges or fewer."""
-        return pa.table({"degree": np.arange(len(self.number)), "people": self.number, "cumulative": self.cumulative})
+        columns = {"degree": np.arange(len(self.number)), "people": self.number, "cumulative": self.cumulative}
+        return pa.table(columns).replace_schema_metadata(None if self.private else {"warning": WARNING})

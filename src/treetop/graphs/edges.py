@@ -7,7 +7,7 @@ repeated edges makes the data the set of different edges, and one edge more in t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,30 +15,14 @@ from numpy.typing import NDArray
 from treetop.data import table as tables
 from treetop.errors import DataError
 from treetop.graphs.nodes import Nodes
+from treetop.graphs.policies import Policies
 from treetop.sorting import sort_rows
 
-Policy: TypeAlias = Literal["error", "drop", "keep"]
 Numbers: TypeAlias = NDArray[np.int32]
 
+_SAMPLE = 1 << 16
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
-
-
-@dataclass(frozen=True)
-class Policies:
-    """What happens to edges that are not proper ones."""
-
-    self_loops: Policy = "error"
-    """Edges from a node to itself: refused or dropped."""
-    repeated: Policy = "error"
-    """Further edges between the same two ends, in either direction where edges have none: refused, dropped or kept."""
-    unknown: Policy = "error"
-    """Edges to ids that the node table does not have: refused or dropped."""
-
-    @property
-    def drop(self) -> bool:
-        """Whether an edge of the file may be no part of the graph."""
-        return "drop" in (self.self_loops, self.repeated, self.unknown)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,6 +49,19 @@ class Edges:
     def out_degrees(self, nodes: int) -> NDArray[np.int64]:
         """Return the number of edges that start at each node."""
         return np.bincount(self.source, minlength=nodes)
+
+    @property
+    def mutual(self) -> float:
+        """The share of edges that stand in the table in the other direction as well, from a sample: private."""
+        if not self.directed or len(self) == 0:
+            return 0.0
+        here = _keys([self.source], [self.target], directed=True)
+        if (here[1:] < here[:-1]).any():
+            here.sort()
+        some = slice(None, None, -(-len(self) // _SAMPLE))
+        turned = _keys([self.target[some]], [self.source[some]], directed=True)
+        at = np.minimum(np.searchsorted(here, turned), len(here) - 1)
+        return float((here[at] == turned).mean())
 
 
 def read_edges(

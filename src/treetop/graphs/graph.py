@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -10,13 +11,20 @@ import numpy as np
 import pyarrow as pa
 
 from treetop.data import table as tables
+from treetop.data.dropping import MadeTable, may_drop
 from treetop.errors import DataError, PlanError
 from treetop.frozen import FrozenMap
 from treetop.graphs.cleaning import Cleaning
-from treetop.graphs.edges import Edges, Policies, read_edges
+from treetop.graphs.edges import Edges, read_edges
 from treetop.graphs.nodes import Nodes
-from treetop.graphs.relation import Relation, check_relation, sentences, unit_of
-from treetop.privacy import Neighbours, Unit
+from treetop.graphs.policies import Policies
+from treetop.graphs.relation import Relation, sentences, unit_of
+from treetop.graphs.unit import Facts, GraphUnit
+from treetop.privacy import Neighbours
+
+_LOG = logging.getLogger(__name__)
+MUTUAL = 0.5
+"""From this share of edges in both directions on, a steward is asked whether edges really have one."""
 
 SOURCE, TARGET = "source", "target"
 """The ends of an edge: their attributes are the columns `source.NAME` and `target.NAME` of its table."""
@@ -51,17 +59,21 @@ class Graph:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cleaning", FrozenMap(dict(self.cleaning)))
-        if self.relation is None:
-            return
-        check_relation(self.relation)
-        if self.relation == "user-out" and not self.directed:
-            raise PlanError(
-                'the relation "user-out" protects one person\'s own list, and an edge without direction is on two: '
-                'choose "edge" or "node", or list each edge in both directions and set directed = true'
-            )
+        if self.relation is not None and (self.relation != "node" or self.degree_bound is not None):
+            _ = self.facts  # what does not fit is refused now
 
-    def unit(self, neighbours: Neighbours | None = None, entity: str | None = None) -> Unit:
-        """Return the protected unit of a release of edges between groups."""
+    @property
+    def facts(self) -> Facts:
+        """What is stated of the edges, and must agree with the unit of the plan that counts them."""
+        if self.relation is None:
+            raise PlanError("the graph has no neighbour relation, so its edges cannot be released: name one")
+        return Facts(self.relation, self.directed, self.degree_bound, self.policies)
+
+    def unit(self, neighbours: Neighbours | None = None, entity: str | None = None) -> GraphUnit:
+        """Return the protected unit of a release of edges between groups.
+
+        Under `replace` the total is exact only where no exchange can change the number of edges; the unit knows.
+        """
         if self.relation is None:
             raise PlanError("the graph has no neighbour relation, so its edges cannot be released: name one")
         unit = unit_of(
@@ -72,22 +84,7 @@ class Graph:
             entity=entity,
             id=SOURCE,
         )
-        self._check_total(unit)
-        return unit
-
-    def _check_total(self, unit: Unit) -> None:
-        """Refuse a plan that would tell the number of edges exactly although neighbours differ in it.
-
-        A person may have no edge at all, so one list exchanged for another may change the total even where one edge of
-        each counts; and an edge that is dropped may be exchanged for one that is not.
-        """
-        differs = self.relation != "edge" or self.policies.drop
-        if unit.total_is_exact(records_may_be_dropped=self.policies.unknown == "drop") and differs:
-            raise PlanError(
-                'under "replace" with one edge each, the total would be exact, but here exchanging one '
-                f'{unit.entity} can change it: set unknown = "drop", so that the total is measured, or choose '
-                '"add-remove"'
-            )
+        return GraphUnit(unit, self.facts)
 
     def sentences(self) -> list[str]:
         """Say what the relation protects and how edges are counted."""
@@ -111,6 +108,13 @@ class Graph:
                     f"a node has {busiest:,} edges, and the promise is that none has more than {self.degree_bound:,}: "
                     "nothing can be released under it. Do not take a bound from the data"
                 )
+        if self.relation == "edge" and (share := edges.mutual) >= MUTUAL:
+            _LOG.warning(
+                "the edge table: %.0f %% of the edges stand in it in both directions. If friendship is mutual, one of "
+                "them is half a friendship, and no more is protected: set directed = false, and repeated = "
+                '"drop" if each is listed twice',
+                100 * share,
+            )
         return edges
 
     def table(self, edges: tables.Table | None = None, columns: Sequence[str] | None = None) -> EdgeTable:
@@ -123,13 +127,23 @@ class Graph:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EdgeTable:
+class EdgeTable(MadeTable):
     """The edges of a graph with the attributes of both ends: private, and read when the stream is."""
 
     graph: Graph
     """The graph."""
     columns: Sequence[str] | None = None
     """The columns of the node table that are needed; None for all."""
+
+    @property
+    def facts(self) -> Facts:
+        """What the plan that counts these edges must state of them."""
+        return self.graph.facts
+
+    @property
+    def may_drop(self) -> str | None:
+        """Say what may leave an edge out, or why a person may have none."""
+        return self.facts.may_drop or (None if self.graph.edges is None else may_drop(self.graph.edges))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self._reader().__arrow_c_stream__(requested_schema)
@@ -147,7 +161,7 @@ class EdgeTable:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NodeTable:
+class NodeTable(MadeTable):
     """The nodes of a graph, cleaned: private, and read when the stream is."""
 
     one_row_each: ClassVar[bool] = True
@@ -157,6 +171,11 @@ class NodeTable:
     """The graph."""
     columns: Sequence[str] | None = None
     """The columns that are needed; None for all."""
+
+    @property
+    def may_drop(self) -> str | None:
+        """Say what may leave a node out."""
+        return may_drop(self.graph.nodes)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         nodes = self.graph.read_nodes(self.columns)

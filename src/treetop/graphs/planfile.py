@@ -9,9 +9,10 @@ from typing import Any
 
 from treetop.errors import PlanFileError, TreetopError
 from treetop.graphs.cleaning import Changes, Cleaning
-from treetop.graphs.edges import Policies
 from treetop.graphs.graph import SOURCE, TARGET, EdgeTable, Graph, NodeTable
+from treetop.graphs.policies import Policies
 from treetop.graphs.relation import RELATIONS, Relation, check_entity
+from treetop.graphs.unit import GraphUnit
 from treetop.nearest import nearest
 from treetop.planfile.fields import Fields
 from treetop.privacy import Unit
@@ -79,20 +80,27 @@ class GraphFile:
         stated |= {"clean": {name: rule.describe() for name, rule in graph.cleaning.items()}}
         return {key: entry for key, entry in stated.items() if entry is not None}
 
+    def unit(self, stated: Unit) -> Unit:
+        """Return the unit of a plan that says of which graphs it is; people who are counted are an ordinary unit."""
+        return stated if self.counts == "nodes" else GraphUnit(stated, self.graph.facts)
+
+    def described(self, description: str) -> str:
+        """Return a description that says how people were read; what the relation protects is a fact of its own."""
+        return " ".join(part for part in (description, *(s for s in self._cleaned() if s not in description)) if part)
+
     def sentences(self) -> list[str]:
         """Say what is protected and how edges are counted, for the plan and the card."""
-        told = self.graph.sentences() if self.counts == "edges" else []
-        if self.graph.cleaning:
-            many = (
-                f"columns {', '.join(names)} were"
-                if len(names := list(self.graph.cleaning)) > 1
-                else f"column {names[0]} was"
-            )
-            told.append(
-                f"The {many} cleaned by public rules, each value by itself; "
-                "missing and implausible values are a category of their own. How many there were is private."
-            )
-        return told
+        return [*(self.graph.sentences() if self.counts == "edges" else []), *self._cleaned()]
+
+    def _cleaned(self) -> list[str]:
+        names = list(self.graph.cleaning)
+        if not names:
+            return []
+        many = f"columns {', '.join(names)} were" if len(names) > 1 else f"column {names[0]} was"
+        return [
+            f"The {many} cleaned by public rules, each value by itself; "
+            "missing and implausible values are a category of their own. How many there were is private."
+        ]
 
 
 def as_ordinary(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
@@ -162,11 +170,6 @@ def private_tables(top: Fields, folder: Path) -> list[str]:
     """Return the node table and the edge table, as far as they are named: neither may serve as a hierarchy."""
     graph = top.table(GRAPH)
     return [str(folder / name) for key in ("nodes", "edges") if (name := graph.name(key)) is not None]
-
-
-def described(description: str, graph: GraphFile) -> str:
-    """Return a description that says what the relation protects: that is how it reaches the card."""
-    return " ".join(part for part in [description, *(s for s in graph.sentences() if s not in description)] if part)
 
 
 def read_graph(top: Fields, folder: Path, columns: Mapping[str, str], unit: Unit, unknown: Any) -> GraphFile | None:

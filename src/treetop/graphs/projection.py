@@ -12,8 +12,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.checked import whole_number
 from treetop.data.siphash import siphash, siphash_word
 from treetop.data.words import U, buffers
+from treetop.errors import NumberError
 from treetop.graphs.edges import Edges
 from treetop.graphs.nodes import Nodes
 from treetop.kernel import kernel
@@ -28,6 +30,12 @@ def projected_degrees(nodes: Nodes, edges: Edges, theta: int, key: Key) -> NDArr
 
     The order of an edge comes from the key and the ids of its ends, so it is the same whoever else is in the graph.
     """
+    theta = whole_number(theta, "the largest degree", least=1)
+    for ends in (edges.source, edges.target):
+        if len(ends) and not 0 <= ends.min() <= ends.max() < len(nodes):
+            raise NumberError(f"an edge ends at a node that is none of the {len(nodes):,}")
+    if len(edges.source) != len(edges.target):
+        raise NumberError(f"{len(edges.source):,} edges start and {len(edges.target):,} end")
     secret = np.frombuffer(key.secret, "<u8").astype(np.uint64)
     names = np.empty(len(nodes), np.uint64)
     _hash_ids(*buffers(nodes.ids), secret, names)

@@ -13,6 +13,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from treetop.checked import MOST, real_numbers, whole_number
+from treetop.errors import NumberError
 from treetop.repair import euclidean
 
 
@@ -44,17 +46,18 @@ def rebalance(
     >>> rebalance([41, 22, 39], parent=102, variance=100).count.tolist()
     [34, 34, 34]
     """
-    x = np.asarray(measured, np.float64)
-    p = np.full(len(x), 1 / len(x)) if shares is None else np.asarray(shares, np.float64)
-    if x.ndim != 1 or len(x) == 0 or p.shape != x.shape:
-        raise ValueError(f"give one measurement and one share a child, not {x.shape} and {p.shape}")
+    x = real_numbers(measured, "the measurements", least=-MOST)
+    if len(x) == 0:
+        raise NumberError("give one measurement a child, and at least one")
+    p = np.full(len(x), 1 / len(x)) if shares is None else real_numbers(shares, "the shares")
+    if p.shape != x.shape:
+        raise NumberError(f"give one measurement and one share a child, not {x.shape} and {p.shape}")
     if (p < 0).any() or abs(p.sum() - 1) > 1e-9:
-        raise ValueError("shares are not negative and sum to 1")
-    if parent < 0:
-        raise ValueError(f"the parent's count is {parent}: it cannot be negative")
-    noise = float(variance)
+        raise NumberError("shares are not negative and sum to 1")
+    parent = whole_number(parent, "the parent's count")
+    noise = float(real_numbers([variance], "the variance", least=0)[0])
     aim = p * parent
     spread = max(0.0, float(((x - aim) ** 2).mean()) - noise)
     weight = spread / (spread + noise) if noise > 0 else 1.0
     drawn = aim + weight * (x - aim)
-    return Rebalanced(euclidean(np.rint(drawn).astype(np.int64), parent, seed=seed), weight, drawn - x)
+    return Rebalanced(euclidean(np.rint(drawn), parent, seed=seed), weight, drawn - x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -97,10 +98,20 @@ class RegionalPlan:
         """Say in plain English what is protected and what is guaranteed."""
         return f"{self.core.unit.sentence()} {self.loss.sentence()}"
 
-    def release(self, graph: Graph, column: str, key: Key | None = None, threads: int = 1) -> GroupRelease:
+    def release(
+        self,
+        graph: Graph,
+        column: str,
+        key: Key | None = None,
+        threads: int = 1,
+        *,
+        before_measuring: Callable[[], object] | None = None,
+    ) -> GroupRelease:
         """Read a graph and release how many people of each region have each degree, so that all levels add up.
 
-        `column` is the column of the node table with the leaf regions. The key is fresh unless a test gives one.
+        `column` is the column of the node table with the leaf regions. `before_measuring` is called when the graph has
+        been read and nothing has been spent yet: it charges a ledger. The key is fresh; with one that a test gives, the
+        release says that it is not private.
         """
         if graph.directed != self.directed:
             raise PlanError("the plan and the graph do not agree on whether edges have a direction")
@@ -121,4 +132,4 @@ class RegionalPlan:
                 f"the node table, column {column!r}, row {row + 1}: {code!r} is not a leaf region; clean it"
             )
         sizes = GroupSizes.from_rows(self.regions, leaf, degrees, largest=self.largest)
-        return self.core.release(sizes, key, threads)
+        return self.core.release(sizes, key, threads, before_measuring=before_measuring)

@@ -110,9 +110,27 @@ def sentences(relation: Relation, degree_bound: int | None, directed: bool) -> l
             "edges in all.",
         ],
     }[relation]
+    told.append(one_edge(directed))
+    if relation == "edge" and directed:
+        told.append(
+            "Where two people list each other, theirs are two edges, and only one of them is protected: hiding both "
+            "costs twice the epsilon of a pure loss, and four times the rho of another. If friendship is mutual in "
+            "these data, say that edges have no direction."
+        )
     if not directed:
         told.append(
-            "Edges have no direction. Each is counted once, from the end whose group comes first in the order of the "
-            "codes: the edges between two groups are the sum of the two cells that name them."
+            "Each edge is counted once, from the end whose group comes first in the order of the codes: the edges "
+            "between two groups are the sum of the two cells that name them."
         )
     return told
+
+
+def one_edge(directed: bool) -> str:
+    """Say what one edge is.
+
+    >>> one_edge(directed=False)
+    'Edges have no direction: one edge is two people, whichever of them the table names first.'
+    """
+    if directed:
+        return "Edges have a direction: one edge is one row of the edge table, from one person to another."
+    return "Edges have no direction: one edge is two people, whichever of them the table names first."

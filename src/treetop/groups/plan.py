@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -14,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.errors import DataError, LossError, PlanError
+from treetop.gate import Gate, digest
 from treetop.groups import repairs
 from treetop.groups.release import GroupRelease
 from treetop.groups.sizes import GroupSizes
 from treetop.groups.unit import Form, GroupUnit
 from treetop.hierarchy import Hierarchy
+from treetop.memory import refuse_beyond_memory
 from treetop.nearest import nearest
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, NoiseStream
 from treetop.privacy import TOTAL, Loss, Split, cost_of, noise_for, shares
@@ -31,6 +31,8 @@ Public: TypeAlias = Literal["total", "regions"]
 MOST_CELLS = 1 << 27
 MOST_CELLS_ALTERNATING = 1 << 18
 WIDEST = 1 << 34
+CELL_BYTES = 80
+"""About what a count takes in memory while group sizes are measured and repaired."""
 
 _WAYS = {
     ("direct", "exact"): ("M_H^dp", repairs.repair_direct),
@@ -106,14 +108,30 @@ class GroupPlan:
                 'public="regions" ends each region\'s cumulative sizes at its number of groups, so it needs '
                 'form="cumulative" and repair="exact"'
             )
-        cells = self.tree.nodes * (self.largest + 1)
         most = MOST_CELLS_ALTERNATING if (self.form, self.repair) == ("cumulative", "rounded") else MOST_CELLS
-        if cells > most:
-            other = ', or take repair="exact"' if most < MOST_CELLS else ""
+        remedy = ', or take repair="exact"' if most < MOST_CELLS else ""
+        check_cells(self.regions, self.largest, most, f" by {self.name}", remedy)
+
+    def check_number(self, number: int) -> None:
+        """Refuse so many groups that repairs would leave 64 bits; their number is public, so a plan can tell."""
+        widest = max(level.law.margin(Fraction(1, 2**80)) for level in self.levels if level.law is not None)
+        sizes, most = self.largest + 1, number + widest
+        summed = self.form == "cumulative" and most * sizes**2 >= 2**62
+        if summed:
             raise PlanError(
-                f"{self.tree.nodes:,} regions with {self.largest + 1:,} sizes are {cells:,} counts, more than the "
-                f"{most:,} of {self.name}: lower largest{other}"
+                f"{number:,} groups of sizes up to {self.largest:,} do not fit 64-bit sums: lower largest, or count "
+                'sizes by themselves, with form = "direct"'
             )
+        if 4 * most * int(self.weights.sum()) + 2**40 >= 2**61:
+            raise PlanError(
+                f"{number:,} groups do not fit 64-bit sums with the weights of this split: divide the loss more evenly"
+            )
+
+    def check_memory(self) -> None:
+        """Refuse what would not fit in the memory of this machine."""
+        cells = check_cells(self.regions, self.largest)
+        what = f"{self.tree.nodes:,} regions with {self.largest + 1:,} sizes"
+        refuse_beyond_memory(CELL_BYTES * cells, what, "lower largest, or take a larger machine")
 
     def _levels(self) -> tuple[GroupLevel, ...]:
         names = (TOTAL, *self.regions.levels)
@@ -167,19 +185,29 @@ class GroupPlan:
             "levels": [[level.name, level.law.describe() if level.law else None] for level in self.levels],
         }
 
-    def release(self, sizes: GroupSizes, key: Key | None = None, threads: int = 1) -> GroupRelease:
+    def release(
+        self,
+        sizes: GroupSizes,
+        key: Key | None = None,
+        threads: int = 1,
+        *,
+        before_measuring: Callable[[], object] | None = None,
+    ) -> GroupRelease:
         """Measure the private sizes once and return what may be published.
 
-        The key is fresh unless a test gives one. The result does not depend on `threads`.
+        `before_measuring` is called when nothing has been spent yet: it charges a ledger. The key is fresh; with one
+        that a test gives, the release says that it is not private. The result does not depend on `threads`.
         """
         if sizes.regions.digest != self.regions.digest or sizes.largest != self.largest:
             raise DataError("these group sizes have other regions, or another largest size, than the plan")
-        public = hashlib.sha256(json.dumps(self.describe(), sort_keys=True).encode()).digest()
-        # Bound to plan and data: even a key that is used twice cannot put the same noise on different counts.
-        own = (key or Key.fresh()).derive("groups", public, sizes.digest)
-        measured, known = self._measure(sizes, own.derive("noise"))
-        _, way = _WAYS[self.form, self.repair]
-        return GroupRelease(self, way(self.tree, measured, self.weights, known, own.derive("repair"), threads))
+        self.check_number(int(sizes.number.sum()))
+        self.check_memory()
+        gate = Gate(key)
+        with gate.charged(before_measuring, "groups", digest(self.describe()), sizes.digest) as own:
+            measured, known = self._measure(sizes, own.derive("noise"))
+            _, way = _WAYS[self.form, self.repair]
+            counts = way(self.tree, measured, self.weights, known, own.derive("repair"), threads)
+            return GroupRelease(self, counts, gate.private)
 
     def _measure(self, sizes: GroupSizes, key: Key) -> tuple[NDArray[np.int64], repairs.Known]:
         """Return the counts of every region and size plus noise, and the numbers of groups, which are public.
@@ -200,3 +228,15 @@ class GroupPlan:
             return measured, repairs.Known(int(groups[0]), groups, np.full(len(groups), True))
         high = np.full(len(groups), groups[0])
         return measured, repairs.Known(int(groups[0]), high, np.arange(len(groups)) == 0)
+
+
+def check_cells(regions: Hierarchy, largest: int, most: int = MOST_CELLS, by: str = "", remedy: str = "") -> int:
+    """Return how many counts there are of every region and size; refuse more than a repair takes."""
+    nodes = 1 + sum(regions.sizes)
+    cells = nodes * (largest + 1)
+    if cells > most:
+        raise PlanError(
+            f"{nodes:,} regions with {largest + 1:,} sizes are {cells:,} counts, more than the {most:,} that can be "
+            f"repaired{by}, and about {CELL_BYTES * cells:,} bytes: lower largest{remedy}"
+        )
+    return cells

@@ -113,7 +113,7 @@ def read_groups(path: Path, text: str, values: Mapping[str, Any], stand_in: Numb
             population=unit.whole("population"),
         )
     with section["data"].located():
-        plan.refuse_dropping(Source("-", blank_lines=data.kept["blank_lines"]))
+        plan.check_table(Source("-", blank_lines=data.kept["blank_lines"]))
     return PlanFile(
         plan=plan,
         path=path,

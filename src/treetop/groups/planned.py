@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.data.source import as_source
 from treetop.errors import DataError, PlanError
+from treetop.gate import Gate, bind
 from treetop.groups.lists import GroupList
-from treetop.groups.plan import GroupPlan, Public
+from treetop.groups.plan import GroupPlan, Public, check_cells
 from treetop.groups.read import Columns, Reader, Rows
 from treetop.groups.sizes import GroupSizes
 from treetop.groups.table_unit import GroupTableUnit
@@ -99,6 +101,7 @@ class GroupTablePlan(Plan):
         """
         if whole(largest) is None:
             raise PlanError(f"largest is {largest!r}: give the largest size, a whole number, 1 or more")
+        check_cells(regions, largest)
         if number is None and listed is None:
             raise PlanError("the number of groups is public and released exactly: give it, or the list of groups")
         if place in _COLUMNS:
@@ -137,7 +140,7 @@ class GroupTablePlan(Plan):
         if self.listed is not None and self.listed.number != self.number:
             raise PlanError(f"number is {self.number:,}, but the public list has {self.listed.number:,} groups")
         super().__post_init__()
-        _ = self.core  # what does not fit is refused now
+        self.core.check_number(self.number)  # what does not fit is refused now
 
     @property
     def sizes(self) -> GroupTableUnit:
@@ -251,9 +254,10 @@ class GroupTablePlan(Plan):
         """Refuse: group sizes are measured all levels at once."""
         refuse()
 
-    def refuse_dropping(self, table: Table) -> None:
+    def check_table(self, table: Table) -> None:
         """Refuse a table on the way from which a group or a person may vanish: their number may be public."""
-        if getattr(table, "may_drop_records", False):
+        source = as_source(table)
+        if source is not None and source.blank_lines == "skip":
             raise PlanError(
                 'blank_lines = "skip" may drop a row, and none may be left out here: delete the blank lines'
             )
@@ -302,14 +306,14 @@ class GroupTablePlan(Plan):
         from treetop.data.source import Source
         from treetop.release import Release
 
-        if testing_key is not None and (type(testing_key), len(testing_key)) != (bytes, 32):
-            raise PlanError("a testing key is 32 bytes, as in bytes(32)")
+        gate = Gate(testing_key)
         if keep_measurements:
             raise PlanError("a release of group sizes keeps no measurements: leave keep_measurements out")
+        self.core.check_memory()
         table = _inner(table)
-        self.refuse_dropping(table)
+        self.check_table(table)
         keep = table.keep if isinstance(table, Source) else None
-        card = describe_release(self, Facts(private=testing_key is None, columns=columns, count=count, keep=keep))
+        card = describe_release(self, Facts(private=gate.private, columns=columns, count=count, keep=keep))
         sizes = table if isinstance(table, GroupSizes) else self.reader(columns, count).read(table, progress)
         if int(sizes.number.sum()) != self.number:
             raise DataError(
@@ -317,12 +321,9 @@ class GroupTablePlan(Plan):
             )
         if self.listed is not None and not np.array_equal(sizes.number.sum(axis=1), self.listed.by_region):
             raise DataError("the groups of some region are not as many as on the public list: correct one of them")
-        if before_measuring is not None:
-            before_measuring()
-        key = None if testing_key is None else Key(testing_key)
-        if key is not None:
-            key = key.derive("plan", bytes.fromhex(self.digest))
-        released = self.core.release(sizes, key, threads or os.cpu_count() or 1)
+        key = None if testing_key is None else bind(Key(testing_key), "plan", bytes.fromhex(self.digest))
+        workers = threads or os.cpu_count() or 1
+        released = self.core.release(sizes, key, workers, before_measuring=before_measuring)
         if progress is not None:
             progress("measuring", 1.0)
         nodes, number = _leaves(self.spine, released.level(self.regions.levels[-1]))

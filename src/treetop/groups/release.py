@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from treetop.errors import QueryError
+from treetop.gate import WARNING
 from treetop.nearest import nearest
 from treetop.privacy import TOTAL
 
@@ -25,6 +26,13 @@ class GroupRelease:
     """What was run."""
     counts: NDArray[np.int64]
     """The number of groups by region and size, for the regions of all levels from the root down."""
+    private: bool = True
+    """False where somebody knows the key of the noise: such a release protects nobody."""
+
+    @property
+    def warning(self) -> str | None:
+        """What must be said of a release that is not private; None for one that is."""
+        return None if self.private else WARNING
 
     def level(self, name: str) -> NDArray[np.int64]:
         """Return the number of groups by region and size, for the regions of one level."""
@@ -40,7 +48,7 @@ class GroupRelease:
         regions = self.plan.regions
         codes = pa.array([TOTAL]) if name == TOTAL else regions.codes[regions.levels.index(name)]
         columns = {"region": codes.take(pa.array(region)), "size": size, "groups": counts[region, size]}
-        return pa.table(columns)
+        return pa.table(columns).replace_schema_metadata(None if self.private else {"warning": WARNING})
 
     @property
     def violations(self) -> int:
@@ -52,4 +60,5 @@ class GroupRelease:
         return int(np.count_nonzero(sums != self.counts[inner]))
 
     def __repr__(self) -> str:
-        return f"GroupRelease({self.plan.name}, {self.plan.regions}, sizes 0 to {self.plan.largest:,})"
+        mark = "" if self.private else ", NOT PRIVATE"
+        return f"GroupRelease({self.plan.name}, {self.plan.regions}, sizes 0 to {self.plan.largest:,}{mark})"

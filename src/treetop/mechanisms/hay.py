@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from treetop.counts import Counts
 from treetop.estimates.least_squares import LEAST_VARIANCE, MeasuredLevel, least_squares
+from treetop.gate import bind
 from treetop.mechanisms.dense import MOST_LEAVES, PublicTree, measure_levels, refuse_large
 from treetop.mechanisms.estimate import Estimate, LevelEstimate, prefix
 from treetop.mechanisms.mechanism import check_width
@@ -51,7 +52,7 @@ class PerLevel(Planned):
 
     def measure(self, counts: Counts, key: Key, threads: int = 1) -> list[NDArray[np.int64] | None]:
         """Measure every node once; the total comes first, and is exact where it is public."""
-        bound = key.derive("levels", bytes.fromhex(self.plan.digest), counts.digest)
+        bound = bind(key, "levels", bytes.fromhex(self.plan.digest), counts.digest)
         return measure_levels(self.tree, counts, self.levels, bound, threads)
 
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from treetop.counts import Counts
+from treetop.gate import bind
 from treetop.mechanisms.estimate import Estimate
 from treetop.mechanisms.planned import Planned
 from treetop.noise import Key
@@ -31,7 +32,7 @@ class InfTDA(Planned):
 
     def _bound(self, counts: Counts, key: Key) -> Key:
         """Bind a key to plan and data, as `Plan.release` does."""
-        return key.derive("run", bytes.fromhex(self.plan.digest), counts.digest)
+        return bind(key, "run", bytes.fromhex(self.plan.digest), counts.digest)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from treetop.errors import LossError, PlanError, Refusal
+from treetop.gate import bind, digest
 from treetop.nearest import nearest
 from treetop.noise import Key
 from treetop.privacy import Loss, Unit, rho_from_epsilon_loose
@@ -105,6 +104,5 @@ def check_width(law: Law, leaves: int) -> None:
 
 
 def bound_key(key: Key, counts: Counts, name: str, spine: Spine, decisions: dict[str, Any]) -> Key:
-    """Bind a key to what is done and to the data: even a key that is used twice gives unrelated noise then."""
-    public = json.dumps([spine.digest, decisions], sort_keys=True, default=str).encode()
-    return key.derive(name, hashlib.sha256(public).digest(), counts.digest)
+    """Bind a key to what a mechanism does and to the data."""
+    return bind(key, name, digest([spine.digest, decisions]), counts.digest)

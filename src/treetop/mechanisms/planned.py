@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 from treetop.counts import Counts
+from treetop.gate import bind
 from treetop.mechanisms.estimate import Estimate
 from treetop.mechanisms.mechanism import promise
 from treetop.mechanisms.topdown import LevelRepair, descend
@@ -77,6 +78,6 @@ class OwnRepair(Planned):
 
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
         """Descend once, on one thread."""
-        bound = key.derive(self.name, bytes.fromhex(self.plan.digest), counts.digest)
+        bound = bind(key, self.name, bytes.fromhex(self.plan.digest), counts.digest)
         leaves = descend(self.plan.descent, counts, bound, self.level_repair)
         return Estimate.from_nodes(self.spine, leaves.nodes, leaves.count)

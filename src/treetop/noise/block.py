@@ -24,7 +24,7 @@ from treetop.errors import LossError
 from treetop.kernel import kernel
 from treetop.noise.balls import ball, certain_floors, decided, precision
 from treetop.noise.law import Law
-from treetop.noise.table import LARGEST_WORD, UNDECIDED, Table, one_sided
+from treetop.noise.table import LARGEST_WORD, UNDECIDED, Table, check_words, one_sided
 from treetop.noise.uniform import WORD_BITS, Uniform
 
 ATTEMPTS = 4
@@ -53,6 +53,7 @@ class Block:
 
     def draw(self, words: NDArray[np.uint64], out: NDArray[np.int64]) -> int:
         """Write the sample of each twelve words, and return how many are UNDECIDED."""
+        check_words(words, out, self.words_per_slot)
         proposal = (self.blocks.thresholds, self.blocks.guide, self.blocks.shift, self.block_bits)
         return reject(words, *proposal, self.factors, self.digit_bits, self.law.power, out)
 

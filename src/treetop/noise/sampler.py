@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from operator import index
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.errors import NumberError
 from treetop.noise.block import block_rejection
 from treetop.noise.keystream import Key, Keystream, Words
 from treetop.noise.law import Law
@@ -65,6 +67,11 @@ class NoiseStream:
         """Write the noise of the slots [slot, slot + len(out))."""
         if out.dtype != np.int64:
             raise TypeError(f"noise is written as int64, not {out.dtype}")
+        if out.ndim != 1 or not out.flags.c_contiguous or not out.flags.writeable:
+            raise NumberError(f"noise is written to one row of memory, not to an array of shape {out.shape} in pieces")
+        slot = index(slot)
+        if slot < 0:
+            raise NumberError(f"slots are counted from 0, and this one is {slot}")
         width = self._sampler.words_per_slot
         chunk = _CHUNK_WORDS // width
         buffer = np.empty(0 if width == 1 else width * min(chunk, len(out)), dtype=np.uint64)

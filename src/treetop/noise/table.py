@@ -17,6 +17,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from treetop.errors import NumberError
 from treetop.kernel import kernel
 from treetop.noise.balls import certain_floors, decided, precision, smallest
 from treetop.noise.law import Law
@@ -49,6 +50,7 @@ class Table:
 
     def draw(self, words: NDArray[np.uint64], out: NDArray[np.int64]) -> int:
         """Write the sample of each word, and return how many are UNDECIDED; `out` may be words' memory."""
+        check_words(words, out, self.words_per_slot)
         return lookup(words, self.thresholds, self.guide, self.shift, self.first, out)
 
     def resolve(self, words: Sequence[int], more: Iterator[int]) -> int:
@@ -56,6 +58,13 @@ class Table:
         uniform = Uniform(words[0], more)
         near = self.first + int(np.searchsorted(self.thresholds, np.uint64(words[0])))
         return smallest(lambda k: uniform.below(lambda bits: self.cumulative(k, bits)), near)
+
+
+def check_words(words: NDArray[np.uint64], out: NDArray[np.int64], per_slot: int) -> None:
+    """Refuse memory that is not of the kind and size that samples are made of and written to."""
+    fits = words.ndim == out.ndim == 1 and len(words) == per_slot * len(out)
+    if not fits or words.dtype != np.uint64 or out.dtype != np.int64:
+        raise NumberError(f"{per_slot} words of 64 bits make a sample: {words.shape} do not make {out.shape}")
 
 
 @kernel

@@ -8,14 +8,11 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from treetop.plan import CONFIDENCE, Plan
 from treetop.planfile.reader import PlanFile
 from treetop.topdown.resolution import Resolution
-
-if TYPE_CHECKING:
-    from treetop.graphs.planfile import GraphFile
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
@@ -77,8 +74,7 @@ def describe_plan(plan: PlanFile | Plan, said: Said | None = None) -> str:
     if favoured := _favoured(ran):
         lines += _section("release", favoured)
     lines += _section("data", _data(ran, file, said))
-    if file is not None and file.graph is not None:
-        lines += ["", "# The private table was made from a graph.", *_graph(file.graph)]
+    lines += _graph(ran, file)
     return "\n".join(lines) + "\n"
 
 
@@ -148,6 +144,8 @@ def _unit(plan: Plan) -> dict[str, Any]:
         stated["per_node"] = unit.per_node
     if unit.population is not None:
         stated["population"] = unit.population
+    if unit.may_be_missing:
+        stated["may_be_missing"] = True
     return stated
 
 
@@ -196,8 +194,17 @@ def _data(plan: Plan, file: PlanFile | None, said: Said | None) -> dict[str, Any
     return stated
 
 
-def _graph(graph: GraphFile) -> list[str]:
-    return [f"# {line}" for line in _section("graph", graph.describe())[1:]]
+def _graph(plan: Plan, file: PlanFile | None) -> list[str]:
+    """Write how the graph was read; naming its tables there makes it a plan file again."""
+    stated = {} if file is None or file.graph is None else file.graph.describe()
+    if plan.graph is None:
+        # People who are counted are an ordinary table.
+        lines = ["", "# The private table was made from a graph.", *_section("graph", stated)[1:]] if stated else []
+        return [line if line.startswith("#") or not line else f"# {line}" for line in lines]
+    facts = {name: entry for name, entry in plan.graph.describe().items() if name != "unknown"}
+    clean = {"clean": stated.pop("clean")} if stated.get("clean") else {}
+    stated.pop("clean", None)
+    return [*_section("graph", {"counts": "edges", **stated, **facts}), *(f"# {line}" for line in _pairs(clean))]
 
 
 def _section(name: str, values: Mapping[str, Any]) -> list[str]:

@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from treetop.data.dropping import selected
 from treetop.data.positions import Positions
 from treetop.data.source import BlankLines, Source
 from treetop.errors import LossError, PlanError, PlanFileError
@@ -131,11 +132,14 @@ def read_plan(path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
     for name, tree in zip(spine.attributes, spine.trees, strict=True):
         checks.check_digest(name, attributes[name], tree)
     checks.check_unknown(section["data"], data.unknown, trees)
+    dropped = selected(data.kept["keep"], data.kept["query"], data.kept["blank_lines"])
+    if data.unknown != "drop" and dropped is not None:
+        unit["may_be_missing"] = True
     with section["unit"].located():
         protected = Unit(**unit)
     graph = graphs.read_graph(top, path.parent, columns, protected, data.unknown)
     if graph is not None:
-        description = graphs.described(description, graph)
+        protected, description = graph.unit(protected), graph.described(description)
     with section["loss"].located():
         stated_loss = Loss(**loss.amounts)
     # What remains to go wrong: a split that misses a level, a cap on a level that is not there.
@@ -145,8 +149,6 @@ def read_plan(path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
 
             split = named_split(split, spine, protected, stated_loss, unknown=data.unknown)
         plan = Plan(spine, protected, stated_loss, split, **repair, **favoured, unknown=data.unknown, title=title)
-    with section["data"].located():
-        plan.refuse_dropping(Source("-", blank_lines=data.kept["blank_lines"]))
     return PlanFile(
         plan=plan,
         path=path,

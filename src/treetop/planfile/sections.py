@@ -18,7 +18,7 @@ from treetop.spine import Spine
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "spine": ("order",),
-    "unit": ("entity", "contributions", "neighbours", "id", "id_clean", "per_node", "population"),
+    "unit": ("entity", "contributions", "neighbours", "id", "id_clean", "per_node", "population", "may_be_missing"),
     "loss": ("epsilon", "delta", "rho", "split", "accounting", "large_delta"),
     "repair": ("method", "order"),
     "release": ("prefer", "resolve", "confidence", "intervals", "keep_measurements"),
@@ -108,6 +108,7 @@ def read_unit(unit: Fields) -> dict[str, Any]:
         "per_node": {level: caps.whole(level) for level in caps.values},
         "population": unit.whole("population"),
         "id_clean": unit.texts("id_clean") if unit.has("id_clean") else (),
+        "may_be_missing": unit.flag("may_be_missing") or False,
     }
 
 

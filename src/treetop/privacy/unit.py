@@ -49,6 +49,9 @@ class Unit:
     """How many units there are at least, as far as that is public; a delta of one in so many is then asked about."""
     id_clean: tuple[IdClean, ...]
     """Which differences of spelling do not tell ids apart; none by default: "ann" and "Ann" are then two units."""
+    may_be_missing: bool
+    """Under `replace` with one record each: whether that one may be missing from what is counted, because something on
+    the way drops records. Then neighbours may differ in the total, and it is measured; elsewhere it always is."""
 
     def __init__(
         self,
@@ -59,6 +62,7 @@ class Unit:
         per_node: Mapping[str, int] | None = None,
         population: int | None = None,
         id_clean: Collection[IdClean] = (),
+        may_be_missing: bool = False,
     ) -> None:
         if not _is_name(entity):
             raise UnitError(
@@ -86,6 +90,7 @@ class Unit:
             )
         object.__setattr__(self, "population", None if population is None else whole(population))
         object.__setattr__(self, "id_clean", _ways(id_clean, id))
+        object.__setattr__(self, "may_be_missing", bool(may_be_missing) and neighbours == "replace" and most == 1)
 
     @property
     def enforced(self) -> bool:
@@ -131,7 +136,12 @@ class Unit:
 
     def total_is_exact(self, records_may_be_dropped: bool) -> bool:
         """Whether neighbours always have the same total, so that it can be released without noise."""
-        return self.neighbours == "replace" and self.contributions == 1 and not records_may_be_dropped
+        return self.exactly_one and not records_may_be_dropped
+
+    @property
+    def exactly_one(self) -> bool:
+        """Whether a unit is exchanged for another, and each has one record that is certainly counted."""
+        return self.neighbours == "replace" and self.contributions == 1 and not self.may_be_missing
 
     def sentence(self) -> str:
         """Say in plain English what is protected.
@@ -141,7 +151,7 @@ class Unit:
 whether any one trip, of at most 1 record, is in the data. The limit of 1 record is declared, not enforced.
         """
         records = _records(self.contributions)
-        if self.neighbours == "replace" and self.contributions == 1:
+        if self.exactly_one:
             # Not "at most one": a unit without a record would change the total, which is the same for all neighbours.
             return (
                 f"One {self.entity} is protected: the loss bounds what the release tells about the record of any one "

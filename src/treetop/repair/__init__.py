@@ -8,6 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from treetop.checked import check_sum, whole_number, whole_numbers
+from treetop.errors import NumberError
 from treetop.repair.cumulative import relax_cumulative
 from treetop.repair.isotonic import isotonic, relax_isotonic
 from treetop.repair.projection import certified, project_tree, relax_tree
@@ -67,12 +69,14 @@ def euclidean(
 
 
 def _repair(measurements: ArrayLike, count: int, kind: int, order: Order, seed: int | None) -> NDArray[np.int64]:
-    x = np.array(measurements, dtype=np.int64, ndmin=1)
-    if count < 0:
-        raise ValueError(f"the parent's count is {count}: it cannot be negative")
+    x = whole_numbers(np.atleast_1d(measurements), "the measurements")
+    count = whole_number(count, "the parent's count")
     if len(x) == 0:
-        raise ValueError("there is nothing to repair: a node has at least one child")
-    word = np.uint64(secrets.randbits(64) if seed is None else seed)
+        raise NumberError("there is nothing to repair: a node has at least one child")
+    check_sum(x, count, "the measurements and the parent's count")
+    if order not in ORDERS:
+        raise NumberError(f"order is {order!r}: choose one of {', '.join(ORDERS)}")
+    word = np.uint64(secrets.randbits(64) if seed is None else whole_number(seed, "the seed", most=2**64 - 1))
     state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
     begin(state, len(x), count, kind, ORDERS[order], word)
     solve(state, scratch, x)

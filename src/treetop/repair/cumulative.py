@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from treetop.errors import TreetopError
+from treetop.checked import real_numbers, whole_number
+from treetop.errors import NumberError, TreetopError
 from treetop.repair.isotonic import relax_isotonic
 from treetop.repair.tree import Tree
 
@@ -88,9 +89,10 @@ def relax_cumulative(
     >>> relax_cumulative(tree, [[4, 9], [3, 1], [2, 8]], 10).round(2).tolist()
     [[4.0, 10.0], [2.0, 2.0], [2.0, 8.0]]
     """
-    y = np.asarray(measurements, np.float64)
-    if y.ndim != 2 or len(y) != tree.nodes or y.shape[1] == 0:
-        raise ValueError(f"give {tree.nodes} rows, one a node, with a column a size, not an array of {y.shape}")
+    y = real_numbers(measurements, "the measurements", ndim=2)
+    total = whole_number(total, "the total")
+    if len(y) != tree.nodes or y.shape[1] == 0:
+        raise NumberError(f"give {tree.nodes} rows, one a node, with a column a size, not an array of {y.shape}")
     w = tree.weights(weights).astype(np.float64)
     leaves = tree.inner < 0
     # Between the least and the largest curvature as the leaves see it: of one leaf, and of all together.

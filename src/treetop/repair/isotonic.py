@@ -7,9 +7,13 @@ bounds. Rounding it gives the nearest of whole numbers: at every threshold k −
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from treetop.checked import real_numbers, whole_numbers
+from treetop.errors import NumberError
 from treetop.kernel import kernel
 
 Numbers = NDArray[np.int64] | NDArray[np.float64]
@@ -60,16 +64,18 @@ def isotonic(values: ArrayLike, high: ArrayLike) -> NDArray[np.int64]:
     >>> isotonic([[3, 1, 4], [-2, 9, 5]], 6).tolist()
     [[2, 2, 4], [0, 6, 6]]
     """
-    rows = np.ascontiguousarray(values)
-    if rows.ndim != 2 or rows.size == 0 or not np.issubdtype(rows.dtype, np.integer):
-        raise ValueError(f"give rows of whole numbers, not {rows.dtype} of shape {rows.shape}")
-    if float(np.abs(rows).max()) * rows.shape[1] ** 2 >= 2**62:
-        raise ValueError(f"rows of {rows.shape[1]} entries up to {np.abs(rows).max()} do not fit 64 bits when summed")
-    bound = np.broadcast_to(high, len(rows)).astype(np.int64)
+    given = np.asarray(values)
+    if given.ndim != 2 or given.size == 0 or not np.issubdtype(given.dtype, np.integer):
+        raise NumberError(f"give rows of whole numbers, not {given.dtype} of shape {given.shape}")
+    largest = max(int(given.max()), -int(given.min()))
+    if largest * given.shape[1] ** 2 >= 2**62:
+        raise NumberError(f"rows of {given.shape[1]} entries up to {largest} do not fit 64 bits when summed")
+    rows = np.ascontiguousarray(given, np.int64)
+    bound = whole_numbers(_one_a_row(high, rows), "the upper bounds", most=2**62)
     if bound.min() < 0:
-        raise ValueError(f"the upper bound is {bound.min()}, below the lower one, 0")
+        raise NumberError(f"the upper bound is {bound.min()}, below the lower one, 0")
     out = np.empty(rows.shape, np.int64)
-    _whole_rows(rows.astype(np.int64, copy=False), bound, out)
+    _whole_rows(rows, bound, out)
     return out
 
 
@@ -79,9 +85,19 @@ def relax_isotonic(values: ArrayLike, high: ArrayLike) -> NDArray[np.float64]:
     >>> relax_isotonic([[3.0, 2.0, 4.0]], 9).tolist()
     [[2.5, 2.5, 4.0]]
     """
-    rows = np.ascontiguousarray(values, np.float64)
-    if rows.ndim != 2 or rows.size == 0 or not np.isfinite(rows).all():
-        raise ValueError(f"give rows of finite numbers, not an array of shape {rows.shape}")
+    rows = real_numbers(values, "the rows", ndim=2)
+    if rows.size == 0:
+        raise NumberError(f"give rows of finite numbers, not an array of shape {rows.shape}")
+    bound = np.asarray(_one_a_row(high, rows), np.float64)
+    if np.isnan(bound).any() or bound.min() < 0:
+        raise NumberError("the upper bounds are numbers, 0 or more")
     out = np.empty(rows.shape)
-    _real_rows(rows, np.broadcast_to(high, len(rows)).astype(np.float64), out)
+    _real_rows(rows, np.ascontiguousarray(bound), out)
     return out
+
+
+def _one_a_row(high: ArrayLike, rows: Numbers) -> NDArray[Any]:
+    given = np.asarray(high)
+    if given.shape not in ((), (len(rows),)) or given.dtype == object:
+        raise NumberError(f"give one upper bound, or one for each of {len(rows)} rows, not an array of {given.shape}")
+    return np.broadcast_to(given, len(rows))

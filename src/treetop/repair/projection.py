@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from treetop.checked import whole_numbers
+from treetop.errors import NumberError
 from treetop.noise import Key, Keystream
 from treetop.repair.certificate import NEVER, best_exchange, certify
 from treetop.repair.multiplier import descend_multipliers, find_multiplier, find_multipliers, root_supplies
@@ -84,6 +86,8 @@ def certified(
     """Return whether counts are a projection of the measurements, by looking at every exchange of one unit."""
     y, _ = _rows(tree, measurements)
     x, _ = _rows(tree, counts)
+    if x.shape != y.shape:
+        raise NumberError(f"there are counts of shape {x.shape} for measurements of shape {y.shape}")
     w = tree.weights(weights)
     totals = _total(total, len(y))
     _refuse_overflow(tree, y, w, float(np.abs(x).max(initial=0)))
@@ -102,10 +106,10 @@ def _rows(tree: Tree, values: ArrayLike) -> tuple[Integers, tuple[int, ...]]:
     """Return the values as rows of whole numbers, and the shape in which they came."""
     given = np.asarray(values)
     if not np.issubdtype(given.dtype, np.integer):
-        raise ValueError(f"a tree is projected from whole numbers, not {given.dtype}")
+        raise NumberError(f"a tree is projected from whole numbers, not {given.dtype}")
     if given.ndim not in (1, 2) or given.shape[-1] != tree.nodes or given.size == 0:
-        raise ValueError(f"give rows of {tree.nodes} nodes, as the tree has, not an array of {given.shape}")
-    return np.ascontiguousarray(np.atleast_2d(given), np.int64), given.shape
+        raise NumberError(f"give rows of {tree.nodes} nodes, as the tree has, not an array of {given.shape}")
+    return whole_numbers(np.atleast_2d(given), "the counts of a tree", ndim=2), given.shape
 
 
 def _total(total: Total, copies: int) -> Total:
@@ -113,16 +117,17 @@ def _total(total: Total, copies: int) -> Total:
         return None
     given = np.asarray(total)
     if not np.issubdtype(given.dtype, np.integer) or given.shape not in ((), (copies,)):
-        raise ValueError(f"the total is a whole number, or one for each of {copies} copies, not {total!r}")
+        raise NumberError(f"the total is a whole number, or one for each of {copies} copies, not {total!r}")
     if given.min() < 0:
-        raise ValueError(f"the total is {given.min()}: counts that are not negative cannot sum to it")
+        raise NumberError(f"the total is {given.min()}: counts that are not negative cannot sum to it")
+    given = whole_numbers(given, "the total", ndim=given.ndim)
     return int(given) if given.ndim == 0 else given.astype(np.int64)
 
 
 def _refuse_overflow(tree: Tree, y: Integers, w: Integers, largest: float) -> None:
     heaviest = sum(int(w[level].max()) for level in tree.levels)
     if heaviest * (2 * (float(np.abs(y).max()) + largest) + 1024) >= NEVER:
-        raise ValueError("measurements times weights do not fit 64 bits; give smaller weights in the same proportion")
+        raise NumberError("measurements times weights do not fit 64 bits; give smaller weights in the same proportion")
 
 
 def _each(threads: int, copies: int, work: Callable[[slice], object]) -> list[object]:

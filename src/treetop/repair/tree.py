@@ -10,7 +10,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from treetop.errors import HierarchyError
+from treetop.checked import whole_numbers
+from treetop.errors import HierarchyError, NumberError
 
 MOST_WEIGHT = 1 << 40
 LARGEST_WHOLE = 1 << 22
@@ -29,6 +30,7 @@ class Tree:
     """`child[v] : child[v + 1]` are the children of node v; a leaf has none. The root is node 0."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "child", _offsets(self.child))
         if len(self.child) < 2 or self.child[0] != 1 or self.child[-1] != self.nodes:
             raise HierarchyError("the offsets of the children do not number every node but the root once")
         own = np.arange(self.nodes)
@@ -42,7 +44,9 @@ class Tree:
 
         The children of node i of one level are the nodes `first[k][i] : first[k][i + 1]` of the next.
         """
-        offsets = [np.asarray(level, np.int64) for level in first]
+        offsets = [_offsets(level) for level in first]
+        if not all(len(level) for level in offsets):
+            raise HierarchyError("a level needs one offset more than the level above has nodes, and here are none")
         sizes = [1, *(int(level[-1]) for level in offsets)]
         for size, level in zip(sizes, offsets, strict=False):
             if len(level) != size + 1 or level[0] != 0:
@@ -58,7 +62,7 @@ class Tree:
         >>> Tree.from_parents([-1, 0, 0, 1, 1])
         Tree(1 > 2 > 2)
         """
-        above = np.asarray(parents, np.int64)
+        above = _offsets(parents)
         if len(above) == 0 or above[0] != -1 or (np.diff(above) < 0).any() or (above[1:] < 0).any():
             raise HierarchyError("parents start with the root's, -1, and do not descend: number level by level")
         child = np.searchsorted(above, np.arange(len(above) + 1))
@@ -114,16 +118,18 @@ class Tree:
         """
         given = np.asarray(1 if weights is None else weights)
         if not np.issubdtype(given.dtype, np.integer):
-            raise ValueError(f"weights are whole numbers, not {given.dtype}; make them with whole_weights")
+            raise NumberError(f"weights are whole numbers, not {given.dtype}; make them with whole_weights")
         if given.ndim == 1 and len(given) == len(self.levels):
             given = np.repeat(given, [level.stop - level.start for level in self.levels])
         if given.ndim > 1 or (given.ndim == 1 and len(given) != self.nodes):
-            raise ValueError(
+            raise NumberError(
                 f"give {len(self.levels)} weights, one a level, or {self.nodes}, one a node: {given.shape}"
             )
+        if given.min() < 0 or given.max() > MOST_WEIGHT:
+            raise NumberError(f"weights are not negative, and at most {MOST_WEIGHT:,}")
         full: NDArray[np.int64] = np.broadcast_to(given, self.nodes).astype(np.int64)
-        if full.min() < 0 or full.max() > MOST_WEIGHT or (full[self.inner < 0] == 0).any():
-            raise ValueError("weights are not negative, and those of leaves are positive")
+        if (full[self.inner < 0] == 0).any():
+            raise NumberError("weights are not negative, and those of leaves are positive")
         return full
 
     def sum_up(self, leaves: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -149,8 +155,17 @@ def whole_weights(weights: Sequence[float]) -> NDArray[np.int64]:
     [1, 1, 4]
     """
     given = np.asarray(weights, np.float64)
-    if not (np.isfinite(given).all() and (given > 0).all()):
-        raise ValueError(f"weights are positive and finite numbers, not {given.tolist()}")
+    if given.ndim != 1 or not len(given) or not (np.isfinite(given).all() and (given > 0).all()):
+        raise NumberError(f"weights are positive and finite numbers, not {given.tolist()}")
+    if given.max() / LARGEST_WHOLE**2 > given.min():  # so far apart that the smallest becomes 1 in any case
+        given = np.maximum(given, given.max() / LARGEST_WHOLE**2)
     scaled = given / given.min() * min(1024.0, LARGEST_WHOLE * float(given.min() / given.max()))
     whole = np.maximum(np.rint(scaled).astype(np.int64), 1)
     return whole // np.gcd.reduce(whole)
+
+
+def _offsets(values: ArrayLike) -> NDArray[np.int64]:
+    try:
+        return whole_numbers(values, "a tree")
+    except NumberError as problem:
+        raise HierarchyError(str(problem)) from problem

@@ -1,0 +1,77 @@
+"""The gate to noise: whatever measures private data passes here, pays first, and learns whether it is private.
+
+Noise is a function of a key, and who knows the key can take it off again: so a key comes from the operating system, for
+one run, and what was made with any other says that it is not private. The key of the noise is bound to all that was
+decided and to the data: even a key that is used twice cannot put the same noise on different counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from treetop.errors import PlanError, TreetopError, Unfinished
+from treetop.noise import Key
+
+WARNING = "Not private: the noise came from a testing key. Do not publish."
+"""What a result of a key that somebody knows says of itself."""
+
+Charge = Callable[[], object]
+"""Charges the loss, where a ledger keeps account; what cannot be charged raises, and nothing is measured."""
+
+
+class Gate:
+    """One run's way to noise.
+
+    >>> gate = Gate(bytes(32))
+    >>> with gate.charged(lambda: print("charged"), "doctest", b"decisions", b"data") as key:
+    ...     print("measured", gate.private)
+    charged
+    measured False
+    """
+
+    def __init__(self, testing_key: bytes | Key | None = None) -> None:
+        if isinstance(testing_key, Key):
+            testing_key = testing_key.secret
+        if testing_key is not None and (type(testing_key), len(testing_key)) != (bytes, 32):
+            raise PlanError("a testing key is 32 bytes, as in bytes(32)")
+        self.private = testing_key is None
+        """Whether nobody knows the key."""
+        self._secret = Key.fresh() if testing_key is None else Key(testing_key)
+
+    @property
+    def warning(self) -> str | None:
+        """What a result must say of itself; None where it is private."""
+        return None if self.private else WARNING
+
+    def choice(self, purpose: str, *bound: bytes) -> Key:
+        """Return a key for a random choice that comes before measuring, such as which records count; not for noise."""
+        return bind(self._secret, purpose, *bound)
+
+    @contextmanager
+    def charged(self, charge: Charge | None, purpose: str, *bound: bytes) -> Iterator[Key]:
+        """Charge the loss and then give the key of the noise: there is no other way to it.
+
+        What fails afterwards is `Unfinished`: the loss stays spent.
+        """
+        if charge is not None:
+            charge()
+        try:
+            yield bind(self._secret, purpose, *bound)
+        except (TreetopError, MemoryError) as problem:
+            if charge is None:
+                raise
+            what = "there is not enough memory for this" if isinstance(problem, MemoryError) else problem
+            raise Unfinished(f"{what} (after the loss was charged, which stays spent)") from problem
+
+
+def bind(key: Key, purpose: str, *bound: bytes) -> Key:
+    """Bind a key to its purpose, to digests of what was decided, and to one of the data."""
+    return key.derive(purpose, *bound)
+
+
+def digest(decisions: object) -> bytes:
+    """Return a SHA-256 of decisions, as plain values."""
+    return hashlib.sha256(json.dumps(decisions, sort_keys=True, default=str).encode()).digest()

@@ -1,0 +1,99 @@
+"""Deliberate faults at the doors: settings that are not compared, a relation untold, noise that nobody pays for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from treetop.gate import Gate
+from treetop.graphs.unit import Facts, GraphUnit
+from treetop.noise import Key
+from treetop.plan import Plan
+
+from .faults import Fault, Patch
+
+dropping: Any = import_module("treetop.data.dropping")
+content: Any = import_module("treetop.card.content")
+counting: Any = import_module("treetop.card.counting")
+checking: Any = import_module("treetop.card.checking")
+
+
+def edges_that_are_dropped_told_exactly(patch: Patch) -> None:
+    patch.setattr(Facts, "may_drop", None)
+
+
+def rows_that_are_not_kept_told_exactly(patch: Patch) -> None:
+    patch.setattr(dropping, "selected", lambda keep, query: None)
+
+
+def a_plan_that_is_not_compared_with_its_table(patch: Patch) -> None:
+    patch.setattr(Plan, "check_table", lambda plan, table: None)
+
+
+def a_card_that_does_not_name_its_relation(patch: Patch) -> None:
+    describe, of_plan = Plan.describe, content.of_plan
+
+    def without(told: dict[str, Any]) -> dict[str, Any]:
+        return {name: entry for name, entry in told.items() if name != "graph"}
+
+    patch.setattr(Plan, "describe", lambda plan: without(describe(plan)))
+    patch.setattr(content, "of_plan", lambda plan: without(of_plan(plan)))
+
+
+def a_relation_that_check_does_not_recompute(patch: Patch) -> None:
+    """Compared neither with plan.toml nor with what the plan gives."""
+    patch.setattr(counting, "GRAPH", ())
+    patch.setattr(checking, "differences", lambda *arguments, **options: iter(()))
+    patch.setattr(GraphUnit, "__init__", _copy)
+
+
+def _copy(unit: Any, stated: Any, graph: Any) -> None:
+    for name, entry in {**vars(stated), "graph": graph}.items():
+        object.__setattr__(unit, name, entry)
+
+
+def a_testing_key_that_leaves_no_mark(patch: Patch) -> None:
+    original = Gate.__init__
+
+    def start(gate: Gate, testing_key: Any = None) -> None:
+        original(gate, testing_key)
+        gate.private = True
+
+    patch.setattr(Gate, "__init__", start)
+
+
+def _charged(patch: Patch, when: Callable[[Any, Iterator[Key]], Iterator[Key]]) -> None:
+    original = Gate.charged
+
+    @contextmanager
+    def charged(gate: Gate, charge: Any, *bound: Any) -> Iterator[Key]:
+        with original(gate, None, *bound) as key:
+            yield from when(charge, iter([key]))
+
+    patch.setattr(Gate, "charged", charged)
+
+
+def noise_that_nobody_is_charged_for(patch: Patch) -> None:
+    _charged(patch, lambda charge, keys: keys)
+
+
+def noise_drawn_before_it_is_charged(patch: Patch) -> None:
+    def late(charge: Any, keys: Iterator[Key]) -> Iterator[Key]:
+        yield from keys
+        charge()
+
+    _charged(patch, late)
+
+
+_BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
+    "totals": (
+        edges_that_are_dropped_told_exactly,
+        rows_that_are_not_kept_told_exactly,
+        a_plan_that_is_not_compared_with_its_table,
+    ),
+    "relation": (a_card_that_does_not_name_its_relation, a_relation_that_check_does_not_recompute),
+    "gate": (a_testing_key_that_leaves_no_mark, noise_that_nobody_is_charged_for, noise_drawn_before_it_is_charged),
+}
+FAULTS_AT_DOORS = [Fault(make, first) for first, makes in _BY_AUDIT.items() for make in makes]
