@@ -17,6 +17,7 @@ import click
 from treetop.cli.progress import Bar
 from treetop.cli.terminal import style
 from treetop.errors import DataError, LedgerError, Overspent, Refusal, TreetopError
+from treetop.resolved import resolved
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -319,7 +320,7 @@ def _as_read(lookup: Lookup) -> Iterator[Path]:
 
 def _same_file(location: str, other: Path) -> bool:
     try:
-        return Path(location).resolve() == other.resolve()
+        return resolved(location) == resolved(other)
     except (OSError, ValueError):  # a path that cannot be, or a URL
         return False
 
