@@ -19,16 +19,22 @@ Ragged = Literal["error", "repeat"]
 """What to do where a branch ends early: refuse it, or repeat its last code down."""
 
 
+_MOST_CELLS = 1 << 28
+_SHOWN = 6
+
+
 def level_names(levels: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the levels, coarse to fine; refuse those that cannot be names."""
     names = tuple(levels)
     if isinstance(levels, str) or not names:
         raise HierarchyError("give the names of the levels as a list, coarse to fine")
+    seen: set[str] = set()
     for name in names:
         if not name or "." in name:
             raise HierarchyError(f"level name {name!r} must be non-empty and without dots (they join attribute.level)")
-        if names.count(name) > 1:
+        if name in seen:
             raise HierarchyError(f"level name {name!r} is given twice: every level needs a name of its own")
+        seen.add(name)
     return names
 
 
@@ -38,6 +44,8 @@ def as_strings(values: Iterable[Any]) -> list[str]:
     for value in strings:
         if not isinstance(value, str):
             raise HierarchyError(f"codes are strings, but {value!r} is {type(value).__name__}: leading zeros count")
+        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise HierarchyError(f"the code {value!r} holds half of a character, and is no text: read it as UTF-8")
     return strings
 
 
@@ -101,13 +109,18 @@ def paths(child: pa.Array, parent: pa.Array) -> list[pa.Array]:
     has_child = np.zeros(len(codes), dtype=bool)
     has_child[up[up >= 0]] = True
     node = np.flatnonzero(~has_child)
-    columns: list[NDArray[np.int64]] = [np.full(len(node), -1) for _ in range(int(depth.max()) + 1)]
+    levels = int(depth.max()) + 1
+    if levels * len(node) > _MOST_CELLS:
+        raise HierarchyError(
+            f"the tree is {levels:,} levels deep and has {len(node):,} leaves: with a code a level, it takes "
+            f"{levels * len(node):,} codes, and at most {_MOST_CELLS:,} are held. Leave out levels that are not counted"
+        )
+    columns = np.full((levels, len(node)), -1, dtype=np.int64)
     rows = np.arange(len(node))
     while len(rows):
-        for level in np.unique(depth[node]):
-            here = depth[node] == level
-            columns[int(level)][rows[here]] = node[here]
-        rows, node = rows[up[node] >= 0], up[node][up[node] >= 0]
+        columns[depth[node], rows] = node
+        below = up[node] >= 0
+        rows, node = rows[below], up[node[below]]
     return [codes.take(pa.array(column, mask=column < 0)) for column in columns]
 
 
@@ -160,22 +173,21 @@ def _mixed_lengths(codes: pa.StringArray, lengths: list[int]) -> str:
 
 
 def _depths(up: NDArray[np.int64], codes: pa.Array) -> NDArray[np.int64]:
-    depth = np.where(up < 0, 0, -1)
-    while True:
-        ready = (depth < 0) & (depth[up] >= 0) & (up >= 0)
-        if not ready.any():
-            break
-        depth[ready] = depth[up[ready]] + 1
-    if (depth < 0).any():
-        start = int(np.flatnonzero(depth < 0)[0])
-        ring = [start]
-        while up[ring[-1]] not in ring:
+    """Return how many steps each node is from its top, doubling the steps each time."""
+    top = len(up)
+    ahead = np.append(np.where(up < 0, top, up), top)
+    steps = np.append(np.ones(top, dtype=np.int64), 0)
+    for _ in range(top.bit_length()):
+        steps += steps[ahead]
+        ahead = ahead[ahead]
+    lost = ahead[:-1][ahead[:-1] != top]
+    if len(lost):  # after more steps than there are nodes: this one is on the ring itself
+        ring = [int(lost.min())]
+        while len(ring) < _SHOWN and (len(ring) == 1 or ring[-1] != ring[0]):
             ring.append(int(up[ring[-1]]))
-        ring = [*ring[ring.index(int(up[ring[-1]])) :], int(up[ring[-1]])]
-        raise HierarchyError(
-            "parents go in a circle: " + " → ".join(codes[node].as_py() for node in ring[:6]) + "; a tree needs a top"
-        )
-    return depth
+        shown = " → ".join(codes[node].as_py() for node in ring) + (" → …" if ring[-1] != ring[0] else "")
+        raise HierarchyError(f"parents go in a circle: {shown}; a tree needs a top")
+    return steps[:-1] - 1
 
 
 def _name(codes: pa.Array, node: int) -> str:

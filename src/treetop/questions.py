@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from treetop.errors import DataError, LossError, QueryError
 from treetop.gate import Gate, digest
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law, NoiseStream
 from treetop.privacy import Loss, Sensitivity, Unit, cost_of, noise_for
+from treetop.resolved import resolved
 from treetop.spine import Spine
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ def place(location: str) -> str:
     if location == "-" or source.scheme not in (None, "sqlite"):
         return str(source)
     try:
-        return str((sqlite_path(location) if source.scheme else Path(location)).resolve())
+        return str(resolved(sqlite_path(location) if source.scheme else location))
     except (OSError, RuntimeError, ValueError) as problem:  # a path that cannot be
         raise DataError(f"{location!r}: cannot be read: {problem}") from problem
 

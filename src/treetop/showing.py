@@ -9,7 +9,7 @@ _LONGEST = 6000
 _ENDS = 120
 _USER = re.compile(r"[a-z][a-z0-9+.-]+:/+[^\s:@/?#]*:", re.IGNORECASE)
 _KEY = re.compile(
-    r"""(pass(?:word|phrase|wd)|pwd)(\s?=\s?)('(?:[^'\\]|\\.)*'|\S*[^\s"',\])}])""", re.IGNORECASE | re.DOTALL
+    r"""(pass(?:word|phrase|wd)|pwd)(\s?=\s?)('(?:[^'\\]|\\.)*'|\S*[^\s"',:;\])}])""", re.IGNORECASE | re.DOTALL
 )
 # Every control, format, separator and surrogate character of Unicode, but for line feed, tab, and the two joiners that
 # words are written with.
@@ -55,8 +55,11 @@ def printable(text: str) -> str:
 
 
 def _without_user_password(line: str) -> str:
+    user = _USER.search(line)
+    while user is not None and line.startswith("***@", user.end()):  # this one is blotted out already
+        user = _USER.search(line, user.end())
     # An unescaped password may hold any sign, even @: so it reaches to the last one.
-    user, at = _USER.search(line), line.rfind("@")
+    at = line.rfind("@")
     return line if user is None or at < user.end() else f"{line[: user.end()]}***{line[at:]}"
 
 

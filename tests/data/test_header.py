@@ -224,13 +224,19 @@ def test_the_draft_holds_the_names_that_are_given(folder: Path) -> None:
         ('names = ["origin", "destination"]', "say header = false as well"),
         ('header = "no"', "must be true or false"),
         ('blank_lines = "ignore"', 'must be "record" or "skip"'),
-        ('blank_lines = "skip"', "the total of this plan is exact"),
     ],
 )
 def test_a_plan_that_does_not_fit_is_refused_with_its_place(folder: Path, data: str, message: str) -> None:
     written(folder / "plan.toml", PLAN + data)
     with pytest.raises((PlanFileError, DataError, tt.TreetopError), match=rf"plan.toml: \[data\].*{message}"):
         read_plan("plan.toml")
+
+
+def test_the_total_is_measured_where_lines_are_skipped(folder: Path) -> None:
+    plan = read_plan(written(folder / "exact.toml", PLAN)).plan
+    skipping = read_plan(written(folder / "skips.toml", PLAN + 'blank_lines = "skip"')).plan
+    assert (plan.levels[0].law, plan.unit.may_be_missing) == (None, False)
+    assert skipping.levels[0].law is not None and skipping.unit.may_be_missing
 
 
 def test_a_plan_of_which_lines_are_skipped_says_so(folder: Path) -> None:

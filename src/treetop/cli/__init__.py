@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from treetop.cli.interrupts import check_interrupt, was_interrupted, watched
+from treetop.cli.memory import is_no_thread, refuse_little_memory
 from treetop.cli.terminal import said, shown_safely
 from treetop.errors import Refusal, TreetopError
 
@@ -57,12 +58,17 @@ class _Lazy(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
+        refuse_little_memory()
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
         except (OSError, MemoryError) as problem:
             raise _Broken(problem) from problem
+        except RuntimeError as problem:
+            if is_no_thread(problem):
+                raise _Broken(MemoryError()) from problem
+            raise
         except click.UsageError as problem:
             if problem.ctx is None and ctx.invoked_subcommand is not None:
                 command = self.get_command(ctx, ctx.invoked_subcommand)

@@ -10,6 +10,7 @@ import click
 
 from treetop.cli.terminal import style
 from treetop.errors import ReleaseError
+from treetop.resolved import resolved
 from treetop.showing import printable
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _check_call(folder: Path, truth: str | None, plot: Path | None, options: dic
     given = [f"--{name.rstrip('s')}" for name in ("plan", "columns", "count", "query") if options[name]]
     if truth is None and (plot or given):
         raise click.UsageError(f"{given[0] if given else '--plot'} is about the truth: give --truth TABLE as well")
-    if plot is not None and plot.resolve().is_relative_to(folder.resolve()):
+    if plot is not None and resolved(plot).is_relative_to(resolved(folder)):
         raise click.UsageError("the plot shows private errors: never write it into the release folder")
 
 

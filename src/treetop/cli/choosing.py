@@ -16,6 +16,7 @@ import click
 from treetop.cli.chosen import Found, render, summarise
 from treetop.cli.progress import Bar
 from treetop.errors import DataError, IncompletePlan, LossError, PlanError, PlanFileError
+from treetop.resolved import resolved
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -334,8 +335,8 @@ def _private_tables(file: PlanFile) -> list[Any]:
 def _check_place(out: Path, plan: Path) -> None:
     if out.exists():
         raise PlanFileError(f"{out} exists already: choose another name")
-    if out.resolve().parent != plan.resolve().parent:
-        raise PlanFileError(f"{out}: paths in a plan are relative to its folder: write it to {plan.resolve().parent}")
+    if resolved(out).parent != resolved(plan).parent:
+        raise PlanFileError(f"{out}: paths in a plan are relative to its folder: write it to {resolved(plan).parent}")
 
 
 def _write(out: Path, text: str) -> None:

@@ -12,6 +12,7 @@ import click
 
 from treetop.cli.query import print_csv, standard_output
 from treetop.cli.terminal import style
+from treetop.resolved import resolved
 from treetop.showing import printable
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def command(
     from treetop.release import Release
 
     _check_call(level, limit, out, force, as_csv, as_json)
-    if out is not None and out.resolve() == folder.resolve():
+    if out is not None and resolved(out) == resolved(folder):
         raise click.UsageError(f"{out} is the release itself, and is never replaced by another: name a new folder")
     release = Release.load(folder)
     if warning := release.card.get("warning"):
@@ -111,7 +112,7 @@ def _summary(release: Release, folder: Path) -> dict[str, Any]:
     finest = release.spine.splits[-1]
     steps = [f"treetop estimate {shlex.quote(str(folder))} --level {shlex.quote(finest)}"]
     if release.card["plan"]["repair"] != "least-squares" and release.left is None:
-        again = folder.with_name(f"{folder.resolve().name}-estimated")
+        again = folder.with_name(f"{resolved(folder).name}-estimated")
         steps.append(f"treetop estimate {shlex.quote(str(folder))} --out {shlex.quote(str(again))}")
     return {"title": release.card["title"], "levels": [level.to_dict() for level in levels], "next": steps}
 

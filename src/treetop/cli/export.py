@@ -39,6 +39,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--boundaries-code", metavar="PROPERTY", help="Its property with the codes; found when left out.")
 @click.option("--credit", metavar="TEXT", help="For a map: a line at its foot, such as the source of the outlines.")
 @click.option("--skip-missing", is_flag=True, help="Leave out the flows of places that lack coordinates.")
+@click.option("--as-is", is_flag=True, help="In CSV, write codes such as =1+1 as they are; see below.")
 @click.option("--force", is_flag=True, help="Replace an earlier export.")
 @click.option("--large", is_flag=True, help="Write records even if they are more than a thousand million.")
 @click.option("--json", "as_json", is_flag=True, help="What was written, for machines.")
@@ -57,6 +58,9 @@ def command(folder: Path, to: str, out: Path, as_json: bool, **options: Any) -> 
     Coordinates come from --coordinates, or from the release if it has them; those of a coarser level are the mean of
     its leaves'. Attributes other than origin and destination are summed over in the formats for flows. A map has all
     levels, or those down to --level, and shades outlines where it is given --boundaries.
+
+    A code that begins with = + - @ may be run by a spreadsheet: in CSV files it has an apostrophe before it, which can
+    be taken off again, unless --as-is is given.
     """
     from treetop.data.export import export
     from treetop.release import Release
@@ -79,6 +83,11 @@ def render(to: str, done: Exported) -> str:
     lines = [f"{done.files[0]}: {done.rows:,} {what}", *(str(file) for file in done.files[1:])]
     if done.unresolved:
         lines.append(f"{done.unresolved:,} more are unresolved at coarser levels, and in no row.")
+    if done.guarded:
+        lines.append(
+            f"{done.guarded:,} code{'s' * (done.guarded > 1)} of the hierarchies may be taken for formulas, and "
+            f"{'have' if done.guarded > 1 else 'has'} an apostrophe before (--as-is leaves it out)."
+        )
     if done.skipped:
         codes = f"{len(done.skipped):,} code{'s' * (len(done.skipped) > 1)}"
         more = f" and {len(done.skipped) - SHOWN:,} more" if len(done.skipped) > SHOWN else ""
@@ -96,4 +105,5 @@ def _summary(to: str, done: Exported) -> dict[str, Any]:
         "rows": done.rows,
         "total": done.total,
         "skipped": list(done.skipped),
+        "guarded": done.guarded,
     }

@@ -18,6 +18,7 @@ from treetop.cli.interrupts import check_interrupt, finish
 from treetop.cli.progress import Bar
 from treetop.cli.terminal import style
 from treetop.errors import DataError, LedgerError, Overspent
+from treetop.resolved import resolved
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -333,6 +334,6 @@ def _as_read(lookup: Lookup) -> Iterator[Path]:
 
 def _same_file(location: str, other: Path) -> bool:
     try:
-        return Path(location).resolve() == other.resolve()
+        return resolved(location) == resolved(other)
     except (OSError, ValueError):  # a path that cannot be, or a URL
         return False

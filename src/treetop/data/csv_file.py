@@ -25,6 +25,8 @@ BLOCK = 1 << 22
 """How many bytes are parsed at once; no row can be longer."""
 
 _DELIMITERS = ",;\t|"
+# With a delimiter that is not the file's, a whole header is one field, and Python's own limit is 128 kB.
+csv.field_size_limit(max(csv.field_size_limit(), HEAD))
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,9 @@ def read(table: Table, columns: Sequence[str] | None = None) -> pa.Table:
     """Return `columns` of a table (all of them when None) as an Arrow table; CSV columns are text, always."""
     if isinstance(table, pa.Table):
         require(columns, table.column_names, "the table")
-        return table if columns is None else table.select(list(columns))
+        wanted = table if columns is None else table.select(list(columns))
+        _refuse_damage(wanted, "the table", 0)
+        return wanted
     parts = [pa.Table.from_batches([batch.rows]) for batch in batches(table, columns, dictionaries=False)]
     try:
         return pa.concat_tables(parts)
@@ -158,26 +160,38 @@ def text(column: Any, name: str) -> Any:
 
 def _days(column: Any, name: str) -> Any:
     """Return dates, and times that are all midnight, as 2008-01-31."""
-    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
-        column = pc.local_timestamp(column)
-    day = column.cast(pa.date32(), safe=False)
-    if not pa.types.is_date32(column.type):
-        row = int(pc.index(pc.not_equal(day.cast(column.type), column), True).as_py())
-        if row >= 0:
-            raise DataError(
-                f"column {name!r} holds times of day, such as {column[row].as_py()}, and a code can be a day at most: "
-                "give a column with the day, or with the hour as text"
-            )
-    return day.cast(pa.string())
+    try:
+        if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+            column = pc.local_timestamp(column)
+        day = column.cast(pa.date32(), safe=False)
+        row = (
+            -1
+            if pa.types.is_date32(column.type)
+            else pc.index(pc.not_equal(day.cast(column.type), column), True).as_py()
+        )
+        shown = column.slice(max(row, 0), 1).cast(pa.string())
+        days = day.cast(pa.string())
+    except pa.ArrowException as problem:  # a time zone that is not known, or a year that no calendar has
+        raise DataError(
+            f"column {name!r} holds {column.type} that cannot be read as days: {problem}. Give the day as text"
+        ) from problem
+    if row >= 0:
+        raise DataError(
+            f"column {name!r} holds times of day, such as {shown[0].as_py()}, and a code can be a day at most: "
+            "give a column with the day, or with the hour as text"
+        )
+    return days
 
 
 def plain(column: Any) -> Any:
-    """Return a column without a dictionary, and without a driver's name for a type that it stores as another."""
+    """Return a column without a dictionary, and in a type that Arrow computes with, of those that hold the same."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if isinstance(column.type, pa.BaseExtensionType):
+    if isinstance(column.type, pa.BaseExtensionType):  # a driver's name for a type that it stores as another
         column = column.cast(column.type.storage_type)
-    return column
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.string())
+    return column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
 
 
 def first_missing(column: Any) -> int | None:
@@ -203,10 +217,48 @@ def require(columns: Sequence[str] | None, present: Sequence[str], where: str) -
 def _numbered(parts: Iterable[tuple[pa.RecordBatch, float]], where: str) -> Iterator[Batch]:
     first = 0
     for rows, done in parts:
+        _refuse_damage(rows, where, first)
         for start in range(0, max(len(rows), 1), ROWS):
             piece = rows.slice(start, ROWS)
             yield Batch(piece, where, first, done)
             first += len(piece)
+
+
+def _refuse_damage(rows: pa.RecordBatch | pa.Table, where: str, first: int) -> None:
+    """Refuse what no reader of Arrow expects, and what only some of them check: text that is not UTF-8, for example."""
+    try:
+        rows.validate(full=True)
+    except pa.ArrowException as problem:
+        for name, column in zip(rows.schema.names, rows.columns, strict=True):
+            row = _damaged(column)
+            if row is not None:
+                raise DataError(
+                    f"{where}, column {name!r}, row {first + row + 1}: the value is damaged, or its text is not UTF-8: "
+                    "write the table again, with its text as UTF-8"
+                ) from None
+        raise DataError(f"{where}: the rows after row {first} are damaged: {problem}") from None
+
+
+def _damaged(column: pa.Array | pa.ChunkedArray) -> int | None:
+    """Return the first row whose value is not what its type says."""
+    start, length = 0, len(column)
+    if _is_valid(column):
+        return None
+    while length > 1:  # the first half holds it, or else the second
+        half = length // 2
+        if _is_valid(column.slice(start, half)):
+            start, length = start + half, length - half
+        else:
+            length = half
+    return start
+
+
+def _is_valid(column: pa.Array | pa.ChunkedArray) -> bool:
+    try:
+        column.validate(full=True)
+    except pa.ArrowException:
+        return False
+    return True
 
 
 def _from_memory(table: Any, columns: Sequence[str] | None) -> _Shared:
@@ -317,7 +369,7 @@ def _explained(where: str) -> Iterator[None]:
     """Turn what the system or Arrow says about a file into an error that names it."""
     try:
         yield
-    except (pa.ArrowException, OSError) as problem:
+    except (pa.ArrowException, OSError, UnicodeError) as problem:  # the last: a column's name
         if isinstance(problem, OSError) and problem.strerror:
             raise DataError(f"{where}: {problem.strerror}") from problem
         raise DataError(f"{where}: cannot be read as a table: {problem}") from problem

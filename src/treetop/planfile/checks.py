@@ -12,6 +12,7 @@ from treetop.nearest import nearest
 from treetop.planfile import questions
 from treetop.planfile.attributes import Attribute
 from treetop.planfile.fields import Fields
+from treetop.resolved import resolved
 
 
 def open_questions(
@@ -48,10 +49,7 @@ def refuse_private_hierarchy(attributes: Mapping[str, Attribute], source: str | 
 
 def same_file(one: Path, other: Path) -> bool:
     """Whether two paths lead to one file."""
-    try:
-        return one == other or one.resolve() == other.resolve()
-    except (OSError, ValueError):  # a path that cannot be
-        return False
+    return one == other or resolved(one) == resolved(other)
 
 
 def check_digest(name: str, attribute: Attribute, tree: Hierarchy) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, get_args
 from treetop.planfile import questions
 from treetop.planfile.describe import key, value
 from treetop.privacy.unit import IdClean
+from treetop.resolved import resolved
 
 if TYPE_CHECKING:
     from treetop.data.inspect import Inspection, Suggestion
@@ -223,7 +224,7 @@ def _relative(path: str | Path, folder: Path) -> str:
     try:
         return Path(os.path.relpath(path, folder)).as_posix()
     except ValueError:  # another drive
-        return Path(path).resolve().as_posix()
+        return resolved(path).as_posix()
 
 
 def _comment(text: str) -> list[str]:

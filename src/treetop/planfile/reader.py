@@ -24,6 +24,9 @@ from treetop.privacy.exact import Number
 if TYPE_CHECKING:
     from treetop.graphs.planfile import GraphFile
 
+_LARGEST = 1 << 24
+"""How many bytes a plan file may have."""
+
 
 @dataclass(frozen=True, eq=False)
 class PlanFile:
@@ -166,7 +169,11 @@ def read_plan(path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)  # a device may have no end
+        if len(data) > _LARGEST:
+            raise PlanFileError(f"{path}: is larger than {_LARGEST >> 20} MB, and is no plan file: name a plan file")
+        return data.decode("utf-8-sig")
     except FileNotFoundError:
         raise PlanFileError(f"{path}: no such file; `treetop inspect TABLE --out {path}` drafts one") from None
     except UnicodeDecodeError as problem:

@@ -23,6 +23,7 @@ from treetop.counts import Counts
 from treetop.data.source import Source, as_source, without_password
 from treetop.data.table import Table
 from treetop.errors import DataError, PrivatePrior
+from treetop.resolved import resolved
 
 Role: TypeAlias = Literal["prior", "twin"]
 """What a public table is for: to choose a split by, or to try a plan on."""
@@ -100,16 +101,16 @@ def _database(source: Source) -> str:
     if source.scheme == "sqlite":
         from treetop.data.database import sqlite_path
 
-        return str(sqlite_path(location).resolve())
-    return without_password(location) if source.scheme is not None else str(Path(location).resolve())
+        return str(resolved(sqlite_path(location)))
+    return without_password(location) if source.scheme is not None else str(resolved(location))
 
 
 def _files(source: Source) -> list[Path]:
     try:
-        return [file.resolve() for file in source.files()]
+        return [resolved(file) for file in source.files()]
     except DataError:  # not there, or not yet: its name can still be compared
         location = source.location
-        return [Path(one).resolve() for one in (location if isinstance(location, tuple) else (location,))]
+        return [resolved(one) for one in (location if isinstance(location, tuple) else (location,))]
 
 
 def _same_file(ours: list[Path], theirs: list[Path]) -> str | None:

@@ -6,7 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+
 from treetop.data.export.flows import Progress, Sheet, flow_sheets, record_sheet, table_sheet
+from treetop.data.export.formulas import count_guarded
 from treetop.data.export.levels import ENDS, Depths, depths_of, trees_of
 from treetop.data.export.map import Page, map_page, read_boundaries
 from treetop.data.export.places import Places, place_attribute, read_places, saved_places
@@ -66,6 +69,8 @@ class Exported:
     """What the card warns of, which the files do not say."""
     unresolved: int = 0
     """How much of the release is in no row, because it is not resolved so far."""
+    guarded: int = 0
+    """How many codes begin like a formula, and were written with an apostrophe before them."""
 
 
 def export(
@@ -84,6 +89,7 @@ def export(
     boundaries_code: str | None = None,
     credit: str | None = None,
     skip_missing: bool = False,
+    as_is: bool = False,
     force: bool = False,
     large: bool = False,
     progress: Progress | None = None,
@@ -100,6 +106,8 @@ def export(
     `encoding` is that of these files where they are text other than UTF-8.
     More than a thousand million records are refused unless they are meant to be `large`; `announce` is told how many
     there will be, where they are many.
+    In CSV files, codes that a spreadsheet would compute are written with an apostrophe before them
+    (`treetop.data.export.formulas` takes it off again), unless they are to be written `as_is`.
     """
     to = ALIASES.get(to, to)
     form = _format(to)
@@ -134,18 +142,28 @@ def export(
         sheets = [page]
     else:
         sheets, skipped = _sheets(loaded, to, depths, places, skip_missing, progress)
+    guarded = 0
+    if not as_is and target.files()[0].suffix == ".csv":
+        sheets = [sheet.guarded() if isinstance(sheet, Sheet) else sheet for sheet in sheets]
+        guarded = _count_guarded(loaded, depths, ENDS if form.flows else tuple(depths))
     with target.draft() as draft:
         for sheet in sheets:
             sheet.write(draft / target.named(sheet.file))
     main = sheets[0]
     unresolved = 0 if skipped or loaded.left is None else loaded.total - main.total
-    return Exported(target.files(), main.rows, main.total, skipped, loaded.card.get("warning"), unresolved)
+    return Exported(target.files(), main.rows, main.total, skipped, loaded.card.get("warning"), unresolved, guarded)
 
 
 def _format(to: str) -> Format:
     if to not in FORMATS:
         raise ReleaseError(f"there is no format {to!r}{nearest(to, FORMATS)}; the formats are {', '.join(FORMATS)}")
     return FORMATS[to]
+
+
+def _count_guarded(release: Release, depths: Depths, attributes: Sequence[str]) -> int:
+    trees = trees_of(release)
+    codes = pa.concat_arrays([trees[name].codes[depths[name]] for name in attributes])
+    return count_guarded(codes.unique())
 
 
 def _every_file() -> frozenset[str]:

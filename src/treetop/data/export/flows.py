@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from treetop.data.export.formulas import guard_rows, guard_schema
 from treetop.data.export.levels import ENDS, Depths, counts_at, trees_of
 from treetop.data.export.places import Places
 from treetop.errors import ReleaseError
@@ -45,6 +46,10 @@ class Sheet:
         """Make a sheet of a table."""
         total = 0 if count is None else int(pc.sum(table[count]).as_py() or 0)
         return Sheet(file, table.schema, table.to_batches(), table.num_rows, total)
+
+    def guarded(self) -> Sheet:
+        """Return the sheet with texts that no spreadsheet computes."""
+        return replace(self, schema=guard_schema(self.schema), batches=map(guard_rows, self.batches))
 
     def write(self, path: Path) -> None:
         """Write the file, as Parquet or CSV by what its name ends in."""

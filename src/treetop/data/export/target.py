@@ -9,6 +9,7 @@ from pathlib import Path
 
 from treetop.errors import ReleaseError
 from treetop.folder.place import scratch, sync
+from treetop.resolved import resolved
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Target:
             (whole / file.name).replace(file)
 
     def _refuse_release(self) -> None:
-        place = self.out.resolve()
+        place = resolved(self.out)
         for folder in (place, *place.parents):
             if (folder / "card.json").is_file() and (folder / "counts.parquet").is_file():
                 raise ReleaseError(f"{self.out} is inside the release {folder}, which is not to change: choose another")

@@ -25,6 +25,7 @@ from treetop.data.source import Source
 from treetop.errors import DataError
 from treetop.frozen import FrozenMap
 from treetop.nearest import nearest
+from treetop.resolved import resolved
 
 __all__ = ["SAMPLE", "Column", "Identifier", "Inspection", "Lookup", "Match", "Suggestion", "inspect_table"]
 
@@ -97,7 +98,7 @@ def inspect_table(
     source = table if isinstance(table, Source) else Source(table)
     path = str(source)
     public = Source(hierarchy) if isinstance(hierarchy, str | Path) else hierarchy
-    if public is not None and Path(str(public)).resolve() == Path(path).resolve():
+    if public is not None and resolved(str(public)) == resolved(path):
         raise DataError(
             f"{path} is given as its own hierarchy, but which codes occur in a private table is private: "
             "take the hierarchy from a public file"

@@ -105,8 +105,9 @@ def describe_columns(table: pa.Table, count: str | None = None) -> tuple[Column,
     return tuple(_describe(name, table.column(name), name == count) for name in table.column_names)
 
 
-def _describe(name: str, column: pa.ChunkedArray, is_count: bool) -> Column:
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+def _describe(name: str, given: pa.ChunkedArray, is_count: bool) -> Column:
+    column = tables.plain(given)
+    kind = column.type
     values = _codes(column, name)
     if values is None:
         distinct, missing = _tally(column)
@@ -153,24 +154,19 @@ def _without_codes(
 
 def _codes(column: pa.ChunkedArray, name: str) -> pa.Array | None:
     """Return the different values as text, or None where they cannot be codes."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    kind = column.type
+    texts = (pa.types.is_string, pa.types.is_large_string)
     if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or any(is_text(kind) for is_text in texts)):
         return None
-    values = tables.text(pa.chunked_array([pc.unique(_plain(column))]), name).combine_chunks()
+    values = tables.text(pa.chunked_array([pc.unique(column)]), name).combine_chunks()
     return values.filter(pc.fill_null(pc.not_equal(values, ""), False))
-
-
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def _missing(column: pa.ChunkedArray) -> int:
     blank = 0
-    plain = _plain(column)
-    if not (pa.types.is_integer(plain.type) or pa.types.is_boolean(plain.type)):
-        blank = pc.sum(pc.equal(plain, "")).as_py() or 0
-    return int(plain.null_count + blank)
+    if not (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
+        blank = pc.sum(pc.equal(column, "")).as_py() or 0
+    return int(column.null_count + blank)
 
 
 def _tally(column: pa.ChunkedArray) -> tuple[int, int]:

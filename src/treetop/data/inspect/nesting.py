@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from treetop.data import table as tables
+
 SAMPLE = 200_000
 """Pairs of columns are compared on at most this many rows, evenly spread over the table."""
 
@@ -74,9 +76,7 @@ def chain_above(finest: str, columns: Mapping[str, Codes]) -> tuple[str, ...]:
 
 
 def _codes(column: pa.ChunkedArray) -> Codes:
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    encoded = column.combine_chunks().dictionary_encode()
+    encoded = tables.plain(column).combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
     values = len(encoded.dictionary)

@@ -94,6 +94,8 @@ def _features(file: Path, encoding: str | None) -> list[Mapping[str, Any]]:
 
 def _text(file: Path, encoding: str | None) -> str:
     """Return the text of a file, unpacked where it is gzip."""
+    if file.is_char_device():  # it may have no end
+        raise DataError(f"{file}: is a device, not a file: name a GeoJSON file")
     try:
         raw = file.read_bytes()
         raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
