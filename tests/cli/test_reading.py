@@ -120,7 +120,6 @@ def test_the_draft_of_fixed_width_text_reads_it_again(folder: Path, capsys: pyte
         (("--field", "home=9-3"), "from character 9 to 3: count from 1"),
         (("--keep", "record"), "--keep is 'record': write it as in --keep year=2008"),
         ((*FIELDS, "--keep", "recrd=S"), "no column 'recrd' (did you mean 'record'?)"),
-        ((*FIELDS, "--keep", "record=s"), "no row is kept: none has record 's'"),
         ((*FIELDS, "--delimiter", ";"), "fixed-width text has no delimiter"),
     ],
 )
@@ -128,6 +127,11 @@ def test_mistakes_of_inspect_are_told(
     folder: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], message: str
 ) -> None:
     assert message in run(capsys, "inspect", folder / "flows.txt", *options, expect=2)
+
+
+def test_inspect_of_a_table_without_kept_rows_is_a_remark(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["inspect", str(folder / "flows.txt"), *FIELDS, "--keep", "record=s"])
+    assert "there are no rows with record 's'" in capsys.readouterr().err
 
 
 def test_a_hierarchy_that_is_not_utf_8_names_the_option(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,6 @@ from treetop.data import table as tables
 from treetop.data.bound import Bound, Bounder
 from treetop.data.codebook import Codebook
 from treetop.data.header import refuse_code
-from treetop.data.source import as_source
 from treetop.data.spelling import cleaned
 from treetop.data.table import Batch
 from treetop.data.tally import Tally
@@ -35,7 +33,6 @@ Unknown = Literal["error", "drop"] | Mapping[str, str]
 """Missing codes and codes that are not in the hierarchy: refuse them, drop their rows, or count them under a leaf
 that is named for each attribute."""
 
-_LOG = logging.getLogger(__name__)
 _REMEDY = 'Correct the table or the hierarchy; or set unknown to "drop", or to the leaf that such rows count under'
 
 
@@ -86,7 +83,7 @@ def read_counts(
         if progress is not None:
             progress("reading", batch.done)
     if not rows:
-        _warn_of_none(table)
+        tables.warn_of_none(table)
     every = None if bounder is None or not tally.compares else Counts.from_keys(*bounder.all())
     counts = Counts.from_keys(*collected.kept())
     if tally.compares:
@@ -96,15 +93,6 @@ def read_counts(
     if progress is not None:
         progress("reading", 1.0)
     return counts
-
-
-def _warn_of_none(table: tables.Table) -> None:
-    """Tell the steward, and nobody else: that there are no rows is as private as how many there are."""
-    source = as_source(table)
-    kept = "" if source is None or source.keep is None else f" with {tables.say_kept(source.keep)}"
-    check = "the spelling of the values" if kept else "that it is the table that is meant"
-    where = source or "the table"
-    _LOG.warning("%s: there are no rows%s, so every true count is 0: check %s", where, kept, check)
 
 
 class Collected(Protocol):

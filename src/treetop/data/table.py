@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,7 @@ Table = str | Path | Source | Sequence[str | Path] | Any
 ROWS = 1 << 18
 """The most rows that are dealt with at once."""
 
+_LOG = logging.getLogger(__name__)
 _SHOWN = 30
 _Shared = Generator[tuple[pa.RecordBatch, float], None, None]
 
@@ -120,6 +122,15 @@ def say_kept(keep: Mapping[str, Sequence[str]]) -> str:
     "record 'S' and year '2007' or '2008'"
     """
     return " and ".join(f"{name} {' or '.join(map(repr, values))}" for name, values in keep.items())
+
+
+def warn_of_none(table: Table) -> None:
+    """Tell the steward that a table has no rows, and nobody else: that is as private as how many there are."""
+    source = as_source(table)
+    with_values = "" if source is None or source.keep is None else f" with {say_kept(source.keep)}"
+    check = "the spelling of the values" if with_values else "that it is the table that is meant"
+    where = source or "the table"
+    _LOG.warning("%s: there are no rows%s, so every true count is 0: check %s", where, with_values, check)
 
 
 def read(table: Table, columns: Sequence[str] | None = None) -> pa.Table:

@@ -105,6 +105,8 @@ def inspect_table(
         )
     refuse_fixed(source)
     rows = tables.read(source, None)
+    if not len(rows):
+        tables.warn_of_none(source)
     if len(set(rows.column_names)) < len(rows.column_names):
         raise DataError(f"{path}: two columns have the same name: {', '.join(rows.column_names)}")
     if count is not None and count not in rows.column_names:
