@@ -102,7 +102,7 @@ def test_the_draft_of_fixed_width_text_reads_it_again(folder: Path, capsys: pyte
     lookup = ("--hierarchy", folder / "places.csv", "--hierarchy-encoding", "latin-1")
     run(capsys, "inspect", folder / "flows.txt", *FIELDS, "--keep", "record=S", *lookup, "--out", draft)
     text = draft.read_text()
-    for field in ("entity", "contributions", "neighbours", "epsilon"):
+    for field in ("entity", "contributions", "neighbours", "epsilon", "count"):
         text = text.replace(f"# {field} = ", f"{field} = ")
     draft.write_text(text)
     file, known = read_plan(draft), read_plan(folder / "plan.toml")

@@ -112,11 +112,12 @@ def test_a_rule_that_contradicts_itself_is_refused(options: dict[str, Any], abou
         Cleaning(**options)
 
 
-def test_an_edge_to_an_unknown_node_is_refused_by_its_row_or_dropped() -> None:
+def test_an_edge_to_an_unknown_node_is_refused_by_its_row_or_dropped(caplog: pytest.LogCaptureFixture) -> None:
     edges = pa.table({"source": ["a", "a"], "target": ["b", "nobody"]})
     with pytest.raises(DataError, match=r"column 'target', row 2: 'nobody' is not in the node table"):
         rows(Graph(NODES, edges, "edge"))
     assert len(rows(Graph(NODES, edges, "edge", policies=Policies(unknown="drop")))) == 1
+    assert "1 of 2 edges were dropped" in caplog.text
 
 
 def test_an_edge_without_an_end_is_refused() -> None:

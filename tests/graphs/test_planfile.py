@@ -66,6 +66,7 @@ def test_what_has_no_default_is_asked_for(here: Path) -> None:
         (RELATION, 'relation = "user"', r'must be "edge" or "user-out" or "node"'),
         ("directed = true", "directed = false", "is on two"),
         ("directed = true", 'directed = "yes"', "true or false"),
+        ('neighbours = "add-remove"', 'neighbours = "add-remove"\nid_clean = ["trim"]', "as they are spelt"),
         ('"source.town"', '"town"', 'say of which end of an edge it is, as in "source.town"'),
         ("[graph.clean.town]", "[graph.clean.twon]", "did you mean 'town'"),
         ('hierarchy = "places.csv"', 'hierarchy = "nodes.csv"', "hierarchy is the private table itself"),

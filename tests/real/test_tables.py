@@ -277,7 +277,7 @@ def test_the_draft_is_refused_until_it_is_answered(ran: Ran, treetop: Command) -
 
 
 def test_the_answered_draft_is_a_plan_for_the_same_table(ran: Ran, treetop: Command) -> None:
-    answers = ("entity", "contributions", "neighbours", "epsilon", "delta", "hierarchy", "codes")
+    answers = ("entity", "contributions", "neighbours", "epsilon", "delta", "hierarchy", "codes", "count")
     lines = ran.draft.read_text(encoding="utf-8").splitlines()
     answered = [line[2:] if line.startswith(tuple(f"# {answer} = " for answer in answers)) else line for line in lines]
     plan = ran.draft.with_name("answered.toml")

@@ -6,6 +6,7 @@ repeated edges makes the data the set of different edges, and one edge more in t
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -21,6 +22,7 @@ from treetop.sorting import sort_rows
 Numbers: TypeAlias = NDArray[np.int32]
 
 _SAMPLE = 1 << 16
+_LOG = logging.getLogger(__name__)
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -74,6 +76,7 @@ def read_edges(
 ) -> Edges:
     """Read an edge table, batch by batch."""
     rules = policies or Policies()
+    rows = strangers = 0
     ends: list[tuple[Numbers, Numbers]] = []
     for batch in tables.batches(table, list(dict.fromkeys([source, target]))):
         found = []
@@ -84,6 +87,7 @@ def read_edges(
             found.append(numbers)
         start, end = found
         proper = (start >= 0) & (end >= 0)
+        rows, strangers = rows + len(proper), strangers + int(np.count_nonzero(~proper))
         loops = proper & (start == end)
         if loops.any():
             if rules.self_loops != "drop":
@@ -95,6 +99,13 @@ def read_edges(
         if not proper.all():
             start, end = start[proper], end[proper]
         ends.append((start.astype(np.int32), end.astype(np.int32)))
+    if strangers:
+        _LOG.warning(
+            "%s of %s edges were dropped, because an id is not in the node table; this is about the private table, and "
+            "for the steward only",
+            f"{strangers:,}",
+            f"{rows:,}",
+        )
     starts, stops = [start for start, _ in ends], [end for _, end in ends]
     ends.clear()
     if rules.repeated == "keep":
