@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numba
 
+_SETTINGS: Any = numba.config
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -23,7 +24,7 @@ def kernel(function: F) -> F:
     safe either, the code is compiled anew in each process: cached kernels are executable, and whoever can exchange them
     can read the private table.
     """
-    compiled = _cached(function, numba.config.CACHE_DIR) or _cached(function, _own_cache())
+    compiled = _cached(function, _SETTINGS.CACHE_DIR) or _cached(function, _own_cache())
     if compiled is None:
         _warn()
         compiled = numba.njit(nogil=True, error_model="numpy")(function)
@@ -33,14 +34,14 @@ def kernel(function: F) -> F:
 
 def _cached(function: Callable[..., Any], folder: str) -> Any:
     """Return a kernel that is kept in a folder, or where Numba likes; None where there is none that is safe."""
-    before = numba.config.CACHE_DIR
+    before = _SETTINGS.CACHE_DIR
     try:
-        numba.config.CACHE_DIR = folder
+        _SETTINGS.CACHE_DIR = folder
         compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     except RuntimeError:  # "no locator available": no writable cache folder
         return None
     finally:
-        numba.config.CACHE_DIR = before
+        _SETTINGS.CACHE_DIR = before
     if _opening(compiled._cache.cache_path) is not None:
         return None
     if hasattr(compiled._cache, "_cache_file"):

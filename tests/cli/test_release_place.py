@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -43,7 +44,8 @@ def test_a_second_release_to_the_same_place_is_refused_before_it_is_charged(
     before = len(entries())
     from treetop.data import encode
 
-    read, messages = encode.read_counts, []
+    read = encode.read_counts
+    messages: list[str] = []
 
     def while_another_starts(*arguments: Any, **options: Any) -> Any:
         if not messages:
@@ -154,13 +156,14 @@ def test_what_a_living_process_or_another_machine_writes_is_left_alone(desk: Pat
 def test_a_draft_that_is_swept_before_it_is_locked_is_made_again(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from treetop.folder import place
 
-    lock, swept = place._lock, []
+    lock = place._lock
+    swept: list[Path] = []
 
     def after_a_sweep(folder: Path) -> int | None:
         handle = lock(folder) if not swept else None
         if handle is not None:  # it was opened, and then another process removes it
             swept.append(folder)
-            place.rmtree(folder)
+            shutil.rmtree(folder)
             return handle
         return lock(folder)
 

@@ -17,6 +17,7 @@ from treetop.data import table as tables
 from treetop.data.bound import Bound
 from treetop.data.encode import read_counts
 from treetop.data.siphash import siphash, siphash_word
+from treetop.data.words import buffers
 from treetop.errors import DataError
 from treetop.noise import Key
 
@@ -222,7 +223,7 @@ def test_ids_that_share_a_hash_are_bounded_as_one_and_how_likely_that_is(monkeyp
     ids = pa.array([f"p{number}" for number in range(1000)])
     hashes = np.empty((2, 1000), np.uint64)
     secret = np.frombuffer(KEY.secret, "<u8")
-    bounds._hash_ids(*bounds.buffers(ids), secret.astype(np.uint64), hashes)
+    bounds._hash_ids(*buffers(ids), secret.astype(np.uint64), hashes)
     assert len({(high, low) for high, low in hashes.T.tolist()}) == 1000
     # Two keyed words of 64 bits, by two keys: 128 bits, so the birthday bound is n² / 2 · 2^-128.
     name = np.frombuffer(b"p7", np.uint8)

@@ -360,7 +360,7 @@ def test_a_new_ledger_is_for_the_first_data_set_that_is_charged(tmp_path: Path) 
             ledger.check(another, Fraction(1, 2), "zcdp", UNIT)
         with pytest.raises(LedgerError, match="treetop ledger add"):
             Ledger.open(ledger.path).reserve(another, Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN)
-    assert [(one.dataset, one.spent) for one in ledger.balances()] == [("trips", 1)]
+    assert [(one.dataset, one.spent) for one in ledger.balances()] == [("trips", Fraction(1))]
 
 
 def test_a_data_set_is_added_by_declaring_it(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ class Run:
                 testing_key=self.testing_key,
             )
             release = replace(release, card=self._card(), plan_toml=describe_plan(self.file))
-            options = {"force": self.force, "nodes": self.nodes, "places": places, "beside": beside}
+            options: dict[str, Any] = {"force": self.force, "nodes": self.nodes, "places": places, "beside": beside}
             with drafted(release, self.out, progress=bar, **options) as draft:
                 finish()
                 draft.place()
