@@ -12,10 +12,11 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from treetop.cli import main
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -62,13 +63,24 @@ def test_what_was_not_printed_does_not_match() -> None:
 
 def run_console(block: str, folder: Path) -> None:
     for command, _, expected in _commands(block):
-        words = shlex.split(command)
-        if words[0] == "treetop":
-            words = [sys.executable, "-c", "from treetop.cli import main; main()", *words[1:]]
-        run = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
-        assert run.returncode == 0, f"$ {command}\n{run.stdout}{run.stderr}"
+        code, printed, told = run_command(shlex.split(command), folder)
+        assert code == 0, f"$ {command}\n{printed}{told}"
         if expected.strip():
-            assert matches(run.stdout, expected), f"$ {command}\n{run.stdout}"
+            assert matches(printed, expected), f"$ {command}\n{printed}"
+
+
+def run_command(words: list[str], folder: Path) -> tuple[object, str, str]:
+    """Run a command, one of Treetop's in this process; its exit code, what it printed, and what it told beside."""
+    if words[0] != "treetop":
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+    out, err, code = io.StringIO(), io.StringIO(), None
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main(words[1:])
+        except SystemExit as leaving:
+            code = leaving.code
+    return code or 0, out.getvalue(), err.getvalue()
 
 
 def _commands(block: str) -> list[tuple[str, str, str]]:
