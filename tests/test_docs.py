@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from treetop.cli import main
+from tests.commands import Said, said
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -63,24 +63,16 @@ def test_what_was_not_printed_does_not_match() -> None:
 
 def run_console(block: str, folder: Path) -> None:
     for command, _, expected in _commands(block):
-        code, printed, told = run_command(shlex.split(command), folder)
-        assert code == 0, f"$ {command}\n{printed}{told}"
+        words = shlex.split(command)
+        done = said(words[1:], folder) if words[0] == "treetop" else _said_by_another(words, folder)
+        assert done.code == 0, f"$ {command}\n{done.out}{done.err}"
         if expected.strip():
-            assert matches(printed, expected), f"$ {command}\n{printed}"
+            assert matches(done.out, expected), f"$ {command}\n{done.out}"
 
 
-def run_command(words: list[str], folder: Path) -> tuple[object, str, str]:
-    """Run a command, one of Treetop's in this process; its exit code, what it printed, and what it told beside."""
-    if words[0] != "treetop":
-        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout, done.stderr
-    out, err, code = io.StringIO(), io.StringIO(), None
-    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            main(words[1:])
-        except SystemExit as leaving:
-            code = leaving.code
-    return code or 0, out.getvalue(), err.getvalue()
+def _said_by_another(words: list[str], folder: Path) -> Said:
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    return Said(done.stdout, done.stderr, done.returncode)
 
 
 def _commands(block: str) -> list[tuple[str, str, str]]:

@@ -64,7 +64,7 @@ class Started:
             start(process, *arguments, **options)
             self.processes.append(process)
 
-        subprocess.Popen.__init__ = started  # type: ignore[method-assign]
+        subprocess.Popen.__init__ = started  # type: ignore[assignment, method-assign]
 
     def end(self) -> None:
         """End those that still run, so that only the test that left them fails, and none that comes after it."""

@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 Command = Callable[..., Any]
 
 SURELY = 0.999999
-"""The confidence of the bounds that a release is held to: one run in a million may fail by chance."""
+"""The confidence of the bounds that a release is held to; its noise is the same in every run."""
 
 
 @dataclass(frozen=True)
