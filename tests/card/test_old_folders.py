@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from importlib.metadata import version as right
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,7 +26,6 @@ FOLDERS = sorted(path.name for path in OLD.iterdir() if path.is_dir())
 @pytest.fixture(params=["0.2.0", "0.3.0", "9.9"])
 def version(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """What version this is."""
-    right = facts.version
     monkeypatch.setattr(facts, "version", lambda name: request.param if name == "treetop" else right(name))
     facts._software.cache_clear()
     yield str(request.param)

@@ -74,7 +74,7 @@ def supremum(plan: tt.Plan) -> float:
     Between the least and the largest count of a cell every value is tried; beyond them, ratios stay as they are.
     """
     most = plan.unit.contributions
-    rates = np.array([float(1 / law.scale) for law in laws_of(plan)])  # type: ignore[union-attr]
+    rates = np.array([float(law.rate) for law in laws_of(plan)])
     outcomes = np.array(list(product(range(most + 1), repeat=7)))
     worst = 0.0
     seen = {}
@@ -105,7 +105,8 @@ def two_laws(plan: tt.Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
             around = masses(law, reach + most + 1)
             start = most + 1 - count
             parts.append(around[start : start + 2 * reach + 1])
-        return np.einsum("a,b,c,d->abcd", *parts).ravel()
+        joined: NDArray[np.float64] = np.einsum("a,b,c,d->abcd", *parts).ravel()
+        return joined
 
     alone = joint((most, 0, most, 0))
     displaced = joint((most - 1, 1, most - 1, 1))

@@ -138,7 +138,7 @@ def test_a_large_delta_is_meant_of_a_delta() -> None:
     ],
 )
 def test_reckless_losses_are_warned_of_in_plans_on_cards_and_in_ledgers(
-    loss: dict[str, float], words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    loss: dict[str, Any], words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = plan_of(**loss)
     caveats = describe_release(plan, Facts())["caveats"]

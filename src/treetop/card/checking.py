@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
@@ -57,7 +57,7 @@ class Verdict:
     findings: tuple[str, ...] = ()
     """What is wrong; empty where it was verified."""
     caution: bool = False
-    """Whether this is what no check can tell, and is only said."""
+    """Whether this was not verified, and is only said."""
 
     @property
     def verified(self) -> bool:
@@ -84,20 +84,23 @@ def check_folder(folder: Path) -> Iterator[Verdict]:
         return
     folder_check = _Check(folder, card)
     for subject, check in folder_check.checks():
-        yield _verdict(subject, check)
-    yield Verdict(beyond_checking(card, file_sha256(folder / CARD)), caution=True)
+        verdict = _verdict(subject, check)
+        unbound = card["treetop"] == 1 and check == folder_check.bond
+        yield replace(verdict, caution=True) if unbound else verdict
 
 
-def beyond_checking(card: dict[str, Any], digest: str) -> str:
-    """Say what no folder can prove by itself, and who can."""
+def beyond_proof(card: dict[str, Any], digest: str) -> str:
+    """Say what no folder can prove by itself, whether it is bound to this one at least, and who can prove it."""
     told = ["its id", "its day", "the software", "whether its noise was fresh"]
     told += ["what the ledger held before"] if card["composition"]["ledger"] else []
     told += ["how often intervals held on a public table"] if "twin" in card["accuracy"].get("coverage", {}) else []
+    how = f"{PLAN} is bound to this card, also in what no folder can prove"
     if card["treetop"] == 1:
-        told.append("what it says of the data beyond plan.toml")
+        told.append(f"what it says of the data beyond {PLAN}")
+        how = "not verified, since no folder can prove it, nor bound to this one"
     return (
-        f"not to be verified from a folder: {', '.join(told)}. These are the word of whoever made it: ask them for the "
-        f"SHA-256 of {CARD}, which here is {digest}; a ledger keeps it"
+        f"{how}: {', '.join(told)}; that is the word of whoever made it. Ask them for the SHA-256 of {CARD}, which "
+        f"their ledger keeps: here it is {digest}"
     )
 
 
@@ -133,6 +136,7 @@ class _Check:
         yield f"the SHA-256, size and rows of {len(card['files'])} files, and no other file is there", self.files
         yield f"the SHA-256 of the plan ({card['plan_sha256'][:12]}…)", lambda: arithmetic.plan_hash(card)
         yield f"{PLAN} states the same plan", self.plan_file
+        yield beyond_proof(card, file_sha256(self.folder / CARD)), self.bond
         yield f"the trees of {len(card['hierarchies'])} hierarchies have the SHA-256 that the card names", self.trees
         yield (
             f"the loss, from the noise and the sensitivity of every level: {name} = {amount['exact']}",
@@ -205,6 +209,9 @@ class _Check:
 
     def plan_file(self) -> Iterator[str]:
         yield from counting.plan_file(self.folder, self.plan, self.card)
+
+    def bond(self) -> Iterator[str]:
+        yield from counting.bond(self.folder, self.card)
 
     def trees(self) -> Iterator[str]:
         for name, tree in zip(self.spine.attributes, self.spine.trees, strict=True):

@@ -64,7 +64,7 @@ class Loss:
         object.__setattr__(self, "rho", None if rho is None else positive(rho, "rho"))
         object.__setattr__(self, "accounting", accounting)
         object.__setattr__(self, "large_delta", large_delta)
-        if not isinstance(large_delta, bool) or (large_delta and delta is None):
+        if large_delta not in (True, False) or (large_delta and delta is None):
             raise LossError(
                 f"large_delta is {large_delta!r}: True says that a large delta is meant, so give it beside a delta."
             )
