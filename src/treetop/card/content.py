@@ -13,6 +13,7 @@ from treetop.card.composition import amount, sentence
 from treetop.card.facts import FORMAT, Facts
 from treetop.card.meaning import COMPARED_AT, CONVERSION, EXACT, epsilon_of, exact, meaning
 from treetop.card.schema import validate_fields
+from treetop.gate import WARNING
 from treetop.plan import CONFIDENCE, Plan
 from treetop.planned_level import PlannedLevel
 
@@ -67,7 +68,7 @@ def draft_card(plan: Plan, facts: Facts) -> dict[str, Any]:
         "id": facts.id,
         "time": facts.time,
         "private": facts.private,
-        "warning": None if facts.private else words.WARNING,
+        "warning": None if facts.private else WARNING,
         "guarantee": plan.loss.sentence() if facts.private else "None.",
         "data": {
             "period": facts.period,

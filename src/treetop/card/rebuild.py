@@ -56,8 +56,10 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> Plan:
 
 def _unit(told: Mapping[str, Any]) -> Unit:
     stated = told["unit"]
-    names = ("entity", "contributions", "neighbours", "id", "per_node")
-    unit = Unit(*(stated[name] for name in names), may_be_missing=stated.get("may_be_missing", False))
+    missing = stated.get("may_be_missing", False)
+    unit = Unit(
+        stated["entity"], stated["contributions"], stated["neighbours"], stated["id"], stated["per_node"], missing
+    )
     if "graph" not in told:
         return unit
     from treetop.graphs.unit import Facts, GraphUnit
