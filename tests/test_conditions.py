@@ -38,7 +38,7 @@ def test_releases_and_private_tables_understand_the_same_conditions(typed: list[
         (["region=n"], "region is a level of several attributes: say origin.region or destination.region"),
         (["n"], "'n' is not a condition: write ATTRIBUTE=CODE, such as origin=n"),
         (["origin"], "'origin' is not a condition: write ATTRIBUTE=CODE, such as origin=CODE"),
-        (["origin=n", "origin=s"], "origin is asked for twice, as 'n' and 's'"),
+        (["origin=n", "origin=s"], "origin is asked for twice, as 'n' and in 'origin=s'"),
     ],
 )
 def test_what_is_no_condition_is_refused_alike(typed: list[str], about: str) -> None:

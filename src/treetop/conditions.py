@@ -29,7 +29,7 @@ def parse_conditions(conditions: Iterable[str], spine: Spine) -> dict[str, str]:
             raise QueryError(f"{name} is a level of several attributes: say {' or '.join(names[name])}")
         whole = names[name][0] if name in names else name
         if whole in asked:
-            raise QueryError(f"{whole} is asked for twice, as {asked[whole]!r} and {code!r}: ask once for each")
+            raise QueryError(f"{whole} is asked for twice, as {asked[whole]!r} and in {condition!r}: ask once for each")
         asked[whole] = code
     return asked
 

@@ -60,7 +60,7 @@ class Gate:
             charge()
         try:
             yield bind(self._secret, purpose, *bound)
-        except (TreetopError, MemoryError) as problem:
+        except (TreetopError, MemoryError, ArithmeticError) as problem:
             if charge is None:
                 raise
             what = "there is not enough memory for this" if isinstance(problem, MemoryError) else problem

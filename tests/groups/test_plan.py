@@ -166,7 +166,7 @@ def test_more_groups_than_64_bits_sum_are_refused_before_anything_is_read() -> N
 def test_as_many_sizes_as_there_is_no_room_for_are_refused_at_once() -> None:
     """Not even the hierarchy of the sizes is made of them."""
     unit, loss = GroupUnit("person", event="join-leave"), Loss(epsilon=1)
-    with pytest.raises(PlanError, match=r"80,000,000,240 bytes: lower largest"):
+    with pytest.raises(PlanError, match=r"80,000,000,160 bytes: lower largest"):
         GroupTablePlan.make(Hierarchy.flat(["east"]), 499_999_999 + 1, unit, loss, rows="histogram", number=10)
 
 

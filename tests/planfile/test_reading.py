@@ -83,11 +83,38 @@ def test_a_plan_says_how_fixed_width_text_is_read_and_which_records_count(tmp_pa
     assert total(read_plan(flows(tmp_path))) == 15
 
 
+def test_the_total_is_measured_where_a_plan_selects_rows(tmp_path: Path) -> None:
+    kept, whole = read_plan(flows(tmp_path)).plan, read_plan(flows(tmp_path, 'keep = { record = "S" }\n', "\n")).plan
+    assert kept.levels[0].law is not None and kept.unit.may_be_missing
+    assert whole.levels[0].law is None and "may_be_missing" not in whole.describe()["unit"]
+
+
+@pytest.mark.parametrize(
+    ("query", "measured"),
+    [
+        ("trips", False),
+        ("select home, work from trips", False),
+        ('SELECT "home" AS origin, t.work FROM main.trips;', False),
+        ("select * from trips", False),
+        ("select home from trips where year = 2008", True),
+        ("select distinct home from trips", True),
+        ("select home from trips limit 5", True),
+        ("select home from trips join people using (id)", True),
+        ("select home from trips union select home from others", True),
+        ("select count(*) as n from trips", True),
+    ],
+)
+def test_the_total_is_measured_where_a_query_may_leave_rows_out(tmp_path: Path, query: str, measured: bool) -> None:
+    text = flows(tmp_path, 'keep = { record = "S" }\n', f"query = '{query}'\n")
+    assert (read_plan(text).plan.levels[0].law is not None) == measured
+
+
 def test_the_plan_as_it_was_run_says_which_rows_and_fields(tmp_path: Path) -> None:
     file = read_plan(flows(tmp_path))
     (tmp_path / "run.toml").write_text(describe_plan(file))
     again = read_plan(tmp_path / "run.toml")
     assert (again.keep, again.fields) == (file.keep, file.fields)
+    assert again.plan.digest == file.plan.digest
     assert total(PlanFile(**{**vars(again), "source": file.source})) == 15
 
 

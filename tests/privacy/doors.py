@@ -46,14 +46,14 @@ def _pairs_of_tables(folder: Path) -> Iterator[tuple[str, tt.Unit, tt.Spine, dic
     plain = Graph(NODES, _edges("ab"), "edge")
     for options, one, other in graphs:
         graph = Graph(NODES, None, **{"relation": "edge", **options})
-        for unit in (graph.unit("replace"), plain.unit("replace")):
-            yield str(options), unit, SPINE, ENDS, graph.table(one), graph.table(other)
+        for own in (graph.unit("replace"), plain.unit("replace")):
+            yield str(options), own, SPINE, ENDS, graph.table(one), graph.table(other)
     for name, year in (("one", "2008"), ("other", "2007")):
         (folder / f"{name}.csv").write_text(f"town,year\nA1,2008\nA1,{year}\n", encoding="utf-8")
     kept = [tt.Source(folder / f"{name}.csv", keep={"year": "2008"}) for name in ("one", "other")]
     for missing in (False, True):
         unit = tt.Unit("trip", neighbours="replace", may_be_missing=missing)
-        yield "keep", unit, TOWNS, {"place": "town"}, *kept
+        yield "keep", unit, TOWNS, {"place": "town"}, kept[0], kept[1]
 
 
 @audit

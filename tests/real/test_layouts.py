@@ -15,6 +15,8 @@ HERE = Path(__file__).parent
 Command = Callable[..., Any]
 
 SARDINIA = 391_395
+NEAR = 150
+"""More than ten standard deviations of the noise of a total: it is measured where rows are selected."""
 FIELDS = ("record=1", "home=5-7,9-11", "place=17", "work=19-21,23-25", "people=56-62")
 
 
@@ -61,15 +63,16 @@ def test_a_table_with_two_types_of_records_from_inspect_to_export(
     plan, out = HERE / "it_fixed.toml", tmp_path / "release"
     assert "The data set is the rows with record 'S' and place '1' or '2'" in treetop("plan", plan).out
     assert treetop("plan", plan, "--json").json()["keep"] == {"record": ["S"], "place": ["1", "2"]}
-    assert treetop("release", plan, matrix, "--out", out, "--json").json()["total"] == SARDINIA
+    released = treetop("release", plan, matrix, "--out", out, "--json").json()["total"]
+    assert abs(released - SARDINIA) < NEAR
     report = treetop("check", out, "--truth", matrix, "--plan", plan, "--json").json()
     assert report["verified"]
-    assert report["errors"]["levels"][0]["largest"] == 0
+    assert report["errors"]["levels"][0]["largest"] == abs(released - SARDINIA)
     page = (out / "card.html").read_text(encoding="utf-8")
     assert "The data set is the rows with record &#39;S&#39; and place" in page
     assert 'keep = { record = ["S"], place = ["1", "2"] }' in (out / "plan.toml").read_text(encoding="utf-8")
     told = treetop("export", out, "--to", "od", "--out", tmp_path / "od", "--json").json()
-    assert told["total"] == SARDINIA
+    assert told["total"] == released
 
 
 def test_without_the_filter_nothing_is_released(treetop: Command, matrix: Path, tmp_path: Path) -> None:
@@ -96,11 +99,12 @@ def test_margins_of_some_provinces_from_inspect_to_export(data: Path, treetop: C
     assert seen["rows"] == 7_904  # as its SOURCE.md says
     plan, out = HERE / "it_margins.toml", tmp_path / "release"
     treetop("plan", plan)
-    assert treetop("release", plan, "--out", out, "--json").json()["total"] == total
+    released = treetop("release", plan, "--out", out, "--json").json()["total"]
+    assert abs(released - total) < NEAR
     report = treetop("check", out, "--truth", table, "--json").json()  # the card says which rows
     assert report["verified"]
-    assert report["errors"]["levels"][0]["largest"] == 0
+    assert report["errors"]["levels"][0]["largest"] == abs(released - total)
     regions = treetop("query", out, "--by", "place.reg", "--json").json()["rows"]
-    assert sum(row["count"] for row in regions) == total
+    assert sum(row["count"] for row in regions) == released
     told = treetop("export", out, "--to", "records", "--out", tmp_path / "records.parquet", "--json").json()
-    assert pq.read_metadata(told["files"][0]).num_rows == total
+    assert pq.read_metadata(told["files"][0]).num_rows == released

@@ -14,6 +14,7 @@ from treetop.card.facts import FORMAT, Facts
 from treetop.card.first_format import as_first_format
 from treetop.card.meaning import CONVERSION, EXACT, epsilon_of, exact, meaning
 from treetop.card.schema import validate_fields
+from treetop.gate import WARNING
 from treetop.plan import CONFIDENCE, Plan
 from treetop.planned_level import PlannedLevel
 from treetop.privacy.loss import COMPARED_AT
@@ -69,7 +70,7 @@ def draft_card(plan: Plan, facts: Facts) -> dict[str, Any]:
         "id": facts.id,
         "time": facts.time,
         "private": facts.private,
-        "warning": None if facts.private else words.WARNING,
+        "warning": None if facts.private else WARNING,
         "guarantee": plan.loss.sentence() if facts.private else "None.",
         "data": {
             "period": facts.period,

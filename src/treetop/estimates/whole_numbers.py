@@ -41,9 +41,9 @@ def lower_error(measurements: Measurements, total: int) -> tuple[NDArray[np.int3
     """
     spine, laws = measurements.spine, measurements.laws
     whole_number(total, "the total", least=-LARGEST)
-    for level in measurements.levels:
-        if level is not None:
-            whole_numbers(level.value, "the measurements", most=LARGEST)
+    for seen in measurements.levels:
+        if seen is not None:
+            whole_numbers(seen.value, "the measurements", most=LARGEST)
     tree = measured_tree(measurements, total)
     estimates = from_below(as_measured(tree, laws))
     seed = _seed(measurements)

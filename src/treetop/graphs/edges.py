@@ -13,14 +13,16 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.checked import whole_numbers
 from treetop.data import table as tables
-from treetop.errors import DataError
+from treetop.errors import DataError, NumberError
 from treetop.graphs.nodes import Nodes
 from treetop.graphs.policies import Policies
 from treetop.sorting import sort_rows
 
 Numbers: TypeAlias = NDArray[np.int32]
 
+_MOST = (1 << 31) - 1
 _SAMPLE = 1 << 16
 _LOG = logging.getLogger(__name__)
 _HALF = np.uint64(32)
@@ -37,6 +39,15 @@ class Edges:
     """The node where it ends."""
     directed: bool
     """Whether edges have a direction; if not, the smaller number comes first unless repeated edges are kept."""
+
+    def __post_init__(self) -> None:
+        for name in ("source", "target"):
+            end = getattr(self, name)
+            if getattr(end, "dtype", None) != np.int32 or end.ndim != 1:
+                end = whole_numbers(end, "the ends of edges", most=_MOST).astype(np.int32)
+            if len(end) != len(self.source) or (len(end) and end.min() < 0):
+                raise NumberError("an edge has two ends, each the number of a node, counted from 0")
+            object.__setattr__(self, name, np.ascontiguousarray(end))
 
     def __len__(self) -> int:
         return len(self.source)

@@ -34,8 +34,6 @@ def projected_degrees(nodes: Nodes, edges: Edges, theta: int, key: Key) -> NDArr
     for ends in (edges.source, edges.target):
         if len(ends) and not 0 <= ends.min() <= ends.max() < len(nodes):
             raise NumberError(f"an edge ends at a node that is none of the {len(nodes):,}")
-    if len(edges.source) != len(edges.target):
-        raise NumberError(f"{len(edges.source):,} edges start and {len(edges.target):,} end")
     secret = np.frombuffer(key.secret, "<u8").astype(np.uint64)
     names = np.empty(len(nodes), np.uint64)
     _hash_ids(*buffers(nodes.ids), secret, names)

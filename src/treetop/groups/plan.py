@@ -15,7 +15,7 @@ from treetop.errors import DataError, LossError, PlanError
 from treetop.gate import Gate, digest
 from treetop.groups import repairs
 from treetop.groups.release import GroupRelease
-from treetop.groups.sizes import GroupSizes
+from treetop.groups.sizes import CELL_BYTES, MOST_CELLS, GroupSizes, check_cells
 from treetop.groups.unit import Form, GroupUnit
 from treetop.hierarchy import Hierarchy
 from treetop.memory import refuse_beyond_memory
@@ -28,11 +28,8 @@ from treetop.repair import Tree, whole_weights
 GroupRepair: TypeAlias = Literal["exact", "rounded"]
 Public: TypeAlias = Literal["total", "regions"]
 
-MOST_CELLS = 1 << 27
 MOST_CELLS_ALTERNATING = 1 << 18
 WIDEST = 1 << 34
-CELL_BYTES = 80
-"""About what a count takes in memory while group sizes are measured and repaired."""
 
 _WAYS = {
     ("direct", "exact"): ("M_H^dp", repairs.repair_direct),
@@ -228,15 +225,3 @@ class GroupPlan:
             return measured, repairs.Known(int(groups[0]), groups, np.full(len(groups), True))
         high = np.full(len(groups), groups[0])
         return measured, repairs.Known(int(groups[0]), high, np.arange(len(groups)) == 0)
-
-
-def check_cells(regions: Hierarchy, largest: int, most: int = MOST_CELLS, by: str = "", remedy: str = "") -> int:
-    """Return how many counts there are of every region and size; refuse more than a repair takes."""
-    nodes = 1 + sum(regions.sizes)
-    cells = nodes * (largest + 1)
-    if cells > most:
-        raise PlanError(
-            f"{nodes:,} regions with {largest + 1:,} sizes are {cells:,} counts, more than the {most:,} that can be "
-            f"repaired{by}, and about {CELL_BYTES * cells:,} bytes: lower largest{remedy}"
-        )
-    return cells

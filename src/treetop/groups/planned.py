@@ -22,9 +22,9 @@ from treetop.data.source import as_source
 from treetop.errors import DataError, PlanError
 from treetop.gate import Gate, bind
 from treetop.groups.lists import GroupList
-from treetop.groups.plan import GroupPlan, Public, check_cells
+from treetop.groups.plan import GroupPlan, Public
 from treetop.groups.read import Columns, Reader, Rows
-from treetop.groups.sizes import GroupSizes
+from treetop.groups.sizes import GroupSizes, check_cells
 from treetop.groups.table_unit import GroupTableUnit
 from treetop.groups.unit import Form, GroupUnit
 from treetop.hierarchy import Hierarchy
@@ -99,8 +99,6 @@ class GroupTablePlan(Plan):
         it may be left out where a public list has them. `id` is the column that tells people apart, `population` the
         least number of them that is public.
         """
-        if whole(largest) is None:
-            raise PlanError(f"largest is {largest!r}: give the largest size, a whole number, 1 or more")
         check_cells(regions, largest)
         if number is None and listed is None:
             raise PlanError("the number of groups is public and released exactly: give it, or the list of groups")

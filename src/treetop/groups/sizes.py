@@ -10,10 +10,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from treetop.errors import DataError
+from treetop.errors import DataError, PlanError
 from treetop.hierarchy import Hierarchy
+from treetop.privacy.exact import whole
 
 MOST_GROUPS = 1 << 34
+MOST_CELLS = 1 << 27
+CELL_BYTES = 80
+"""About what a count takes in memory while group sizes are measured and repaired."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,6 +53,7 @@ class GroupSizes:
         >>> GroupSizes.from_rows(places, ["east", "west", "east"], [1, 9, 0], [5, 1, 2], largest=3).number.tolist()
         [[2, 5, 0, 0], [0, 0, 0, 1]]
         """
+        check_cells(regions, largest)
         rows, sizes = _leaves(regions, leaf), _whole(size, "size")
         counts = np.ones(len(rows), np.int64) if number is None else _whole(number, "number of groups")
         if not len(rows) == len(sizes) == len(counts):
@@ -102,3 +107,17 @@ def _whole(values: ArrayLike, what: str) -> NDArray[np.int64]:
     if given.ndim != 1 or not (np.issubdtype(given.dtype, np.integer) or given.size == 0):
         raise DataError(f"the column of the {what} holds {given.dtype}: give whole numbers, one a row")
     return given.astype(np.int64)
+
+
+def check_cells(regions: Hierarchy, largest: int, most: int = MOST_CELLS, by: str = "", remedy: str = "") -> int:
+    """Return how many counts there are of every region and size; refuse more than a repair takes."""
+    if whole(largest) is None:
+        raise PlanError(f"largest is {largest!r}: give the largest size, a whole number, 1 or more")
+    nodes = 1 + sum(regions.sizes)
+    cells = nodes * (largest + 1)
+    if cells > most:
+        raise PlanError(
+            f"{nodes:,} regions with {largest + 1:,} sizes are {cells:,} counts, more than the {most:,} that can be "
+            f"repaired{by}, and about {CELL_BYTES * cells:,} bytes: lower largest{remedy}"
+        )
+    return cells

@@ -6,7 +6,8 @@ from typing import Any
 
 from treetop.card.facts import Facts
 from treetop.card.meaning import plural
-from treetop.card.words import WARNING, reckless
+from treetop.card.words import reckless
+from treetop.gate import WARNING
 from treetop.groups.planned import GroupTablePlan
 
 _MEASURED = {
