@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 
 from treetop.errors import PlanError, TreetopError, Unfinished
 from treetop.noise import Key
@@ -39,7 +40,12 @@ class Gate:
             raise PlanError("a testing key is 32 bytes, as in bytes(32)")
         self.private = testing_key is None
         """Whether nobody knows the key."""
-        self._secret = Key.fresh() if testing_key is None else Key(testing_key)
+        self._given = testing_key
+
+    @cached_property
+    def _secret(self) -> Key:
+        """The key of the run, drawn when it is needed first: a table that is refused needs none."""
+        return Key.fresh() if self._given is None else Key(self._given)
 
     @property
     def warning(self) -> str | None:

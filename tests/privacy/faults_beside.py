@@ -159,13 +159,15 @@ def a_person_protected_as_one_friendship(patch: Patch) -> None:
 
 
 def the_edges_that_others_have_to_a_person_forgotten(patch: Patch) -> None:
-    original = graphs.unit_of
+    original = graphs.GraphUnit
 
-    def out_edges_only(relation: Any, *arguments: Any, **options: Any) -> Unit:
-        unit: Unit = original(relation, *arguments, **options)
-        return Unit(unit.entity, unit.contributions - 1, unit.neighbours) if relation == "node" else unit
+    def out_edges_only(unit: Unit, facts: Any) -> Unit:
+        made: Unit = original(unit, facts)
+        if facts.relation == "node":
+            object.__setattr__(made, "contributions", made.contributions - 1)
+        return made
 
-    patch.setattr(graphs, "unit_of", out_edges_only)
+    patch.setattr(graphs, "GraphUnit", out_edges_only)
 
 
 def _degrees_of(patch: Patch, relation: str, wrong: Sensitivity) -> None:
