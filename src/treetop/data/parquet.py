@@ -19,11 +19,11 @@ def read_parquet(
 ) -> Iterator[tuple[pa.RecordBatch, float]]:
     """Yield batches of at most `rows` rows, with the share of the file that is read."""
     with pq.ParquetFile(path) as file:
-        tables.require(columns, file.schema_arrow.names, str(path))
-        coded = _coded(file.metadata) if dictionaries else []
-        everything = max(file.metadata.num_rows, 1)
         schema = file.schema_arrow
-    names = schema.names if columns is None else list(columns)
+        tables.require(columns, schema.names, str(path))
+        names = schema.names if columns is None else list(columns)
+        coded = _coded(file, names) if dictionaries else []
+        everything = max(file.metadata.num_rows, 1)
     with pq.ParquetFile(path, read_dictionary=coded, pre_buffer=False, buffer_size=1 << 20) as file:
         done = 0
         for batch in file.iter_batches(rows, columns=names):
@@ -33,19 +33,14 @@ def read_parquet(
         yield pa.RecordBatch.from_pylist([], pa.schema([schema.field(name) for name in names])), 1.0
 
 
-def _coded(metadata: pq.FileMetaData) -> list[str]:
-    """Return the text columns that are worth reading as dictionaries."""
-    columns = range(metadata.num_columns)
-    values = dict.fromkeys(columns, 0)
-    size = dict.fromkeys(columns, 0)
-    for group in range(metadata.num_row_groups):
-        for index in columns:
-            chunk = metadata.row_group(group).column(index)
-            values[index] += chunk.num_values
-            size[index] += chunk.total_uncompressed_size
-    described = (metadata.schema.column(index) for index in columns)
-    return [
-        column.path
-        for index, column in enumerate(described)
-        if column.physical_type == "BYTE_ARRAY" and size[index] <= _BYTES_PER_INDEX * values[index]
-    ]
+def _coded(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
+    """Return the text columns that are worth reading as dictionaries, judged by the first group of rows."""
+    metadata = file.metadata
+    described = [(index, metadata.schema.column(index)) for index in range(metadata.num_columns)]
+    texts = [(index, one.path) for index, one in described if one.path in names and one.physical_type == "BYTE_ARRAY"]
+    if not texts or not metadata.num_row_groups:
+        return []
+    # Arrow aborts the process where a damaged description of a column is looked at; read, it is an error.
+    next(file.iter_batches(1, row_groups=[0], columns=[name for _, name in texts]), None)
+    chunks = [(name, metadata.row_group(0).column(index)) for index, name in texts]
+    return [name for name, chunk in chunks if chunk.total_uncompressed_size <= _BYTES_PER_INDEX * chunk.num_values]
