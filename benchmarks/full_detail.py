@@ -26,7 +26,7 @@ import treetop as tt
 from benchmarks.italy import prepared
 from treetop.accuracy import text_table
 from treetop.counts import Counts
-from treetop.evaluate.synthetic import OriginDestination, italy_like
+from experiments.kit.synthetic import OriginDestination, italy_like
 from treetop.noise import Key
 from treetop.topdown.frontier import Frontier
 from treetop.topdown.level import refine

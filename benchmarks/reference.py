@@ -14,7 +14,7 @@ import pyarrow as pa
 import treetop as tt
 from benchmarks.timing import median_seconds
 from treetop.data.encode import read_counts
-from treetop.evaluate.synthetic import two_level_square
+from experiments.kit.synthetic import two_level_square
 from treetop.noise import Key
 from treetop.topdown.descent import descend
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from experiments.false_discoveries.tables import new_york
 from treetop import Unit
-from treetop.evaluate.paper_tables import TABLES, paper_table, with_spine
+from experiments.kit.paper_tables import TABLES, paper_table, with_spine
 from treetop.evaluate.trial import Case
 
 TRIP = Unit("trip", contributions=1, neighbours="replace")

@@ -11,7 +11,7 @@ import numpy as np
 from experiments.loss_split.claim import Claim, table
 from experiments.loss_split.measure import LAW, WEIGHTINGS, Shared
 from experiments.loss_split.study import FIXED, WAYS, Study, Way
-from treetop.planning.shares import SkewedBias, Weighting, majorises, skewed_bias
+from experiments.loss_split.shares import SkewedBias, Weighting, majorises, skewed_bias
 
 SPREADS = {
     2: ((50, 50), (70, 30), (90, 10), (100, 0)),

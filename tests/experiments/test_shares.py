@@ -14,7 +14,7 @@ import treetop as tt
 from treetop.errors import QueryError
 from treetop.planning.error_laws import DiscreteGaussianErrors, DiscreteLaplaceErrors, GaussianErrors, LaplaceErrors
 from treetop.planning.programs import Term, least_error
-from treetop.planning.shares import Weighting, deal, estimates_of, even, majorises, misallocation, skewed_bias
+from experiments.loss_split.shares import Weighting, deal, estimates_of, even, majorises, misallocation, skewed_bias
 
 WEIGHTINGS: list[Weighting] = ["log", "linear", "quadratic"]
 

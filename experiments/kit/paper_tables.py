@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.counts import Counts
-from treetop.evaluate.synthetic import Ints, OriginDestination
+from experiments.kit.synthetic import Ints, OriginDestination
 from treetop.hierarchy import Hierarchy
 from treetop.spine import Spine
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from treetop.evaluate.errors import errors_of
-from treetop.evaluate.paper_tables import (
+from experiments.kit.paper_tables import (
     RANDOM_CHILDREN,
     TABLES,
     PaperTable,
