@@ -13,8 +13,8 @@ import numpy as np
 
 import treetop as tt
 from benchmarks.timing import median_seconds
-from treetop.counts import Counts
 from experiments.kit.synthetic import italy_like
+from treetop.counts import Counts
 from treetop.noise import Key, NoiseStream
 from treetop.topdown.descent import descend
 from treetop.topdown.level import CHUNK

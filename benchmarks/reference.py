@@ -13,8 +13,8 @@ import pyarrow as pa
 
 import treetop as tt
 from benchmarks.timing import median_seconds
-from treetop.data.encode import read_counts
 from experiments.kit.synthetic import two_level_square
+from treetop.data.encode import read_counts
 from treetop.noise import Key
 from treetop.topdown.descent import descend
 

@@ -64,7 +64,13 @@ def _selection(studies: Sequence[Study]) -> Figure:
             known = {epsilon: one.share for epsilon, one in shown.items() if one.share and one.nodes >= FEWEST}
             lowest = min([lowest, *known.values()])
             axes.plot(
-                list(known), list(known.values()), color=colour, linestyle=line, marker=marker, markersize=4, label=label
+                list(known),
+                list(known.values()),
+                color=colour,
+                linestyle=line,
+                marker=marker,
+                markersize=4,
+                label=label,
             )
         axes.set_xscale("log")
         axes.set_xticks(list(study.found), [f"{epsilon:g}" for epsilon in study.found])

@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterable, Sequence
 
 from experiments.coverage.figures import FEWEST, FIGURES
 from experiments.coverage.measure import (
-    CHANCE, CONFIDENCE, DELTA, Cell, Study, by_size, invented, lost, measured, too_low,
+    CHANCE,
+    CONFIDENCE,
+    DELTA,
+    Cell,
+    Study,
+    by_size,
+    invented,
+    lost,
+    measured,
+    too_low,
 )  # fmt: skip
 from experiments.kit.pages import pictures, render
 from experiments.kit.tables import table

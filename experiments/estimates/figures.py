@@ -12,7 +12,19 @@ from matplotlib.lines import Line2D
 from experiments.estimates.measure import BASELINE, CLOSEST, DEFAULT, EXACT, LOWER, SETTINGS, Setting, Study
 from experiments.estimates.targets import ratio
 from experiments.kit.figures import (
-    BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, YELLOW, label_left, legend, new_figure, panels, save_all,
+    BLACK,
+    BLUE,
+    GREEN,
+    ORANGE,
+    PINK,
+    RED,
+    SKY,
+    YELLOW,
+    label_left,
+    legend,
+    new_figure,
+    panels,
+    save_all,
 )  # fmt: skip
 from treetop.evaluate.errors import SIZES, size_label
 

@@ -146,8 +146,10 @@ class Study:
 
 
 def tables(data: Path | None, quick: bool = False) -> Iterator[Table]:
-    """Yield the tables, those that are made up first and of the real ones the smallest; `quick`, only sparse ones."""
-    for table in sorted(cases.tables(data, quick), key=lambda one: (not one.is_made_up, not one.is_made_up and len(one.truth))):
+    """Yield the tables, those that are made up first, and of the real ones the smallest; `quick`, only sparse ones."""
+    for table in sorted(
+        cases.tables(data, quick), key=lambda one: (not one.is_made_up, not one.is_made_up and len(one.truth))
+    ):
         yield replace(table, runs=RUNS.get(table.name, MANY_RUNS))
 
 

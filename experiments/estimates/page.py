@@ -7,7 +7,15 @@ from statistics import fmean
 
 from experiments.estimates.figures import FEWEST, FIGURES
 from experiments.estimates.measure import (
-    BASELINE, DELTA, EPSILON, EXACT, FEW_CHILDREN, LOWER, SETTINGS, Setting, Study,
+    BASELINE,
+    DELTA,
+    EPSILON,
+    EXACT,
+    FEW_CHILDREN,
+    LOWER,
+    SETTINGS,
+    Setting,
+    Study,
 )  # fmt: skip
 from experiments.estimates.node import LARGE, LOW, TRUE, Node
 from experiments.estimates.reasons import reasons

@@ -10,7 +10,7 @@ import click
 from experiments.false_discoveries import page
 from experiments.false_discoveries.measure import EPSILONS, Study, study
 from experiments.kit import pages
-from experiments.kit.cases import REAL, tables
+from experiments.kit.cases import real_tables, tables
 from experiments.kit.command import Call
 from experiments.kit.command import command as as_command
 
@@ -24,7 +24,7 @@ def command(call: Call) -> Iterator[Path]:
     if not call.quick and not call.data.is_dir():
         click.echo(f"skipped: the real tables are not in {call.data}; name their folder with --data")
         return
-    chosen = tables(None, quick=True) if call.quick else (read(call.data) for read in REAL.values())
+    chosen = tables(None, quick=True) if call.quick else real_tables(call.data)
     runs = call.runs or (2 if call.quick else 10)
     studies = [study(table, EPSILONS, runs, call.kept(table.name)) for table in call.timed(chosen)]
     yield from write(studies, call.docs)

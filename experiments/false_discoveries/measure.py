@@ -41,9 +41,7 @@ METHODS = (
 Study = outcomes.Study[Method]
 
 
-def study(
-    table: Table, epsilons: Sequence[float] = EPSILONS, repetitions: int = 10, kept: Kept | None = None
-) -> Study:
+def study(table: Table, epsilons: Sequence[float] = EPSILONS, repetitions: int = 10, kept: Kept | None = None) -> Study:
     """Release a table with every loss by every method, as often as asked, and compare with the truth."""
     return outcomes.try_all(table, _plans(table, epsilons), repetitions, kept)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -52,11 +52,6 @@ class Table:
         return Table(name, title, spine, read_counts(rows, spine, count="count"))
 
     @property
-    def is_made_up(self) -> bool:
-        """Whether it is one of the paper's, made again."""
-        return self.name in MADE_UP
-
-    @property
     def widest(self) -> int:
         """The largest number of children that a node has."""
         return max(int(np.diff(level.first).max()) for level in self.spine.levels)
@@ -72,8 +67,13 @@ def made_up(name: str) -> Table:
 def tables(data: Path | None, quick: bool = False) -> Iterator[Table]:
     """Yield the tables, one after the other; without a folder of real ones, or `quick`, only some that are made up."""
     yield from (made_up(name) for name in MADE_UP if not quick or name.endswith("sparse"))
-    if data is not None and not quick:
-        yield from (read(data) for read in REAL.values())
+    yield from real_tables(None if quick else data)
+
+
+def real_tables(data: Path | None) -> Iterator[Table]:
+    """Read the real tables, one after the other: the second has five million rows."""
+    if data is not None:
+        yield from (read(data) for read in (new_york, commuters_in_counties, slovenia))
 
 
 def new_york(data: Path) -> Table:
@@ -99,14 +99,6 @@ def slovenia(data: Path) -> Table:
     tree = pa.table({"region": lookup["region"], "municipality": lookup["mun"].cast(pa.string())})
     places = tt.Hierarchy.from_table(tree, levels=["region", "municipality"])
     return Table.between("slovenia", "Slovenia, municipalities", places, rows)
-
-
-REAL: dict[str, Callable[[Path], Table]] = {
-    "new-york": new_york,
-    "us-counties": commuters_in_counties,
-    "slovenia": slovenia,
-}
-"""The readers of the real tables; the second has five million rows."""
 
 
 def _read(file: Path, origin: str, destination: str, count: str, filters: Filters = None) -> pa.Table:

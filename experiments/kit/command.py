@@ -54,8 +54,8 @@ class Call:
         return None
 
     def kept(self, name: str) -> Kept:
-        """Return the runs of one table that are kept; without a folder for them, none are."""
-        return Kept(None if self.out is None else self.out / f"{name}.jsonl")
+        """Return the runs of one table that are kept, quick ones apart; without a folder for them, none are."""
+        return Kept(None if self.out is None else self.out / f"{'quick-' if self.quick else ''}{name}.jsonl")
 
     def timed(self, items: Iterable[_Item]) -> Iterator[_Item]:
         """Hand on one item after the other, and say how long each took."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import product
 from statistics import fmean
 from typing import Generic, NamedTuple, TypeVar
 

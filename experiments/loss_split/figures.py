@@ -14,9 +14,9 @@ from PIL import Image
 
 from experiments.loss_split.measure import LAW, WEIGHTINGS
 from experiments.loss_split.share_claims import SPREADS
+from experiments.loss_split.shares import skewed_bias
 from experiments.loss_split.study import EPSILONS, TAUS, WAYS, WEIGHTS, Study
 from experiments.loss_split.trees import LEVELS
-from experiments.loss_split.shares import skewed_bias
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7")
 """By Okabe and Ito, which people with any common colour blindness tell apart."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from experiments.loss_split.claim import Claim, table
 from experiments.loss_split.measure import LAW, WEIGHTINGS, Shared
-from experiments.loss_split.study import FIXED, WAYS, Study, Way
 from experiments.loss_split.shares import SkewedBias, Weighting, majorises, skewed_bias
+from experiments.loss_split.study import FIXED, WAYS, Study, Way
 
 SPREADS = {
     2: ((50, 50), (70, 30), (90, 10), (100, 0)),

@@ -16,9 +16,9 @@ from experiments.false_discoveries.measure import METHODS, Study, study
 from experiments.kit.cases import DOCS, Table
 from experiments.kit.outcomes import Outcome
 from experiments.kit.pages import insert
+from experiments.kit.synthetic import two_level_square
 from treetop.counts import Counts, pack
 from treetop.evaluate.errors import errors_of
-from experiments.kit.synthetic import two_level_square
 
 EMPTY = "# A page\n\n<!-- tables -->\n<!-- end of tables -->\n\nAnd so on.\n"
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treetop as tt
+from experiments.loss_split.shares import Weighting, deal, estimates_of, even, majorises, misallocation, skewed_bias
 from treetop.errors import QueryError
 from treetop.planning.error_laws import DiscreteGaussianErrors, DiscreteLaplaceErrors, GaussianErrors, LaplaceErrors
 from treetop.planning.programs import Term, least_error
-from experiments.loss_split.shares import Weighting, deal, estimates_of, even, majorises, misallocation, skewed_bias
 
 WEIGHTINGS: list[Weighting] = ["log", "linear", "quadratic"]
 
