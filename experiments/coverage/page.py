@@ -38,7 +38,7 @@ def page(studies: Sequence[Study]) -> str:
     runs = (f"{number} of {', '.join(one.title for one in studies if one.runs == number)}" for number in numbers)
     captions = {name: caption.format(epsilon=SHOWN) for name, caption in FIGURES.items()}
     return render(
-        "coverage",
+        "coverage/page.md",
         epsilons=", ".join(f"{epsilon:g}" for epsilon in studies[0].found),
         delta=f"{DELTA:g}",
         confidence=f"{CONFIDENCE:.0%}",
@@ -66,7 +66,7 @@ def short_table(studies: Sequence[Study]) -> str:
             leaves, both = levels[-1], levels[-1].all_sizes
             groups = (both.every, both.measured, both.positives, invented(leaves), both.zeros, lost(leaves))
             rows.append((one.title, f"{epsilon:g}", *map(share, groups), width(both.positives), width(both.zeros)))
-    return table(head, rows, left=1)
+    return table(head, rows, "lr")
 
 
 def _selected(studies: Sequence[Study]) -> str:
@@ -109,11 +109,11 @@ def _about(one: Study) -> str:
 
 
 def _by_size(one: Study) -> str:
-    return table(("true count", *_HEAD), [(size.size, *_cells(size)) for size in one.found[SHOWN][-1].sizes], left=1)
+    return table(("true count", *_HEAD), [(size.size, *_cells(size)) for size in one.found[SHOWN][-1].sizes], "lr")
 
 
 def _by_level(rows: Sequence[LevelCoverage]) -> str:
-    return table(("level", *_HEAD), [(row.name, *_cells(row.all_sizes)) for row in rows[1:]], left=1)
+    return table(("level", *_HEAD), [(row.name, *_cells(row.all_sizes)) for row in rows[1:]], "lr")
 
 
 def _cells(row: SizeCoverage) -> list[str]:

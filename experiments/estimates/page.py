@@ -37,7 +37,7 @@ COLUMNS = (
 def page(studies: Sequence[Study], node: Node) -> str:
     """Return the page."""
     return render(
-        "estimates",
+        "estimates/page.md",
         epsilon=f"{EPSILON:g}",
         delta=f"{DELTA:g}",
         confidence=f"{CONFIDENCE:.0%}",

@@ -51,7 +51,7 @@ def page(runs: Sequence[Run], times: Sequence[Run], refused: Sequence[str], abou
     tables = list(dict.fromkeys(run.table for run in runs))
     at_one = {name: some for name in tables if (some := of(runs, name, "M_H^r", 1.0))}
     return render(
-        "group_sizes",
+        "group_sizes/page.md",
         often=max(len(of(runs, run.table, run.mechanism, run.epsilon)) for run in runs),
         cores=os.cpu_count(),
         machine=f"{platform.machine()}, Python {platform.python_version()}",

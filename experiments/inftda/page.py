@@ -27,7 +27,7 @@ def page(found: Mapping[str, Comparison], images: Path) -> str:
     most = max(len(trials) for comparison in found.values() for trials in comparison.by_setting().values())
     there = {file: caption for file, caption in FIGURES.items() if (images / file).is_file()}
     return render(
-        "inftda",
+        "inftda/page.md",
         delta=f"{DELTA:g}",
         cores=os.cpu_count(),
         machine=f"{platform.machine()}, Python {platform.python_version()}",

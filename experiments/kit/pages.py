@@ -16,9 +16,9 @@ _TEMPLATES = Environment(
 )
 
 
-def render(study: str, **values: object) -> str:
-    """Fill in the template of a study."""
-    return _TEMPLATES.get_template(f"{study}/page.md").render(**values)
+def render(template: str, **values: object) -> str:
+    """Fill in a template of a study."""
+    return _TEMPLATES.get_template(template).render(**values)
 
 
 def write(file: Path, text: str) -> Path:

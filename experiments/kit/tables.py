@@ -6,17 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
-def lines(head: Sequence[str], rows: Iterable[Sequence[str]], left: int | None = 1) -> list[str]:
-    """Return the lines of a table, its first columns to the left and the others to the right; all left where None."""
-    aside = len(head) if left is None else left
-    rule = "|" + "---|" * aside + "---:|" * (len(head) - aside)
+def lines(head: Sequence[str], rows: Iterable[Sequence[str]], sides: str = "lr") -> list[str]:
+    """Return the lines of a table: for each column `l` or `r`, the side where it is; the last one is for all others."""
+    rule = "".join(f"{'---' if side == 'l' else '---:'}|" for side in sides.ljust(len(head), sides[-1]))
     written = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
-    return [written[0], rule, *written[1:]]
+    return [written[0], f"|{rule}", *written[1:]]
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int | None = None) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], sides: str = "l") -> str:
     """Return a table, to the left unless said otherwise."""
-    return "\n".join(lines(head, rows, left))
+    return "\n".join(lines(head, rows, sides))
 
 
 def number(value: float) -> str:

@@ -6,7 +6,7 @@ B. Computed against a private truth the results are private too, and for the ste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -17,7 +17,6 @@ from treetop.errors import QueryError
 from treetop.nearest import nearest
 from treetop.planning.error_laws import ErrorLaw
 from treetop.planning.sums import Floats
-from treetop.release import Release
 
 Weighting: TypeAlias = Literal["log", "linear", "quadratic"]
 
@@ -77,20 +76,6 @@ def misallocation(truth: ArrayLike, estimates: ArrayLike, weighting: Weighting =
         moved=float(np.abs(error).sum(axis=1).mean() / 2),
         all_zero=float((counts.sum(axis=1) == 0).mean()),
     )
-
-
-def estimates_of(releases: Sequence[Release], level: str, codes: Sequence[str]) -> Floats:
-    """Return the released counts of some groups, codes of one level, with a row for each release."""
-    rows = []
-    for release in releases:
-        table = release.by(level, intervals=False)
-        found = dict(zip(table[level].to_pylist(), table["count"].to_pylist(), strict=True))
-        place = release.spine.level(level)
-        known = set(release.spine.trees[place.attribute].codes[place.depth].to_pylist())
-        if missing := [code for code in codes if code not in known]:
-            raise QueryError(f"{level} has no code {missing[0]!r}{nearest(missing[0], known)}")
-        rows.append([found.get(code, 0) for code in codes])
-    return np.array(rows, dtype=np.float64)
 
 
 @dataclass(frozen=True)

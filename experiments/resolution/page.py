@@ -72,7 +72,7 @@ def page(studies: Sequence[Study]) -> str:
     above = sorted((one for one in every if one.found.mean > one.asked), key=lambda one: -one.excess)
     head = ("table", "ε", "level", "asked for", "found", "standard errors above")
     return pages.render(
-        "resolution",
+        "resolution/page.md",
         runs=len(studies[0].outcomes[0].runs),
         epsilons=" and ".join(f"{epsilon:g}" for epsilon in studies[0].epsilons),
         delta=f"{DELTA:g}",
