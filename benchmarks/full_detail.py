@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 import treetop as tt
 from benchmarks.italy import prepared
-from experiments.kit.synthetic import OriginDestination, italy_like
+from benchmarks.synthetic import OriginDestination, italy_like
 from treetop.accuracy import text_table
 from treetop.counts import Counts
 from treetop.noise import Key

@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 
 import treetop as tt
+from benchmarks.synthetic import italy_like
 from benchmarks.timing import median_seconds
-from experiments.kit.synthetic import italy_like
 from treetop.counts import Counts
 from treetop.noise import Key, NoiseStream
 from treetop.topdown.descent import descend

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 import treetop as tt
+from benchmarks.synthetic import two_level_square
 from benchmarks.timing import median_seconds
-from experiments.kit.synthetic import two_level_square
 from treetop.data.encode import read_counts
 from treetop.noise import Key
 from treetop.topdown.descent import descend

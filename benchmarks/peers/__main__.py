@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.peers.environments import MBI, OPENDP, REFERENCE, Environment
-from experiments.kit.synthetic import OriginDestination, two_level_square
+from benchmarks.synthetic import OriginDestination, two_level_square
 from treetop import Counts, Hierarchy, Spine
 from treetop.counts import pack
 from treetop.evaluate.comparison import number, percent, seconds, spread

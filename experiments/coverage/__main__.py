@@ -13,7 +13,7 @@ from experiments.kit.command import Call
 from experiments.kit.command import command as as_command
 
 
-@as_command
+@as_command("--out")
 def command(call: Call) -> Iterator[Path]:
     """Measure how often noise intervals hold the truth, and write docs/results/coverage.md with its figures.
 

@@ -16,7 +16,7 @@ NOISE = 17.67
 """The noise of the constructed node: that of a release of six levels at epsilon 1 and delta 1e-8, exact accounting."""
 
 
-@as_command
+@as_command("--out")
 def command(call: Call) -> Iterator[Path]:
     """Compare settings with InfTDA as published, and write docs/results/estimates.md with its figures.
 

@@ -147,9 +147,8 @@ class Study:
 
 def tables(data: Path | None, quick: bool = False) -> Iterator[Table]:
     """Yield the tables, those that are made up first, and of the real ones the smallest; `quick`, only sparse ones."""
-    for table in sorted(
-        cases.tables(data, quick), key=lambda one: (not one.is_made_up, not one.is_made_up and len(one.truth))
-    ):
+    real = sorted(cases.real_tables(data), key=lambda table: len(table.truth))
+    for table in (*cases.tables(None, quick), *real):
         yield replace(table, runs=RUNS.get(table.name, MANY_RUNS))
 
 
@@ -186,7 +185,7 @@ def _run(table: Table, name: str) -> Found:
     key = Key(hashlib.blake2b(name.encode(), digest_size=32).digest())
     found = dict(_without_estimates(table, key))
     for accounting in ("zcdp", "exact"):
-        first, again = (Setting(way, accounting) for way in ("fewer-invented", "lower-error"))  # type: ignore[arg-type]
+        first, again = (Setting(way, accounting) for way in ("fewer-invented", "lower-error"))
         found[first], found[again], cost, measurements = with_estimates(table, plan_of(table, first), key)
     return Found(tuple(found[setting] for setting in SETTINGS), selection(measurements, table.truth), cost)
 

@@ -15,7 +15,7 @@ from experiments.kit.command import Call
 from experiments.kit.command import command as as_command
 
 
-@as_command
+@as_command("--out")
 def command(call: Call) -> Iterator[Path]:
     """Measure what each repair invents and loses, and write the tables and plots of docs/false-discoveries.md.
 

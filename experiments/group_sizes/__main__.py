@@ -14,7 +14,7 @@ from experiments.kit.command import Call
 from experiments.kit.command import command as as_command
 
 
-@as_command
+@as_command("--out")
 def command(call: Call) -> Iterator[Path]:
     """Run the paper's experiments, and write docs/results/group-sizes.md with its figures.
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import click
 
@@ -36,14 +36,14 @@ class Call:
     """The folder with the real tables, which need not be there."""
     docs: Path
     """Where pages (`results`) and pictures (`images`) go."""
-    out: Path | None
-    """Where runs are kept."""
-    runs: int | None
-    """How often each setting is run; None for as often as the study thinks right."""
-    jobs: int
-    """How many runs at once, where a study can."""
     quick: bool
     """Whether small tables and few runs will do."""
+    runs: int | None
+    """How often each setting is run; None for as often as the study thinks right."""
+    jobs: int = 1
+    """How many runs at once."""
+    out: Path | None = None
+    """Where runs are kept."""
 
     def real(self, what: str = "the real tables", inside: str = "") -> Path | None:
         """Return the folder with the real tables (or one inside it); where it is not, None, and say so."""
@@ -65,26 +65,35 @@ class Call:
             click.echo(f"{item.title}: {time.perf_counter() - start:.0f} s")
 
 
-def command(study: Callable[[Call], Iterable[Path]]) -> click.Command:
-    """Make a study into a command. It takes a call and yields the files that it wrote; its docstring is the help."""
+def command(*more: str, least_runs: int = 1) -> Callable[[Callable[[Call], Iterable[Path]]], click.Command]:
+    """Make a study into a command: it takes a call, and yields the files that it wrote; its docstring is the help.
 
-    def run(**asked: object) -> None:
-        for file in study(Call(**asked)):  # type: ignore[arg-type]
-            click.echo(f"wrote {file}")
+    All have `--data`, `--docs`, `--runs` and `--quick`; a study names what `more` it has of `--out` and `--jobs`.
+    """
+    options = {
+        "--data": click.option("--data", type=_FOLDER, default=DATA, help="The folder with the real tables."),
+        "--docs": click.option("--docs", type=_FOLDER, default=DOCS, help="Where to write: results/ and images/."),
+        "--out": click.option("--out", type=_FOLDER, help="Keep runs here, as lines of JSON, and take up those kept."),
+        "--runs": click.option(
+            *("--runs", "--repeat", "--repetitions", "runs"),
+            type=click.IntRange(min=least_runs),
+            help="Runs of each setting.",
+        ),
+        "--jobs": click.option("--jobs", type=click.IntRange(min=1), default=os.cpu_count(), help="Runs at once."),
+        "--quick": click.option("--quick", is_flag=True, help="Small tables and few runs: to see that it works."),
+    }
 
-    for option in reversed(_OPTIONS):
-        run = option(run)
-    return click.command(help=f"{study.__doc__}\n\n{FENCE}")(run)
+    def make(study: Callable[[Call], Iterable[Path]]) -> click.Command:
+        def run(**asked: Any) -> None:
+            for file in study(Call(**asked)):
+                click.echo(f"wrote {file}")
+
+        for name in reversed(options):
+            if name in ("--data", "--docs", "--runs", "--quick", *more):
+                run = options[name](run)
+        return click.command(help=f"{study.__doc__}\n\n{FENCE}")(run)
+
+    return make
 
 
 _FOLDER = click.Path(path_type=Path)
-_OPTIONS = (
-    click.option("--data", type=_FOLDER, default=DATA, help="The folder with the real tables."),
-    click.option("--docs", type=_FOLDER, default=DOCS, help="The folder to write to: results/ and images/ in it."),
-    click.option("--out", type=_FOLDER, help="Keep every run here, a line of JSON each; the next call takes it up."),
-    click.option(
-        "--runs", "--repeat", "--repetitions", "runs", type=click.IntRange(min=1), help="Runs of each setting."
-    ),
-    click.option("--jobs", type=click.IntRange(min=1), default=os.cpu_count(), help="Runs at once, where it can."),
-    click.option("--quick", is_flag=True, help="Small tables and few runs: to see that it works."),
-)

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.kit.synthetic import Ints, OriginDestination
+from benchmarks.synthetic import Ints, OriginDestination
 from treetop.counts import Counts
 from treetop.hierarchy import Hierarchy
 from treetop.spine import Spine

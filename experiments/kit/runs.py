@@ -77,7 +77,7 @@ def from_json(kind: Any, value: Any) -> Any:
         return None if value is None else from_json(next(one for one in parts if one is not type(None)), value)
     if origin is np.ndarray:
         return np.array(value, get_args(parts[1])[0])
-    if is_dataclass(kind):
+    if isinstance(kind, type) and is_dataclass(kind):
         return kind(**{name: from_json(one, value[name]) for name, one in _hints(kind).items()})
     return value
 

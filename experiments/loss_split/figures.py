@@ -65,7 +65,7 @@ def figure_3(studies: Sequence[Study]) -> Figure:
 
 def figure_4(studies: Sequence[Study]) -> Figure:
     """The epsilon of each level, stacked, by the whole epsilon."""
-    best = {f"{one:g}": lambda study, one=one: study.outcomes[one, "optimal"] for one in EPSILONS}  # type: ignore[misc]
+    best = {f"{one:g}": lambda study, one=one: study.outcomes[one, "optimal"] for one in EPSILONS}
     return _stacked(studies, "epsilon in all", best)
 
 

@@ -12,7 +12,7 @@ from experiments.resolution import page
 from experiments.resolution.measure import EPSILONS, RUNS, Study, study, tables
 
 
-@as_command
+@as_command("--out")
 def command(call: Call) -> Iterator[Path]:
     """Measure what resolved releases name, invent and leave open, and write docs/results/resolution.md.
 

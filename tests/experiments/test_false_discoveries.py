@@ -10,13 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 import treetop as tt
-from experiments.false_discoveries import page as report
+from benchmarks.synthetic import two_level_square
 from experiments.false_discoveries.__main__ import command, write
 from experiments.false_discoveries.measure import METHODS, Study, study
 from experiments.kit.cases import DOCS, Table
 from experiments.kit.outcomes import Outcome
 from experiments.kit.pages import insert
-from experiments.kit.synthetic import two_level_square
+from experiments.kit.tables import percent
 from treetop.counts import Counts, pack
 from treetop.evaluate.errors import errors_of
 
@@ -78,7 +78,7 @@ def test_tables_and_plots_are_written_and_the_rest_of_the_page_stays(small: Stud
     fact = small.levels[-1]
     assert f"| A square | 5,000 | {fact.true_nodes:,} |" in text
     invented, lost = (small.outcome(1.0, METHODS[0]).spread(-1, m).mean for m in ("false_discoveries", "lost_mass"))
-    assert report.percent(invented) in text and report.percent(lost) in text
+    assert percent(invented) in text and percent(lost) in text
     numbers = (tmp_path / "results" / "false-discoveries.md").read_text(encoding="utf-8")
     assert numbers.count("\n| origin.zone (") == 2 * len(METHODS)
     pictures = [file for file in files if file.suffix == ".png"]
