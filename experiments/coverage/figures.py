@@ -36,7 +36,7 @@ LINES: tuple[tuple[str, str, str, str, Callable[[LevelCoverage], Coverage]], ...
 def draw(studies: Sequence[Study], folder: Path, epsilon: float = 1.0) -> list[Path]:
     """Draw the pictures into a folder and return their files."""
     drawn = (_sizes(studies, epsilon), _selection(studies), _widths(studies))
-    return save_all(dict(zip(FIGURES, drawn, strict=True)), folder, colours=64)
+    return save_all(dict(zip(FIGURES, drawn, strict=True)), folder)
 
 
 def _sizes(studies: Sequence[Study], epsilon: float) -> Figure:

@@ -29,7 +29,7 @@ def draw(studies: Sequence[Study], folder: Path) -> list[Path]:
     """Draw all plots into a folder and return their files."""
     figures = {"choice": _choice(studies), "errors": _errors(studies)}
     figures |= {study.table.name: _levels(study) for study in studies}
-    return save_all({f"false_discoveries_{name}.png": one for name, one in figures.items()}, folder, colours=64)
+    return save_all({f"false_discoveries_{name}.png": one for name, one in figures.items()}, folder)
 
 
 def _choice(studies: Sequence[Study]) -> Figure:

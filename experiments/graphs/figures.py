@@ -22,7 +22,7 @@ MARKERS = ("o", "s", "^")
 def draw(study: Study, images: Path) -> list[Path]:
     """Draw all plots, and return the files."""
     plots = (errors, degrees, questions, rebalancing)
-    return save_all({f"graphs_{plot.__name__}.png": plot(study) for plot in plots}, images, colours=64)
+    return save_all({f"graphs_{plot.__name__}.png": plot(study) for plot in plots}, images)
 
 
 def errors(study: Study) -> Figure:

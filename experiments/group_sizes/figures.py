@@ -19,7 +19,7 @@ def draw(runs: Sequence[Run], times: Sequence[Run], images: Path) -> list[Path]:
     """Draw what was measured, and return the files."""
     figures = {"errors": errors(runs) if runs else None, "time": seconds(times) if times else None}
     drawn = {f"group_sizes_{name}.png": figure for name, figure in figures.items() if figure is not None}
-    return save_all(drawn, images, colours=64, dpi=105)
+    return save_all(drawn, images, dpi=105)
 
 
 def errors(runs: Sequence[Run]) -> Figure:

@@ -27,23 +27,22 @@ class Titled(Protocol):
         """A name for people."""
 
 
-def save(figure: Figure, file: Path, colours: int = 256, dpi: int = 110) -> Path:
+def save(figure: Figure, file: Path, dpi: int = 110) -> Path:
     """Write few colours, which is all that a plot has: a third of the bytes, and the eye sees no difference.
 
     The colours that cover most are kept, so no line's colour drifts towards another's.
     """
     drawn = io.BytesIO()
     figure.savefig(drawn, dpi=dpi)
-    picture = Image.open(drawn).convert("RGB")
-    few = picture.quantize(colours, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    few = Image.open(drawn).convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     few.save(file, optimize=True)
     return file
 
 
-def save_all(figures: Mapping[str, Figure], folder: Path, colours: int = 256, dpi: int = 110) -> list[Path]:
+def save_all(figures: Mapping[str, Figure], folder: Path, dpi: int = 110) -> list[Path]:
     """Write figures by their names into a folder that need not be there, and return their files."""
     folder.mkdir(parents=True, exist_ok=True)
-    return [save(figure, folder / name, colours, dpi) for name, figure in figures.items()]
+    return [save(figure, folder / name, dpi) for name, figure in figures.items()]
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from experiments.kit.cases import Table
 from experiments.kit.runs import Kept, key, release
+from experiments.kit.tables import table
 from treetop.evaluate.errors import LevelErrors, measure_errors
 from treetop.plan import Plan
 
-Way = TypeVar("Way")
+Way = TypeVar("Way", bound="Labelled")
+Form = Callable[[float], str]
+"""How a number is written."""
 Run = tuple[LevelErrors, ...]
 """The errors of one release: those of every level."""
+
+
+class Labelled(Protocol):
+    """What is tried: a way to release a table."""
+
+    @property
+    def label(self) -> str:
+        """The name for people."""
 
 
 class Spread(NamedTuple):
@@ -103,3 +114,29 @@ def try_all(
         )
         outcomes.append(Outcome(epsilon, way, found, table.truth.total))
     return Study(table, tuple(outcomes))
+
+
+def leaf_table(
+    studies: Sequence[Study[Way]], ways: Sequence[Way], metrics: Mapping[str, Form], epsilon: str = "ε"
+) -> str:
+    """Return the means of some metrics at the leaves, beside each other in a cell: a row a loss, a column a way."""
+    rows = []
+    for study in studies:
+        for loss in study.epsilons:
+            outcomes = [study.outcome(loss, way) for way in ways]
+            cells = (" / ".join(form(one.spread(-1, name).mean) for name, form in metrics.items()) for one in outcomes)
+            rows.append((study.title, f"{loss:g}", *cells))
+    return table(("table", epsilon, *(way.label for way in ways)), rows)
+
+
+def level_table(
+    study: Study[Way], epsilon: float, ways: Sequence[Way], what: str, columns: Mapping[str, tuple[str, Form]]
+) -> str:
+    """Return metrics, by the titles of their columns, of every level and way (which is called `what`) at one loss."""
+    rows = []
+    for level in study.levels[1:]:
+        for way in ways:
+            outcome = study.outcome(epsilon, way)
+            cells = (outcome.spread(level.level, name).say(form) for name, form in columns.values())
+            rows.append((f"{level.name} ({level.true_nodes:,} of {level.nodes:,})", way.label, *cells))
+    return table(("level (nodes that occur, of all)", what, *columns), rows)

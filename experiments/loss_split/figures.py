@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.kit.figures import BLUE, GREEN, ORANGE, PINK, RED, grid, save_all
@@ -36,7 +35,7 @@ CAPTIONS = {
 def draw(studies: Sequence[Study], images: Path) -> list[Path]:
     """Draw all figures, and return the files."""
     figures = (figure(studies) for figure in (figure_2, figure_3, figure_4, figure_5, figure_6, figure_7))
-    return save_all(dict(zip(CAPTIONS, figures, strict=True)), images, colours=48, dpi=95)
+    return save_all(dict(zip(CAPTIONS, figures, strict=True)), images, dpi=95)
 
 
 def figure_2(studies: Sequence[Study]) -> Figure:
@@ -47,18 +46,14 @@ def figure_2(studies: Sequence[Study]) -> Figure:
 def figure_3(studies: Sequence[Study]) -> Figure:
     """Bias and variance by epsilon, uniform and optimal, separate and consistent."""
     figure, panels = _panels(2, len(studies), sharex=True)
-    for column, study in enumerate(studies):
+    for column, study in zip(panels.T, studies, strict=True):
         for way in WAYS:
-            colour, marker = STYLE[way]
             for kind, line in (("separate", "-"), ("consistent", "--")):
                 errors = [getattr(study.outcomes[epsilon, way], kind) for epsilon in EPSILONS]
-                for row, what in enumerate(("bias", "variance")):
-                    values = [sum(getattr(error, what)) for error in errors]
-                    label = f"{way}, {kind}"
-                    panels[row][column].plot(EPSILONS, values, line, color=colour, marker=marker, ms=4, label=label)
-        panels[0][column].set_title(study.tree.title)
-        panels[1][column].set_xlabel("epsilon")
-    _name_rows(panels)
+                style = dict(zip(("color", "marker"), STYLE[way], strict=True), ms=4, label=f"{way}, {kind}")
+                for axes, what in zip(column, ("bias", "variance"), strict=True):
+                    axes.plot(EPSILONS, [sum(getattr(error, what)) for error in errors], line, **style)
+    _by_epsilon(studies, panels)
     panels[0][0].legend(fontsize="small")
     return figure
 
@@ -96,18 +91,15 @@ def figure_5(studies: Sequence[Study]) -> Figure:
 def figure_6(studies: Sequence[Study]) -> Figure:
     """Bias and variance of shares in the first tract, by weighting and split."""
     figure, panels = _panels(2, len(studies), sharex=True)
-    for column, study in enumerate(studies):
-        tract = study.tracts[0]
+    lines = dict(zip(WAYS, (":", "-"), strict=True))
+    for column, study in zip(panels.T, studies, strict=True):
         for colour, weighting in zip(COLOURS, WEIGHTINGS, strict=False):
-            for way, line in (("uniform", ":"), ("optimal", "-")):
-                shared = [study.outcomes[epsilon, way].shares[tract, weighting] for epsilon in EPSILONS]  # type: ignore[index]
-                for row, what in enumerate(("bias", "variance")):
-                    values = [getattr(one, what) for one in shared]
-                    label = f"{weighting}, {way}"
-                    panels[row][column].plot(EPSILONS, values, line, color=colour, marker="o", ms=3, label=label)
-        panels[0][column].set_title(study.tree.title)
-        panels[1][column].set_xlabel("epsilon")
-    _name_rows(panels)
+            for way, line in lines.items():
+                shared = [study.outcomes[epsilon, way].shares[study.tracts[0], weighting] for epsilon in EPSILONS]
+                style = {"color": colour, "marker": "o", "ms": 3, "label": f"{weighting}, {way}"}
+                for axes, what in zip(column, ("bias", "variance"), strict=True):
+                    axes.plot(EPSILONS, [getattr(one, what) for one in shared], line, **style)
+    _by_epsilon(studies, panels)
     panels[0][0].legend(fontsize="x-small")
     return figure
 
@@ -126,11 +118,15 @@ def figure_7(_: Sequence[Study]) -> Figure:
     return figure
 
 
-def _name_rows(panels: Sequence[Sequence[Axes]]) -> None:
-    for line, what in zip(panels, ("squared bias", "variance"), strict=True):
-        line[0].set_ylabel(what)
-        for axes in line:
+def _by_epsilon(studies: Sequence[Study], panels: Any) -> None:
+    """Name rows (squared bias above, variance below), columns and axes."""
+    for row, what in zip(panels, ("squared bias", "variance"), strict=True):
+        row[0].set_ylabel(what)
+        for axes in row:
             axes.set_yscale("log")
+    for (top, below), study in zip(panels.T, studies, strict=True):
+        top.set_title(study.tree.title)
+        below.set_xlabel("epsilon")
 
 
 def _panels(rows: int, columns: int, **shared: Any) -> tuple[Figure, Any]:

@@ -32,16 +32,10 @@ WEIGHTINGS: Mapping[str, Callable[[Floats], Floats]] = {
 class Misallocation:
     """How far shares of a fixed sum are off, in percent of the sum, over many releases."""
 
-    weighting: Weighting
-    """How groups are weighed."""
     bias_squared: float
     """The sum over groups of the squared mean error of their share: in squared percent."""
     variance: float
     """The sum over groups of the variance of their share: in squared percent."""
-    moved: float
-    """The mean part of the sum that goes to the wrong group, in percent."""
-    all_zero: float
-    """The share of the releases in which all groups were zero, so that each was dealt the same."""
 
     @property
     def mean_squared(self) -> float:
@@ -70,11 +64,8 @@ def misallocation(truth: ArrayLike, estimates: ArrayLike, weighting: Weighting =
         raise QueryError(f"there are {len(right)} groups in truth, but {dealt.shape[1]} in the releases")
     error = dealt - right
     return Misallocation(
-        weighting,
         bias_squared=float((error.mean(axis=0) ** 2).sum()),
         variance=float(error.var(axis=0).sum()),
-        moved=float(np.abs(error).sum(axis=1).mean() / 2),
-        all_zero=float((counts.sum(axis=1) == 0).mean()),
     )
 
 

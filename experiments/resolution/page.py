@@ -6,20 +6,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from experiments.kit import pages
-from experiments.kit.outcomes import Spread
+from experiments.kit.outcomes import Spread, leaf_table, level_table
 from experiments.kit.tables import number, percent, table
 from experiments.resolution.measure import DELTA, SETTINGS, Setting, Study, excess
 
-COLUMNS = (
-    ("resolved", "resolved"),
-    ("invented nodes", "false_discoveries"),
-    ("invented count", "false_mass"),
-    ("missing nodes", "false_negatives"),
-    ("missing count", "lost_mass"),
-    ("mean error of named", "mean_released"),
-    ("largest error of named", "largest_released"),
-)
-"""The columns of the long tables: a title and a metric."""
+COLUMNS = {
+    "resolved": ("resolved", percent),
+    "invented nodes": ("false_discoveries", percent),
+    "invented count": ("false_mass", percent),
+    "missing nodes": ("false_negatives", percent),
+    "missing count": ("lost_mass", percent),
+    "mean error of named": ("mean_released", number),
+    "largest error of named": ("largest_released", number),
+}
+"""The columns of the long tables: a title, a metric and how it is written."""
 SURE = 2.0
 """So many standard errors above the rate that was asked for, a mean is called too high."""
 PICTURES = {
@@ -77,7 +77,7 @@ def page(studies: Sequence[Study]) -> str:
         epsilons=" and ".join(f"{epsilon:g}" for epsilon in studies[0].epsilons),
         delta=f"{DELTA:g}",
         tables=_tables(studies),
-        leaves=_leaves(studies),
+        leaves=leaf_table(studies, SETTINGS, {"false_discoveries": percent, "resolved": percent}),
         pictures=pages.pictures(PICTURES, "![{caption}](../images/{name})"),
         every=len(every),
         held=len(every) - len(above),
@@ -87,7 +87,7 @@ def page(studies: Sequence[Study]) -> str:
         rates=_rates(studies, every),
         exceptions=table(head, [one.row for one in above]),
         studies=studies,
-        levels=_levels,
+        levels=lambda study, epsilon: level_table(study, epsilon, SETTINGS, "setting", COLUMNS),
     )
 
 
@@ -100,19 +100,6 @@ def _tables(studies: Sequence[Study]) -> str:
     return table(("table", "trips", "levels", "leaves that occur", "possible leaves", "share"), rows)
 
 
-def _leaves(studies: Sequence[Study]) -> str:
-    rows = []
-    for study in studies:
-        for epsilon in study.epsilons:
-            outcomes = [study.outcome(epsilon, setting) for setting in SETTINGS]
-            cells = (
-                " / ".join(percent(one.spread(-1, metric).mean) for metric in ("false_discoveries", "resolved"))
-                for one in outcomes
-            )
-            rows.append((study.title, f"{epsilon:g}", *cells))
-    return table(("table", "ε", *(setting.label for setting in SETTINGS)), rows)
-
-
 def _rates(studies: Sequence[Study], every: Sequence[Promise]) -> str:
     rows = []
     for study in studies:
@@ -122,16 +109,3 @@ def _rates(studies: Sequence[Study], every: Sequence[Promise]) -> str:
             rows.append((study.title, f"{epsilon:g}", *(one.found.say(percent) for one in ours)))
     rates = (f"asked for {setting.fdr:g}" for setting in SETTINGS if setting.fdr is not None)
     return table(("table", "ε", *rates), rows)
-
-
-def _levels(study: Study, epsilon: float) -> str:
-    rows = []
-    for level in study.levels[1:]:
-        for setting in SETTINGS:
-            outcome = study.outcome(epsilon, setting)
-            cells = (
-                outcome.spread(level.level, metric).say(number if metric.endswith("_released") else percent)
-                for _, metric in COLUMNS
-            )
-            rows.append((f"{level.name} ({level.true_nodes:,} of {level.nodes:,})", setting.label, *cells))
-    return table(("level (nodes that occur, of all)", "setting", *(title for title, _ in COLUMNS)), rows)
