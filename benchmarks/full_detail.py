@@ -24,9 +24,9 @@ import pyarrow.parquet as pq
 
 import treetop as tt
 from benchmarks.italy import prepared
+from benchmarks.synthetic import OriginDestination, italy_like
 from treetop.accuracy import text_table
 from treetop.counts import Counts
-from treetop.evaluate.synthetic import OriginDestination, italy_like
 from treetop.noise import Key
 from treetop.topdown.frontier import Frontier
 from treetop.topdown.level import refine

@@ -12,9 +12,9 @@ from typing import Literal
 import numpy as np
 
 import treetop as tt
+from benchmarks.synthetic import italy_like
 from benchmarks.timing import median_seconds
 from treetop.counts import Counts
-from treetop.evaluate.synthetic import italy_like
 from treetop.noise import Key, NoiseStream
 from treetop.topdown.descent import descend
 from treetop.topdown.level import CHUNK

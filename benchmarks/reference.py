@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 import treetop as tt
+from benchmarks.synthetic import two_level_square
 from benchmarks.timing import median_seconds
 from treetop.data.encode import read_counts
-from treetop.evaluate.synthetic import two_level_square
 from treetop.noise import Key
 from treetop.topdown.descent import descend
 

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.peers.environments import MBI, OPENDP, REFERENCE, Environment
+from benchmarks.synthetic import OriginDestination, two_level_square
 from treetop import Counts, Hierarchy, Spine
 from treetop.counts import pack
 from treetop.evaluate.comparison import number, percent, seconds, spread
 from treetop.evaluate.errors import LevelErrors
-from treetop.evaluate.synthetic import OriginDestination, two_level_square
 from treetop.evaluate.trial import estimate_errors
 from treetop.mechanisms import Estimate, LevelEstimate
 from treetop.mechanisms.estimate import prefix

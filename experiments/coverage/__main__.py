@@ -2,55 +2,39 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-
-import click
 
 from experiments.coverage import page
 from experiments.coverage.measure import EPSILONS, Study, study
-from experiments.coverage.tables import tables
-from experiments.false_discoveries.tables import DATA
+from experiments.kit import pages
+from experiments.kit.cases import tables
+from experiments.kit.command import Call
+from experiments.kit.command import command as as_command
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 
-
-@click.command()
-@click.option("--data", type=click.Path(path_type=Path), default=DATA, help="The folder with the real tables.")
-@click.option("--docs", type=click.Path(path_type=Path), default=DOCS, help="The folder of the page.")
-@click.option(
-    "--runs", type=click.IntRange(min=1), help="Releases at each loss; 20 of made-up tables, 10 of real ones."
-)
-@click.option("--quick", is_flag=True, help="Only the sparse made-up tables, twice: a few seconds.")
-def command(data: Path, docs: Path, runs: int | None, quick: bool) -> None:
+@as_command("--out")
+def command(call: Call) -> Iterator[Path]:
     """Measure how often noise intervals hold the truth, and write docs/results/coverage.md with its figures.
 
-    What it writes is computed from the true counts. These tables are public; those of a private one would be for its
-    steward only.
+    At each loss, made-up tables are released 20 times and real ones 10 times; with --quick only the sparse made-up
+    ones, twice: a few seconds.
     """
-    if not data.is_dir() and not quick:
-        click.echo(f"the real tables are skipped: {data} is not there; name their folder with --data")
-    studies = []
-    for table in tables(data if data.is_dir() else None, quick):
-        start = time.perf_counter()
-        studies.append(study(table, EPSILONS, runs or (2 if quick else None)))
-        click.echo(f"{table.title}: {time.perf_counter() - start:.0f} s")
-    for file in write(studies, docs):
-        click.echo(f"wrote {file}")
+    runs = call.runs or (2 if call.quick else None)
+    every = call.timed(tables(None if call.quick else call.real(), call.quick))
+    yield from write([study(table, EPSILONS, runs, call.kept(table.name)) for table in every], call.docs)
 
 
-def write(studies: list[Study], docs: Path) -> list[Path]:
+def write(studies: Sequence[Study], docs: Path) -> list[Path]:
     """Write the pictures, the page and the table inside docs/intervals.md; return the files."""
     from experiments.coverage.figures import draw
 
-    images, text, about = docs / "images", docs / "results" / "coverage.md", docs / "intervals.md"
-    files = draw(studies, images)
-    text.parent.mkdir(parents=True, exist_ok=True)
-    text.write_text(page.page(studies), encoding="utf-8")
+    files = [pages.write(docs / "results" / "coverage.md", page.page(studies)), *draw(studies, docs / "images")]
+    about = docs / "intervals.md"
     if about.is_file():
-        page.insert(studies, about)
+        pages.insert(about, {"tables": page.short_table(studies)})
         files.append(about)
-    return [text, *files]
+    return files
 
 
 if __name__ == "__main__":

@@ -5,18 +5,23 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from scipy.stats import binom
 
 import treetop as tt
-from experiments.coverage.tables import Known
+from experiments.kit.cases import TRIP, Table
+from experiments.kit.runs import Kept
+from treetop.counts import Counts
 from treetop.evaluate.coverage import Coverage, LevelCoverage, measure_coverage, pooled, release_on_trial
 from treetop.noise import Key
 
 EPSILONS = (0.1, 1.0, 4.0, 10.0)
 DELTA = 1e-8
 CONFIDENCE = 0.95
+Run = tuple[LevelCoverage, ...]
+"""The coverage of every level in one release."""
 CHANCE = 0.0005
 """What is less likely than this is not put down to chance."""
 
@@ -53,24 +58,23 @@ class Cell(NamedTuple):
     nodes: Coverage
 
 
-def study(table: Known, epsilons: Sequence[float] = EPSILONS, runs: int | None = None) -> Study:
+def study(
+    table: Table, epsilons: Sequence[float] = EPSILONS, runs: int | None = None, kept: Kept | None = None
+) -> Study:
     """Release a table at every loss, and compare intervals with the truth."""
-    runs = runs or table.runs
-    found = {epsilon: pooled(list(_runs(table, epsilon, runs))) for epsilon in epsilons}
+    runs, keep = runs or table.runs, kept or Kept()
+    found = {}
+    for epsilon in epsilons:
+        plan = tt.Plan(table.spine, TRIP, tt.Loss(epsilon=epsilon, delta=DELTA), confidence=CONFIDENCE)
+        names = [f"coverage {table.name} {epsilon:g} {run}" for run in range(runs)]
+        found[epsilon] = pooled([keep.run(Run, name, partial(_run, plan, table.truth, name)) for name in names])
     return Study(table.name, table.title, table.truth.total, len(table.truth), runs, found)
 
 
-def _runs(table: Known, epsilon: float, runs: int) -> Iterator[tuple[LevelCoverage, ...]]:
-    plan = tt.Plan(
-        spine=table.spine,
-        unit=tt.Unit("trip", contributions=1, neighbours="replace"),
-        loss=tt.Loss(epsilon=epsilon, delta=DELTA),
-        confidence=CONFIDENCE,
-    )
-    for run in range(runs):
-        # The tables are public, so the noise may be too: a run can be repeated.
-        key = Key(hashlib.blake2b(f"coverage {table.name} {epsilon:g} {run}".encode(), digest_size=32).digest())
-        yield measure_coverage(release_on_trial(plan, table.truth, key), table.truth, CONFIDENCE)
+def _run(plan: tt.Plan, truth: Counts, name: str) -> Run:
+    # The tables are public, so the noise may be too: a run can be repeated.
+    key = Key(hashlib.blake2b(name.encode(), digest_size=32).digest())
+    return measure_coverage(release_on_trial(plan, truth, key), truth, CONFIDENCE)
 
 
 def measured(studies: Sequence[Study]) -> Iterator[Cell]:

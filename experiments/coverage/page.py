@@ -1,9 +1,8 @@
-"""The page of results, written whole from what was measured, and the short table of docs/intervals.md."""
+"""The numbers of the page of results, and the short table of docs/intervals.md."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 
 from experiments.coverage.figures import FEWEST, FIGURES
 from experiments.coverage.measure import (
@@ -17,60 +16,45 @@ from experiments.coverage.measure import (
     lost,
     measured,
     too_low,
-)
-from experiments.false_discoveries import report
+)  # fmt: skip
+from experiments.kit.pages import pictures, render
+from experiments.kit.tables import table
 from treetop.evaluate.coverage import Coverage, LevelCoverage, SizeCoverage
 
 SHOWN = 1.0
 """The epsilon of the tables by size and by level."""
-
-HEAD = """\
-# How often noise intervals hold the truth
-
-Written by `python -m experiments.coverage`; [the page on intervals](../intervals.md) explains what they are. Each table
-is released at epsilon {epsilons} with delta {delta:g}. A unit is one trip that is exchanged for another, and the loss
-is divided evenly over the levels. Intervals are at {confidence:.0%}. All runs of a table are counted together:
-{runs}.
-
-- *All* are all public nodes, present in the data or not. The promise is about each of them: a node that is named before
-  the noise is drawn will be within its interval with a probability of at least {confidence:.0%}. *Measured* are those
-  that were measured themselves, that is, the children of released nodes.
-- *Released* are those above zero, and of them *invented* those that are truly zero. *Zero* are those that are not
-  released; the true count must be at most the bound that the nearest released node above them has for what is absent.
-  *Lost* are those of them that are truly above zero.
-- *Width* is the mean of upper less lower bound.
-"""
-
-WHY = """\
-**Selection.** The noise decides what is released. A leaf that is truly empty, or small, is released only if its noise
-pushed it up; so among the released ones those with large positive noise are over-represented, and those are the ones
-whose interval lies too high. This is the winner's curse. It does not touch the promise, which is about a node before it
-is known what was measured of it; but whoever looks only at the released leaves sees intervals that miss more often,
-those of empty leaves most of all. The coarser a count, and the larger beside its noise, the less there is of this.
-
-What is lost has been pushed down in the same way. Its upper bound allows for that: it starts from the highest of the
-measurements that were not retained, and its margin is one that holds at all levels together. So it seldom fails, and
-is wide.
-"""
+_GROUPS: tuple[tuple[str, Callable[[SizeCoverage], Coverage]], ...] = (
+    ("all", lambda row: row.every),
+    ("measured", lambda row: row.measured),
+    ("released", lambda row: row.positives),
+    ("zero", lambda row: row.zeros),
+)
+_HEAD = (*(name for name, _ in _GROUPS), "width, released", "width, zero")
 
 
 def page(studies: Sequence[Study]) -> str:
     """Return the page."""
     numbers = dict.fromkeys(one.runs for one in studies)
-    runs = "; ".join(
-        f"{number} of {', '.join(one.title for one in studies if one.runs == number)}" for number in numbers
+    runs = (f"{number} of {', '.join(one.title for one in studies if one.runs == number)}" for number in numbers)
+    captions = {name: caption.format(epsilon=SHOWN) for name, caption in FIGURES.items()}
+    return render(
+        "coverage/page.md",
+        epsilons=", ".join(f"{epsilon:g}" for epsilon in studies[0].found),
+        delta=f"{DELTA:g}",
+        confidence=f"{CONFIDENCE:.0%}",
+        runs="; ".join(runs),
+        promise=_judged(list(by_size(studies)), "sets of public nodes (of one table, epsilon, level and size)")
+        + " "
+        + _judged(list(measured(studies)), "sets of measured nodes (of one table, epsilon and level)"),
+        selected=_selected(studies),
+        short=short_table(studies),
+        figures=pictures(captions, "**{caption}**\n\n![{name}](../images/{name})"),
+        shown=f"{SHOWN:g}",
+        studies=studies,
+        by_size=_by_size,
+        by_level=_by_level,
+        about=_about,
     )
-    epsilons = ", ".join(f"{epsilon:g}" for epsilon in studies[0].found)
-    head = HEAD.format(epsilons=epsilons, delta=DELTA, confidence=CONFIDENCE, runs=runs)
-    parts = [head, "## What came out", *_findings(studies), WHY, "## The leaves", short_table(studies)]
-    parts += ["## Figures", *_figures()]
-    parts += [f"## By true count, epsilon {SHOWN:g}", "The leaves."]
-    parts += [f"**{one.title}**\n\n{_by_size(one)}" for one in studies]
-    parts += ["## By level", "Levels at which nothing is measured have the intervals of the level above."]
-    for one in studies:
-        parts += [f"### {one.title}", _about(one)]
-        parts += [f"**Epsilon {epsilon:g}**\n\n{_by_level(rows)}" for epsilon, rows in one.found.items()]
-    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
 def short_table(studies: Sequence[Study]) -> str:
@@ -79,34 +63,22 @@ def short_table(studies: Sequence[Study]) -> str:
     rows = []
     for one in studies:
         for epsilon, levels in one.found.items():
-            leaves = levels[-1]
-            both = leaves.all_sizes
+            leaves, both = levels[-1], levels[-1].all_sizes
             groups = (both.every, both.measured, both.positives, invented(leaves), both.zeros, lost(leaves))
             rows.append((one.title, f"{epsilon:g}", *map(share, groups), width(both.positives), width(both.zeros)))
-    return table(head, rows, left=1)
+    return table(head, rows, "lr")
 
 
-def insert(studies: Sequence[Study], about: Path) -> None:
-    """Put the table of the leaves between the marks of the page on intervals."""
-    report.insert(about, short_table(studies))
-
-
-def _findings(studies: Sequence[Study]) -> list[str]:
-    """Say what came out, from the numbers."""
-    promise = "**The promise.** "
-    promise += _judged(list(by_size(studies)), "sets of public nodes (of one table, epsilon, level and size)")
-    promise += " " + _judged(list(measured(studies)), "sets of measured nodes (of one table, epsilon and level)")
-    leaves = [(one, epsilon, rows[-1]) for one in studies for epsilon, rows in one.found.items()]
-    large = [row.sizes[-1].measured for _, _, row in leaves]
-    selected = (
-        f"**Large counts** (100 and more) are covered in {_range(large)} of the cases: nine tenths of the risk are a "
-        "node's own, which is 95.5 % and more where whole numbers round the margin up. **Released leaves** are "
-        f"covered in {_range(row.all_sizes.positives for *_, row in leaves)}, the invented ones among them in "
-        f"{_range(invented(row) for *_, row in leaves)}. **Zeros** are covered in "
-        f"{_range(row.all_sizes.zeros for *_, row in leaves)}, and those that were lost in "
-        f"{_range(lost(row) for *_, row in leaves)}."
+def _selected(studies: Sequence[Study]) -> str:
+    """Say what selection does, from the numbers."""
+    leaves = [rows[-1] for one in studies for rows in one.found.values()]
+    return (
+        f"**Large counts** (100 and more) are covered in {_range(row.sizes[-1].measured for row in leaves)} of the "
+        "cases: nine tenths of the risk are a node's own, which is 95.5 % and more where whole numbers round the "
+        f"margin up. **Released leaves** are covered in {_range(row.all_sizes.positives for row in leaves)}, the "
+        f"invented ones among them in {_range(map(invented, leaves))}. **Zeros** are covered in "
+        f"{_range(row.all_sizes.zeros for row in leaves)}, and those that were lost in {_range(map(lost, leaves))}."
     )
-    return [promise, selected]
 
 
 def _judged(cells: Sequence[Cell], what: str) -> str:
@@ -132,33 +104,16 @@ def _range(groups: Iterable[Coverage]) -> str:
     return f"{share(enough[0])} to {share(enough[-1])}" if enough else "–"
 
 
-def _figures() -> list[str]:
-    return [f"**{caption.format(epsilon=SHOWN)}**\n\n![{name}](../images/{name})" for name, caption in FIGURES.items()]
-
-
 def _about(one: Study) -> str:
     return f"{one.total:,} trips in {one.true_leaves:,} of {one.leaves:,} leaves; {one.runs} releases at each epsilon."
 
 
-_GROUPS: tuple[tuple[str, Callable[[SizeCoverage], Coverage]], ...] = (
-    ("all", lambda row: row.every),
-    ("measured", lambda row: row.measured),
-    ("released", lambda row: row.positives),
-    ("zero", lambda row: row.zeros),
-)
-
-
 def _by_size(one: Study) -> str:
-    leaves = one.found[SHOWN][-1]
-    return table(("true count", *_head()), [(size.size, *_cells(size)) for size in leaves.sizes])
+    return table(("true count", *_HEAD), [(size.size, *_cells(size)) for size in one.found[SHOWN][-1].sizes], "lr")
 
 
 def _by_level(rows: Sequence[LevelCoverage]) -> str:
-    return table(("level", *_head()), [(row.name, *_cells(row.all_sizes)) for row in rows[1:]])
-
-
-def _head() -> list[str]:
-    return [*(name for name, _ in _GROUPS), "width, released", "width, zero"]
+    return table(("level", *_HEAD), [(row.name, *_cells(row.all_sizes)) for row in rows[1:]], "lr")
 
 
 def _cells(row: SizeCoverage) -> list[str]:
@@ -177,10 +132,3 @@ def share(group: Coverage) -> str:
 def width(group: Coverage) -> str:
     """Say a mean width."""
     return "–" if group.width is None else f"{group.width:,.1f}"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
-    """Return a table in Markdown, its first columns to the left."""
-    lines = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
-    rule = "|" + "|".join(["---"] * left + ["---:"] * (len(head) - left)) + "|"
-    return "\n".join([lines[0], rule, *lines[1:]])

@@ -2,57 +2,43 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import click
-
 from experiments.estimates import page
-from experiments.estimates.measure import Study, study
+from experiments.estimates.measure import Study, study, tables
 from experiments.estimates.node import DRAWS, Node, constructed_node
-from experiments.estimates.tables import tables
-from experiments.false_discoveries.tables import DATA
+from experiments.kit import pages
+from experiments.kit.command import Call
+from experiments.kit.command import command as as_command
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 NOISE = 17.67
 """The noise of the constructed node: that of a release of six levels at epsilon 1 and delta 1e-8, exact accounting."""
 
 
-@click.command()
-@click.option("--data", type=click.Path(path_type=Path), default=DATA, help="The folder with the real tables.")
-@click.option("--docs", type=click.Path(path_type=Path), default=DOCS, help="The folder of the page.")
-@click.option("--runs", type=click.IntRange(min=1), help="Runs of each setting; 8 of the two largest tables, or 40.")
-@click.option("--quick", is_flag=True, help="Only the sparse made-up tables, six times: half a minute.")
-def command(data: Path, docs: Path, runs: int | None, quick: bool) -> None:
+@as_command("--out")
+def command(call: Call) -> Iterator[Path]:
     """Compare settings with InfTDA as published, and write docs/results/estimates.md with its figures.
 
-    What it writes is computed from the true counts. These tables are public; those of a private one would be for its
-    steward only.
+    Each setting is run 8 times on the two largest tables, and 40 times on the others; with --quick only on the sparse
+    made-up ones, six times: half a minute.
     """
-    if not data.is_dir() and not quick:
-        click.echo(f"the real tables are skipped: {data} is not there; name their folder with --data")
-    studies = []
-    for table in tables(data if data.is_dir() else None, quick):
-        start = time.perf_counter()
-        studies.append(study(table, runs or (6 if quick else None)))
-        click.echo(f"{table.title}: {time.perf_counter() - start:.0f} s")
-    node = constructed_node(NOISE, DRAWS // 10 if quick else DRAWS)
-    for file in write(studies, node, docs):
-        click.echo(f"wrote {file}")
+    runs = call.runs or (6 if call.quick else None)
+    every = call.timed(tables(None if call.quick else call.real(), call.quick))
+    studies = [study(table, runs, call.kept(table.name)) for table in every]
+    yield from write(studies, constructed_node(NOISE, DRAWS // 10 if call.quick else DRAWS), call.docs)
 
 
-def write(studies: list[Study], node: Node, docs: Path) -> list[Path]:
-    """Write the pictures, the page and the table inside docs/estimates.md; return the files."""
+def write(studies: Sequence[Study], node: Node, docs: Path) -> list[Path]:
+    """Write the pictures, the page and the tables inside docs/estimates.md; return the files."""
     from experiments.estimates.figures import draw
 
-    images, text, about = docs / "images", docs / "results" / "estimates.md", docs / "estimates.md"
-    files = draw(studies, images)
-    text.parent.mkdir(parents=True, exist_ok=True)
-    text.write_text(page.page(studies, node), encoding="utf-8")
+    files = [pages.write(docs / "results" / "estimates.md", page.page(studies, node)), *draw(studies, docs / "images")]
+    about = docs / "estimates.md"
     if about.is_file():
-        page.insert(studies, about)
+        pages.insert(about, page.short_tables(studies))
         files.append(about)
-    return [text, *files]
+    return files
 
 
 if __name__ == "__main__":

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-from math import ceil
 from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from PIL import Image
 
 from experiments.estimates.measure import BASELINE, CLOSEST, DEFAULT, EXACT, LOWER, SETTINGS, Setting, Study
 from experiments.estimates.targets import ratio
+from experiments.kit.figures import (
+    BLACK,
+    BLUE,
+    GREEN,
+    ORANGE,
+    PINK,
+    RED,
+    SKY,
+    YELLOW,
+    label_left,
+    legend,
+    new_figure,
+    panels,
+    save_all,
+)  # fmt: skip
 from treetop.evaluate.errors import SIZES, size_label
 
 FIGURES = {
@@ -32,41 +43,30 @@ MOST_PANELS = 6
 HIGHEST = 1.3
 """Ratios above this are written and not drawn."""
 
-# Okabe and Ito (2008): colours that the colour-blind tell apart.
 COLOURS = {
-    BASELINE: "#000000",
-    DEFAULT: "#56B4E9",
-    EXACT: "#0072B2",
-    SETTINGS[3]: "#E69F00",
-    SETTINGS[4]: "#009E73",
-    SETTINGS[5]: "#CC79A7",
-    LOWER: "#D55E00",
-    CLOSEST: "#F0E442",
+    BASELINE: BLACK,
+    DEFAULT: SKY,
+    EXACT: BLUE,
+    SETTINGS[3]: ORANGE,
+    SETTINGS[4]: GREEN,
+    SETTINGS[5]: PINK,
+    LOWER: RED,
+    CLOSEST: YELLOW,
 }
 BY_LEVEL = (DEFAULT, EXACT, SETTINGS[3], LOWER)
 MARKERS = ("o", "s", "^", "v", "D", "P", "X", "h", "<")
 PARTS = (
-    ("its own measurement", "own_off", "#0072B2", "o"),
-    ("sum of its children's measurements", "children_off", "#009E73", "s"),
-    ("both combined (its subtree)", "subtree_off", "#E69F00", "^"),
-    ("least squares from all", "estimate_off", "#D55E00", "D"),
+    ("its own measurement", "own_off", BLUE, "o"),
+    ("sum of its children's measurements", "children_off", GREEN, "s"),
+    ("both combined (its subtree)", "subtree_off", ORANGE, "^"),
+    ("least squares from all", "estimate_off", RED, "D"),
 )
 
 
 def draw(studies: Sequence[Study], folder: Path) -> list[Path]:
     """Draw the pictures into a folder and return their files."""
-    folder.mkdir(parents=True, exist_ok=True)
     drawn = (_levels(chosen(studies)), _choice(studies), _bias(chosen(studies)))
-    return [_save(figure, folder / name) for name, figure in zip(FIGURES, drawn, strict=True)]
-
-
-def _save(figure: Figure, file: Path) -> Path:
-    """Write few colours: a third of the bytes, and the eye sees no difference."""
-    picture = io.BytesIO()
-    figure.savefig(picture, dpi=110)
-    few = Image.open(picture).convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-    few.save(file, optimize=True)
-    return file
+    return save_all(dict(zip(FIGURES, drawn, strict=True)), folder)
 
 
 def chosen(studies: Sequence[Study]) -> list[Study]:
@@ -78,8 +78,8 @@ def chosen(studies: Sequence[Study]) -> list[Study]:
 
 
 def _levels(studies: Sequence[Study]) -> Figure:
-    figure, panels = _panels(studies, 2.6)
-    for axes, study in zip(panels, studies, strict=True):
+    figure, row = panels(studies, 2.6, 0.6, sharey=True)
+    for axes, study in zip(row, studies, strict=True):
         levels = np.arange(1, len(study.levels))
         for place, setting in enumerate(BY_LEVEL):
             found = [ratio(study, setting, int(level), "mean_of_all") for level in levels]
@@ -97,15 +97,13 @@ def _levels(studies: Sequence[Study]) -> Figure:
         axes.set_ylim(0.3, HIGHEST)
         axes.set_xticks(levels[:: 1 if len(levels) < 9 else 3])
         axes.set_xlabel("level", fontsize="small")
-        axes.grid(alpha=0.25, linewidth=0.5)
-    for axes in panels[::3]:
-        axes.set_ylabel("mean error, ratio", fontsize="small")
-    _legend(figure, panels[0], 4)
+    label_left(row, "mean error, ratio")
+    legend(figure, row[0], 4, fontsize="small")
     return figure
 
 
 def _choice(studies: Sequence[Study]) -> Figure:
-    figure = Figure(figsize=(9, 5.6), layout="constrained")
+    figure = new_figure(9, 5.6)
     axes = figure.subplots()
     for study, marker in zip(studies, MARKERS, strict=False):
         for setting, colour in COLOURS.items():
@@ -132,9 +130,9 @@ def _dot(setting: Setting) -> Line2D:
 
 
 def _bias(studies: Sequence[Study]) -> Figure:
-    figure, panels = _panels(studies, 2.5)
+    figure, row = panels(studies, 2.5, 0.6, sharey=True)
     labels = [size_label(low, high) for low, high in SIZES]
-    for axes, study in zip(panels, studies, strict=True):
+    for axes, study in zip(row, studies, strict=True):
         level = study.selection[-2]
         shown = np.flatnonzero(level.retained >= FEWEST)
         for label, name, colour, marker in PARTS:
@@ -143,25 +141,6 @@ def _bias(studies: Sequence[Study]) -> Figure:
         axes.axhline(0.0, color="black", linewidth=0.8)
         axes.set_xticks(range(len(labels)), labels, fontsize="small")
         axes.set_xlabel("true count", fontsize="small")
-        axes.grid(alpha=0.25, linewidth=0.5)
-    for axes in panels[::3]:
-        axes.set_ylabel("bias, in σ", fontsize="small")
-    _legend(figure, panels[0], 2)
+    label_left(row, "bias, in σ")
+    legend(figure, row[0], 2, fontsize="small")
     return figure
-
-
-def _panels(studies: Sequence[Study], height: float) -> tuple[Figure, list[Axes]]:
-    columns = min(3, len(studies))
-    rows = ceil(len(studies) / columns)
-    figure = Figure(figsize=(3.2 * columns, height * rows + 0.6), layout="constrained")
-    grid = list(figure.subplots(rows, columns, squeeze=False, sharey=True).flat)
-    for axes in grid[len(studies) :]:
-        axes.set_visible(False)
-    for axes, study in zip(grid, studies, strict=False):
-        axes.set_title(study.title, fontsize="medium")
-    return figure, grid[: len(studies)]
-
-
-def _legend(figure: Figure, axes: Axes, columns: int) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize="small")

@@ -11,6 +11,8 @@ import hashlib
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 from statistics import median
 from typing import Literal
 
@@ -18,13 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import treetop as tt
-from experiments.coverage.tables import Known
 from experiments.estimates.closest import closest
 from experiments.estimates.selection import LevelSelection, joined, selection
-from experiments.estimates.tables import widest
+from experiments.kit import cases
+from experiments.kit.cases import TRIP, Table
+from experiments.kit.outcomes import Run
+from experiments.kit.runs import Kept
 from treetop.counts import pack
 from treetop.estimates.whole_numbers import lower_error
-from treetop.evaluate.errors import LevelErrors, errors_of
+from treetop.evaluate.errors import errors_of
 from treetop.evaluate.peak import Peak
 from treetop.measurements import Measurements
 from treetop.mechanisms.mechanism import paper_loss
@@ -37,11 +41,15 @@ from treetop.topdown.evidence import Witness
 
 EPSILON = 1
 DELTA = 1e-8
-UNIT = tt.Unit("trip", contributions=1, neighbours="replace")
+RUNS = {"new-york": 8, "us-counties": 8}
+"""How often the large tables are released with each setting."""
+MANY_RUNS = 40
+"""How often the others are: they take seconds."""
+FEW_CHILDREN = 4
+"""Up to so many children of any node, a table counts as one of small fan-out."""
 
 Accounting = Literal["paper", "zcdp", "exact"]
 Way = Literal["fewer-invented", "fewer-lost", "euclidean", "lower-error", "closest"]
-Run = tuple[LevelErrors, ...]
 
 
 @dataclass(frozen=True)
@@ -63,13 +71,14 @@ BASELINE = Setting("fewer-invented", "paper")
 DEFAULT = Setting("fewer-invented", "zcdp")
 EXACT = Setting("fewer-invented", "exact")
 LOWER = Setting("lower-error", "exact")
+EUCLIDEAN = Setting("euclidean", "exact")
 CLOSEST = Setting("closest", "exact")
 SETTINGS = (
     BASELINE,
     DEFAULT,
     EXACT,
     Setting("fewer-lost", "exact"),
-    Setting("euclidean", "exact"),
+    EUCLIDEAN,
     Setting("lower-error", "zcdp"),
     LOWER,
     CLOSEST,
@@ -131,32 +140,54 @@ class Study:
         """Return a metric of `LevelErrors` at one level, run by run; -1 is the leaves."""
         return np.array([float(getattr(run[level], metric)) for run in self.runs[setting]])
 
+    def mean(self, setting: Setting, level: int, metric: str) -> float:
+        """Return its mean."""
+        return float(self.values(setting, level, metric).mean())
 
-def study(table: Known, runs: int | None = None) -> Study:
+
+def tables(data: Path | None, quick: bool = False) -> Iterator[Table]:
+    """Yield the tables, those that are made up first, and of the real ones the smallest; `quick`, only sparse ones."""
+    real = sorted(cases.real_tables(data), key=lambda table: len(table.truth))
+    for table in (*cases.tables(None, quick), *real):
+        yield replace(table, runs=RUNS.get(table.name, MANY_RUNS))
+
+
+def study(table: Table, runs: int | None = None, kept: Kept | None = None) -> Study:
     """Run every setting on a table, as often as asked."""
-    plans = {accounting: plan_of(table, Setting("fewer-invented", accounting)) for accounting in _LOSSES}
-    found: dict[Setting, list[Run]] = {setting: [] for setting in SETTINGS}
-    selections, costs = [], []
-    for run in range(runs or table.runs):
-        key = Key(hashlib.blake2b(f"estimates {table.name} {run}".encode(), digest_size=32).digest())
-        for setting, errors in _without_estimates(table, key):
-            found[setting].append(errors)
-        for accounting in ("zcdp", "exact"):
-            errors, again, cost, measurements = with_estimates(table, plans[accounting], key)
-            found[Setting("fewer-invented", accounting)].append(errors)
-            found[Setting("lower-error", accounting)].append(again)
-        costs.append(cost)
-        selections.append(selection(measurements, table.truth))
+    keep = kept or Kept()
+    names = [f"estimates {table.name} {run}" for run in range(runs or table.runs)]
+    found = [keep.run(Found, name, partial(_run, table, name)) for name in names]
     return Study(
         table.name,
         table.title,
         table.truth.total,
-        widest(table.spine),
-        {accounting: _noise(plan) for accounting, plan in plans.items()},
-        {setting: tuple(errors) for setting, errors in found.items()},
-        joined(selections),
-        tuple(costs),
+        table.widest,
+        {accounting: _noise(plan_of(table, Setting("fewer-invented", accounting))) for accounting in _LOSSES},
+        {setting: tuple(one.errors[SETTINGS.index(setting)] for one in found) for setting in SETTINGS},
+        joined([one.selection for one in found]),
+        tuple(one.cost for one in found),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What came out of one run of all settings."""
+
+    errors: tuple[Run, ...]
+    """By setting."""
+    selection: tuple[LevelSelection, ...]
+    """What the descent left out."""
+    cost: Cost
+    """What estimating again took."""
+
+
+def _run(table: Table, name: str) -> Found:
+    key = Key(hashlib.blake2b(name.encode(), digest_size=32).digest())
+    found = dict(_without_estimates(table, key))
+    for accounting in ("zcdp", "exact"):
+        first, again = (Setting(way, accounting) for way in ("fewer-invented", "lower-error"))
+        found[first], found[again], cost, measurements = with_estimates(table, plan_of(table, first), key)
+    return Found(tuple(found[setting] for setting in SETTINGS), selection(measurements, table.truth), cost)
 
 
 _LOSSES: Mapping[Accounting, tt.Loss] = {
@@ -166,15 +197,15 @@ _LOSSES: Mapping[Accounting, tt.Loss] = {
 }
 
 
-def plan_of(table: Known, setting: Setting) -> Plan:
+def plan_of(table: Table, setting: Setting) -> Plan:
     """Return the plan of a setting that the product has."""
-    plan = Plan(table.spine, UNIT, _LOSSES[setting.accounting], confidence=None)
+    plan = Plan(table.spine, TRIP, _LOSSES[setting.accounting], confidence=None)
     if setting.way == "euclidean":
         return replace(plan, prefer=None, repair="euclidean")
     return replace(plan, prefer=setting.way, repair="chebyshev", order="ascending")  # type: ignore[arg-type]
 
 
-def _without_estimates(table: Known, key: Key) -> Iterator[tuple[Setting, Run]]:
+def _without_estimates(table: Table, key: Key) -> Iterator[tuple[Setting, Run]]:
     """Run the settings that need nothing but the descent, except those that are run with estimates."""
     for setting in SETTINGS:
         if setting in (DEFAULT, EXACT) or setting.way == "lower-error":
@@ -186,7 +217,7 @@ def _without_estimates(table: Known, key: Key) -> Iterator[tuple[Setting, Run]]:
         yield setting, errors_of(table.spine, pack(table.spine, leaves.nodes), leaves.count, table.truth)
 
 
-def with_estimates(table: Known, plan: Plan, key: Key) -> tuple[Run, Run, Cost, Measurements]:
+def with_estimates(table: Table, plan: Plan, key: Key) -> tuple[Run, Run, Cost, Measurements]:
     """Descend once, and estimate again from all that was measured: as `Plan.release` does for "lower-error"."""
     start = time.process_time()
     witness = Witness(every=max(level.nodes for level in plan.levels))

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.estimates.measure import BASELINE, DEFAULT, EXACT, LOWER, Setting, Study
+from experiments.estimates.measure import BASELINE, DEFAULT, EUCLIDEAN, EXACT, LOWER, Setting, Study
 from experiments.estimates.targets import JUDGED, Judged, judge, ratio
-from experiments.estimates.variant import EUCLIDEAN
-from experiments.false_discoveries.report import percent
-from experiments.resolution.page import table
+from experiments.kit.tables import percent, table
 
 FEW_OCCUR = 0.1
 """Up to this share of the measured leaves being there, a table counts as one of few."""
+PARTS = ("lost leaves", "invented leaves", "leaves that are in both")
+"""Where errors are."""
 KEPT = 0.001
 """A level counts as untouched by pruning while less than this share of the true count is in nodes that are gone."""
 
@@ -25,14 +25,7 @@ def reasons(studies: Sequence[Study]) -> Iterator[str]:
     yield _less_noise(studies)
     yield _leaves(studies)
     yield table(
-        (
-            "table",
-            "setting",
-            "in lost leaves",
-            "in invented leaves",
-            "in leaves that are in both",
-            "cannot be taken back",
-        ),
+        ("table", "setting", *(f"in {what}" for what in PARTS), "cannot be taken back"),
         [row for one in studies for row in _parts(one)],
     )
     yield _pruned(studies)
@@ -176,8 +169,7 @@ def _threshold(studies: Sequence[Study]) -> Iterator[str]:
     )
     rows = []
     for one in sorted(studies, key=_occurring):
-        beside = (f"{found.value:.3f} ± {found.error:.3f}" for found in (euclid[one.title], again[one.title]))
-        rows.append((one.title, percent(_occurring(one)), *beside))
+        rows.append((one.title, percent(_occurring(one)), str(euclid[one.title]), str(again[one.title])))
     head = ("table", "measured leaves that occur", "fewer-invented over euclidean", "lower-error over fewer-invented")
     yield table(head, rows)
 
@@ -199,7 +191,7 @@ def _not_the_lowest(studies: Sequence[Study]) -> str:
         for level in range(1, len(one.levels)):
             beside = ratio(one, EUCLIDEAN, level, "mean_of_all", LOWER)
             if beside.against(1.0) == "met":
-                lost = [percent(one.values(way, level, "lost_mass").mean()) for way in (EUCLIDEAN, LOWER)]
+                lost = [percent(one.mean(way, level, "lost_mass")) for way in (EUCLIDEAN, LOWER)]
                 name = f"{one.levels[level].name} of {one.title}"
                 said.append(f"{name}: {beside.value:.2f} of it, lost count {lost[0]} against {lost[1]}")
     if not said:

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from experiments.estimates.measure import BASELINE, DEFAULT, EXACT, LOWER, Setting, Study
-from experiments.estimates.tables import FEW_CHILDREN
+from experiments.estimates.measure import BASELINE, DEFAULT, EXACT, FEW_CHILDREN, LOWER, Setting, Study
 
 CONFIDENCE = 0.95
 """A target is met or missed where the interval of this confidence lies on one side of it."""
@@ -33,6 +32,9 @@ class Compared:
     """Its standard error; infinite after a single run."""
     runs: int
     """How many runs there were of each."""
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ± {self.error:.3f}"
 
     @property
     def reach(self) -> float:

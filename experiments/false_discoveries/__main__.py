@@ -2,51 +2,42 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
-from experiments.false_discoveries import report
+from experiments.false_discoveries import page
 from experiments.false_discoveries.measure import EPSILONS, Study, study
-from experiments.false_discoveries.tables import DATA, real_tables
+from experiments.kit import pages
+from experiments.kit.cases import real_tables, tables
+from experiments.kit.command import Call
+from experiments.kit.command import command as as_command
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 
-
-@click.command()
-@click.option("--data", type=click.Path(path_type=Path), default=DATA, help="The folder with the real tables.")
-@click.option("--docs", type=click.Path(path_type=Path), default=DOCS, help="The folder of the page.")
-@click.option("--repetitions", type=click.IntRange(min=1), default=10, help="Releases of each kind.")
-def command(data: Path, docs: Path, repetitions: int) -> None:
+@as_command("--out")
+def command(call: Call) -> Iterator[Path]:
     """Measure what each repair invents and loses, and write the tables and plots of docs/false-discoveries.md.
 
-    What it writes is computed from the true counts. These tables are public; those of a private one would be for its
-    steward only.
+    Three real tables, each released 10 times in every way; with --quick two that are made up, twice.
     """
-    if not data.is_dir():
-        click.echo(f"skipped: the real tables are not in {data}; name their folder with --data")
+    if not call.quick and not call.data.is_dir():
+        click.echo(f"skipped: the real tables are not in {call.data}; name their folder with --data")
         return
-    studies = []
-    for table in real_tables(data):
-        start = time.perf_counter()
-        studies.append(study(table, EPSILONS, repetitions))
-        click.echo(f"{table.title}: {time.perf_counter() - start:.0f} s")
-    for file in write(studies, docs):
-        click.echo(f"wrote {file}")
+    chosen = tables(None, quick=True) if call.quick else real_tables(call.data)
+    runs = call.runs or (2 if call.quick else 10)
+    studies = [study(table, EPSILONS, runs, call.kept(table.name)) for table in call.timed(chosen)]
+    yield from write(studies, call.docs)
 
 
-def write(studies: list[Study], docs: Path) -> list[Path]:
+def write(studies: Sequence[Study], docs: Path) -> list[Path]:
     """Write the tables, the plots and the tables inside the page; return the files."""
     from experiments.false_discoveries.figures import draw
 
-    page, results, images = docs / "false-discoveries.md", docs / "results", docs / "images"
-    results.mkdir(parents=True, exist_ok=True)
-    images.mkdir(parents=True, exist_ok=True)
-    numbers = results / "false-discoveries.md"
-    numbers.write_text(report.long_tables(studies), encoding="utf-8")
-    report.insert(page, report.short_tables(studies))
-    return [numbers, page, *draw(studies, images)]
+    about = docs / "false-discoveries.md"
+    numbers = pages.write(docs / "results" / "false-discoveries.md", page.long_tables(studies))
+    pages.insert(about, {"tables": page.short_tables(studies)})
+    return [numbers, about, *draw(studies, docs / "images")]
 
 
 if __name__ == "__main__":

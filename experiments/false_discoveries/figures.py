@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from PIL import Image
 
-from experiments.false_discoveries.measure import METHODS, Method, Spread, Study
+from experiments.false_discoveries.measure import METHODS, Method, Study
+from experiments.kit.figures import BLUE, RED, grid, legend, percent, save_all
+from experiments.kit.outcomes import Spread
 
-# Two colours of Okabe and Ito (2008), which the colour-blind tell apart; orders differ by marker and line.
-COLOURS = {"chebyshev": "#0072B2", "euclidean": "#D55E00"}
+COLOURS = {"chebyshev": BLUE, "euclidean": RED}
 MARKERS = {"ascending": "o", "descending": "s"}
 LINES = {"ascending": "-", "descending": "--"}
 RATES = (
@@ -29,27 +28,15 @@ ERRORS = (("misplaced", "trips in the wrong pair"), ("largest", "largest error")
 def draw(studies: Sequence[Study], folder: Path) -> list[Path]:
     """Draw all plots into a folder and return their files."""
     figures = {"choice": _choice(studies), "errors": _errors(studies)}
-    figures |= {study.name: _levels(study) for study in studies}
-    files = []
-    for name, figure in figures.items():
-        files.append(folder / f"false_discoveries_{name}.png")
-        _save(figure, files[-1])
-    return files
-
-
-def _save(figure: Figure, file: Path) -> None:
-    """Write few colours: a third of the bytes, and the eye sees no difference."""
-    picture = io.BytesIO()
-    figure.savefig(picture, dpi=110)
-    Image.open(picture).convert("RGB").quantize(64).save(file, optimize=True)
+    figures |= {study.table.name: _levels(study) for study in studies}
+    return save_all({f"false_discoveries_{name}.png": one for name, one in figures.items()}, folder)
 
 
 def _choice(studies: Sequence[Study]) -> Figure:
     """Lost against invented at the leaves: down and left is better in both."""
-    figure = Figure(figsize=(9.5, 6.8), layout="constrained")
-    grid = figure.subplots(2, len(studies), squeeze=False)
+    figure, panels = grid(2, len(studies), (9.5, 6.8))
     kinds = (("pairs", "false_discoveries", "false_negatives"), ("trips", "false_mass", "lost_mass"))
-    for row, (what, invented, lost) in zip(grid, kinds, strict=True):
+    for row, (what, invented, lost) in zip(panels, kinds, strict=True):
         for axes, study in zip(row, studies, strict=True):
             for method in METHODS:
                 _path(axes, study, method, invented, lost)
@@ -61,11 +48,10 @@ def _choice(studies: Sequence[Study]) -> Figure:
             else:
                 right = axes.get_xlim()[1]
                 axes.set(xlim=(-right / 15, right), ylim=(-0.05, 1.05))
-            axes.xaxis.set_major_formatter(_percent)
-            axes.yaxis.set_major_formatter(_percent)
-            axes.grid(alpha=0.3)
+            axes.xaxis.set_major_formatter(percent)
+            axes.yaxis.set_major_formatter(percent)
         row[0].set_ylabel(f"lost, of true {what}")
-    _titles(figure, grid[0], studies)
+    _titles(figure, panels[0], studies)
     return figure
 
 
@@ -84,9 +70,8 @@ def _path(axes: Axes, study: Study, method: Method, invented: str, lost: str) ->
 
 def _errors(studies: Sequence[Study]) -> Figure:
     """The errors at the leaves beside those of the default, by loss."""
-    figure = Figure(figsize=(9.5, 5.6), layout="constrained")
-    grid = figure.subplots(2, len(studies), squeeze=False, sharex=True)
-    for row, (metric, label) in zip(grid, ERRORS, strict=True):
+    figure, panels = grid(2, len(studies), (9.5, 5.6), sharex=True)
+    for row, (metric, label) in zip(panels, ERRORS, strict=True):
         for axes, study in zip(row, studies, strict=True):
             usual = [study.outcome(epsilon, METHODS[0]).spread(-1, metric).mean for epsilon in study.epsilons]
             for i, method in enumerate(METHODS):
@@ -95,9 +80,8 @@ def _errors(studies: Sequence[Study]) -> Figure:
                 _bars(axes, shares, method, i)
             axes.axhline(1, color="grey", linewidth=0.8)
             axes.set_xticks(range(len(study.epsilons)), [f"ε {epsilon:g}" for epsilon in study.epsilons])
-            axes.grid(alpha=0.3)
         row[0].set_ylabel(f"{label}\n(default = 1)")
-    _titles(figure, grid[0], studies)
+    _titles(figure, panels[0], studies)
     return figure
 
 
@@ -109,22 +93,20 @@ def _share(spread: Spread, whole: float) -> Spread:
 def _levels(study: Study) -> Figure:
     """The four rates of every level, a column for each loss."""
     names = [level.name.replace(".", "\n") for level in study.levels[1:]]
-    figure = Figure(figsize=(9.5, 8.4), layout="constrained")
-    grid = figure.subplots(len(RATES), len(study.epsilons), squeeze=False, sharex=True, sharey="row")
-    for row, (metric, label) in zip(grid, RATES, strict=True):
+    figure, panels = grid(len(RATES), len(study.epsilons), (9.5, 8.4), sharex=True, sharey="row")
+    for row, (metric, label) in zip(panels, RATES, strict=True):
         for axes, epsilon in zip(row, study.epsilons, strict=True):
             for i, method in enumerate(METHODS):
                 outcome = study.outcome(epsilon, method)
                 _bars(axes, [outcome.spread(level.level, metric) for level in study.levels[1:]], method, i)
-            axes.yaxis.set_major_formatter(_percent)
-            axes.grid(alpha=0.3)
+            axes.yaxis.set_major_formatter(percent)
             axes.set_xticks(range(len(names)), names, fontsize=8, rotation=90 if len(names) > 4 else 0)
         row[0].set_ylabel(label)
         row[0].set_ylim(bottom=0)  # shared along the row, so only once all of it is drawn
-    for axes, epsilon in zip(grid[0], study.epsilons, strict=True):
+    for axes, epsilon in zip(panels[0], study.epsilons, strict=True):
         axes.set_title(f"epsilon {epsilon:g}", fontsize=10)
     figure.suptitle(study.title)
-    _legend(figure, grid[0][0])
+    legend(figure, panels[0][0])
     return figure
 
 
@@ -134,10 +116,6 @@ def _bars(axes: Axes, spreads: Sequence[Spread], method: Method, nth: int) -> No
     ends = [[spread.mean - spread.low for spread in spreads], [spread.high - spread.mean for spread in spreads]]
     shift = (nth - (len(METHODS) - 1) / 2) * 0.1
     axes.errorbar([i + shift for i in range(len(means))], means, yerr=ends, elinewidth=1, capsize=2, **_style(method))
-
-
-def _percent(share: float, _: object) -> str:
-    return f"{100 * share:.6g}%"
 
 
 def _style(method: Method) -> dict[str, Any]:
@@ -156,9 +134,4 @@ def _style(method: Method) -> dict[str, Any]:
 def _titles(figure: Figure, row: Sequence[Axes], studies: Sequence[Study]) -> None:
     for axes, study in zip(row, studies, strict=True):
         axes.set_title(study.title, fontsize=10)
-    _legend(figure, row[0])
-
-
-def _legend(figure: Figure, axes: Axes) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    legend(figure, row[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,28 +10,26 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from PIL import Image
 
 from experiments.graphs.measure import DELTA, METHODS, QUESTIONS, Study
+from experiments.graphs.page import short
+from experiments.kit.figures import BLUE, GREEN, RED, grid, new_figure, save_all
 
-# Colours of Okabe and Ito (2008), which the colour-blind tell apart.
-COLOURS = ("#0072B2", "#D55E00", "#009E73")
+COLOURS = (BLUE, RED, GREEN)
 MARKERS = ("o", "s", "^")
 
 
-def save(figure: Figure, file: Path) -> Path:
-    """Write few colours: a third of the bytes, and the eye sees no difference."""
-    picture = io.BytesIO()
-    figure.savefig(picture, dpi=110)
-    Image.open(picture).convert("RGB").quantize(64).save(file, optimize=True)
-    return file
+def draw(study: Study, images: Path) -> list[Path]:
+    """Draw all plots, and return the files."""
+    plots = (errors, degrees, questions, rebalancing)
+    return save_all({f"graphs_{plot.__name__}.png": plot(study) for plot in plots}, images)
 
 
 def errors(study: Study) -> Figure:
     """Errors against epsilon, with the band that holds 95% of the runs, a line for each relation."""
     found, epsilons = study.errors, study.epsilons
-    figure = Figure(figsize=(4 * len(found), 4.2), layout="constrained")
-    for axes, (network, rows) in zip(_row(figure, len(found)), found.items(), strict=True):
+    figure, (panels,) = grid(1, len(found), (4 * len(found), 4.2))
+    for axes, (network, rows) in zip(panels, found.items(), strict=True):
         for row, colour, marker in zip(rows, COLOURS, MARKERS, strict=True):
             label = {"edge": "edge", "user-out": f"user-out, {network.most} edges", "node": f"node, {network.bound:,}"}
             _band(axes, epsilons, row.misplaced, colour, marker, label[row.relation])
@@ -41,7 +38,6 @@ def errors(study: Study) -> Figure:
         axes.set(yscale="log", title=network.title)
         axes.title.set_fontsize(9)
         _losses(axes, epsilons)
-        axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
     figure.axes[0].set_ylabel("sum of errors / twice the edges")
     return figure
@@ -50,8 +46,8 @@ def errors(study: Study) -> Figure:
 def degrees(study: Study) -> Figure:
     """True and released cumulative degree distributions, log-log, with theta and truncation apart from noise."""
     found = study.degrees
-    figure = Figure(figsize=(4 * len(found), 4.2), layout="constrained")
-    for axes, (network, row) in zip(_row(figure, len(found)), found.items(), strict=True):
+    figure, (panels,) = grid(1, len(found), (4 * len(found), 4.2))
+    for axes, (network, row) in zip(panels, found.items(), strict=True):
         _steps(axes, row.truth, f"true {row.what}", color="black", linewidth=2.5, alpha=0.35)
         _steps(axes, row.edge, 'released under "edge"', color=COLOURS[0], linewidth=1)
         if network.directed:
@@ -62,7 +58,6 @@ def degrees(study: Study) -> Figure:
         axes.text(row.theta, 0.5, " theta", transform=axes.get_xaxis_transform(), fontsize=8)
         axes.set(xscale="log", yscale="log", xlabel="edges, at most", title=network.title)
         axes.title.set_fontsize(9)
-        axes.grid(alpha=0.3)
         axes.legend(fontsize=7, loc="lower right")
     figure.axes[0].set_ylabel("people")
     return figure
@@ -71,22 +66,14 @@ def degrees(study: Study) -> Figure:
 def questions(study: Study) -> Figure:
     """The noise of one answer among k, by epsilon, under the two ways to share a loss."""
     found, epsilons = study.noise, study.epsilons
-    figure = Figure(figsize=(10, 4.4), layout="constrained")
-    panels = _row(figure, len(found))
+    figure = new_figure(10, 4.4)
+    panels = list(figure.subplots(1, len(found), squeeze=False)[0])
     norm = LogNorm(min(table.min() for table in found.values()), max(table.max() for table in found.values()))
     for axes, (title, table) in zip(panels, found.items(), strict=True):
         image = axes.imshow(table, norm=norm, cmap="viridis", aspect="auto", origin="lower")
         for (row, column), value in np.ndenumerate(table):
-            dark = norm(value) < 0.6
-            axes.text(
-                column,
-                row,
-                f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}",
-                ha="center",
-                va="center",
-                fontsize=7,
-                color="white" if dark else "black",
-            )
+            colour = "white" if norm(value) < 0.6 else "black"
+            axes.text(column, row, short(value), ha="center", va="center", fontsize=7, color=colour)
         axes.set_xticks(range(len(epsilons)), [f"{epsilon:g}" for epsilon in epsilons])
         axes.set_yticks(range(len(QUESTIONS)), [str(k) for k in QUESTIONS])
         delta = "" if title.startswith("pure") else f" (delta {DELTA:g})"
@@ -98,9 +85,8 @@ def questions(study: Study) -> Figure:
 def rebalancing(study: Study) -> Figure:
     """Errors with and without rebalancing, and where the bias goes."""
     found, epsilons = study.balanced, study.epsilons
-    figure = Figure(figsize=(10, 3.8 * len(found)), layout="constrained")
-    grid = figure.subplots(len(found), 2, squeeze=False)
-    for (left, right), (network, row) in zip(grid, found.items(), strict=True):
+    figure, panels = grid(len(found), 2, (10, 3.8 * len(found)))
+    for (left, right), (network, row) in zip(panels, found.items(), strict=True):
         for method, colour, marker in zip(METHODS, COLOURS, MARKERS, strict=True):
             _band(left, epsilons, row.errors[method], colour, marker, method)
         left.set(yscale="log", ylabel="mean error of a group, people")
@@ -112,7 +98,6 @@ def rebalancing(study: Study) -> Figure:
         right.set_xticks(range(4), ["smallest", "", "", "largest"])
         right.set(xlabel="groups, by quarters of size", ylabel=f"mean signed error at epsilon {epsilons[0]:g}")
         for axes in (left, right):
-            axes.grid(alpha=0.3)
             axes.legend(fontsize=8)
     return figure
 
@@ -121,10 +106,6 @@ def _losses(axes: Axes, epsilons: Sequence[float]) -> None:
     axes.set(xscale="log", xlabel=f"epsilon (delta {DELTA:g})")
     axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
     axes.minorticks_off()
-
-
-def _row(figure: Figure, panels: int) -> list[Axes]:
-    return list(figure.subplots(1, panels, squeeze=False)[0])
 
 
 def _band(axes: Axes, xs: Sequence[float], runs: NDArray[np.float64], colour: str, marker: str, label: str) -> None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 import treetop as tt
 from experiments.graphs.networks import Network, town_counts
+from experiments.kit.runs import Kept, key
+from treetop.counts import Counts
 from treetop.data.bound import Bound
 from treetop.data.encode import read_counts
 from treetop.evaluate.errors import measure_errors
-from treetop.graphs import Relation
+from treetop.graphs import Graph, Relation
 from treetop.graphs.degrees import DegreePlan
 from treetop.graphs.rebalance import rebalance
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, NoiseStream
@@ -26,10 +28,6 @@ DELTA = 1e-8
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 RELATIONS: tuple[Relation, ...] = ("edge", "user-out", "node")
 COLUMNS = {"origin": "source.group", "destination": "target.group"}
-
-
-def _key(*parts: object) -> bytes:
-    return hashlib.sha256(" ".join(map(str, parts)).encode()).digest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +42,7 @@ class Errors:
     the share of edges that are in the wrong cell; 50% is what releasing nothing would do."""
 
 
-def friendships(network: Network, epsilons: Sequence[float], runs: int) -> list[Errors]:
+def friendships(network: Network, epsilons: Sequence[float], runs: int, kept: Kept) -> list[Errors]:
     """Release the edges between groups under every relation, and compare with all edges."""
     spine = tt.Spine.origin_first(origin=network.groups, destination=network.groups)
     found = []
@@ -54,20 +52,21 @@ def friendships(network: Network, epsilons: Sequence[float], runs: int) -> list[
         unit = graph.unit("add-remove")
         truncated = 0.0
         if unit.id is not None:
-            kept = read_counts(
-                graph.table(), spine, COLUMNS, bound=Bound(unit.id, unit.contributions, Key(_key("cut")))
-            )
-            truncated = 1 - kept.total / truth.total
+            bound = Bound(unit.id, unit.contributions, Key(key("cut")))
+            truncated = 1 - read_counts(graph.table(), spine, COLUMNS, bound=bound).total / truth.total
         errors = np.empty((len(epsilons), runs))
         for i, epsilon in enumerate(epsilons):
             plan = tt.Plan(spine, unit, tt.Loss(epsilon=epsilon, delta=DELTA))
             for run in range(runs):
-                key = _key(network.name, relation, epsilon, run)
-                release = plan.release(graph.table(), columns=COLUMNS, testing_key=key)
-                leaves = measure_errors(release, truth)[-1]
-                errors[i, run] = leaves.mean_of_all * leaves.nodes / (2 * truth.total)
+                name = f"{network.name} {relation} {epsilon} {run}"
+                errors[i, run] = kept.run(float, name, partial(_misplaced, plan, graph, truth, key(name)))
         found.append(Errors(relation, truncated, errors))
     return found
+
+
+def _misplaced(plan: tt.Plan, graph: Graph, truth: Counts, testing_key: bytes) -> float:
+    leaves = measure_errors(plan.release(graph.table(), columns=COLUMNS, testing_key=testing_key), truth)[-1]
+    return leaves.mean_of_all * leaves.nodes / (2 * truth.total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,14 +111,14 @@ def degrees(network: Network, epsilon: float = 1.0) -> Degrees:
     largest = len(truth) - 1
     by_edge = DegreePlan("edge", "add-remove", loss, largest, "cumulative", network.directed)
     by_node = DegreePlan("node", "add-remove", loss, network.theta, "cumulative", network.directed)
-    key = _key("degrees", network.name)
+    secret = key("degrees", network.name)
     return Degrees(
         "out-degree" if network.directed else "degree",
         truth,
-        by_node.truth(nodes, edges, Key(key).derive("order")),
+        by_node.truth(nodes, edges, Key(secret).derive("order")),
         np.bincount(edges.degrees(len(nodes))).cumsum(),
-        by_edge.measure(nodes, edges, testing_key=key).cumulative,
-        by_node.measure(nodes, edges, testing_key=key).cumulative,
+        by_edge.measure(nodes, edges, testing_key=secret).cumulative,
+        by_node.measure(nodes, edges, testing_key=secret).cumulative,
         network.theta,
         epsilon,
     )
@@ -165,7 +164,7 @@ def rebalancing(network: Network, epsilons: Sequence[float], runs: int) -> Rebal
     for i, epsilon in enumerate(epsilons):
         variance = 1 / rho_from_epsilon(epsilon, DELTA)  # 1 / (2·rho/2)
         for run in range(runs):
-            stream = NoiseStream(DiscreteGaussian(variance), Key(_key("rebalance", network.name, epsilon, run)))
+            stream = NoiseStream(DiscreteGaussian(variance), Key(key("rebalance", network.name, epsilon, run)))
             noise = np.empty(len(size) + len(families), np.int64)
             stream.fill(noise, 0)
             found: dict[str, list[NDArray[np.int64]]] = {method: [] for method in METHODS}
@@ -199,14 +198,14 @@ class Study:
     """Of the networks whose groups have groups above them."""
 
 
-def study(networks: Iterable[Network], epsilons: tuple[float, ...] = EPSILONS, runs: int = 20) -> Study:
+def study(
+    networks: Iterable[Network], epsilons: tuple[float, ...] = EPSILONS, runs: int = 20, kept: Kept | None = None
+) -> Study:
     """Measure everything on every network."""
-    listed = list(networks)
-    return Study(
-        epsilons,
-        runs,
-        {network: friendships(network, epsilons, runs) for network in listed},
-        {network: degrees(network) for network in listed},
-        noise_of_questions(epsilons),
-        {network: rebalancing(network, epsilons, 10 * runs) for network in listed if len(network.groups.levels) > 1},
-    )
+    errors, shown, balanced = {}, {}, {}
+    for network in networks:
+        errors[network] = friendships(network, epsilons, runs, kept or Kept())
+        shown[network] = degrees(network)
+        if len(network.groups.levels) > 1:
+            balanced[network] = rebalancing(network, epsilons, 10 * runs)
+    return Study(epsilons, runs, errors, shown, noise_of_questions(epsilons), balanced)

@@ -16,8 +16,6 @@ import treetop as tt
 from treetop.evaluate.pokec_like import SocialNetwork, pokec_like
 from treetop.graphs import Cleaning, Graph, Policies, Relation
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-
 
 @dataclass(frozen=True, eq=False)
 class Network:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.figure import Figure
-from PIL import Image
 
 from experiments.group_sizes.measure import EPSILONS, WAYS, Run
+from experiments.kit.figures import grid, legend, save_all
 
 COLOURS = {"M_H^r": "#d08c3f", "M_H^dp": "#a3161f", "M_c^r": "#6f8fb5", "M_c^dp": "#2f6b4f"}
 MARKS = {"M_H^r": "s", "M_H^dp": "o", "M_c^r": "D", "M_c^dp": "^"}
@@ -19,20 +17,15 @@ MARKS = {"M_H^r": "s", "M_H^dp": "o", "M_c^r": "D", "M_c^dp": "^"}
 
 def draw(runs: Sequence[Run], times: Sequence[Run], images: Path) -> list[Path]:
     """Draw what was measured, and return the files."""
-    images.mkdir(parents=True, exist_ok=True)
-    files = []
-    if runs:
-        files.append(_save(errors(runs), images / "group_sizes_errors.png"))
-    if times:
-        files.append(_save(seconds(times), images / "group_sizes_time.png"))
-    return files
+    figures = {"errors": errors(runs) if runs else None, "time": seconds(times) if times else None}
+    drawn = {f"group_sizes_{name}.png": figure for name, figure in figures.items() if figure is not None}
+    return save_all(drawn, images, dpi=105)
 
 
 def errors(runs: Sequence[Run]) -> Figure:
     """A panel a table and level: the mean error at each epsilon, bars from the least to the largest run."""
     tables = list(dict.fromkeys(run.table for run in runs))
-    figure = Figure(figsize=(8.4, 2.3 * len(tables) + 0.5), layout="constrained")
-    panels = figure.subplots(len(tables), 3, squeeze=False)
+    figure, panels = grid(len(tables), 3, (8.4, 2.3 * len(tables) + 0.5))
     for row, table in enumerate(tables):
         for level in range(3):
             panel = panels[row][level]
@@ -52,22 +45,16 @@ def errors(runs: Sequence[Run]) -> Figure:
             panel.set_xticks(range(len(EPSILONS)), [f"{epsilon:g}" for epsilon in EPSILONS])
             panel.set_title(f"{table}, level {level + 1}", fontsize=8)
             panel.tick_params(which="both", labelsize=6)
-            panel.grid(alpha=0.3)
         panels[row][0].set_ylabel("L1 error", fontsize=8)
     for panel in panels[-1]:
         panel.set_xlabel("epsilon", fontsize=8)
-    handles: dict[str, Artist] = {}
-    for panel in panels.ravel():
-        for handle, text in zip(*panel.get_legend_handles_labels(), strict=True):
-            handles.setdefault(text, handle)
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, fontsize=8)
+    legend(figure, panels.flat, 4, frameon=True, fontsize=8)
     return figure
 
 
 def seconds(times: Sequence[Run]) -> Figure:
     """Processor time against the largest size: the paper's figure 8."""
-    figure = Figure(figsize=(5.2, 3.4), layout="constrained")
-    panel = figure.subplots()
+    figure, ((panel,),) = grid(1, 1, (5.2, 3.4))
     for name in WAYS:
         sizes = sorted({run.largest for run in times if run.mechanism == name})
         mean = [
@@ -78,7 +65,6 @@ def seconds(times: Sequence[Run]) -> Figure:
     panel.tick_params(which="both", labelsize=8)
     panel.set_xlabel("largest size N")
     panel.set_ylabel("processor seconds")
-    panel.grid(alpha=0.3)
     panel.legend(fontsize=8)
     return figure
 
@@ -87,12 +73,3 @@ def label(name: str) -> str:
     """Write a mechanism's name as mathematics."""
     letter, _, above = name.removeprefix("M_").partition("^")
     return f"$M_{{{letter}}}^{{{above}}}$"
-
-
-def _save(figure: Figure, file: Path) -> Path:
-    """Write a figure in few colours, which is all that it has."""
-    drawn = io.BytesIO()
-    figure.savefig(drawn, dpi=105)
-    few = Image.open(drawn).convert("RGB").quantize(64, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-    few.save(file, optimize=True)
-    return file

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from experiments.group_sizes.tables import Table, census_like, households, taxi_like
+from experiments.kit.runs import Kept
 from treetop.errors import TreetopError
 from treetop.groups import Form, GroupPlan, GroupRepair, GroupUnit
 from treetop.groups.plan import MOST_CELLS_ALTERNATING
@@ -106,21 +108,21 @@ def mechanisms(table: Table) -> list[str]:
 
 
 def run_tables(
-    data: Path | None, repeats: int, quick: bool, say: Callable[[str], object]
+    every: Iterable[Table], repeats: int, say: Callable[[str], object], kept: Callable[[str], Kept] = lambda _: Kept()
 ) -> tuple[list[Run], list[str]]:
     """Run every mechanism on every table at every epsilon; return the runs, and what was refused."""
     runs: list[Run] = []
     refused: list[str] = []
-    for table in tables(data, quick):
-        say(f"{table.name}: {table.groups:,} groups, {table.people:,} people, sizes to {table.sizes.largest:,}")
+    for table in every:
+        keep = kept(table.name)
         for mechanism in mechanisms(table):
-            for epsilon in EPSILONS:
-                try:
-                    runs += [run_once(table, mechanism, epsilon, seed) for seed in range(repeats)]
-                except TreetopError as problem:
-                    refused.append(f"{mechanism} on {table.name} at ε = {epsilon}: {problem}")
-                    break
-            say(f"  {mechanism}: done")
+            try:
+                for epsilon, seed in product(EPSILONS, range(repeats)):
+                    make = partial(run_once, table, mechanism, epsilon, seed)
+                    runs.append(keep.run(Run, f"{mechanism} {epsilon:g} {seed}", make))
+            except TreetopError as problem:
+                refused.append(f"{mechanism} on {table.name} at ε = {epsilon}: {problem}")
+        say(f"{table.name}: done")
     return runs, refused
 
 
@@ -138,13 +140,3 @@ def run_times(largest: Sequence[int], repeats: int, say: Callable[[str], object]
                 say(f"  {mechanism} with sizes to {size}: {problem}")
         say(f"times with sizes to {size}: done")
     return runs
-
-
-def as_table(runs: Sequence[Run]) -> pa.Table:
-    """Return the runs as rows."""
-    return pa.Table.from_pylist([asdict(run) for run in runs])
-
-
-def from_table(table: pa.Table) -> list[Run]:
-    """Return rows as runs."""
-    return [Run(**row) for row in table.to_pylist()]

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from treetop.groups import GroupSizes
 from treetop.hierarchy import Hierarchy
 
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 HOUSEHOLDS = Path("census_us2000_household_size", "household_size_county.parquet")
 
 CENSUS_2000 = (27_230_075, 34_418_046, 17_439_027, 14_973_089, 6_936_886, 2_636_134, 1_846_844)
@@ -45,6 +44,9 @@ class Table:
     """What they are."""
     sizes: GroupSizes
     """The sizes."""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.groups:,} groups, {self.people:,} people, sizes to {self.sizes.largest:,}"
 
     @property
     def groups(self) -> int:

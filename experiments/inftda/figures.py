@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from PIL import Image
 
-from experiments.inftda.measure import EPSILONS
-from experiments.inftda.tables import MADE_UP, REAL
+from experiments.inftda.measure import EPSILONS, REAL
+from experiments.kit.cases import MADE_UP
+from experiments.kit.figures import save_all
 from treetop.evaluate.comparison import Comparison
 from treetop.evaluate.comparison_plots import (
     Runs,
@@ -23,7 +22,6 @@ from treetop.evaluate.comparison_plots import (
     new_figure,
     style,
 )
-from treetop.evaluate.trial import Trial
 
 SHOWN = ("inftda", "tda-l2", "tda-linf", "gauss", "sh", "hay")
 """The paper's mechanisms, and the hierarchical one that it names and leaves out."""
@@ -32,18 +30,14 @@ ERROR, INVENTED, TIME = "largest absolute error", "false discovery rate (%)", "p
 
 def draw(found: Mapping[str, Comparison], images: Path) -> list[Path]:
     """Draw all figures whose tables were measured, and return the files."""
-    images.mkdir(parents=True, exist_ok=True)
-    files = []
-    if REAL in found:
-        files.append(_save(figure_3(found[REAL]), images / "inftda_new-york.png"))
+    there = [name for name in MADE_UP if name in found]
+    figures = {"new-york": figure_3(found[REAL])} if REAL in found else {}
     for tree in ("binary", "random"):
-        names = [name for name in MADE_UP if name.startswith(tree) and name in found]
-        files.append(_save(figure_4(found, names), images / f"inftda_error_{tree}.png"))
-    sparse = [name for name in MADE_UP if name.endswith("sparse") and name in found]
-    files.append(_save(figure_5(found, sparse), images / "inftda_false_discoveries.png"))
-    made_up = [name for name in MADE_UP if name in found]
-    files.append(_save(figure_6(found, made_up), images / "inftda_time.png"))
-    return files
+        figures[f"error_{tree}"] = _grid(found, [name for name in there if name.startswith(tree)], _errors, ERROR)
+    sparse = [name for name in there if name.endswith("sparse")]
+    figures["false_discoveries"] = _grid(found, sparse, _rates, INVENTED)
+    figures["time"] = figure_6(found, there)
+    return save_all({f"inftda_{name}.png": figure for name, figure in figures.items()}, images, dpi=105)
 
 
 def runs_at(found: Comparison, epsilon: float, names: Sequence[str] = SHOWN) -> Runs:
@@ -63,22 +57,12 @@ def figure_3(found: Comparison) -> Figure:
         runs = runs_at(found, epsilon)
         _errors(grid[0][column], runs)
         _rates(grid[1][column], runs)
-        draw_points(grid[2][column], runs, _seconds)
+        draw_points(grid[2][column], runs, lambda trial: trial.seconds)
         grid[0][column].set_title(f"ε = {epsilon:g}")
     for line, what in zip(grid, (ERROR, INVENTED, TIME), strict=True):
         line[0].set_ylabel(what)
     legend(figure, grid[0])
     return figure
-
-
-def figure_4(found: Mapping[str, Comparison], names: Sequence[str]) -> Figure:
-    """The largest error of each table of one tree, a row a table and a column an epsilon."""
-    return _grid(found, names, _errors, ERROR)
-
-
-def figure_5(found: Mapping[str, Comparison], names: Sequence[str]) -> Figure:
-    """The false discovery rate of the sparse tables."""
-    return _grid(found, names, _rates, INVENTED)
 
 
 def figure_6(found: Mapping[str, Comparison], names: Sequence[str]) -> Figure:
@@ -130,19 +114,3 @@ def _errors(axes: Axes, runs: Runs) -> None:
 def _rates(axes: Axes, runs: Runs) -> None:
     draw_levels(axes, runs, invented)
     axes.set_ylim(-3, 103)
-
-
-def _seconds(trial: Trial) -> float:
-    return trial.seconds
-
-
-def _save(figure: Figure, file: Path) -> Path:
-    """Write a figure with few colours, which is all that it has, in half of the size.
-
-    The colours that cover most are kept, and no line's colour drifts towards another's.
-    """
-    drawn = io.BytesIO()
-    figure.savefig(drawn, dpi=105)
-    few = Image.open(drawn).convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-    few.save(file, optimize=True)
-    return file

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from experiments.inftda.tables import MADE_UP, REAL, made_up, real
+from experiments.kit.cases import MADE_UP, TRIP, Table, made_up, new_york
+from experiments.kit.runs import Kept
 from treetop.evaluate.compare import compare, settings
 from treetop.evaluate.comparison import Comparison
 from treetop.evaluate.trial import Accounting, Case, Setting
@@ -17,6 +19,7 @@ from treetop.privacy import epsilon_from_rho_loose, rho_from_epsilon_loose
 EPSILONS = (0.1, 1.0, 10.0)
 DELTA = 1e-8
 REPEATS = 10
+REAL = "new-york"
 SOLVER = "tda-linf"
 OF_PAPERS = tuple(name for name in MECHANISMS if name != "lower-error")
 """What papers propose; `experiments.estimates` is about the other."""
@@ -84,34 +87,40 @@ def batches(table: str, repeats: int = REPEATS) -> list[Batch]:
     return chosen
 
 
-def run_all(data: Path | None, repeats: int, jobs: int, quick: bool, say: Say) -> dict[str, Comparison]:
+def case_of(table: Table) -> Case:
+    """Return a table as what mechanisms are compared on."""
+    return Case(table.spine, TRIP, table.truth)
+
+
+def run_all(
+    data: Path | None, repeats: int, jobs: int, quick: bool, say: Say, kept: Callable[[str], Kept] = lambda _: Kept()
+) -> dict[str, Comparison]:
     """Run everything, table by table. `quick` leaves out the solver and all but the sparse tables."""
     found = {}
-    for name, case in _cases(data, quick):
-        chosen = [batch for batch in batches(name, repeats) if not (quick and batch.mechanisms == (SOLVER,))]
-        found[name] = run_table(name, case, chosen, jobs)
-        say(f"{name}: {len(found[name].trials)} runs, {sum(t.seconds for t in found[name].trials):,.0f} s of them")
+    for table in _tables(data, quick):
+        chosen = [batch for batch in batches(table.name, repeats) if not (quick and batch.mechanisms == (SOLVER,))]
+        made = run_table(table.name, case_of(table), chosen, jobs, kept(table.name))
+        found[table.name] = made
+        say(f"{table.name}: {len(made.trials)} runs, {sum(t.seconds for t in made.trials):,.0f} s of them")
     return found
 
 
-def run_table(name: str, case: Case, chosen: Iterable[Batch], jobs: int) -> Comparison:
-    """Run some batches on one table."""
+def run_table(name: str, case: Case, chosen: Iterable[Batch], jobs: int, kept: Kept | None = None) -> Comparison:
+    """Run some batches on one table, and put them together."""
+    keep, key = kept or Kept(), KEY.derive("table", name.encode())
     parts = [
-        compare(case, batch.settings(), batch.repeats, key=KEY.derive("table", name.encode()), jobs=jobs)
+        keep.run(
+            Comparison,
+            repr(batch),
+            partial(compare, case, batch.settings(), batch.repeats, key=key, jobs=jobs),
+        )
         for batch in chosen
     ]
-    return joined(parts)
-
-
-def joined(parts: Sequence[Comparison]) -> Comparison:
-    """Put comparisons on one table together."""
     trials = tuple(trial for part in parts for trial in part.trials)
     return Comparison(trials, tuple(one for part in parts for one in part.refused))
 
 
-def _cases(data: Path | None, quick: bool) -> Iterator[tuple[str, Case]]:
-    for name in MADE_UP:
-        if not quick or name.endswith("sparse"):
-            yield name, made_up(name)
+def _tables(data: Path | None, quick: bool) -> Iterator[Table]:
+    yield from (made_up(name) for name in MADE_UP if not quick or name.endswith("sparse"))
     if data is not None and not quick:
-        yield REAL, real(data)
+        yield new_york(data)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from experiments.loss_split.claim import Claim, cases, number, table, times
+from experiments.kit.tables import Claim, lines
 from experiments.loss_split.measure import Errors, closed_form, leaves_only
 from experiments.loss_split.study import EPSILONS, FIXED, TAUS, WAYS, WEIGHTS, Study
 from experiments.loss_split.trees import LEVELS
@@ -29,7 +29,7 @@ def threefold(studies: Sequence[Study]) -> Claim:
         f"Program 6 cuts the total squared error by more than {ASKED:g} at epsilon {FIXED:g}",
         min(ratios) >= ASKED,
         f"By {times(ratios)} at epsilon {FIXED:g}. Total mean squared error, separate counts:",
-        table(("population", "epsilon", "uniform", "optimal", "ratio"), rows),
+        lines(("population", "epsilon", "uniform", "optimal", "ratio"), rows),
     )
 
 
@@ -50,7 +50,7 @@ def bias_and_variance(studies: Sequence[Study]) -> Claim:
         f"{times(bias)} the squared bias, where the paper has 10, and {times(variance)} the variance, where it has "
         "4. The formulas agree with the releases within "
         f"{100 * max(off):.1f} %. At epsilon {FIXED:g}:",
-        table(("population", "bias², uniform", "optimal", "variance, uniform", "optimal", "ratios"), rows),
+        lines(("population", "bias², uniform", "optimal", "variance, uniform", "optimal", "ratios"), rows),
     )
 
 
@@ -67,7 +67,7 @@ def finer_levels_get_more(studies: Sequence[Study]) -> Claim:
         "With equal weights, finer levels are given more (Theorem 3, figure 4)",
         rises == all_,
         f"{cases(rises, all_)} Here every tract has blocks; the theorem needs that. Epsilon of each level:",
-        table(("population", "epsilon", *LEVELS), rows),
+        lines(("population", "epsilon", *LEVELS), rows),
     )
 
 
@@ -89,7 +89,7 @@ def consistent_too(studies: Sequence[Study]) -> Claim:
         "After top-down consistency the optimal split is better at a similar rate (figure 3)",
         better == all_,
         f"{cases(better, all_)} Total mean squared error of consistent counts, and the ratio before and after:",
-        table(("population", "epsilon", "uniform", "optimal", "ratio, separate", "ratio, consistent"), rows),
+        lines(("population", "epsilon", "uniform", "optimal", "ratio, separate", "ratio, consistent"), rows),
     )
 
 
@@ -126,7 +126,7 @@ def consistency_helps(studies: Sequence[Study]) -> Claim:
         lower == [all_, all_] or (None if max(lower) == all_ else False),
         f"The squared bias in {lower[0]} of {all_} cases, the variance in {lower[1]}.{why} What program 8 adds to the "
         f"squared bias and the variance at epsilon {FIXED:g}:",
-        table(("population", "split", "bias²", "variance"), rows),
+        lines(("population", "split", "bias²", "variance"), rows),
     )
 
 
@@ -146,7 +146,7 @@ def least_loss(studies: Sequence[Study]) -> Claim:
         falls == all_ - len(studies) and most == all_,
         f"Falls in {falls} of {all_ - len(studies)} steps; the blocks have more than half in {most} of {all_}. Epsilon "
         "of each level, by the prior:",
-        table(("population", "τ", *LEVELS, "total"), rows),
+        lines(("population", "τ", *LEVELS, "total"), rows),
     )
 
 
@@ -163,7 +163,7 @@ def prediction(studies: Sequence[Study]) -> Claim:
         all(abs(one) < 0.25 for one in off),
         "An error that the prior predicts to be 20,000 is off by "
         f"{', '.join(f'{100 * one:+.1f} %' for one in off)}. What matters is that the prior has as many blocks.",
-        table(("population", "epsilon for τ = 20,000", "total error of the truth", "off by"), rows),
+        lines(("population", "epsilon for τ = 20,000", "total error of the truth", "off by"), rows),
     )
 
 
@@ -190,7 +190,7 @@ def weights(studies: Sequence[Study]) -> Claim:
         f"weights in {least} of {len(studies)} populations. For the prior it always is, by definition; for the truth "
         f"it is where the prior is like it, and otherwise a little beside. Mean squared error by level, separate "
         f"counts, epsilon {FIXED:g}:",
-        table(("population", "weight of blocks", *LEVELS, "total", "epsilon: state / tract / block"), rows),
+        lines(("population", "weight of blocks", *LEVELS, "total", "epsilon: state / tract / block"), rows),
     )
 
 
@@ -215,7 +215,7 @@ def bottom_up(studies: Sequence[Study]) -> Claim:
         "high on average, and such biases add up in a tract and in the state, where even a small weight does not hide "
         f"them. Sums of blocks that may be below zero have no bias, and are better in {won_raw} of {all_}. Weighted "
         "mean squared error, with the split of program 6 and with the whole epsilon for the blocks:",
-        table(
+        lines(
             ("population", "weight of blocks", "top-down", "bottom-up", "all ε to blocks", "below zero", "all ε"), rows
         ),
     )
@@ -236,7 +236,7 @@ def truth_for_the_split(studies: Sequence[Study]) -> Claim:
         "so no epsilon holds. The change is small, so the bound is broken far out; but it is broken. Not needed: a "
         "prior costs little. The error with the prior's split above that with the truth's, how far the blocks' "
         f"epsilon moves, and beyond which noise one block alone breaks epsilon {FIXED:g}:",
-        table(("population", "prior costs", "epsilon moves by", "broken beyond"), rows),
+        lines(("population", "prior costs", "epsilon moves by", "broken beyond"), rows),
     )
 
 
@@ -253,7 +253,7 @@ def engine(studies: Sequence[Study]) -> Claim:
         min(ratios) > 1,
         f"{times(ratios)} less error. Discrete noise, whole counts, consistent, children of empty nodes not measured. "
         f"Total squared error at epsilon {FIXED:g}:",
-        table(("population", "repair", "uniform", "optimal", "ratio"), rows),
+        lines(("population", "repair", "uniform", "optimal", "ratio"), rows),
     )
 
 
@@ -271,3 +271,18 @@ def _alone(study: Study) -> tuple[int, int]:
     population = study.tree.truth
     blocks = np.bincount(population.tract)
     return int((population.levels[1] == 0).sum()), int((blocks == 1).sum())
+
+
+def cases(held: int, all_: int) -> str:
+    """Say in how many cases something holds."""
+    return f"In all {all_} cases." if held == all_ else f"In {held} of {all_} cases."
+
+
+def times(ratios: Sequence[float]) -> str:
+    """Say between which factors some ratios lie."""
+    return f"{min(ratios):.1f} to {max(ratios):.1f} times"
+
+
+def number(value: float) -> str:
+    """Write a number for people."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

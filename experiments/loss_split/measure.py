@@ -13,10 +13,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.loss_split.laplace import LaplaceErrors
+from experiments.loss_split.shares import Weighting, misallocation
 from experiments.loss_split.trees import Population, Tree
-from treetop.planning.error_laws import LaplaceErrors
 from treetop.planning.programs import Allocation, Term, least_error, least_loss
-from treetop.planning.shares import Weighting, misallocation
 
 Floats: TypeAlias = NDArray[np.float64]
 Noisy: TypeAlias = tuple[Floats, Floats, Floats]

@@ -1,66 +1,58 @@
-"""The page of results, and the same as text: what the paper says, what was measured, figures."""
+"""The page of results, and its claims as text: what the paper says, and what was measured."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 
-from experiments.loss_split.claim import Claim
-from experiments.loss_split.claims import claims
+from experiments.kit.pages import BELOW_ITS_CAPTION, pictures, render
+from experiments.kit.tables import Claim, table
+from experiments.loss_split import error_claims as errors
+from experiments.loss_split import share_claims as shares
 from experiments.loss_split.study import Study
 
-HEAD = """\
-# Dividing the loss over levels: the paper's experiments again
+JUDGES = (
+    errors.threefold,
+    errors.bias_and_variance,
+    errors.finer_levels_get_more,
+    errors.consistent_too,
+    errors.consistency_helps,
+    errors.least_loss,
+    errors.prediction,
+    errors.weights,
+    errors.bottom_up,
+    shares.shares_better,
+    shares.log_gap,
+    shares.shares_bias,
+    shares.shares_variance,
+    shares.skewness,
+    errors.truth_for_the_split,
+    errors.engine,
+)
+"""One for each claim, in the order of the page."""
+WORDS = {True: "Holds", False: "Does not hold", None: "In part"}
 
-Written by `python -m experiments.loss_split`. What follows for a steward is in
-[Choosing epsilon](../choosing-epsilon.md).
 
-Ko, Ziani and Fioretto ("Optimal Allocation of Privacy Budget on Hierarchical Data Release") divide an epsilon over a
-state, its tracts and its blocks so that the total mean squared error is least. Their noise is Laplace with one person
-more or less as neighbours; no count is released below zero; with consistency, tracts are then moved to the state's
-count and blocks to their tract's by least squares (program 8). They have Wyoming: 1 state, 128 tracts, 20,975
-blocks. Its blocks are not at hand here, so the main tree has its shape and is made up; two real states stand beside it.
-
-"""
-
-NOTES = """\
-Every division is found from the prior and tried on the truth. Each division of each loss is released {runs} times,
-those of figure 5 {weight_runs} times, and Treetop's own {engine_runs} times. Shares are dealt out in {tracts} tracts of
-each population, drawn at random. Bias and variance are summed over nodes, with what is due to the finite number of
-releases taken out. Seeds are fixed: a second run gives the same numbers.
-"""
+def claims(studies: Sequence[Study]) -> Iterator[Claim]:
+    """Judge all claims by what was measured."""
+    yield from (judge(studies) for judge in JUDGES)
 
 
-def render(studies: Sequence[Study]) -> str:
+def judged(studies: Sequence[Study]) -> str:
     """Return the claims and their tables, as Markdown."""
-    judged = list(claims(studies))
-    lines = ["## In short", "", "| | the paper says | here |", "|---|---|---|"]
-    lines += [f"| {place} | {claim.title} | {_word(claim)} |" for place, claim in enumerate(judged, start=1)]
-    lines += ["", "## Claim by claim", ""]
-    for place, claim in enumerate(judged, start=1):
-        lines += [f"### {place}. {claim.title}", "", f"**{_word(claim)}.** {claim.verdict}", "", *claim.table, ""]
-    return "\n".join(lines)
+    return render("loss_split/claims.md", claims=list(claims(studies)), words=WORDS)
 
 
-def write(studies: Sequence[Study], page: Path, figures: Mapping[Path, str]) -> None:
-    """Write the page."""
-    size = studies[0].size
-    lines = [HEAD + "| population | people | tracts | blocks | empty blocks | |", "|---|---:|---:|---:|---:|---|"]
+def page(studies: Sequence[Study], figures: Mapping[str, str]) -> str:
+    """Return the page; its figures are given with their captions."""
+    rows = []
     for study in studies:
         (people,), tracts, blocks = study.tree.truth.levels
-        empty = f"{(blocks == 0).mean():.0%}"
-        lines.append(
-            f"| {study.tree.title} | {people:,} | {len(tracts):,} | {len(blocks):,} | {empty} | {study.tree.about} |"
-        )
-    numbers = {name: getattr(size, name) for name in ("runs", "weight_runs", "engine_runs", "tracts")}
-    lines += ["", NOTES.format(**numbers), render(studies), "## Figures", ""]
-    for file, caption in figures.items():
-        beside = Path(os.path.relpath(file, page.parent)).as_posix()
-        lines += [f"**{caption}**", "", f"![{caption}]({beside})", ""]
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
-
-
-def _word(claim: Claim) -> str:
-    return {True: "Holds", False: "Does not hold", None: "In part"}[claim.holds]
+        numbers = f"{people:,}", f"{len(tracts):,}", f"{len(blocks):,}", f"{(blocks == 0).mean():.0%}"
+        rows.append((study.tree.title, *numbers, study.tree.about))
+    return render(
+        "loss_split/page.md",
+        populations=table(("population", "people", "tracts", "blocks", "empty blocks", ""), rows, "lrrrrl"),
+        size=studies[0].size,
+        claims=judged(studies),
+        figures=pictures(figures, BELOW_ITS_CAPTION),
+    )

@@ -8,10 +8,10 @@ from statistics import median
 
 import numpy as np
 
-from experiments.loss_split.claim import Claim, table
+from experiments.kit.tables import Claim, lines
 from experiments.loss_split.measure import LAW, WEIGHTINGS, Shared
+from experiments.loss_split.shares import SkewedBias, Weighting, majorises, skewed_bias
 from experiments.loss_split.study import FIXED, WAYS, Study, Way
-from treetop.planning.shares import SkewedBias, Weighting, majorises, skewed_bias
 
 SPREADS = {
     2: ((50, 50), (70, 30), (90, 10), (100, 0)),
@@ -44,7 +44,7 @@ def shares_better(studies: Sequence[Study]) -> Claim:
         f"Less variance in {better['variance']} of {all_} cases (tracts × weightings), no more squared bias, but for "
         f"chance, in {better['bias']}. Squared percent of the sum at epsilon {FIXED:g}, uniform → optimal; first the "
         "one tract of the figure, then the median of all that were drawn:",
-        table(("population", "weighting", "bias²", "bias², median", "variance", "variance, median"), rows),
+        lines(("population", "weighting", "bias²", "bias², median", "variance", "variance, median"), rows),
     )
 
 
@@ -65,7 +65,7 @@ def log_gap(studies: Sequence[Study]) -> Claim:
         f"In {smallest} of {all_} tracts. A block has a small part of its tract, and log(p + 1) is about p for small "
         "p: log and linear weighting give nearly the same shares. Uniform over optimal, mean squared error of shares, "
         "median of the tracts:",
-        table(("population", *WEIGHTINGS), rows),
+        lines(("population", *WEIGHTINGS), rows),
     )
 
 
@@ -84,7 +84,7 @@ def shares_bias(studies: Sequence[Study]) -> Claim:
         True if min(under_log, under_square) > all_ / 2 else None if max(under_log, under_square) > all_ / 2 else False,
         f"Under log weighting in {under_log} of {all_} cases (tracts × splits), under quadratic in {under_square}. "
         f"Squared bias at epsilon {FIXED:g}, median of the tracts:",
-        table(("population", "split", *WEIGHTINGS), rows),
+        lines(("population", "split", *WEIGHTINGS), rows),
     )
 
 
@@ -114,7 +114,7 @@ def shares_variance(studies: Sequence[Study]) -> Claim:
         None,
         f"Against linear weighting, log has the smaller variance in {lower} of {all_} tracts, and quadratic the larger "
         f"one in {higher}.{said} Variance with the optimal split, epsilon {FIXED:g}, median of the tracts:",
-        table(("population", *WEIGHTINGS), rows),
+        lines(("population", *WEIGHTINGS), rows),
     )
 
 
@@ -146,7 +146,7 @@ def skewness(studies: Sequence[Study]) -> Claim:
         f"{above:,} of {all_:,} tracts have at least the bias of an even one (at epsilon 1). Skewness is another thing "
         f"than majorising: its rank correlation with the bias over the least is {said}. Bias of all regions "
         "together at epsilon 0.01, 0.1 and 1:",
-        table(("people by region", "ε = 0.01", "ε = 0.1", "ε = 1"), rows),
+        lines(("people by region", "ε = 0.01", "ε = 0.1", "ε = 1"), rows),
     )
 
 

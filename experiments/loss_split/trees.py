@@ -15,8 +15,6 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-"""Where the real tables are unless the caller says otherwise."""
 BLOCKS = "census_us_block_hi_ri"
 
 LEVELS = ("state", "tract", "block")
@@ -71,11 +69,10 @@ class Tree:
     """What the two are."""
 
 
-def trees(data: Path | None) -> Iterator[Tree]:
-    """Yield the made-up tree, and the real ones where their files are."""
+def trees(folder: Path | None) -> Iterator[Tree]:
+    """Yield the made-up tree, and the real ones if there is a folder with their files."""
     yield made_up()
-    folder = None if data is None else data / BLOCKS
-    if folder is not None and folder.is_dir():
+    if folder is not None:
         yield from real(folder)
 
 

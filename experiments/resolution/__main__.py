@@ -2,51 +2,31 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import click
-
-from experiments.false_discoveries.tables import DATA
+from experiments.kit import pages
+from experiments.kit.command import Call
+from experiments.kit.command import command as as_command
 from experiments.resolution import page
-from experiments.resolution.measure import EPSILONS, RUNS, Study, study
-from experiments.resolution.tables import tables
-
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+from experiments.resolution.measure import EPSILONS, RUNS, Study, study, tables
 
 
-@click.command()
-@click.option("--data", type=click.Path(path_type=Path), default=DATA, help="The folder with the real tables.")
-@click.option("--docs", type=click.Path(path_type=Path), default=DOCS, help="The folder of the page.")
-@click.option("--runs", type=click.IntRange(min=1), default=RUNS, show_default=True, help="Releases of each kind.")
-@click.option("--quick", is_flag=True, help="Only the made-up tables: a few seconds.")
-def command(data: Path, docs: Path, runs: int, quick: bool) -> None:
+@as_command("--out")
+def command(call: Call) -> Iterator[Path]:
     """Measure what resolved releases name, invent and leave open, and write docs/results/resolution.md.
 
-    What it writes is computed from the true counts. These tables are public; those of a private one would be for its
-    steward only.
+    Each kind is released 5 times; with --quick only the made-up tables: a few seconds.
     """
-    if not data.is_dir() and not quick:
-        click.echo(f"the real tables are skipped: {data} is not there; name their folder with --data")
-    studies = []
-    for table in tables(data if data.is_dir() else None, quick):
-        start = time.perf_counter()
-        studies.append(study(table, EPSILONS, runs))
-        click.echo(f"{table.title}: {time.perf_counter() - start:.0f} s")
-    for file in write(studies, docs):
-        click.echo(f"wrote {file}")
+    every = call.timed(tables(None if call.quick else call.real()))
+    yield from write([study(table, EPSILONS, call.runs or RUNS, call.kept(table.name)) for table in every], call.docs)
 
 
-def write(studies: list[Study], docs: Path) -> list[Path]:
+def write(studies: Sequence[Study], docs: Path) -> list[Path]:
     """Write the pictures and the page; return the files."""
     from experiments.resolution.figures import draw
 
-    images, text = docs / "images", docs / "results" / "resolution.md"
-    images.mkdir(parents=True, exist_ok=True)
-    text.parent.mkdir(parents=True, exist_ok=True)
-    files = draw(studies, images)
-    text.write_text(page.page(studies), encoding="utf-8")
-    return [text, *files]
+    return [pages.write(docs / "results" / "resolution.md", page.page(studies)), *draw(studies, docs / "images")]
 
 
 if __name__ == "__main__":

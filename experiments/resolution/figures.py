@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from PIL import Image
 
+from experiments.kit.figures import BLACK, BLUE, GREEN, ORANGE, PINK, RED, grid, legend, new_figure, percent, save_all
 from experiments.resolution.measure import SETTINGS, Setting, Study
+from experiments.resolution.page import PICTURES
 
-# Okabe and Ito (2008): colours that the colour-blind tell apart.
-TABLE_COLOURS = ("#E69F00", "#CC79A7", "#009E73", "#0072B2", "#D55E00")
-SETTING_COLOURS = ("#000000", "#E69F00", "#D55E00", "#009E73", "#CC79A7", "#0072B2")
+TABLE_COLOURS = (ORANGE, PINK, GREEN, BLUE, RED)
+SETTING_COLOURS = (BLACK, ORANGE, RED, GREEN, PINK, BLUE)
 MARKERS = ("X", "^", "o", "s", "v", "D")
 LINES = ("-", "--", "-", ":", "--", ":")
 RATES = (0.01, 0.05, 0.1)
@@ -23,24 +22,12 @@ RATES = (0.01, 0.05, 0.1)
 
 def draw(studies: Sequence[Study], folder: Path) -> list[Path]:
     """Draw both pictures into a folder and return their files."""
-    files = []
-    for name, figure in (("choice", _choice(studies)), ("levels", _levels(studies))):
-        files.append(folder / f"resolution_{name}.png")
-        _save(figure, files[-1])
-    return files
-
-
-def _save(figure: Figure, file: Path) -> None:
-    """Write few colours: a third of the bytes, and the eye sees no difference."""
-    picture = io.BytesIO()
-    figure.savefig(picture, dpi=110)
-    few = Image.open(picture).convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-    few.save(file, optimize=True)
+    return save_all(dict(zip(PICTURES, (_choice(studies), _levels(studies)), strict=True)), folder)
 
 
 def _choice(studies: Sequence[Study]) -> Figure:
     """Invented leaves against what is resolved to the leaves: left is fewer invented, up is more resolved."""
-    figure = Figure(figsize=(9.5, 5.6), layout="constrained")
+    figure = new_figure(9.5, 5.6)
     row = figure.subplots(1, len(studies[0].epsilons), squeeze=False, sharex=True, sharey=True)[0]
     for axes, epsilon in zip(row, studies[0].epsilons, strict=True):
         for study, colour in zip(studies, TABLE_COLOURS, strict=False):
@@ -51,8 +38,8 @@ def _choice(studies: Sequence[Study]) -> Figure:
         axes.set_xticks([0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 1])
         axes.set_xlim(-0.0004, 1.3)
         axes.set_ylim(0, 1.04)
-        axes.xaxis.set_major_formatter(_percent)
-        axes.yaxis.set_major_formatter(_percent)
+        axes.xaxis.set_major_formatter(percent)
+        axes.yaxis.set_major_formatter(percent)
         axes.tick_params(axis="x", labelsize=8, rotation=45)
         axes.grid(axis="y", alpha=0.3)
         axes.set_title(f"epsilon {epsilon:g}", fontsize=10)
@@ -87,9 +74,9 @@ def _mark(setting: Setting, colour: str) -> Line2D:
 def _levels(studies: Sequence[Study]) -> Figure:
     """The share that is resolved at every level, a column a table and a row a loss."""
     epsilons = studies[0].epsilons
-    figure = Figure(figsize=(max(2.2 * len(studies), 5), 2.7 * len(epsilons) + 0.9), layout="constrained")
-    grid = figure.subplots(len(epsilons), len(studies), squeeze=False, sharey=True, sharex="col")
-    for row, epsilon in zip(grid, epsilons, strict=True):
+    size = max(2.2 * len(studies), 5), 2.7 * len(epsilons) + 0.9
+    figure, panels = grid(len(epsilons), len(studies), size, sharey=True, sharex="col")
+    for row, epsilon in zip(panels, epsilons, strict=True):
         for axes, study in zip(row, studies, strict=True):
             for setting, colour, marker, line in zip(SETTINGS, SETTING_COLOURS, MARKERS, LINES, strict=True):
                 outcome = study.outcome(epsilon, setting)
@@ -99,21 +86,13 @@ def _levels(studies: Sequence[Study]) -> Figure:
                     linewidth=1, label=setting.label,
                 )  # fmt: skip
             axes.set_ylim(0, 1.04)
-            axes.yaxis.set_major_formatter(_percent)
-            axes.grid(alpha=0.3)
+            axes.yaxis.set_major_formatter(percent)
             axes.set_xticks(range(0, len(study.levels), 1 if len(study.levels) < 9 else 4))
         row[0].set_ylabel(f"resolved, epsilon {epsilon:g}")
-    for axes, study in zip(grid[0], studies, strict=True):
+    for axes, study in zip(panels[0], studies, strict=True):
         axes.set_title(study.title.replace(": ", ":\n").replace(", ", ",\n").replace("commuters ", "commuters\n"))
         axes.title.set_fontsize(9)
-    for axes in grid[-1]:
+    for axes in panels[-1]:
         axes.set_xlabel("level", fontsize=9)
-    handles, labels = grid[0][0].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=6 if len(studies) > 3 else 3, frameon=False, fontsize=9
-    )
+    legend(figure, panels[0][0], 6 if len(studies) > 3 else 3, fontsize=9)
     return figure
-
-
-def _percent(share: float, _: object) -> str:
-    return f"{100 * share:.6g}%"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from benchmarks.peers.__main__ import PEERS, Outcome, Peer, _estimate, _truth, page, run
 from benchmarks.peers.common import Square, loose_rho
 from benchmarks.peers.environments import Environment
-from treetop.evaluate.synthetic import OriginDestination, two_level_square
+from benchmarks.synthetic import OriginDestination, two_level_square
 from treetop.evaluate.trial import estimate_errors
 from treetop.privacy import rho_from_epsilon_loose
 

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treetop as tt
+from experiments.kit.paper_tables import paper_table, with_spine
 from treetop.counts import Counts, pack
 from treetop.estimates import prior
 from treetop.estimates.sharing import share_by_least_squares, share_by_probability
 from treetop.estimates.whole_numbers import lower_error
 from treetop.evaluate.errors import errors_of
-from treetop.evaluate.paper_tables import paper_table, with_spine
 from treetop.measurements import Measurements
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law
 from treetop.released_tree import ReleasedTree

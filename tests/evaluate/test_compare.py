@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
+from experiments.kit.paper_tables import paper_table, with_spine
 from treetop import Counts, Hierarchy, Spine, Unit
 from treetop.errors import PlanError
 from treetop.evaluate import comparison_plots
 from treetop.evaluate.compare import compare, settings
 from treetop.evaluate.comparison import FENCE, SCHEMA, Comparison, Refused
 from treetop.evaluate.comparison_plots import STYLES, new_figure, save_plots
-from treetop.evaluate.paper_tables import paper_table, with_spine
 from treetop.evaluate.peak import Peak
 from treetop.evaluate.trial import Case, Setting, estimate_errors, run_trial
 from treetop.mechanisms import MECHANISMS, Estimate, LevelEstimate

@@ -13,12 +13,12 @@ from experiments.coverage import page
 from experiments.coverage.__main__ import command, write
 from experiments.coverage.figures import FIGURES
 from experiments.coverage.measure import EPSILONS, Cell, Study, by_size, invented, lost, measured, study, too_low
-from experiments.coverage.tables import Known, tables
+from experiments.kit.cases import Table, tables
 from treetop.counts import Counts
 from treetop.evaluate.coverage import Coverage
 
 
-def tiny() -> Known:
+def tiny() -> Table:
     """Trips between eight towns; most pairs have none."""
     places = tt.Hierarchy.from_prefixes(
         [f"{a}{b}" for a in "xy" for b in "1234"], widths=[1], levels=["region", "town"]
@@ -26,7 +26,7 @@ def tiny() -> Known:
     spine = tt.Spine.destination_first(origin=places, destination=places)
     rng = np.random.default_rng(3)
     truth = Counts.from_leaves(spine, list(rng.integers(0, 8, (2, 30))), rng.zipf(1.4, 30).clip(max=2000))
-    return Known("tiny", "Tiny", spine, truth, 4)
+    return Table("tiny", "Tiny", spine, truth, 4)
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,8 @@ from click.testing import CliRunner
 from PIL import Image
 
 import treetop as tt
-from experiments.coverage.tables import Known
 from experiments.estimates import page
-from experiments.estimates.__main__ import DOCS, NOISE, command, write
+from experiments.estimates.__main__ import NOISE, command, write
 from experiments.estimates.closest import closest
 from experiments.estimates.figures import BY_LEVEL, COLOURS, FIGURES
 from experiments.estimates.measure import (
@@ -23,18 +22,18 @@ from experiments.estimates.measure import (
     EXACT,
     LOWER,
     SETTINGS,
-    UNIT,
     Setting,
     Study,
     plan_of,
     study,
+    tables,
     with_estimates,
 )
 from experiments.estimates.node import LARGE, Node, constructed_node
-from experiments.estimates.tables import tables, widest
 from experiments.estimates.targets import Compared, difference, goals, judge, ratio
 from experiments.estimates.variant import conclusion
-from experiments.inftda.tables import made_up
+from experiments.kit.cases import DOCS, TRIP, Table, made_up
+from experiments.kit.pages import insert
 from treetop.counts import Counts
 from treetop.evaluate.errors import measure_errors
 from treetop.noise import Key
@@ -79,7 +78,7 @@ def test_lower_error_is_what_a_release_has() -> None:
     spine = tt.Spine.destination_first(origin=places, destination=places)
     rng = np.random.default_rng(5)
     leaves, count = rng.integers(0, 27, (2, 200)), rng.zipf(1.3, 200).clip(max=3000)
-    table = Known("tiny", "Tiny", spine, Counts.from_leaves(spine, list(leaves), count.copy()), 1)
+    table = Table("tiny", "Tiny", spine, Counts.from_leaves(spine, list(leaves), count.copy()), 1)
     codes = np.array([f"{a}{b}" for a in "xyz" for b in range(9)])
     rows = {name: codes[leaf] for name, leaf in zip(spine.attributes, leaves, strict=True)} | {"count": count}
     plan = plan_of(table, LOWER)
@@ -95,8 +94,8 @@ def test_a_setting_is_a_plan_that_anybody_can_make(setting: Setting) -> None:
     case = made_up("random-sparse")
     loss = tt.Loss(epsilon=1, delta=1e-8, accounting=setting.accounting)  # type: ignore[arg-type]
     choice = {"repair": "euclidean"} if setting.way == "euclidean" else {"prefer": setting.way}
-    wanted = tt.Plan(case.spine, UNIT, loss, confidence=None, **choice)
-    table = Known("", "", case.spine, case.counts, 1)
+    wanted = tt.Plan(case.spine, TRIP, loss, confidence=None, **choice)
+    table = Table("", "", case.spine, case.truth, 1)
     assert plan_of(table, setting).digest == wanted.digest
 
 
@@ -158,7 +157,7 @@ def test_small_fan_out_has_targets_of_its_own(studies: list[Study]) -> None:
     binary, random = studies
     assert (binary.widest, goals(binary)) == (2, (0.75, 0.85))
     assert (random.widest, goals(random)) == (10, (0.85, 0.88))
-    assert widest(made_up("binary-sparse").spine) == 2
+    assert made_up("binary-sparse").widest == 2
 
 
 def test_every_level_is_judged_and_invented_leaves_with_fewer_invented_only(studies: list[Study]) -> None:
@@ -235,9 +234,9 @@ def test_the_short_table_has_the_three_preferences_beside_the_baseline(studies: 
     about = tmp_path / "estimates.md"
     marks = "<!-- tables -->\n<!-- end of tables -->\nbetween\n<!-- bias -->\n<!-- end of bias -->\n"
     about.write_text(f"before\n{marks}after\n", encoding="utf-8")
-    page.insert(studies, about)
+    insert(about, page.short_tables(studies))
     assert "|" not in about.read_text(encoding="utf-8"), "made-up tables are not shown there"
-    page.insert([replace(one, title="A town") for one in studies], about)
+    insert(about, page.short_tables([replace(one, title="A town") for one in studies]))
     tables_, bias = about.read_text(encoding="utf-8").split("between")
     rows = [line.split("|")[2].strip() for line in tables_.splitlines() if "A town" in line]
     assert rows == 2 * ["InfTDA as published", "fewer-invented", "fewer-lost", "lower-error"]

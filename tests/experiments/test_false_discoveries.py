@@ -10,13 +10,15 @@ import pytest
 from click.testing import CliRunner
 
 import treetop as tt
-from experiments.false_discoveries import report
-from experiments.false_discoveries.__main__ import DOCS, command, write
-from experiments.false_discoveries.measure import METHODS, Outcome, Study, study
-from experiments.false_discoveries.tables import Table
+from benchmarks.synthetic import two_level_square
+from experiments.false_discoveries.__main__ import command, write
+from experiments.false_discoveries.measure import METHODS, Study, study
+from experiments.kit.cases import DOCS, Table
+from experiments.kit.outcomes import Outcome
+from experiments.kit.pages import insert
+from experiments.kit.tables import percent
 from treetop.counts import Counts, pack
 from treetop.evaluate.errors import errors_of
-from treetop.evaluate.synthetic import two_level_square
 
 EMPTY = "# A page\n\n<!-- tables -->\n<!-- end of tables -->\n\nAnd so on.\n"
 
@@ -35,7 +37,7 @@ def small() -> Study:
 
 
 def test_every_repair_is_run_with_every_loss_and_with_fresh_noise(small: Study) -> None:
-    assert {(one.epsilon, one.method) for one in small.outcomes} == {(e, m) for e in (1.0, 10.0) for m in METHODS}
+    assert {(one.epsilon, one.way) for one in small.outcomes} == {(e, m) for e in (1.0, 10.0) for m in METHODS}
     for outcome in small.outcomes:
         first, second = outcome.runs
         assert len(first) == len(second) == 5
@@ -64,7 +66,7 @@ def test_a_misplaced_trip_is_counted_once() -> None:
     spine = tt.Spine(["code"], {"code": tt.Hierarchy.flat(list("abcde"), level="code")})
     truth = Counts.from_leaves(spine, [np.array([0, 1, 2])], np.array([70, 20, 10]))
     errors = errors_of(spine, pack(spine, [np.array([0, 3, 4])]), np.array([60, 15, 25]), truth)
-    assert Outcome(1.0, METHODS[0], 100, (errors,)).spread(-1, "misplaced").mean == pytest.approx(0.4)
+    assert Outcome(1.0, METHODS[0], (errors,), 100).spread(-1, "misplaced").mean == pytest.approx(0.4)
 
 
 def test_tables_and_plots_are_written_and_the_rest_of_the_page_stays(small: Study, tmp_path: Path) -> None:
@@ -76,7 +78,7 @@ def test_tables_and_plots_are_written_and_the_rest_of_the_page_stays(small: Stud
     fact = small.levels[-1]
     assert f"| A square | 5,000 | {fact.true_nodes:,} |" in text
     invented, lost = (small.outcome(1.0, METHODS[0]).spread(-1, m).mean for m in ("false_discoveries", "lost_mass"))
-    assert report.percent(invented) in text and report.percent(lost) in text
+    assert percent(invented) in text and percent(lost) in text
     numbers = (tmp_path / "results" / "false-discoveries.md").read_text(encoding="utf-8")
     assert numbers.count("\n| origin.zone (") == 2 * len(METHODS)
     pictures = [file for file in files if file.suffix == ".png"]
@@ -90,7 +92,7 @@ def test_a_page_without_marks_is_not_written_over(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# A page\n", encoding="utf-8")
     with pytest.raises(ValueError, match="no marks"):
-        report.insert(page, "tables")
+        insert(page, {"tables": "tables"})
     assert page.read_text(encoding="utf-8") == "# A page\n"
 
 

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 
 from experiments.graphs.__main__ import command
 from experiments.graphs.measure import METHODS, Study, noise_of_questions, study
-from experiments.graphs.networks import DATA, networks
+from experiments.graphs.networks import networks
+from experiments.kit.cases import DATA
 
 
 @pytest.fixture(scope="module")

@@ -15,12 +15,11 @@ from experiments.group_sizes.measure import (
     SLOW,
     WAYS,
     Run,
-    as_table,
-    from_table,
     mechanisms,
     run_once,
 )
 from experiments.group_sizes.tables import CENSUS_2000, census_like, household_shares, households, taxi_like
+from experiments.kit.runs import Kept
 
 
 @pytest.fixture(scope="module")
@@ -83,13 +82,15 @@ def test_the_page_has_every_setting_and_says_what_was_not_run(runs: list[Run], t
     files = draw(some, times, tmp_path / "images")
     assert [file.name for file in files] == ["group_sizes_errors.png", "group_sizes_time.png"]
     assert all(0 < file.stat().st_size < 200_000 for file in files)
-    page.write(some, times, [], tmp_path / "results" / "page.md", ["about the table"])
-    text = (tmp_path / "results" / "page.md").read_text(encoding="utf-8")
+    text = page.page(some, times, [], ["about the table"])
     assert text.count("| not run |") == len(EPSILONS)
     assert "Holds: at most 0 sums are broken" in text
     mean = np.mean([run.level_3 for run in some if (run.mechanism, run.epsilon) == ("M_H^dp", 0.1)])
     assert f"| {mean:,.0f} (" in text
 
 
-def test_runs_are_kept_as_rows(runs: list[Run]) -> None:
-    assert from_table(as_table(runs)) == runs
+def test_runs_are_kept_as_lines_and_not_run_again(runs: list[Run], tmp_path: Path) -> None:
+    for number, run in enumerate(runs):
+        assert Kept(tmp_path / "runs.jsonl").run(Run, str(number), lambda run=run: run) == run  # type: ignore[misc]
+    kept = Kept(tmp_path / "runs.jsonl")
+    assert [kept.run(Run, str(number), pytest.fail) for number in range(len(runs))] == runs

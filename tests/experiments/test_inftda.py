@@ -16,13 +16,15 @@ from experiments.inftda.figures import SHOWN, draw
 from experiments.inftda.measure import (
     DELTA,
     EPSILONS,
+    REAL,
     SOLVER,
     Batch,
     batches,
+    case_of,
     half_budget,
     run_table,
 )
-from experiments.inftda.tables import MADE_UP, REAL, made_up
+from experiments.kit.cases import MADE_UP, made_up
 from treetop.evaluate.comparison import Comparison
 from treetop.evaluate.comparison_plots import STYLES
 from treetop.mechanisms import MECHANISMS
@@ -35,7 +37,7 @@ Found = dict[str, Comparison]
 def found() -> Found:
     """The sparse tables by every mechanism but the solver, twice each."""
     few = [replace(batch, repeats=2) for batch in batches("random-sparse") if batch.mechanisms != (SOLVER,)]
-    return {name: run_table(name, made_up(name), few, jobs=1) for name in ("binary-sparse", "random-sparse")}
+    return {name: run_table(name, case_of(made_up(name)), few, jobs=1) for name in ("binary-sparse", "random-sparse")}
 
 
 @pytest.mark.parametrize("table", MADE_UP)
@@ -85,16 +87,14 @@ def test_every_claim_has_numbers(found: Found) -> None:
 
 
 def test_the_page_and_its_figures_are_written(found: Found, tmp_path: Path) -> None:
-    images, text = tmp_path / "images", tmp_path / "results" / "inftda.md"
-    files = draw(found, images)
-    page.write(found, text, images)
+    files = draw(found, tmp_path)
+    written = page.page(found, tmp_path)
     assert [file.name for file in files] == [
         "inftda_error_binary.png",
         "inftda_error_random.png",
         "inftda_false_discoveries.png",
         "inftda_time.png",
     ]
-    written = text.read_text(encoding="utf-8")
     for file in files:
         assert file.stat().st_size < 150_000
         assert f"](../images/{file.name})" in written
@@ -114,14 +114,13 @@ def test_every_line_keeps_its_colour_in_the_file(found: Found, tmp_path: Path) -
 
 
 def test_a_mechanism_that_was_refused_is_on_the_page(found: Found, tmp_path: Path) -> None:
-    case = made_up("binary-sparse")
+    case = case_of(made_up("binary-sparse"))
     refused = run_table("binary-sparse", case, [Batch(("sh",), (1.0,), "paper", 1)], jobs=1)
     assert refused.refused == ()
     small = replace(case, unit=replace(case.unit, contributions=2))
     refused = run_table("binary-sparse", small, [Batch(("sh",), (1.0,), "paper", 1)], jobs=1)
     both = {**found, "binary-sparse": Comparison(found["binary-sparse"].trials, refused.refused)}
-    page.write(both, tmp_path / "inftda.md", tmp_path)
-    assert "Refused on binary-sparse: sh." in (tmp_path / "inftda.md").read_text(encoding="utf-8")
+    assert "Refused on binary-sparse: sh." in page.page(both, tmp_path)
 
 
 def test_the_figures_of_the_documentation_are_small() -> None:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from experiments.kit.cases import DOCS
 from experiments.loss_split import error_claims, page
-from experiments.loss_split.__main__ import DOCS, command
-from experiments.loss_split.claim import number
-from experiments.loss_split.claims import claims
+from experiments.loss_split.__main__ import command
+from experiments.loss_split.error_claims import number
 from experiments.loss_split.measure import (
     best,
     bottom_up,
@@ -24,6 +24,7 @@ from experiments.loss_split.measure import (
     top_down,
     uniform,
 )
+from experiments.loss_split.page import claims
 from experiments.loss_split.study import FIXED, WAYS, Size, Study, study
 from experiments.loss_split.trees import SHAPE, Tree, made_up
 
@@ -117,7 +118,7 @@ def test_a_claim_that_fails_is_reported_as_failing(small: Study) -> None:
     other = Study(**{**vars(small), "outcomes": swapped})
     assert error_claims.threefold([other]).holds is False
     assert error_claims.consistent_too([other]).holds is False
-    assert "| Does not hold |" in page.render([other])
+    assert "| Does not hold |" in page.judged([other])
 
 
 def test_the_study_can_be_repeated(tree: Tree) -> None:
@@ -131,13 +132,13 @@ def test_treetops_own_releases_gain_from_the_split(small: Study) -> None:
 
 
 def test_page_and_figures_are_written(small: Study, tmp_path: Path) -> None:
+    from experiments.loss_split.figures import CAPTIONS
     from experiments.loss_split.figures import draw as draw_figures
 
     files = draw_figures([small], tmp_path / "images")
     assert len(files) == 6
     assert all(file.read_bytes().startswith(b"\x89PNG") for file in files)
-    page.write([small], tmp_path / "results" / "loss-split.md", files)
-    text = (tmp_path / "results" / "loss-split.md").read_text(encoding="utf-8")
+    text = page.page([small], CAPTIONS)
     assert text.count("](../images/loss_split_") == 6
     assert f"| {number(small.outcomes[FIXED, 'optimal'].separate.total)} |" in text
 

@@ -10,24 +10,24 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from experiments.false_discoveries.report import percent
+from experiments.kit.cases import DOCS
+from experiments.kit.tables import percent
 from experiments.resolution import page
-from experiments.resolution.__main__ import DOCS, command, write
+from experiments.resolution.__main__ import command, write
 from experiments.resolution.figures import SETTING_COLOURS, TABLE_COLOURS
-from experiments.resolution.measure import SETTINGS, Outcome, Study, study
-from experiments.resolution.tables import TREES, made_up, tables
+from experiments.resolution.measure import SETTINGS, TREES, Outcome, Study, excess, sparse, study, tables
 
 FULL = SETTINGS[0]
 
 
 @pytest.fixture(scope="module")
 def studies() -> list[Study]:
-    return [study(made_up(tree), runs=3) for tree in TREES]
+    return [study(sparse(tree), runs=3) for tree in TREES]
 
 
 def test_every_setting_is_run_with_every_loss_and_with_fresh_noise(studies: list[Study]) -> None:
     for one in studies:
-        assert {(outcome.epsilon, outcome.setting) for outcome in one.outcomes} == {
+        assert {(outcome.epsilon, outcome.way) for outcome in one.outcomes} == {
             (epsilon, setting) for epsilon in (1.0, 10.0) for setting in SETTINGS
         }
         for outcome in one.outcomes:
@@ -35,7 +35,7 @@ def test_every_setting_is_run_with_every_loss_and_with_fresh_noise(studies: list
 
 
 def test_the_study_can_be_repeated(studies: list[Study]) -> None:
-    again = study(made_up("random"), epsilons=(10.0,), runs=1)
+    again = study(sparse("random"), epsilons=(10.0,), runs=1)
     assert [outcome.runs[0] for outcome in again.outcomes] == [outcome.runs[0] for outcome in studies[1].outcomes[6:]]
 
 
@@ -65,7 +65,7 @@ def test_a_rate_that_is_not_held_is_told(studies: list[Study]) -> None:
     pairs = zip(one.outcomes[1].runs, rates, strict=True)
     runs = tuple((*run[:-1], replace(row, false_discoveries=rate)) for run, rate in pairs)
     bad = Outcome(1.0, SETTINGS[1], runs)
-    assert bad.excess(-1) == pytest.approx(0.21 / (0.01 / 3**0.5))
+    assert excess(bad, -1) == pytest.approx(0.21 / (0.01 / 3**0.5))
     told = page.page([replace(one, outcomes=(one.outcomes[0], bad, *one.outcomes[2:]))])
     assert "Where the mean is above:" in told
     assert "| 0.1 | 31.0% (30.0%–32.0%) | 36.4 |" in told
@@ -107,6 +107,6 @@ def test_without_the_real_tables_only_the_made_up_ones_are_there() -> None:
 
 def test_the_pictures_of_the_documentation_are_those_of_the_page() -> None:
     written = (DOCS / "results" / "resolution.md").read_text(encoding="utf-8")
-    for name, _ in page.PICTURES:
+    for name in page.PICTURES:
         assert f"](../images/{name})" in written
         assert (DOCS / "images" / name).stat().st_size < 150_000

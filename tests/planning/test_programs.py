@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from experiments.loss_split.laplace import LaplaceErrors
 from treetop.errors import LossError
 from treetop.planning.error_laws import (
     DiscreteGaussianErrors,
     DiscreteLaplaceErrors,
     ErrorLaw,
     GaussianErrors,
-    LaplaceErrors,
 )
 from treetop.planning.programs import Term, least_error, least_loss, total_error
 from treetop.planning.roots import falling_root

@@ -16,8 +16,7 @@ from treetop.evaluate.errors import LevelErrors, errors_of
 from treetop.evaluate.peak import Peak
 from treetop.frozen import FrozenMap
 from treetop.hierarchy import Hierarchy
-from treetop.mechanisms import MECHANISMS, Estimate, Mechanism, StabilityHistogram, paper_loss
-from treetop.nearest import nearest
+from treetop.mechanisms import Estimate, Mechanism, StabilityHistogram, named, paper_loss
 from treetop.noise import Key
 from treetop.noise.sampler import sampler
 from treetop.plan import Plan
@@ -67,11 +66,7 @@ class Setting:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", FrozenMap(self.options))
-        if self.mechanism not in MECHANISMS:
-            raise PlanError(
-                f"there is no mechanism {self.mechanism!r}{nearest(self.mechanism, MECHANISMS)}; "
-                f"the mechanisms are {', '.join(MECHANISMS)}"
-            )
+        named(self.mechanism)  # now: a name that is unknown is a mistake
         if (self.delta is None) != (self.accounting == "pure"):
             raise PlanError("a loss without a delta is pure, and only that: give a delta, or the accounting pure")
 
@@ -79,7 +74,7 @@ class Setting:
 
     def make(self, case: Case) -> Mechanism:
         """Make the mechanism, which looks at nothing private. Raises a `Refusal` where it cannot serve the case."""
-        kind: Any = MECHANISMS[self.mechanism]
+        kind: Any = named(self.mechanism)
         known = {part.name for part in fields(kind)} if is_dataclass(kind) else set()
         given = {"split": case.split, "records_may_be_dropped": case.records_may_be_dropped}
         more = {name: value for name, value in given.items() if name in known} | dict(self.options)

@@ -16,7 +16,7 @@ from treetop.kernel import kernel
 from treetop.noise import Key, NoiseStream
 from treetop.topdown.descent import Descent
 from treetop.topdown.frontier import Frontier
-from treetop.topdown.level import Step
+from treetop.topdown.level import Step, private_words
 from treetop.topdown.measure import add_counts, measure_total
 
 
@@ -75,8 +75,7 @@ def _measure(
     x = np.empty(first[-1], np.int64)
     NoiseStream(step.law, key).fill(x, 0)
     start, stop = np.zeros_like(x), np.zeros_like(x)
-    private = counts.keys[step.digit.word], step.digit.shift, np.uint64(2**step.digit.bits - 1), counts.before
-    _add_all(x, start, stop, first, *private, above.start[divided], above.stop[divided])
+    _add_all(x, start, stop, first, *private_words(step, counts), above.start[divided], above.stop[divided])
     return x, start, stop
 
 

@@ -1,7 +1,8 @@
 """Error laws of one released count, max(0, n + noise): its bias, variance and mean squared error in closed form.
 
 KZF is Ko, Ziani and Fioretto, "Optimal Allocation of Privacy Budget on Hierarchical Data Release", which has the
-Laplace case at sensitivity 1. Here every law takes any sensitivity, and the two discrete laws are those that are drawn.
+continuous Laplace at sensitivity 1. Here every law takes any sensitivity, and the discrete laws are those that are
+drawn.
 
 For noise X that is symmetric about zero, max(0, n + X) = n + X + max(0, −X − n). With T the upper tail of X beyond n,
 
@@ -43,10 +44,6 @@ class ErrorLaw(ABC):
         """The variance of the noise alone."""
 
     @abstractmethod
-    def noise_slope(self, budget: float) -> float:
-        """The derivative of the noise's variance by the budget: negative."""
-
-    @abstractmethod
     def bias(self, budget: float, counts: ArrayLike) -> Floats:
         """How much too high the released count is on average, for each true count."""
 
@@ -62,44 +59,6 @@ class ErrorLaw(ABC):
         """The variance of the released count, for each true count."""
         return self.mse(budget, counts) - self.bias(budget, counts) ** 2
 
-    def mse_bounds(self, budget: float) -> tuple[float, float]:
-        """The mean squared error of a true zero, and what that of large counts stays below (KZF Proposition 4)."""
-        variance = self.noise_variance(budget)
-        return variance / 2, variance
-
-
-@dataclass(frozen=True)
-class LaplaceErrors(ErrorLaw):
-    """Continuous Laplace noise of scale Δ/epsilon (KZF Propositions 1 and 2, equation 3)."""
-
-    def noise_variance(self, budget: float) -> float:
-        """2/e², with e = epsilon/Δ."""
-        return 2 / (budget / self.sensitivity) ** 2
-
-    def noise_slope(self, budget: float) -> float:
-        """−4/e³, by epsilon."""
-        return -4 / (budget / self.sensitivity) ** 3 / self.sensitivity
-
-    def bias(self, budget: float, counts: ArrayLike) -> Floats:
-        """e^(−x)/(2e), with x = e·n."""
-        e, x = self._scaled(budget, counts)
-        return np.exp(-x) / (2 * e)
-
-    def mse(self, budget: float, counts: ArrayLike) -> Floats:
-        """(2 − (1 + x)·e^(−x))/e²."""
-        e, x = self._scaled(budget, counts)
-        return (2 - (1 + x) * np.exp(-x)) / e**2
-
-    def slope(self, budget: float, counts: ArrayLike) -> Floats:
-        """((x² + 2x + 2)·e^(−x) − 4)/e³, by epsilon."""
-        e, x = self._scaled(budget, counts)
-        return ((x * x + 2 * x + 2) * np.exp(-x) - 4) / e**3 / self.sensitivity
-
-    def _scaled(self, budget: float, counts: ArrayLike) -> tuple[float, Floats]:
-        e = budget / self.sensitivity
-        # Beyond 700 the exponential is nothing, and x² could overflow.
-        return e, np.minimum(e * _counts(counts), 700.0)
-
 
 @dataclass(frozen=True)
 class DiscreteLaplaceErrors(ErrorLaw):
@@ -110,26 +69,20 @@ class DiscreteLaplaceErrors(ErrorLaw):
         e = budget / self.sensitivity
         return 2 * math.exp(-e) / math.expm1(-e) ** 2
 
-    def noise_slope(self, budget: float) -> float:
-        """−2a(1 + a)/(1 − a)³, by epsilon."""
-        e = budget / self.sensitivity
-        a = math.exp(-e)
-        return 2 * a * (1 + a) / math.expm1(-e) ** 3 / self.sensitivity
-
     def bias(self, budget: float, counts: ArrayLike) -> Floats:
         """a^(n+1)/(1 − a²)."""
         e = budget / self.sensitivity
-        return np.exp(-e * (_counts(counts) + 1)) / -math.expm1(-2 * e)
+        return np.exp(-e * (as_counts(counts) + 1)) / -math.expm1(-2 * e)
 
     def mse(self, budget: float, counts: ArrayLike) -> Floats:
         """(2a − a^(n+1))/(1 − a)² − 2n·a^(n+1)/(1 − a²)."""
-        e, n = budget / self.sensitivity, _counts(counts)
+        e, n = budget / self.sensitivity, as_counts(counts)
         power = np.exp(-e * (n + 1))
         return (2 * math.exp(-e) - power) / math.expm1(-e) ** 2 + 2 * n * power / math.expm1(-2 * e)
 
     def slope(self, budget: float, counts: ArrayLike) -> Floats:
         """The derivative of `mse` by epsilon, where a has the derivative −a/Δ."""
-        e, n = budget / self.sensitivity, _counts(counts)
+        e, n = budget / self.sensitivity, as_counts(counts)
         a, gap, wide = math.exp(-e), -math.expm1(-e), -math.expm1(-2 * e)
         power = np.exp(-e * (n + 1))
         first = (2 * a - (n + 1) * power) / gap**2 + 2 * a * (2 * a - power) / gap**3
@@ -149,25 +102,21 @@ class GaussianErrors(ErrorLaw):
         """The variance s itself."""
         return self.parameter(budget)
 
-    def noise_slope(self, budget: float) -> float:
-        """−s/rho."""
-        return -self.noise_variance(budget) / budget
-
     def bias(self, budget: float, counts: ArrayLike) -> Floats:
         """σ·φ(a) − n·Φ(−a), with a = n/σ."""
-        sigma, n = math.sqrt(self.parameter(budget)), _counts(counts)
+        sigma, n = math.sqrt(self.parameter(budget)), as_counts(counts)
         return np.maximum(sigma * _density(n / sigma) - n * _tail(n / sigma), 0.0)
 
     def mse(self, budget: float, counts: ArrayLike) -> Floats:
         """s·(a²·Φ(−a) + Φ(a) − a·φ(a))."""
-        s, n = self.parameter(budget), _counts(counts)
+        s, n = self.parameter(budget), as_counts(counts)
         a = n / math.sqrt(s)
         tail = _tail(a)
         return s * (1 - tail - a * _density(a)) + n * n * tail
 
     def slope(self, budget: float, counts: ArrayLike) -> Floats:
         """−(s/rho)·(Φ(a) − a·φ(a)). It rises with rho: the second derivative is positive for every n."""
-        s, n = self.parameter(budget), _counts(counts)
+        s, n = self.parameter(budget), as_counts(counts)
         a = n / math.sqrt(s)
         return -s / budget * (1 - _tail(a) - a * _density(a))
 
@@ -185,17 +134,9 @@ class DiscreteGaussianErrors(GaussianErrors):
         s = self.parameter(budget)
         return gaussian_sums(s).second if s <= SUMMED_UP_TO**2 else s
 
-    def noise_slope(self, budget: float) -> float:
-        """By the exponential family's rule, −Var(X²)/Δ²."""
-        s = self.parameter(budget)
-        if s > SUMMED_UP_TO**2:
-            return -s / budget
-        sums = gaussian_sums(s)
-        return -(sums.fourth - sums.second**2) / self.sensitivity**2
-
     def bias(self, budget: float, counts: ArrayLike) -> Floats:
         """The continuous bias, less φ_σ(n)·(1/12 − (n²/s² − 1/s)/240)."""
-        s, n = self.parameter(budget), _counts(counts)
+        s, n = self.parameter(budget), as_counts(counts)
         if s <= SUMMED_UP_TO**2:
             sums = gaussian_sums(s)
             at = sums.place(n)
@@ -204,7 +145,7 @@ class DiscreteGaussianErrors(GaussianErrors):
 
     def mse(self, budget: float, counts: ArrayLike) -> Floats:
         """The continuous error, plus n·φ_σ(n)·(1/6 − (n²/s² − 2/s)/120)."""
-        s, n = self.parameter(budget), _counts(counts)
+        s, n = self.parameter(budget), as_counts(counts)
         if s <= SUMMED_UP_TO**2:
             sums = gaussian_sums(s)
             at = sums.place(n)
@@ -213,7 +154,7 @@ class DiscreteGaussianErrors(GaussianErrors):
 
     def slope(self, budget: float, counts: ArrayLike) -> Floats:
         """The derivative of `mse` by rho."""
-        s, n = self.parameter(budget), _counts(counts)
+        s, n = self.parameter(budget), as_counts(counts)
         if s > SUMMED_UP_TO**2:
             return super().slope(budget, n) - s / budget * _correction_slope(s, n)
         # d E[g(X)]/dt = −Cov(g(X), X²) for P(k) ∝ e^(−t·k²), and t = rho/Δ².
@@ -250,13 +191,13 @@ def mean_absolute(law: Law) -> float:
 
 def mse_correction(s: float, counts: ArrayLike) -> Floats:
     """What the discrete Gaussian's mean squared error has above the continuous one's, for scales of 0.7 and more."""
-    n = _counts(counts)
+    n = as_counts(counts)
     return n * _density(n / math.sqrt(s)) / math.sqrt(s) * (1 / 6 - (n * n / s - 2) / s / 120)
 
 
 def bias_correction(s: float, counts: ArrayLike) -> Floats:
     """What the discrete Gaussian's bias has above the continuous one's (it is negative), for scales of 0.7 and more."""
-    n = _counts(counts)
+    n = as_counts(counts)
     return -_density(n / math.sqrt(s)) / math.sqrt(s) * (1 / 12 - (n * n / s - 1) / s / 240)
 
 
@@ -267,7 +208,8 @@ def _correction_slope(s: float, n: Floats) -> Floats:
     return np.asarray(n * _density(n / math.sqrt(s)) / s**1.5 * change)
 
 
-def _counts(counts: ArrayLike) -> Floats:
+def as_counts(counts: ArrayLike) -> Floats:
+    """Return true counts as an array, refusing what cannot be one."""
     n = np.asarray(counts, dtype=np.float64)
     if n.size and not (np.isfinite(n).all() and n.min() >= 0):
         raise LossError("true counts are finite and not below zero")

@@ -63,10 +63,10 @@ def error_grid(
     return tuple(rows)
 
 
-def render_grid(rows: Sequence[GridRow], value: Literal["margin", "mean", "noise"] = "margin") -> str:
-    """Return one of the errors as a table for people: a row a level, a column an epsilon."""
+def render_grid(rows: Sequence[GridRow]) -> str:
+    """Return the margins as a table for people: a row a level, a column an epsilon."""
     epsilons = list(dict.fromkeys(row.epsilon for row in rows))
-    cells = {(row.level, row.epsilon): f"{getattr(row, value):,.4g}" for row in rows}
+    cells = {(row.level, row.epsilon): f"{row.margin:,.4g}" for row in rows}
     levels = {row.level: (str(row.level), row.name, f"{row.nodes:,}") for row in rows}
     head = ("level", "name", "public nodes", *(f"epsilon {epsilon:g}" for epsilon in epsilons))
     body = [(*start, *(cells[level, epsilon] for epsilon in epsilons)) for level, start in levels.items()]

@@ -7,11 +7,10 @@ from collections.abc import Callable
 
 _STEPS = 200
 _GROW = 60
+_TOLERANCE = 1e-14
 
 
-def falling_root(
-    function: Callable[[float], float], value: float, low: float, high: float, tolerance: float = 1e-14
-) -> float:
+def falling_root(function: Callable[[float], float], value: float, low: float, high: float) -> float:
     """Return x > 0 with function(x) = value, for a function that falls from infinity to zero, both positive.
 
     Functions here are near powers of x, so steps are taken on logarithms, where they are near lines: the rule of false
@@ -40,7 +39,7 @@ def falling_root(
     for _ in range(_STEPS):
         if above == 0:
             return math.exp(left)
-        if below == 0 or right - left <= tolerance * max(1.0, abs(left)):
+        if below == 0 or right - left <= _TOLERANCE * max(1.0, abs(left)):
             break
         # Where the function has vanished there is no slope to follow: halve.
         middle = (left * below - right * above) / (below - above) if math.isfinite(below) else (left + right) / 2

@@ -118,7 +118,7 @@ def refine(
         slots = int(measuring.before[stop] - measuring.before[start])
         size = _refine_batch(
             *_room.arrays(step.last), measuring.draw(start, stop), ties + start, *measuring.nodes(start, stop),
-            *_private(step, counts), step.kind, step.order,
+            *private_words(step, counts), step.kind, step.order,
             named, _room.measured, _room.highest, _room.left, _room.slots[: slots if every else 0],
         )  # fmt: skip
         parts.append(_room.kept(batch, step, size))
@@ -172,7 +172,7 @@ class _Measuring:
             size = min(self.chunk, int(self.slots[node]) - rank)
             x, start, stop = (array[:size] for array in _room.arrays(self.step.last)[:3])
             self.noise.fill(x, int(self.before[node]) + rank)
-            at = add_counts(x, start, stop, rank, *_private(self.step, self.counts), at, end)
+            at = add_counts(x, start, stop, rank, *private_words(self.step, self.counts), at, end)
             yield rank, x
 
 
@@ -217,7 +217,8 @@ def _high(
     return seen
 
 
-def _private(step: Step, counts: Counts) -> tuple[NDArray[np.uint64], int, np.uint64, NDArray[np.int64]]:
+def private_words(step: Step, counts: Counts) -> tuple[NDArray[np.uint64], int, np.uint64, NDArray[np.int64]]:
+    """Return what of the private counts a level needs: the word of its ranks, where they stand in it, and the sums."""
     return counts.keys[step.digit.word], step.digit.shift, np.uint64(2**step.digit.bits - 1), counts.before
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from treetop.evaluate.errors import errors_of
-from treetop.evaluate.paper_tables import (
+from experiments.kit.paper_tables import (
     RANDOM_CHILDREN,
     TABLES,
     PaperTable,
@@ -16,6 +15,7 @@ from treetop.evaluate.paper_tables import (
     random_tree,
     with_spine,
 )
+from treetop.evaluate.errors import errors_of
 
 each_table = pytest.mark.parametrize("wanted", TABLES, ids=lambda table: table.name)
 

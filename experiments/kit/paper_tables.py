@@ -14,8 +14,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.synthetic import Ints, OriginDestination
 from treetop.counts import Counts
-from treetop.evaluate.synthetic import Ints, OriginDestination
 from treetop.hierarchy import Hierarchy
 from treetop.spine import Spine
 

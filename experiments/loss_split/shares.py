@@ -6,7 +6,7 @@ B. Computed against a private truth the results are private too, and for the ste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -17,7 +17,6 @@ from treetop.errors import QueryError
 from treetop.nearest import nearest
 from treetop.planning.error_laws import ErrorLaw
 from treetop.planning.sums import Floats
-from treetop.release import Release
 
 Weighting: TypeAlias = Literal["log", "linear", "quadratic"]
 
@@ -33,16 +32,10 @@ WEIGHTINGS: Mapping[str, Callable[[Floats], Floats]] = {
 class Misallocation:
     """How far shares of a fixed sum are off, in percent of the sum, over many releases."""
 
-    weighting: Weighting
-    """How groups are weighed."""
     bias_squared: float
     """The sum over groups of the squared mean error of their share: in squared percent."""
     variance: float
     """The sum over groups of the variance of their share: in squared percent."""
-    moved: float
-    """The mean part of the sum that goes to the wrong group, in percent."""
-    all_zero: float
-    """The share of the releases in which all groups were zero, so that each was dealt the same."""
 
     @property
     def mean_squared(self) -> float:
@@ -71,26 +64,9 @@ def misallocation(truth: ArrayLike, estimates: ArrayLike, weighting: Weighting =
         raise QueryError(f"there are {len(right)} groups in truth, but {dealt.shape[1]} in the releases")
     error = dealt - right
     return Misallocation(
-        weighting,
         bias_squared=float((error.mean(axis=0) ** 2).sum()),
         variance=float(error.var(axis=0).sum()),
-        moved=float(np.abs(error).sum(axis=1).mean() / 2),
-        all_zero=float((counts.sum(axis=1) == 0).mean()),
     )
-
-
-def estimates_of(releases: Sequence[Release], level: str, codes: Sequence[str]) -> Floats:
-    """Return the released counts of some groups, codes of one level, with a row for each release."""
-    rows = []
-    for release in releases:
-        table = release.by(level, intervals=False)
-        found = dict(zip(table[level].to_pylist(), table["count"].to_pylist(), strict=True))
-        place = release.spine.level(level)
-        known = set(release.spine.trees[place.attribute].codes[place.depth].to_pylist())
-        if missing := [code for code in codes if code not in known]:
-            raise QueryError(f"{level} has no code {missing[0]!r}{nearest(missing[0], known)}")
-        rows.append([found.get(code, 0) for code in codes])
-    return np.array(rows, dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from treetop.evaluate.synthetic import (
+from benchmarks.synthetic import (
     CAPS,
     SIZES,
     OriginDestination,

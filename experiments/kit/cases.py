@@ -1,4 +1,4 @@
-"""The real tables of the study, read where they lie: beside the repository, never copied into it."""
+"""The tables that studies read: the six of the InfTDA paper, made again, and three real ones, read where they lie."""
 
 from __future__ import annotations
 
@@ -7,16 +7,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import treetop as tt
+from experiments.kit.paper_tables import TABLES, paper_table, with_spine
 from treetop.counts import Counts
 from treetop.data.encode import read_counts
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-"""Where the tables are unless the caller says otherwise."""
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT.parent / "shared" / "data"
+"""Where the real tables are unless the caller says otherwise: beside the repository, never copied into it."""
+DOCS = ROOT / "docs"
+"""Where pages and pictures go unless the caller says otherwise."""
+
+TRIP = tt.Unit("trip", contributions=1, neighbours="replace")
+"""The papers' unit: one trip each, exchanged for another, so that the total is public."""
+MADE_UP = tuple(table.name for table in TABLES)
 
 Filters: TypeAlias = list[tuple[str, str, int]] | None
 
@@ -31,23 +40,40 @@ class Table:
     """A name for people."""
     spine: tt.Spine
     """The public order of refinement."""
-    rows: pa.Table = field(repr=False)
-    """The columns `origin`, `destination` and `count`."""
     truth: Counts = field(repr=False)
     """The true counts."""
+    runs: int = 10
+    """How often it is released with each setting."""
 
     @staticmethod
     def between(name: str, title: str, places: tt.Hierarchy, rows: pa.Table) -> Table:
-        """Make a table of the trips between places of one tree."""
+        """Make a table of the trips between places of one tree: `origin`, `destination` and `count`."""
         spine = tt.Spine.destination_first(origin=places, destination=places)
-        return Table(name, title, spine, rows, read_counts(rows, spine, count="count"))
+        return Table(name, title, spine, read_counts(rows, spine, count="count"))
+
+    @property
+    def widest(self) -> int:
+        """The largest number of children that a node has."""
+        return max(int(np.diff(level.first).max()) for level in self.spine.levels)
 
 
-def real_tables(data: Path) -> Iterator[Table]:
-    """Read the three tables, one after the other: the largest has five million rows."""
-    yield new_york(data)
-    yield commuters_in_counties(data)
-    yield slovenia(data)
+def made_up(name: str) -> Table:
+    """Make one of the paper's six tables."""
+    (wanted,) = (table for table in TABLES if table.name == name)
+    spine, counts = with_spine(paper_table(wanted.tree, wanted.density))
+    return Table(name, f"made up: {name.replace('-', ', ')}", spine, counts, 20)
+
+
+def tables(data: Path | None, quick: bool = False) -> Iterator[Table]:
+    """Yield the tables, one after the other; without a folder of real ones, or `quick`, only some that are made up."""
+    yield from (made_up(name) for name in MADE_UP if not quick or name.endswith("sparse"))
+    yield from real_tables(None if quick else data)
+
+
+def real_tables(data: Path | None) -> Iterator[Table]:
+    """Read the real tables, one after the other: the second has five million rows."""
+    if data is not None:
+        yield from (read(data) for read in (new_york, commuters_in_counties, slovenia))
 
 
 def new_york(data: Path) -> Table:
@@ -77,7 +103,6 @@ def slovenia(data: Path) -> Table:
 
 def _read(file: Path, origin: str, destination: str, count: str, filters: Filters = None) -> pa.Table:
     rows = pq.read_table(file, columns=[origin, destination, count], filters=filters)
-    # Dictionaries are quick to read, and every release reads them again.
     ends = {
         name: rows[column].cast(pa.string()).dictionary_encode()
         for name, column in (("origin", origin), ("destination", destination))

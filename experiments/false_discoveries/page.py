@@ -1,0 +1,59 @@
+"""The study in Markdown: short tables for the page, and a file with every level."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from experiments.false_discoveries.measure import METHODS, Study, singles
+from experiments.kit.outcomes import Form, leaf_table, level_table
+from experiments.kit.tables import number, percent, table
+
+PAIRS: dict[str, dict[str, Form]] = {
+    "Share of pairs: invented / lost": {"false_discoveries": percent, "false_negatives": percent},
+    "Share of trips: invented / lost": {"false_mass": percent, "lost_mass": percent},
+    "Error: share of trips in the wrong pair / largest error of a pair, in trips": {
+        "misplaced": percent,
+        "largest": number,
+    },
+}
+"""The short tables: what stands in a cell, and the two metrics."""
+
+COLUMNS = {
+    "invented nodes": ("false_discoveries", percent),
+    "invented count": ("false_mass", percent),
+    "lost nodes": ("false_negatives", percent),
+    "lost count": ("lost_mass", percent),
+    "misplaced count": ("misplaced", percent),
+    "mean error": ("mean", number),
+    "largest error": ("largest", number),
+}
+"""The columns of the long tables."""
+
+HEAD = """\
+# False discoveries: all numbers
+
+Written by `python -m experiments.false_discoveries`; [the page](../false-discoveries.md) explains them.
+Each is the mean of {repetitions} releases, with the least and the largest in brackets."""
+
+
+def short_tables(studies: Sequence[Study]) -> str:
+    """Return the table of the data and, for the leaves, a table for each pair of metrics."""
+    parts = [table(("table", "trips", "pairs that occur", "with one trip", "possible pairs"), map(_facts, studies))]
+    parts += [f"**{title}**\n\n{leaf_table(studies, METHODS, pair, 'epsilon')}" for title, pair in PAIRS.items()]
+    return "\n\n".join(parts)
+
+
+def long_tables(studies: Sequence[Study]) -> str:
+    """Return every metric of every level: the mean, and the least and largest of all repetitions."""
+    parts = [HEAD.format(repetitions=len(studies[0].outcomes[0].runs))]
+    for study in studies:
+        parts.append(f"## {study.title}")
+        for epsilon in study.epsilons:
+            parts.append(f"### Epsilon {epsilon:g}\n\n{level_table(study, epsilon, METHODS, 'repair', COLUMNS)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _facts(study: Study) -> tuple[str, ...]:
+    leaves, total = study.levels[-1], study.table.truth.total
+    single = percent(singles(study) / leaves.true_nodes)
+    return study.title, f"{total:,}", f"{leaves.true_nodes:,}", single, f"{leaves.nodes:,}"

@@ -1,0 +1,1 @@
+"""What all studies share: the tables they read, their runs, the command, and how tables, figures and pages are made."""
