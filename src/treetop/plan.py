@@ -240,6 +240,20 @@ class Plan:
             bound += largest if level.index == 0 else 2 * largest
         return bound
 
+    def _refuse_large_delta(self, table: Table, counts: Counts) -> None:
+        """Ask about a large delta, now that a number of units is known which is the same for all neighbours.
+
+        It would be published, or is public already: to refuse for it tells nothing of anyone.
+        """
+        from treetop.data.dropping import MadeTable
+
+        if self.levels[0].law is None:
+            self.loss.refuse_large_delta(counts.total, f"the number of units ({self.unit.entity}), which is exact")
+        elif isinstance(table, MadeTable):
+            self.loss.refuse_large_delta(
+                table.public_units, f"the number of units ({self.unit.entity}), which is public"
+            )
+
     def refuse_unless_top_down(self) -> None:
         """Refuse a kind of plan that is not measured from the top down, for what is only about those that are."""
 
@@ -331,9 +345,7 @@ class Plan:
             bound = Bound.of(self.unit, gate.choice("bound", decided))
         tally = Tally()
         counts = read_counts(table, self.spine, columns, count, self.unknown, bound, progress, tally)
-        if self.levels[0].law is None:
-            # Neighbours all have this total, and it would be published: to refuse for it tells nothing of anyone.
-            self.loss.refuse_large_delta(counts.total, f"the number of units ({self.unit.entity}), which is exact")
+        self._refuse_large_delta(table, counts)
         tally.settle(self.unit, allow_dropped)
         with gate.charged(before_measuring, "run", decided, counts.digest) as key:
             return run_plan(

@@ -96,6 +96,9 @@ class Batch:
     def __post_init__(self) -> None:
         if self.loss.accounting == "exact":
             raise LossError('exact accounting is for releases, not for questions: use accounting = "zcdp"')
+        self.loss.refuse_large_delta(
+            self.unit.population, f"the least number of units ({self.unit.entity}) that is public"
+        )
         if not self.questions:
             raise QueryError("there is no question: ask at least one")
         if len(self.questions) > MOST_QUESTIONS:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.csv as csv
@@ -17,8 +19,13 @@ from treetop.card import Facts, describe_release
 from treetop.card.checking import check_folder
 from treetop.cli import main
 from treetop.errors import IncompletePlan, LossError, UnitError
+from treetop.graphs import Graph
+from treetop.graphs.degrees import DegreePlan
+from treetop.graphs.regional import RegionalPlan
 from treetop.groups import GroupTablePlan, GroupUnit
+from treetop.noise import Key
 from treetop.planfile import read_plan
+from treetop.questions import Batch, Question
 
 SPINE = tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])})
 PLAN = """
@@ -170,3 +177,46 @@ def test_one_leaf_under_replace_is_released_and_checks(tmp_path: Path) -> None:
     exact = replace(plan, loss=tt.Loss(epsilon=1, delta=1e-8, accounting="exact"))
     exact.release(people(7), testing_key=bytes(32)).save(tmp_path / "exact")
     assert [finding for one in check_folder(tmp_path / "exact") for finding in one.findings] == []
+
+
+def friends(people: int) -> Graph:
+    nodes = pa.table({"id": [str(person) for person in range(people)], "town": ["a"] * people})
+    edges = pa.table({"source": ["0", "1"], "target": ["1", "2"]})
+    return Graph(nodes, edges, relation="user-out", contributions=2)
+
+
+@pytest.mark.parametrize(("people", "refused"), [(9, False), (10, True)])
+def test_the_people_of_a_graph_are_public_where_lists_are_protected(people: int, refused: bool) -> None:
+    graph, loss = friends(people), tt.Loss(epsilon=1, delta=0.1)
+    towns = tt.Hierarchy.flat(["a", "b"])
+    spine = tt.Spine.origin_first(origin=towns, destination=towns)
+    columns = {"origin": "source.town", "destination": "target.town"}
+    releases: list[Callable[[Callable[[], object]], object]] = [
+        lambda charge: tt.Plan(spine, graph.unit("add-remove"), loss).release(
+            graph.table(), columns=columns, before_measuring=charge, testing_key=bytes(32)
+        ),
+        lambda charge: DegreePlan("user-out", "add-remove", loss, 3, "histogram").release(
+            graph, before_measuring=charge, testing_key=bytes(32)
+        ),
+        lambda charge: RegionalPlan(towns, 3, "user-out", loss).release(
+            graph, "town", Key(bytes(32)), before_measuring=charge
+        ),
+    ]
+    for release in releases:
+        charged = Mock()
+        if refused:
+            with pytest.raises(IncompletePlan, match="at least one in 10, the number of .* which is public"):
+                release(charged)
+        else:
+            release(charged)
+        assert charged.call_count == (0 if refused else 1)
+
+
+def test_a_question_asks_about_a_large_delta_as_well() -> None:
+    towns = tt.Hierarchy.flat(["a", "b"], level="town")
+    spine = tt.Spine(["town"], {"town": towns})
+    unit = tt.Unit("trip", neighbours="add-remove", population=10)
+    question = Question.of(spine, {"town": "a"})
+    with pytest.raises(IncompletePlan, match="at least one in 10"):
+        Batch(spine, (question,), unit, tt.Loss(epsilon=1, delta=0.1))
+    Batch(spine, (question,), unit, tt.Loss(epsilon=1, delta=0.1, large_delta=True))

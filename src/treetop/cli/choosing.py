@@ -168,7 +168,15 @@ def choose(file: PlanFile, wishes: Wishes, confidence: float, bar: Bar) -> Found
     answer = best = None
     notes: list[str] = []
     if targets:
-        answer = loss_for(spine, plan.unit, targets, delta=delta, definition=kind, unknown=plan.unknown)
+        answer = loss_for(
+            spine,
+            plan.unit,
+            targets,
+            delta=delta,
+            definition=kind,
+            unknown=plan.unknown,
+            large_delta=plan.loss.large_delta,
+        )
         plan = replace(plan, loss=answer.loss, split=answer.split)
     if wishes.prior is not None:
         prior, said = _prior(file, wishes.prior, wishes.prior_source)
@@ -245,7 +253,8 @@ def _definition(file: PlanFile, wishes: Wishes) -> tuple[Definition, Fraction | 
 def _at(plan: Plan, epsilon: float, delta: Fraction | None) -> Plan:
     from treetop.privacy import Loss
 
-    return replace(plan, loss=Loss(epsilon=epsilon, delta=delta))
+    meant = plan.loss.large_delta and delta is not None
+    return replace(plan, loss=Loss(epsilon=epsilon, delta=delta, large_delta=meant))
 
 
 def _weights(texts: Sequence[str], spine: Spine) -> dict[str, Number]:

@@ -31,6 +31,11 @@ class MadeTable:
         return None
 
     @property
+    def public_units(self) -> int | None:
+        """How many units there are, where that is public and the table has been read; None where it is not."""
+        return None
+
+    @property
     def facts(self) -> object:
         """What the plan that counts it must state of it; None where there is nothing to state."""
         return None

@@ -196,6 +196,8 @@ Zero-concentrated differential privacy with rho 1; Gaussian noise.
         """Measure a graph that has been read."""
         if len(nodes) == 0 and self.people_are_public:
             raise DataError("the graph has no nodes: there are no degrees to release")
+        if self.people_are_public and self.relation != "edge":
+            self.loss.refuse_large_delta(len(nodes), "the number of people, which is public")
         if (len(nodes) + self.law.margin(Fraction(1, 2**80))) * (self.largest + 1) ** 2 >= 2**62:
             raise PlanError(f"degrees up to {self.largest:,} of so many people do not fit 64-bit sums: lower largest")
         gate = Gate(testing_key)

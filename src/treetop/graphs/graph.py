@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -140,6 +141,15 @@ class EdgeTable(MadeTable):
         """What the plan that counts these edges must state of them."""
         return self.graph.facts
 
+    @cached_property
+    def _nodes(self) -> Nodes:
+        return self.graph.read_nodes(self.columns)
+
+    @property
+    def public_units(self) -> int | None:
+        """How many people have a list: who is in the graph is public under "user-out"."""
+        return len(self._nodes) if self.graph.relation == "user-out" else None
+
     @property
     def may_drop(self) -> str | None:
         """Say what may leave an edge out, or why a person may have none."""
@@ -149,7 +159,7 @@ class EdgeTable(MadeTable):
         return self._reader().__arrow_c_stream__(requested_schema)
 
     def _reader(self) -> pa.RecordBatchReader:
-        nodes = self.graph.read_nodes(self.columns)
+        nodes = self._nodes
         first = _batch(nodes, Edges(np.empty(0, np.int32), np.empty(0, np.int32), True))
         edges = self.graph.read_edges(nodes)  # now: what is wrong with it is said before anything is measured
         if not edges.directed:

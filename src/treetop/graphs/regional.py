@@ -121,6 +121,8 @@ class RegionalPlan:
                 "the noise of one does not protect the other"
             )
         nodes = graph.read_nodes([column])
+        if self.relation == "user-out":
+            self.loss.refuse_large_delta(len(nodes), "the number of people, which is public")
         edges = graph.read_edges(nodes)
         degrees = edges.out_degrees(len(nodes)) if edges.directed else edges.degrees(len(nodes))
         codes = nodes.columns[column]

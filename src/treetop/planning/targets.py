@@ -106,13 +106,15 @@ def loss_for(
     rest: Number = REST,
     unknown: Unknown = "error",
     digits: int = 4,
+    large_delta: bool = False,
 ) -> Answer:
     """Find the smallest loss, and its split, at which every target is met.
 
     With a delta the loss is an epsilon at that delta, without one a pure epsilon, unless `definition` asks for "zcdp".
     It is rounded up to `digits` digits. A level with targets has the largest noise that meets them. A coarser level
     without one has the same noise as the next finer level that has a target, since its error would be passed on to it.
-    Each level that is finer than every target is given the share `rest` of the loss.
+    Each level that is finer than every target is given the share `rest` of the loss. `large_delta` says that a delta of
+    one in the number of units, or more, is meant.
     """
     kind = definition or ("pure" if delta is None else "approximate")
     if kind == "approximate" and delta is None:
@@ -133,7 +135,7 @@ def loss_for(
     split |= {name: _short(total * given, 6, ROUND_CEILING) for name in finer}
     why |= {name: f"{100 * float(given):.3g}% of the loss: finer than every target" for name in finer}
     ordered = {name: split[name] for name in measured}
-    plan = _smallest(spine, unit, kind, delta, ordered, unknown, digits, wanted)
+    plan = _smallest(spine, unit, kind, delta, ordered, unknown, digits, wanted, large_delta)
     rows = tuple(_need(name, why[name], plan) for name in measured)
     return Answer(plan.loss, FrozenMap(ordered), rows, plan)
 
@@ -204,6 +206,7 @@ def _smallest(
     unknown: Unknown,
     digits: int,
     wanted: Mapping[str, Sequence[Target]],
+    large_delta: bool,
 ) -> Plan:
     """Round the loss up until the plan gives every level what it needs, and check every target in it."""
     total = sum(split.values(), Fraction(0))
@@ -212,7 +215,8 @@ def _smallest(
         raise LossError("the targets allow noise so wide that nothing would be released: ask for more accuracy")
     amount = _short(least, digits, ROUND_CEILING)
     while True:
-        loss = Loss(rho=amount, delta=delta) if kind == "zcdp" else Loss(epsilon=amount, delta=delta)
+        stated = {"rho" if kind == "zcdp" else "epsilon": amount}
+        loss = Loss(**stated, delta=delta, large_delta=large_delta and delta is not None)
         if loss.budget >= total:
             break
         amount = _short(amount * (1 + Fraction(1, 10**digits)), digits, ROUND_CEILING)
