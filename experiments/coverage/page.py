@@ -16,7 +16,7 @@ from experiments.coverage.measure import (
     lost,
     measured,
     too_low,
-)  # fmt: skip
+)
 from experiments.kit.pages import pictures, render
 from experiments.kit.tables import table
 from treetop.evaluate.coverage import Coverage, LevelCoverage, SizeCoverage

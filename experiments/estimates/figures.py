@@ -25,7 +25,7 @@ from experiments.kit.figures import (
     new_figure,
     panels,
     save_all,
-)  # fmt: skip
+)
 from treetop.evaluate.errors import SIZES, size_label
 
 FIGURES = {

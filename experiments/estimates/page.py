@@ -16,7 +16,7 @@ from experiments.estimates.measure import (
     SETTINGS,
     Setting,
     Study,
-)  # fmt: skip
+)
 from experiments.estimates.node import LARGE, LOW, TRUE, Node
 from experiments.estimates.reasons import reasons
 from experiments.estimates.targets import CONFIDENCE, JUDGED, Judged, What, goals, judge, ratio
