@@ -20,6 +20,7 @@ def read_parquet(
     """Yield batches of at most `rows` rows, with the share of the file that is read."""
     with pq.ParquetFile(path) as file:
         schema = file.schema_arrow
+        tables.refuse_unreadable(schema)
         tables.require(columns, schema.names, str(path))
         names = schema.names if columns is None else list(columns)
         coded = _coded(file, names) if dictionaries else []

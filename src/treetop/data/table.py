@@ -212,6 +212,12 @@ def first_missing(column: Any) -> int | None:
     return None if row < 0 else row
 
 
+def refuse_unreadable(schema: pa.Schema) -> None:
+    """Refuse names of columns or time zones that are not UTF-8, as an error of Unicode."""
+    for field in schema:
+        _ = field.name, field.type.tz if pa.types.is_timestamp(field.type) else None
+
+
 def require(columns: Sequence[str] | None, present: Sequence[str], where: str) -> None:
     """Refuse columns that are not there, or there twice."""
     for name in columns or ():
@@ -281,6 +287,7 @@ def _from_memory(table: Any, columns: Sequence[str] | None) -> _Shared:
     everything = len(table) if isinstance(table, pa.Table) else 0
     with _explained("the table"):
         reader = pa.RecordBatchReader.from_stream(table)
+        refuse_unreadable(reader.schema)
         require(columns, reader.schema.names, "the table")
         names = list(reader.schema.names if columns is None else columns)
         done = 0
