@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import treetop as tt
-from treetop.evaluate.pokec_like import SocialNetwork, pokec_like
+from experiments.kit.pokec_like import SocialNetwork, pokec_like
 from treetop.graphs import Cleaning, Graph, Policies, Relation
 
 

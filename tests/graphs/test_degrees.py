@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
+from experiments.kit.pokec_like import SocialNetwork, pokec_like
 from treetop.errors import DataError, LossError, Overspent, PlanError
-from treetop.evaluate.pokec_like import SocialNetwork, pokec_like
 from treetop.graphs import Cleaning, Graph, degrees
 from treetop.graphs.degrees import DegreePlan, Form
 from treetop.graphs.edges import Edges

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
+from experiments.kit.pokec_like import SocialNetwork, pokec_like
 from treetop.errors import DataError, PlanError, UnitError
-from treetop.evaluate.pokec_like import SocialNetwork, pokec_like
 from treetop.graphs import Cleaning, Graph, Policies, unit_of
 from treetop.graphs.nodes import Nodes
 
