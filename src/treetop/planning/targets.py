@@ -215,8 +215,8 @@ def _smallest(
         raise LossError("the targets allow noise so wide that nothing would be released: ask for more accuracy")
     amount = _short(least, digits, ROUND_CEILING)
     while True:
-        stated = {"rho" if kind == "zcdp" else "epsilon": amount}
-        loss = Loss(**stated, delta=delta, large_delta=large_delta and delta is not None)
+        epsilon, rho = (None, amount) if kind == "zcdp" else (amount, None)
+        loss = Loss(epsilon=epsilon, rho=rho, delta=delta, large_delta=large_delta and delta is not None)
         if loss.budget >= total:
             break
         amount = _short(amount * (1 + Fraction(1, 10**digits)), digits, ROUND_CEILING)
