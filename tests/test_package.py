@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import version
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +38,12 @@ def test_every_public_name_is_there() -> None:
     assert set(treetop.__all__) <= set(dir(treetop))
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         treetop.Nothing  # noqa: B018
+
+
+def test_the_version_is_that_of_the_package_and_of_its_citation() -> None:
+    assert treetop.__version__ == version("treetop")
+    citation = (Path(__file__).parents[1] / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {treetop.__version__}\n" in citation
 
 
 def test_types_are_shipped() -> None:

@@ -35,6 +35,10 @@ __all__ = ["Counts", "Hierarchy", "Loss", "Plan", "Release", "Source", "Spine", 
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("treetop")
     if name not in _HOME:
         raise AttributeError(f"module 'treetop' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)
