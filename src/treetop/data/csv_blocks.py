@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from copy import copy
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -31,11 +32,13 @@ class Readable(Protocol):
 def parse_blocks(
     stream: Readable, read_options: Any, parse_options: Any, convert_options: Any
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of CSV as `pyarrow.csv.open_csv` does, with its options; no record may exceed its block size."""
+    """Yield the rows of CSV as `pyarrow.csv.open_csv` does, with its options; no record may be longer than a block."""
     before = 0
-    for block in _blocks(stream, read_options.block_size, parse_options):
+    size, whole = read_options.block_size, copy(read_options)
+    whole.block_size = 2 * size
+    for block in _blocks(stream, size, parse_options):
         try:
-            table = arrow_csv.read_csv(pa.BufferReader(block), read_options, parse_options, convert_options)
+            table = arrow_csv.read_csv(pa.BufferReader(block), whole, parse_options, convert_options)
         except pa.ArrowInvalid as problem:
             raise pa.ArrowInvalid(_counted(str(problem), before)) from None
         before += len(table)
@@ -51,9 +54,10 @@ def _blocks(stream: Readable, size: int, options: Any) -> Iterator[pa.Buffer]:
     pending = b""
     while True:
         data, ended = _filled(stream, pending, size)
-        end = len(data) if ended else _last_end(data, options.quote_char, options.delimiter)
-        if not end and not ended:
+        end = _last_end(data, options.quote_char, options.delimiter)
+        if len(data) - end > size:
             raise pa.ArrowInvalid("straddling: a record is longer than a block")
+        end = len(data) if ended else end
         if end:
             # Arrow's own memory: to let go of Python's, it would need the interpreter.
             block = pa.allocate_buffer(end)
@@ -64,9 +68,9 @@ def _blocks(stream: Readable, size: int, options: Any) -> Iterator[pa.Buffer]:
         pending = data[end:]
 
 
-def _filled(stream: Readable, pending: bytes, size: int) -> tuple[bytes, bool]:
-    """Return as much as a block holds, and whether it is the last."""
-    parts, wanted = [pending], size - len(pending)
+def _filled(stream: Readable, pending: bytes, wanted: int) -> tuple[bytes, bool]:
+    """Return what is left of the last block with a block more, and whether it is the last."""
+    parts = [pending]
     while wanted and (part := stream.read(wanted)):
         parts.append(part)
         wanted -= len(part)
