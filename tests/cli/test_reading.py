@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from treetop import cli
+from treetop import Release, cli
 from treetop.planfile import read_plan
 
 LINES = "S 001001 001002  12\nL 001001 001002 1.5\nS 001002 002001   3\nS 002001 001001   7\n"
@@ -67,12 +67,17 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path, expect: int 
     return said.err if expect else said.out
 
 
+def surely(plan: Path) -> int:
+    """How far the total is off at most, but for one run in a million million: rows are kept, so it is measured."""
+    return read_plan(plan).plan.accuracy(1 - 1e-12).levels[0].margin
+
+
 def test_coordinates_and_names_come_from_a_file_in_another_encoding(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = folder / "release"
     told = json.loads(run(capsys, "release", folder / "plan.toml", "--out", out, "--json"))
-    assert told["total"] == 12 + 3 + 7
+    assert abs(told["total"] - (12 + 3 + 7)) <= surely(folder / "plan.toml")
     (places,) = (out / "places").glob("*.parquet")
     assert pq.read_table(places)["name"].to_pylist() == ["Agliè", "Airasca", "Alba"]
     run(capsys, "check", out)
@@ -82,10 +87,11 @@ def test_the_truth_is_read_by_the_plan_or_by_the_card(folder: Path, capsys: pyte
     out, plan = folder / "release", folder / "plan.toml"
     run(capsys, "release", plan, "--out", out)
     report = json.loads(run(capsys, "check", out, "--truth", folder / "flows.txt", "--plan", plan, "--json"))
-    assert report["errors"]["levels"][0]["largest"] == 0
+    off = abs(Release.load(out).total - 22)
+    assert report["errors"]["levels"][0]["largest"] == off
     (folder / "flows.csv").write_text("record,home,work,trips\nS,001001,001002,22\nL,001001,001002,99\n")
     report = json.loads(run(capsys, "check", out, "--truth", folder / "flows.csv", "--json"))
-    assert report["errors"]["levels"][0]["largest"] == 0
+    assert report["errors"]["levels"][0]["largest"] == off
 
 
 def test_plan_says_which_rows_are_the_data_set(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,7 +114,8 @@ def test_the_draft_of_fixed_width_text_reads_it_again(folder: Path, capsys: pyte
     file, known = read_plan(draft), read_plan(folder / "plan.toml")
     assert (file.fields, file.keep, file.count) == (known.fields, known.keep, "trips")
     assert file.plan.spine.digest == known.plan.spine.digest
-    assert json.loads(run(capsys, "release", draft, "--out", folder / "out", "--json"))["total"] == 22
+    told = json.loads(run(capsys, "release", draft, "--out", folder / "out", "--json"))
+    assert abs(told["total"] - 22) <= surely(draft)
 
 
 @pytest.mark.parametrize(

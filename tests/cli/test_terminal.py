@@ -15,12 +15,12 @@ from treetop.cli import main
 PLAN = """
 title = "Trips{0}"
 
-[attributes."place{0}"]
+[attributes.place]
 column = "place"
 values = ["a{0}", "b"]
 
 [spine]
-order = ["place{0}"]
+order = ["place"]
 
 [unit]
 entity = "trip"
@@ -98,6 +98,8 @@ def test_what_a_plan_and_a_file_name_hold_does_not_drive_the_terminal(
     monkeypatch.chdir(tmp_path)
     name = "pl\x1b[2Jan.toml"
     Path(name).write_text(PLAN.format(DRIVING))
+    named = PLAN.format("").replace("[attributes.place]", f'[attributes."place{DRIVING}"]')
+    Path("named.toml").write_text(named)
     Path("x.csv").write_text("place,\x1b[31mn\na\x1b]0;owned\x07,1\n")
     Path("y.csv").write_text('place\n"a\x1b[31m\x1b]0;owned\x07\x9b2J\u202e"\nb\n')
     key = ["--testing-key", "11" * 32]
@@ -105,12 +107,13 @@ def test_what_a_plan_and_a_file_name_hold_does_not_drive_the_terminal(
         (0, ["plan", name]),
         (0, ["plan", name, "--json"]),
         (2, ["plan", "no\x1b[2J"]),
+        (2, ["plan", "named.toml"]),
         (0, ["inspect", "x.csv"]),
         (2, ["release", name, "x.csv", "--out", "out", *key]),
         (0, ["release", name, "y.csv", "--out", "o\x1b[2J", *key]),
         (0, ["check", "o\x1b[2J"]),
-        (0, ["query", "o\x1b[2J", "--by", "place\x1b[31m\x1b]0;owned\x07\x9b2J\u202e.value"]),
-        (0, ["query", "o\x1b[2J", "--by", "place\x1b[31m\x1b]0;owned\x07\x9b2J\u202e.value", "--json"]),
+        (0, ["query", "o\x1b[2J", "--by", "place"]),
+        (0, ["query", "o\x1b[2J", "--by", "place", "--json"]),
         (2, ["query", "o\x1b[2J", "\x1b[2J"]),
     ]
     for expected, words in calls:

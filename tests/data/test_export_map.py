@@ -28,7 +28,7 @@ REGIONS = ["N", "N", "S", "S"]
 PLACE = tt.Hierarchy.from_table(pa.table({"region": REGIONS, "town": TOWNS}), levels=["region", "town"])
 SQUARES = {"01": (0, 1), "02": (1, 1), "03": (0, 0), EVIL: (1, 0)}
 UNIT = tt.Unit("trip", neighbours="replace")
-LOSS = tt.Loss(epsilon=1, delta=1e-6)
+LOSS = tt.Loss(epsilon=1, delta=1e-8)
 
 
 def flows(title: str = "Trips", spine: tt.Spine | None = None) -> tt.Release:

