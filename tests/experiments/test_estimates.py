@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from PIL import Image
 
 import treetop as tt
 from experiments.estimates import page
@@ -34,6 +33,7 @@ from experiments.estimates.targets import Compared, difference, goals, judge, ra
 from experiments.estimates.variant import conclusion
 from experiments.kit.cases import DOCS, TRIP, Table, made_up
 from experiments.kit.pages import insert
+from tests.pictures import colours_in
 from treetop.counts import Counts
 from treetop.evaluate.errors import measure_errors
 from treetop.noise import Key
@@ -216,8 +216,7 @@ def test_a_variant_that_were_better_everywhere_would_be_said_to_help(studies: li
 def test_every_line_keeps_its_colour_in_the_file(studies: list[Study], node: Node, tmp_path: Path) -> None:
     write(studies, node, tmp_path)
     for name, settings in (("levels", BY_LEVEL), ("choice", tuple(COLOURS))):
-        image = Image.open(tmp_path / "images" / f"estimates_{name}.png").convert("RGB")
-        pixels = np.unique(np.asarray(image).reshape(-1, 3), axis=0).astype(np.int64)
+        pixels = colours_in(tmp_path / "images" / f"estimates_{name}.png")
         for setting in settings:
             wanted = np.frombuffer(bytes.fromhex(COLOURS[setting][1:]), np.uint8).astype(np.int64)
             assert np.abs(pixels - wanted).max(axis=1).min() <= 25, setting.label

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from experiments.inftda import page
 from experiments.inftda.claims import claims, paper_bound, trials
@@ -25,6 +24,7 @@ from experiments.inftda.measure import (
     run_table,
 )
 from experiments.kit.cases import MADE_UP, made_up
+from tests.pictures import colours_in
 from treetop.evaluate.comparison import Comparison
 from treetop.evaluate.comparison_plots import STYLES
 from treetop.mechanisms import MECHANISMS
@@ -106,7 +106,7 @@ def test_the_page_and_its_figures_are_written(found: Found, tmp_path: Path) -> N
 
 def test_every_line_keeps_its_colour_in_the_file(found: Found, tmp_path: Path) -> None:
     for file in draw(found, tmp_path):
-        pixels = np.unique(np.asarray(Image.open(file).convert("RGB")).reshape(-1, 3), axis=0).astype(np.int64)
+        pixels = colours_in(file)
         for mechanism in set(SHOWN) - {SOLVER}:
             wanted = np.frombuffer(bytes.fromhex(STYLES[mechanism].colour[1:]), np.uint8).astype(np.int64)
             # Two of these colours are at least 63 apart.

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from PIL import Image
 
 from experiments.kit.cases import DOCS
 from experiments.kit.tables import percent
@@ -16,6 +15,7 @@ from experiments.resolution import page
 from experiments.resolution.__main__ import command, write
 from experiments.resolution.figures import SETTING_COLOURS, TABLE_COLOURS
 from experiments.resolution.measure import SETTINGS, TREES, Outcome, Study, excess, sparse, study, tables
+from tests.pictures import colours_in
 
 FULL = SETTINGS[0]
 
@@ -87,8 +87,7 @@ def test_every_line_keeps_its_colour_in_the_file(
     name: str, colours: tuple[str, ...], studies: list[Study], tmp_path: Path
 ) -> None:
     write(studies, tmp_path)
-    image = Image.open(tmp_path / "images" / f"resolution_{name}.png").convert("RGB")
-    pixels = np.unique(np.asarray(image).reshape(-1, 3), axis=0).astype(np.int64)
+    pixels = colours_in(tmp_path / "images" / f"resolution_{name}.png")
     for colour in colours:
         wanted = np.frombuffer(bytes.fromhex(colour[1:]), np.uint8).astype(np.int64)
         assert np.abs(pixels - wanted).max(axis=1).min() <= 25

@@ -20,9 +20,12 @@ def algorithm_2(x: list[int], count: int, visit: list[int]) -> list[int]:
     z = [max(-(-gap // len(x)), -value) for value in x]
     t = max(abs(change) for change in z)
     j = 0
-    while sum(z) > gap:
+    excess = sum(z) - gap
+    while excess > 0:
         i = visit[j]
-        z[i] = max(z[i] - (sum(z) - gap), -x[i], -t)
+        lowered = max(z[i] - excess, -x[i], -t)
+        excess += lowered - z[i]
+        z[i] = lowered
         j = (j + 1) % len(x)
         if j == 0:
             t += 1
