@@ -1,0 +1,1 @@
+"""Releases as they were, digest by digest."""

@@ -1,0 +1,234 @@
+"""What releases are, digest by digest, under a testing key: `python -m tests.golden.record` writes them down.
+
+A change that moves code and nothing else leaves every digest as it is. Tables are digested by their content, so that
+another version of Arrow, which may write other bytes, gives the same; of a card, what names the run (its id, its day,
+the software) is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from treetop import Hierarchy, Loss, Spine
+from treetop.cli import main
+from treetop.data.encode import read_counts
+from treetop.graphs import Cleaning, Graph, Relation
+from treetop.graphs.degrees import DegreePlan
+from treetop.graphs.regional import RegionalPlan
+from treetop.mechanisms import MECHANISMS
+from treetop.noise import Key
+from treetop.planfile import read_plan
+from treetop.questions import Batch, measure, parse
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+EXAMPLES = ROOT / "examples"
+SHARED = ROOT.parent / "shared" / "data"
+DIGESTS = HERE / "digests.json"
+KEY = "0f" * 32
+SECRET = bytes.fromhex(KEY)
+LOSS = Loss(epsilon=1, delta=1e-8)
+
+Digests = dict[str, str]
+
+
+def treetop(*arguments: object) -> str:
+    """Run a command in this process, and return what it printed; one that fails is an error."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as leaving:
+            if leaving.code:
+                raise RuntimeError(f"treetop {' '.join(map(str, arguments))}: {err.getvalue()}") from leaving
+    return out.getvalue()
+
+
+def sha256(data: bytes | str) -> str:
+    return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()
+
+
+def of_table(path: Path) -> str:
+    """The digest of what a Parquet file holds: names, types and values, whatever its bytes are."""
+    table = pq.read_table(path)
+    digest = hashlib.sha256(
+        json.dumps(
+            [[name, str(kind)] for name, kind in zip(table.column_names, table.schema.types, strict=True)]
+        ).encode()
+    )
+    for column in table.columns:
+        array = column.combine_chunks()
+        array = array.cast(pa.string()) if pa.types.is_dictionary(array.type) else array
+        digest.update(json.dumps(array.to_pylist(), default=str).encode())
+    return digest.hexdigest()
+
+
+def of_card(path: Path) -> str:
+    card: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    for run in ("id", "time", "date", "software"):
+        card.pop(run, None)
+    card["files"] = [{"path": file["path"], "rows": file["rows"]} for file in card["files"]]
+    return sha256(json.dumps(card, sort_keys=True))
+
+
+def of_folder(folder: Path) -> Digests:
+    """The digest of each file of a release folder; that the page is that of its card is for `treetop check` to say."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.suffix == ".parquet":
+            found[name] = of_table(path)
+        elif name == "card.json":
+            found[name] = of_card(path)
+        elif name == "plan.toml":
+            # Without the bond to its card, which names the run.
+            lines = path.read_text(encoding="utf-8").splitlines()
+            found[name] = sha256("\n".join(line for line in lines if not line.startswith("# card_statement_")))
+    return found
+
+
+def release(plan: Path, *options: object, table: Path | None = None) -> Digests:
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch, "release")
+        named = () if table is None else (table,)
+        treetop("release", plan, *named, "--out", out, "--testing-key", KEY, "--quiet", *options)
+        treetop("check", out)
+        return of_folder(out)
+
+
+def changed(plan: Path, **sections: str) -> Path:
+    """A plan beside the files that it names, with lines added to some of its sections."""
+    folder = Path(tempfile.mkdtemp())
+    for file in plan.parent.iterdir():
+        if file.is_file():
+            shutil.copy(file, folder)
+    text = plan.read_text(encoding="utf-8")
+    for section, lines in sections.items():
+        head = f"[{section}]\n"
+        text = text.replace(head, head + lines + "\n") if head in text else f"{text}\n{head}{lines}\n"
+    (folder / plan.name).write_text(text, encoding="utf-8")
+    return folder / plan.name
+
+
+def example_cases() -> Iterator[tuple[str, Callable[[], Digests]]]:
+    flights = EXAMPLES / "flights" / "plan.toml"
+    yield "flights", lambda: release(flights, "--nodes")
+    yield "flights, measurements kept", lambda: release(flights, "--keep-measurements")
+    variants = {
+        "lower error": {"release": 'prefer = "lower-error"'},
+        "fewer lost": {"release": 'prefer = "fewer-lost"'},
+        "fdr": {"release": "resolve = { fdr = 0.05 }"},
+        "sigmas": {"release": "resolve = { sigmas = 3 }"},
+        "no intervals": {"release": "intervals = false"},
+        "euclidean": {"repair": 'method = "euclidean"'},
+        "exact accounting": {"loss": 'accounting = "exact"'},
+        "bottom-heavy": {"loss": 'split = "bottom-heavy"'},
+        "by nodes": {"loss": 'split = "by-nodes"'},
+    }
+    for name, sections in variants.items():
+        yield f"flights, {name}", lambda sections=sections: release(changed(flights, **sections))  # type: ignore[misc]
+    for name in ("friendships", "users"):
+        yield name, lambda name=name: release(EXAMPLES / "graph" / f"{name}.toml", "--nodes")  # type: ignore[misc]
+    households = EXAMPLES / "households" / "plan.toml"
+    yield "households", lambda: release(households)
+    yield "households, by regions", lambda: release(changed(households, groups='public = "regions"'))
+    yield "households, direct", lambda: release(changed(households, groups='form = "direct"'))
+
+
+def other_cases() -> Iterator[tuple[str, Callable[[], Digests]]]:
+    """What has no folder: degrees, degrees by region, answers to questions, and the mechanisms that are compared."""
+    yield "degrees", _degrees
+    yield "degrees by region", _regional
+    yield "questions", _questions
+    yield "mechanisms", _mechanisms
+
+
+def _graph(relation: Relation) -> Graph:
+    folder = EXAMPLES / "graph"
+    bounds: dict[str, Any] = {"edge": {}, "user-out": {"contributions": 10}, "node": {"degree_bound": 500}}
+    cleaning = {"town": Cleaning(missing="missing")}
+    return Graph(folder / "nodes.csv", folder / "edges.csv", relation, cleaning=cleaning, **bounds[relation])
+
+
+def _degrees() -> Digests:
+    found: Digests = {}
+    relations: tuple[Relation, ...] = ("edge", "user-out", "node")
+    for relation in relations:
+        form: Any = "histogram" if relation == "user-out" else "cumulative"
+        plan = DegreePlan(relation, "add-remove", LOSS, 30, form)
+        released = plan.release(_graph(relation), testing_key=SECRET)
+        found[relation] = sha256(json.dumps(released.table().to_pydict()))
+    return found
+
+
+def _regional() -> Digests:
+    places = Hierarchy.from_table(EXAMPLES / "graph" / "places.csv", ["region", "town"])
+    released = RegionalPlan(places, 30, "edge", LOSS).release(_graph("edge"), "town", Key(SECRET))
+    return {level: sha256(json.dumps(released.table(level).to_pydict())) for level in ("total", "region", "town")}
+
+
+def _questions() -> Digests:
+    file = read_plan(EXAMPLES / "graph" / "users.toml")
+    asked = tuple(parse(text, file.plan.spine) for text in ("hobby=music", "hobby=sport", "height=160-189"))
+    batch = Batch(file.plan.spine, asked, file.plan.unit, LOSS)
+    table, spent = file.table(str(EXAMPLES / "graph" / "nodes.csv")), list[None]()
+    answers = measure(
+        batch,
+        file.plan,
+        table,
+        columns=file.columns,
+        before_measuring=lambda: spent.append(None),
+        testing_key=SECRET,
+    )
+    return {"answers": sha256(json.dumps(list(answers)))}
+
+
+def _mechanisms() -> Digests:
+    file = read_plan(EXAMPLES / "flights" / "plan.toml")
+    spine = Spine(["destination.region", "origin.region", "destination.division"], file.plan.spine.attributes)
+    counts = read_counts(file.table(str(EXAMPLES / "flights" / "flights.csv")), spine, file.columns, file.count)
+    found = {}
+    for name, kind in MECHANISMS.items():
+        estimate = kind(spine, file.plan.unit, LOSS).run(counts, Key(SECRET))
+        values = (
+            [estimate.keys[word].tolist() for word in range(len(estimate.keys))],
+            np.round(estimate.value, 6).tolist(),
+        )
+        found[name] = sha256(json.dumps(values))
+    return found
+
+
+def real_cases() -> Iterator[tuple[str, Callable[[], Digests]]]:
+    """Every real table by the plan files of tests/real that name their source."""
+    for plan in sorted((ROOT / "tests" / "real").glob("*.toml")):
+        if "\nsource = " in plan.read_text(encoding="utf-8"):
+            yield f"real: {plan.stem}", lambda plan=plan: release(plan)  # type: ignore[misc]
+
+
+def cases() -> Iterator[tuple[str, Callable[[], Digests]]]:
+    yield from example_cases()
+    yield from other_cases()
+    if SHARED.is_dir():
+        yield from real_cases()
+
+
+def record() -> dict[str, Digests]:
+    return {name: make() for name, make in cases()}
+
+
+if __name__ == "__main__":
+    where = Path(sys.argv[1]) if len(sys.argv) > 1 else DIGESTS
+    where.write_text(json.dumps(record(), indent=1, sort_keys=True) + "\n", encoding="utf-8")
