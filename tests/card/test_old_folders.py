@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import sha256
 from importlib.metadata import version as right
 from pathlib import Path
 
@@ -15,6 +17,8 @@ import treetop as tt
 from treetop.card import facts
 from treetop.card.checking import check_folder
 from treetop.card.composition import reserved_composition
+from treetop.card.content import draft_card
+from treetop.card.html import render
 from treetop.cli import main
 from treetop.errors import ReleaseError
 from treetop.ledger import Ledger
@@ -62,6 +66,109 @@ def test_the_words_of_an_old_card_are_its_own_and_not_those_of_today(tmp_path: P
     text = (folder / "card.json").read_text(encoding="utf-8")
     (folder / "card.json").write_text(text.replace('"epsilon": 2.0', '"epsilon": 3.0'), encoding="utf-8")
     assert any("meaning[0].epsilon is 3.0" in finding for finding in findings(folder))
+
+
+def warnings(folder: Path) -> list[str]:
+    return [verdict.subject for verdict in check_folder(folder) if verdict.warns and verdict.caution]
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "true"),
+    [
+        ("pure", 2.0, "epsilon 3"),
+        ("rho", 0.658, "rho 0.0167"),
+        ("charged", 0.658, "rho 0.0167"),
+        ("graph", 0.18, "rho 0.00102"),
+    ],
+)
+def test_what_an_old_card_says_of_one_record_is_said_to_be_too_small(
+    name: str, told: float, true: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (said,) = [text for text in warnings(OLD / name) if "too small" in text]
+    assert 'its row "one record"' in said and f"epsilon {told:g}, but" in said and true in said.split("true bound")[1]
+    main(["check", str(OLD / name)])
+    assert capsys.readouterr().out.count("what this card says of one record is too small") == 2
+    main(["check", str(OLD / name), "--json"])
+    report = json.loads(capsys.readouterr().out)
+    assert report["verified"] and said in report["warnings"]
+
+
+def test_an_old_card_that_leaves_one_record_out_is_said_to_and_others_are_not_warned_of() -> None:
+    (said,) = warnings(OLD / "nodes")
+    assert "leaves out one record of a person with several" in said
+    assert not any(warnings(OLD / name) for name in ("groups", "python", "exact"))
+
+
+def written(folder: Path, card: dict[str, object], plan_toml: str) -> Path:
+    """Write a card and its plan.toml so that every hash is right."""
+    (folder / "plan.toml").write_text(plan_toml, encoding="utf-8")
+    files = [
+        {**file, "sha256": sha256(plan_toml.encode()).hexdigest(), "bytes": len(plan_toml.encode())}
+        if file["path"] == "plan.toml"
+        else file
+        for file in card["files"]  # type: ignore[attr-defined]
+    ]
+    text = (json.dumps({**card, "files": files}, indent=2, ensure_ascii=False) + "\n").encode()
+    (folder / "card.json").write_bytes(text)
+    (folder / "card.html").write_text(render({**card, "files": files}, sha256(text).hexdigest()), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("change", ["none", "version", "binding", "field"])
+def test_a_release_of_today_that_is_rewritten_as_an_old_one_does_not_pass(change: str, tmp_path: Path) -> None:
+    unit = tt.Unit("person", contributions=3, neighbours="add-remove", id="who")
+    flat = tt.Hierarchy.flat(["f", "m"])
+    plan = tt.Plan(tt.Spine(["sex", "child"], {"sex": flat, "child": flat}), unit, tt.Loss(epsilon=6))
+    table = pa.table({"who": ["a", "b", "b"], "sex": ["f", "m", "m"], "child": ["f", "m", "f"]})
+    made = plan.release(table, testing_key=bytes(32))
+    made.save(tmp_path / "out")
+    card = json.loads((tmp_path / "out" / "card.json").read_text(encoding="utf-8"))
+    toml = (tmp_path / "out" / "plan.toml").read_text(encoding="utf-8")
+    stated = replace(
+        facts.Facts.of_card(card),
+        format=1,
+        time="2020-01-01T00:00:00Z",
+        software={**card["software"], "treetop": "0.3.0" if change == "version" else "0.2.0"},
+    )
+    toml = toml if change == "binding" else toml.split("# card_statement_sha256")[0]
+    toml += "header = true\n" if change == "field" else ""
+    old = draft_card(plan, stated) | {name: card[name] for name in ("released", "files")}
+    folder = written(tmp_path / "out", old, toml)
+    expected = {"version": "made by version 0.3.0", "binding": "binds it to a card", "field": "'header' under [data]"}
+    if change == "none":  # as version 0.2.0 would have made it, and so as false in what it says of one record
+        assert findings(folder) == [] and any("too small" in text for text in warnings(folder))
+    else:
+        assert any(expected[change] in finding for finding in findings(folder))
+
+
+def test_the_relation_of_an_old_graph_is_said_to_be_words_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert any("stated in words only" in text for text in warnings(OLD / "graph"))
+    folder = Path(shutil.copytree(OLD / "graph", tmp_path / "out"))
+    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    toml = (folder / "plan.toml").read_text(encoding="utf-8")
+    card["description"] = card["description"].replace("user-out", "node")
+    forged = written(folder, card, toml.replace("user-out", "node"))
+    assert any("stated in words only" in text for text in warnings(forged))
+    with pytest.raises(ReleaseError, match="words only which graphs are neighbours"):
+        tt.Release.load(OLD / "graph").reestimated()
+    tt.Release.load(OLD / "graph").estimates()
+    main(["estimate", str(OLD / "graph")])
+    assert "--out" not in capsys.readouterr().out
+    tt.Release.load(OLD / "nodes").reestimated().save(tmp_path / "nodes")
+    assert findings(tmp_path / "nodes") == [] and warnings(tmp_path / "nodes") == []
+
+
+def test_a_card_of_today_with_a_relation_in_words_only_is_warned_of(tmp_path: Path) -> None:
+    plan = tt.Plan(
+        tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])}), tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1)
+    )
+    made = plan.release(pa.table({"sex": ["f", "m"]}), testing_key=bytes(32))
+    card = draft_card(plan, replace(facts.Facts.of_card(made.card), description='The neighbour relation is "node".'))
+    replace(made, card=card).save(tmp_path / "out")
+    assert findings(tmp_path / "out") == []
+    assert any("stated in words only" in text for text in warnings(tmp_path / "out"))
 
 
 def test_a_release_of_today_is_of_the_second_format_whatever_the_version(version: str, tmp_path: Path) -> None:

@@ -58,6 +58,8 @@ class Verdict:
     """What is wrong; empty where it was verified."""
     caution: bool = False
     """Whether this was not verified, and is only said."""
+    warns: bool = False
+    """Whether nobody should rely on the card without knowing it: it is said again at the end."""
 
     @property
     def verified(self) -> bool:
@@ -87,6 +89,8 @@ def check_folder(folder: Path) -> Iterator[Verdict]:
         verdict = _verdict(subject, check)
         unbound = card["treetop"] == 1 and check == folder_check.bond
         yield replace(verdict, caution=True) if unbound else verdict
+    for warning in folder_check.warnings():
+        yield Verdict(warning, caution=True, warns=True)
 
 
 def beyond_proof(card: dict[str, Any], digest: str) -> str:
@@ -207,7 +211,27 @@ class _Check:
             if name not in allowed and name not in (HIERARCHIES, PLACES):
                 yield f"{name} is in the folder, but not in the card"
 
+    def warnings(self) -> Iterator[str]:
+        """Yield what the card is not to be trusted in, though it is as the version that made it wrote it."""
+        try:
+            text = (self.folder / PLAN).read_text(encoding="utf-8")
+            if self.card["treetop"] == 1:
+                yield from first_format.too_small(self.card, self.plan)
+            if first_format.words_only(self.card, text):
+                yield (
+                    "the neighbour relation of this graph is stated in words only, which nothing here can verify: no "
+                    "field of the card or of its plan holds it. Ask whoever made it which graphs are neighbours"
+                )
+        except _PROBLEMS:
+            return  # which the checks have found
+
     def plan_file(self) -> Iterator[str]:
+        if self.card["treetop"] == 1:
+            for what in first_format.too_new((self.folder / PLAN).read_text(encoding="utf-8")):
+                yield (
+                    f"{PLAN} has {what}, which no version that wrote cards of format 1 knew: this is a later release, "
+                    "rewritten. Ask whoever made it for the original"
+                )
         yield from counting.plan_file(self.folder, self.plan, self.card)
 
     def bond(self) -> Iterator[str]:

@@ -47,7 +47,7 @@ def command(folder: Path, truth: str | None, plot: Path | None, as_json: bool, *
     if as_json:
         click.echo(json.dumps(_report(folder, verdicts, compared), indent=2))
     else:
-        click.echo(_conclusion(folder, bool(wrong)))
+        click.echo(_conclusion(folder, verdicts))
         if compared is not None:
             click.echo(render_errors(*compared))
     if wrong:
@@ -56,6 +56,8 @@ def command(folder: Path, truth: str | None, plot: Path | None, as_json: bool, *
 
 def render_verdict(verdict: Verdict) -> str:
     """Return a line for what was verified, or for each thing that is wrong, or that no check can tell."""
+    if verdict.warns:
+        return f"{style('!', fg='red', bold=True)} {style(printable(verdict.subject), bold=True)}"
     if verdict.caution:
         return f"{style('!', fg='yellow')} {printable(verdict.subject)}"
     if verdict.verified:
@@ -143,12 +145,15 @@ def _column(text: str) -> tuple[str, str]:
     return attribute, column
 
 
-def _conclusion(folder: Path, wrong: bool) -> str:
+def _conclusion(folder: Path, verdicts: list[Verdict]) -> str:
     from treetop.folder import read_card
 
-    if wrong:
+    if not all(verdict.verified for verdict in verdicts):
         return style(f"{folder} is NOT what its card says: do not rely on it.", fg="red", bold=True)
     lines = [f"{folder} is what its card says."]
+    for verdict in verdicts:
+        if verdict.warns:
+            lines.append(style(f"But {printable(verdict.subject)}.", fg="red", bold=True))
     if warning := read_card(folder)["warning"]:
         lines.append(style(warning.upper(), fg="red", bold=True))
     return "\n".join(lines)
@@ -158,6 +163,7 @@ def _report(folder: Path, verdicts: list[Verdict], compared: Compared | None) ->
     report: dict[str, Any] = {
         "folder": str(folder),
         "verified": all(verdict.verified for verdict in verdicts),
+        "warnings": [one.subject for one in verdicts if one.warns],
         "checks": [
             {"subject": one.subject, "findings": list(one.findings), "caution": one.caution} for one in verdicts
         ],

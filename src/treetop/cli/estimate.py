@@ -106,14 +106,16 @@ def _check_call(
 
 
 def _summary(release: Release, folder: Path) -> dict[str, Any]:
+    from treetop.card.first_format import words_only
     from treetop.estimates.table import level_differences
 
     levels: list[LevelDifference] = level_differences(release)
     finest = release.spine.splits[-1]
     steps = [f"treetop estimate {shlex.quote(str(folder))} --level {shlex.quote(finest)}"]
-    if release.card["plan"]["repair"] != "least-squares" and release.left is None:
-        again = folder.with_name(f"{resolved(folder).name}-estimated")
-        steps.append(f"treetop estimate {shlex.quote(str(folder))} --out {shlex.quote(str(again))}")
+    again = release.card["plan"]["repair"] != "least-squares" and release.left is None
+    if again and not words_only(release.card, release.plan_toml or ""):
+        out = folder.with_name(f"{resolved(folder).name}-estimated")
+        steps.append(f"treetop estimate {shlex.quote(str(folder))} --out {shlex.quote(str(out))}")
     return {"title": release.card["title"], "levels": [level.to_dict() for level in levels], "next": steps}
 
 

@@ -51,9 +51,15 @@ def with_lower_error(release: Release, measurements: Measurements) -> Release:
 def estimated_again(release: Release) -> Release:
     """Return a new release of the same measurements, with counts of lower error and a card that says so."""
     from treetop.card import Facts, describe_release
+    from treetop.card.first_format import words_only
     from treetop.card.rebuild import rebuild_plan
 
     measurements = all_measurements(release)
+    if words_only(release.card, release.plan_toml or ""):
+        raise ReleaseError(
+            "this release of a graph says in words only which graphs are neighbours, as version 0.2.0 did, and a new "
+            "card could not vouch for that. Ask it for `estimates`, which writes no card, or release the graph again"
+        )
     plan = rebuild_plan(release.card, release.spine)
     if plan.repair == "least-squares":
         raise ReleaseError("the counts of this release are those of lower error already: there is nothing to do")
