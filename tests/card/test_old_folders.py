@@ -19,6 +19,7 @@ from treetop.card.checking import check_folder
 from treetop.card.composition import reserved_composition
 from treetop.card.content import draft_card
 from treetop.card.html import render
+from treetop.card.statement import bind
 from treetop.cli import main
 from treetop.errors import ReleaseError
 from treetop.ledger import Ledger
@@ -171,6 +172,7 @@ def test_a_card_of_today_with_a_relation_in_words_only_is_warned_of(tmp_path: Pa
     assert any("stated in words only" in text for text in warnings(tmp_path / "out"))
 
 
+@pytest.mark.parametrize("version", ["0.3.0", "9.9"], indirect=True)
 def test_a_release_of_today_is_of_the_second_format_whatever_the_version(version: str, tmp_path: Path) -> None:
     plan = tt.Plan(
         tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])}), tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1)
@@ -179,6 +181,33 @@ def test_a_release_of_today_is_of_the_second_format_whatever_the_version(version
     card = json.loads((tmp_path / "out" / "card.json").read_text(encoding="utf-8"))
     assert (card["treetop"], card["software"]["treetop"]) == (2, version)
     assert findings(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "stated", "finding"),
+    [
+        ("treetop", "9.3.0", "later than this one, 0.3.0: check it with that"),
+        ("treetop", "0.4.0", "later than this one"),
+        ("treetop", "0.2.9", "wrote no card of format 2"),
+        ("treetop", "new", "does not match"),
+        ("numpy", "Certified by NIST", "does not match"),
+        ("extra", "Certified by NIST", "which no card has"),
+        ("treetop", "0.3.7", None),
+    ],
+)
+@pytest.mark.parametrize("version", ["0.3.0"], indirect=True)
+def test_a_card_of_a_version_or_with_software_that_is_not_known_does_not_pass(
+    name: str, stated: str, finding: str | None, version: str, tmp_path: Path
+) -> None:
+    plan = tt.Plan(
+        tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])}), tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1)
+    )
+    plan.release(pa.table({"sex": ["f", "m"]}), testing_key=bytes(32)).save(tmp_path / "out")
+    card = json.loads((tmp_path / "out" / "card.json").read_text(encoding="utf-8"))
+    card["software"][name] = stated
+    toml = (tmp_path / "out" / "plan.toml").read_text(encoding="utf-8")
+    found = findings(written(tmp_path / "out", card, bind(toml, card)))
+    assert found == [] if finding is None else any(finding in one for one in found)
 
 
 def test_an_old_ledger_goes_on_and_its_times_are_not_published(tmp_path: Path) -> None:

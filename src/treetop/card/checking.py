@@ -14,7 +14,7 @@ import pyarrow as pa
 from treetop.card import arithmetic, counting, first_format, schema
 from treetop.card.compare import differences
 from treetop.card.content import draft_card
-from treetop.card.facts import Facts
+from treetop.card.facts import Facts, misfit
 from treetop.card.html import render
 from treetop.card.rebuild import check_kind, promise, rebuild_plan
 from treetop.errors import ReleaseError, TreetopError
@@ -256,6 +256,8 @@ class _Check:
                 f"{CARD} was made by version {made_by}, whose words this version does not know: its sentences could "
                 f"not be verified. Check it with version {made_by}"
             )
+        elif self.card["treetop"] > 1 and (problem := misfit(made_by)) is not None:
+            yield f"{CARD} says that it was made by {problem}"
         for where, told, given in differences(stated, expected):
             yield f"{CARD}: {where} is {told}, but the plan gives {given}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -20,6 +21,8 @@ FORMAT = 2
 Whoever changes either makes a new one, and keeps what the last one said: `treetop.card.first_format` is an example.
 """
 
+SINCE = (0, 3)
+"""The first version that wrote this format."""
 _LIBRARIES = ("numpy", "numba", "pyarrow", "python-flint", "cryptography")
 
 
@@ -35,6 +38,24 @@ def _software() -> Mapping[str, str]:
         "python": platform.python_version(),
         **{name: version(name) for name in _LIBRARIES},
     }
+
+
+def misfit(made_by: str) -> str | None:
+    """Say why a card of this format cannot be held to the words of this version; None where it can.
+
+    A version that differs in its last number writes the same words; one of another number may not.
+    """
+    made, running = _number(made_by), version("treetop")
+    if made < SINCE:
+        return f"version {made_by}, which wrote no card of format {FORMAT}: this is no card of it"
+    if made > max(SINCE, _number(running)):
+        return f"version {made_by}, which is later than this one, {running}: check it with that version"
+    return None
+
+
+def _number(text: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version that fits the schema."""
+    return tuple(int(re.match("[0-9]*", part)[0] or 0) for part in text.split(".")[:2])  # type: ignore[index]
 
 
 @dataclass(frozen=True)
