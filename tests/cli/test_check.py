@@ -204,3 +204,36 @@ def test_what_was_dropped_counts_as_error(out: Path, capsys: Captured) -> None:
     assert "1 of 2 rows were dropped, which stand for 300 of 700 records (50.0%)." in fenced
     assert "would be known without the blanks around them" in fenced
     assert "What was dropped belongs to the true total" in fenced
+
+
+@pytest.mark.parametrize(
+    ("data", "table", "encoding"),
+    [
+        ('blank_lines = "skip"', "home,work,flow\nn1,n1,40\n\ns2,s1,7\n", "utf-8"),
+        ('header = false\nnames = ["home", "work", "flow"]', "n1,n1,40\ns2,s1,7\n", "utf-8"),
+        ("fields = { home = [1, 2], work = [3, 4], flow = [5, 6] }", "n1n140\ns2s1 7\n", "utf-8"),
+        ('encoding = "utf-16"', "home,work,flow\nn1,n1,40\ns2,s1,7\n", "utf-16"),
+    ],
+)
+def test_a_truth_that_takes_the_plan_to_read_says_so(
+    data: str, table: str, encoding: str, out: Path, capsys: Captured
+) -> None:
+    Path("read.toml").write_text(PLAN + data + "\n")
+    Path("read.txt").write_text(table, encoding=encoding)
+    main(["release", "read.toml", "read.txt", "--out", "read", "--quiet", *KEY])
+    capsys.readouterr()
+    code, _, message = leave(capsys, "read", "--truth", "read.txt")
+    assert code == 2 and "--plan PLAN" in message
+    check(capsys, "read", "--truth", "read.txt", "--plan", "read.toml")
+
+
+@pytest.mark.parametrize("name", ["friendships", "users"])
+def test_the_truth_of_a_graph_takes_the_plan(name: str, tmp_path: Path, capsys: Captured) -> None:
+    graph = Path(__file__).parents[2] / "examples" / "graph"
+    plan, made = str(graph / f"{name}.toml"), str(tmp_path / "made")
+    main(["release", plan, "--out", made, "--quiet", *KEY])
+    capsys.readouterr()
+    truth = str(graph / ("edges.csv" if name == "friendships" else "nodes.csv"))
+    code, _, message = leave(capsys, made, "--truth", truth)
+    assert code == 2 and "made from a graph" in message and "--plan PLAN" in message
+    check(capsys, made, "--truth", truth, "--plan", plan)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop.cli.terminal import style
-from treetop.errors import ReleaseError
+from treetop.errors import DataError, ReleaseError
 from treetop.resolved import resolved
 from treetop.showing import printable
 
@@ -17,9 +17,14 @@ if TYPE_CHECKING:
     from treetop.card.checking import Verdict
     from treetop.data.tally import Tally
     from treetop.evaluate.errors import LevelErrors
+    from treetop.release import Release
 
     Compared = tuple[tuple[LevelErrors, ...], Tally]
 
+_PLAN = "Give the plan file, which says how to read the truth, with --plan PLAN"
+_READING = (
+    "If the plan says how the table is read (header, names, blank_lines, encoding, fields, delimiter), give it with"
+)
 FENCE = "for the steward only, not for release"
 
 
@@ -123,7 +128,9 @@ def _errors(folder: Path, truth: str, plot: Path | None, options: dict[str, Any]
     data, plan = release.card["data"], rebuild_plan(release.card, release.spine)
     columns, count = data["columns"] or {}, data["count_column"]
     source = Source(truth, options["query"], keep=data.get("keep"))
-    if options["plan"] is not None:
+    if options["plan"] is None:
+        _refuse_unless_plain(release)
+    else:
         file = read_plan(options["plan"])
         if file.plan.spine.digest != release.spine.digest:
             raise ReleaseError(f"{options['plan']} refines other levels or hierarchies than the release in {folder}")
@@ -131,11 +138,28 @@ def _errors(folder: Path, truth: str, plot: Path | None, options: dict[str, Any]
         plan = file.plan
     columns = {**columns, **dict(_column(text) for text in options["columns"])}
     tally = Tally()
-    counts = plan.counts(source, columns, options["count"] or count, tally)
+    try:
+        counts = plan.counts(source, columns, options["count"] or count, tally)
+    except DataError as problem:
+        if options["plan"] is not None or not Path(truth).exists():
+            raise
+        raise DataError(f"{str(problem).rstrip('.')}. {_READING} --plan PLAN") from problem
     rows = measure_errors(release, counts, tally.dropped)
     if plot is not None:
         plot_errors(rows, plot, release.card["title"])
     return rows, tally
+
+
+def _refuse_unless_plain(release: Release) -> None:
+    """Refuse to read a truth without the plan file where the folder tells that it takes more than a location."""
+    import re
+    import tomllib
+
+    text = release.plan_toml or ""
+    if "graph" in release.card or re.search(r"^(# )?\[graph\]$", text, re.MULTILINE):
+        raise ReleaseError(f"the truth of this release is made from a graph, of several tables. {_PLAN}")
+    if "blank_lines" in tomllib.loads(text).get("data", {}):  # without it, other records would be counted in silence
+        raise ReleaseError(f"the plan of this release says what blank lines are (blank_lines). {_PLAN}")
 
 
 def _column(text: str) -> tuple[str, str]:
