@@ -9,10 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
+from treetop.card.checking import check_folder
 from treetop.errors import PlanError, PlanFileError, SpineError
 from treetop.groups import GroupTablePlan, GroupUnit
 from treetop.planfile import read_plan
-from treetop.spine import RESERVED
+from treetop.spine import RESERVED, WrittenSpine
 
 SEX = tt.Hierarchy.flat(["f", "m"])
 PLAN = """
@@ -43,7 +44,7 @@ def test_every_column_that_stands_beside_attributes_is_reserved(tmp_path: Path) 
     assert found - {"sex", "age"} - of_evidence_alone <= set(RESERVED)
 
 
-@pytest.mark.parametrize("name", [*RESERVED, "a.b", "", " ", "a\nb", "a\x1b[31m"])
+@pytest.mark.parametrize("name", [*RESERVED, "Count", "VALUE", "a.b", "", " ", "a\nb", "a\x1b[31m"])
 def test_a_name_that_would_collide_is_refused_before_anything_is_spent(name: str, tmp_path: Path) -> None:
     with pytest.raises(SpineError, match="cannot be called"):
         tt.Spine([name], {name: SEX})
@@ -60,9 +61,24 @@ def test_two_names_that_differ_in_capitals_only_are_refused(tmp_path: Path) -> N
     (tmp_path / "plan.toml").write_text(PLAN.format(one="sex", other="Sex"))
     with pytest.raises(PlanFileError, match="'sex' and 'Sex' differ only in capitals"):
         read_plan(tmp_path / "plan.toml")
+    with pytest.raises(SpineError, match="'sex' and 'Sex' differ only in capitals"):
+        tt.Spine(["sex", "Sex"], {"sex": SEX, "Sex": SEX})
 
 
-@pytest.mark.parametrize("name", ["size", "group", "quantity"])
+def test_folders_that_were_written_with_such_names_are_read(tmp_path: Path) -> None:
+    spine = WrittenSpine(["Value", "sex", "Sex"], {"Value": SEX, "sex": SEX, "Sex": SEX})
+    plan = tt.Plan(spine, tt.Unit("person", neighbours="replace"), tt.Loss(rho=1))
+    table = pa.table({"Value": ["f", "m"], "sex": ["f", "m"], "Sex": ["f", "m"]})
+    plan.release(table, testing_key=bytes(32), keep_measurements=True).save(tmp_path / "out")
+    again = tt.Release.load(tmp_path / "out")
+    assert again.total == 2 and list(again.spine.attributes) == ["Value", "sex", "Sex"]
+    assert [finding for verdict in check_folder(tmp_path / "out") for finding in verdict.findings] == []
+    again.reestimated().save(tmp_path / "again")
+    with pytest.raises(SpineError, match="cannot be called"):
+        WrittenSpine(["value"], {"value": SEX})
+
+
+@pytest.mark.parametrize("name", ["size", "group", "quantity", "Size", "GROUP"])
 def test_a_place_is_not_called_as_a_column_of_group_sizes(name: str) -> None:
     with pytest.raises(PlanError, match="cannot be called"):
         GroupTablePlan.make(

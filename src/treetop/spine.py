@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise, zip_longest
@@ -22,21 +23,29 @@ RESERVED = (TOTAL, "level", "count", "lower", "upper", "value", "variance", "est
 """What no attribute can be called: the root, and the columns that stand beside those of the attributes in tables."""
 
 
-def problem_with_name(name: object) -> str | None:
-    """Say why an attribute cannot have a name; None where it can.
+def problem_with_name(name: object, others: Iterable[object] = ()) -> str | None:
+    """Say why an attribute cannot have a name, beside the names of others; None where it can.
 
-    >>> problem_with_name("place"), problem_with_name("a.b") is None
-    (None, False)
+    To many readers of tables, capitals make no difference.
+
+    >>> problem_with_name("place"), problem_with_name("a.b") is None, problem_with_name("Place", ["place"]) is None
+    (None, False, False)
     """
     if not isinstance(name, str) or not name.strip():
         return f"an attribute cannot be called {name!r}: give it a name"
     if "." in name or not name.isprintable():
         return f"an attribute cannot be called {name!r}: dots join attribute.level, and all else must be printable"
-    if name in RESERVED:
+    if name.casefold() in RESERVED:
         return (
             f"an attribute cannot be called {name!r}, which stands beside the attributes in tables: give it a name "
             f"that is none of {', '.join(RESERVED)}"
         )
+    for other in others:
+        if isinstance(other, str) and other != name and other.casefold() == name.casefold():
+            return (
+                f"{other!r} and {name!r} differ only in capitals, which many readers of tables do not tell apart: "
+                "rename one of them"
+            )
     return None
 
 
@@ -93,7 +102,7 @@ class Spine:
         if not self.attributes:
             raise SpineError("a spine needs at least one attribute with a hierarchy")
         for name in self.attributes:
-            if (problem := problem_with_name(name)) is not None:
+            if (problem := self._problem_with(name)) is not None:
                 raise SpineError(problem)
         splits = tuple(_parse(split, self.attributes) for split in self.splits)
         trees = [tree.select(_refined(name, splits, tree)) for name, tree in self.attributes.items()]
@@ -101,6 +110,9 @@ class Spine:
         object.__setattr__(self, "attributes", FrozenMap(self.attributes))
         object.__setattr__(self, "trees", tuple(trees))
         object.__setattr__(self, "levels", _levels(splits, list(self.attributes), trees))
+
+    def _problem_with(self, name: str) -> str | None:
+        return problem_with_name(name, itertools.takewhile(lambda other: other != name, self.attributes))
 
     @staticmethod
     def destination_first(origin: Hierarchy, destination: Hierarchy) -> Spine:
@@ -172,6 +184,14 @@ class Spine:
 
     def __repr__(self) -> str:
         return f"Spine({' > '.join(level.name for level in self.levels)}; {self.leaves:,} leaves)"
+
+
+class WrittenSpine(Spine):
+    """The spine of a folder: names that only capitals tell from others were free once, and can be read."""
+
+    def _problem_with(self, name: str) -> str | None:
+        free = name.casefold() in RESERVED and name not in RESERVED
+        return None if free else problem_with_name(name)
 
 
 def _alternate(one: tuple[str, Hierarchy], other: tuple[str, Hierarchy]) -> Spine:

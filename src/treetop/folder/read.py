@@ -19,7 +19,7 @@ from treetop.hierarchy import Hierarchy
 from treetop.privacy import TOTAL
 from treetop.release import Release
 from treetop.sorting import first_disorder
-from treetop.spine import Spine
+from treetop.spine import Spine, WrittenSpine
 
 COUNTS, NODES, PLAN, CARD, PAGE = "counts.parquet", "nodes.parquet", "plan.toml", "card.json", "card.html"
 HIERARCHIES, PLACES = "hierarchies", "places"
@@ -134,7 +134,7 @@ def read_spine(folder: Path, card: dict[str, Any]) -> Spine:
             raise ReleaseError(f"{folder}: the hierarchy of {name!r} is not the one that the card names")
         trees[name] = tree
     try:
-        return Spine(card["plan"]["spine"], trees)
+        return WrittenSpine(card["plan"]["spine"], trees)
     except TreetopError as problem:
         raise ReleaseError(f"{folder}: {problem}") from problem
 

@@ -161,8 +161,8 @@ def _refuse_others(groups: Fields, loss: Fields, attributes: Mapping[str, Any], 
             f"{groups.file}: [attributes] group sizes have one, the place of the groups, but there are "
             f"{', '.join(attributes)}: the size is counted by itself"
         )
-    for name in ("group", SIZE, "quantity"):
-        if name in attributes:
+    for name in attributes:
+        if name.casefold() in ("group", SIZE, "quantity"):
             raise PlanFileError(
                 f"{groups.file}: [attributes.{name}] is called as a column of group sizes is: call the place another"
             )

@@ -102,7 +102,7 @@ class GroupTablePlan(Plan):
         check_cells(regions, largest)
         if number is None and listed is None:
             raise PlanError("the number of groups is public and released exactly: give it, or the list of groups")
-        if place in _COLUMNS:
+        if place.casefold() in _COLUMNS:
             raise PlanError(f"the place cannot be called {place!r}, as a column of group sizes is: rename it")
         return GroupTablePlan(
             spine=spine_of(regions, largest, place),

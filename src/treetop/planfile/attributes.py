@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -132,14 +133,8 @@ def read_attributes(top: Fields) -> dict[str, Attribute]:
     """Read the sections of the attributes; their hierarchies are read later."""
     sections = top.table("attributes")
     attributes = {name: _attribute(name, sections) for name in sections.values}
-    small: dict[str, str] = {}
     for name, attribute in attributes.items():
         _check_same_as(name, attribute, attributes)
-        if small.setdefault(name.lower(), name) != name:
-            raise PlanFileError(
-                f"{top.file}: [attributes] {small[name.lower()]!r} and {name!r} differ only in capitals, which many "
-                "readers of tables do not tell apart: rename one of them"
-            )
     return attributes
 
 
@@ -157,8 +152,8 @@ def read_lookups(attributes: Mapping[str, Attribute], folder: Path) -> dict[str,
 
 def _attribute(name: str, sections: Fields) -> Attribute:
     fields = sections.table(name).only(KEYS)
-    # In small letters as well: to many readers of tables, capitals make no difference.
-    if (problem := problem_with_name(name) or problem_with_name(name.lower())) is not None:
+    others = takewhile(lambda other: other != name, sections.values)
+    if (problem := problem_with_name(name, others)) is not None:
         raise PlanFileError(f"{fields.file}: [attributes] {problem}")
     stated: dict[str, Any] = {key: fields.texts(key) for key in ("levels", "values")}
     stated["widths"] = fields.wholes("widths")
