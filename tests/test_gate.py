@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop import run
+from treetop import questions, run
 from treetop.errors import Overspent, PlanError, ReleaseError, Unfinished
 from treetop.gate import WARNING, Gate, bind, digest
+from treetop.groups import GroupUnit, planned
 from treetop.noise import Key
 
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(["a", "b"])})
@@ -47,7 +48,9 @@ def test_what_is_not_charged_is_not_measured() -> None:
         raise AssertionError("there was a key")
 
 
-@pytest.mark.parametrize("problem", [ReleaseError("no room"), MemoryError()])
+@pytest.mark.parametrize(
+    "problem", [ReleaseError("no room"), MemoryError(), IndexError("beyond"), OSError("disk"), ValueError("shape")]
+)
 def test_what_fails_after_it_was_charged_says_that_the_loss_stays_spent(
     problem: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,8 +59,9 @@ def test_what_fails_after_it_was_charged_says_that_the_loss_stays_spent(
 
     monkeypatch.setattr(run, "run_plan", fail)
     spent: list[bool] = []
-    with pytest.raises(Unfinished, match="after the loss was charged, which stays spent"):
+    with pytest.raises(Unfinished, match="after the loss was charged, which stays spent") as error:
         PLAN.release(TABLE, before_measuring=lambda: spent.append(True))
+    assert error.value.__cause__ is problem
     assert spent == [True]
     with pytest.raises(type(problem)):  # nobody was charged
         PLAN.release(TABLE)
@@ -68,3 +72,42 @@ def test_an_error_that_is_not_unfinished_has_charged_nobody() -> None:
     with pytest.raises(tt.TreetopError) as error:
         PLAN.release(pa.table({"place": ["a", "x"]}), before_measuring=lambda: spent.append(True))
     assert not isinstance(error.value, Unfinished) and not spent
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt(), SystemExit(3)])
+def test_what_ends_the_program_passes_as_it_is(problem: BaseException) -> None:
+    with pytest.raises(type(problem)), Gate().charged(lambda: None, "test"):
+        raise problem
+
+
+def test_group_sizes_that_fail_after_they_were_measured_are_unfinished(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise IndexError("beyond")
+
+    monkeypatch.setattr(planned, "_leaves", fail)
+    unit, regions = GroupUnit("person", event="move"), tt.Hierarchy.flat(["a", "b"])
+    plan = planned.GroupTablePlan.make(regions, 3, unit, tt.Loss(rho=1), rows="histogram", number=2)
+    table = pa.table({"place": ["a", "b"], "size": [1, 2], "count": [1, 1]})
+    spent: list[bool] = []
+    with pytest.raises(Unfinished, match="IndexError: beyond"):
+        plan.release(table, count="count", before_measuring=lambda: spent.append(True))
+    assert spent == [True]
+
+
+def test_questions_for_another_unit_or_domain_than_the_plan_are_refused_before_they_are_charged() -> None:
+    plan = tt.Plan(SPINE, tt.Unit("person", 5, "add-remove", id="who"), tt.Loss(rho=1))
+    table = pa.table({"place": ["a"] * 5, "who": ["x"] * 5})
+    question = questions.Question.of(SPINE, {"place": "a"})
+    other = tt.Spine(["place"], {"place": tt.Hierarchy.flat(["a", "b", "c"])})
+    units = {
+        "id": tt.Unit("person", 5, "add-remove"),
+        "contributions": tt.Unit("person", 1, "add-remove", id="who"),
+        "neighbours": tt.Unit("person", 5, "replace", id="who"),
+    }
+    batches = {name: questions.Batch(SPINE, (question,), unit, tt.Loss(rho=1)) for name, unit in units.items()}
+    batches["spine"] = questions.Batch(other, (question,), plan.unit, tt.Loss(rho=1))
+    spent: list[str] = []
+    for name, batch in batches.items():
+        with pytest.raises(PlanError, match=name):
+            questions.measure(batch, plan, table, before_measuring=lambda: spent.append("charged"))
+    assert not spent

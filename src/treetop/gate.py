@@ -60,16 +60,19 @@ class Gate:
     def charged(self, charge: Charge | None, purpose: str, *bound: bytes) -> Iterator[Key]:
         """Charge the loss and then give the key of the noise: there is no other way to it.
 
-        What fails afterwards is `Unfinished`: the loss stays spent.
+        Whatever fails afterwards is `Unfinished`, with its cause: the loss stays spent. Only what ends a program, such
+        as an interrupt, passes as it is.
         """
         if charge is not None:
             charge()
         try:
             yield bind(self._secret, purpose, *bound)
-        except (TreetopError, MemoryError, ArithmeticError) as problem:
-            if charge is None:
+        except Exception as problem:
+            if charge is None or isinstance(problem, Unfinished):
                 raise
-            what = "there is not enough memory for this" if isinstance(problem, MemoryError) else problem
+            what: object = problem if isinstance(problem, TreetopError) else f"{type(problem).__name__}: {problem}"
+            if isinstance(problem, MemoryError):
+                what = "there is not enough memory for this"
             raise Unfinished(f"{what} (after the loss was charged, which stays spent)") from problem
 
 

@@ -327,8 +327,8 @@ class Plan:
         """
         from treetop.card import Facts, describe_release
         from treetop.data.bound import Bound
+        from treetop.data.dropping import kept
         from treetop.data.encode import read_counts
-        from treetop.data.source import Source
         from treetop.data.tally import Tally
         from treetop.gate import Gate
         from treetop.run import run_plan
@@ -336,8 +336,7 @@ class Plan:
         gate = Gate(testing_key)
         self.check_table(table)
         # Drafted first: a card that lacks a required field stops the release before it spends.
-        keep = table.keep if isinstance(table, Source) else None
-        card = describe_release(self, Facts(private=gate.private, columns=columns, count=count, keep=keep))
+        card = describe_release(self, Facts(private=gate.private, columns=columns, count=count, keep=kept(table)))
         self.descent  # noqa: B018  # now, before data is read: a noise that cannot be drawn is refused here
         decided = bytes.fromhex(self.digest)
         bound = None

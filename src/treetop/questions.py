@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from treetop.conditions import parse_conditions
 from treetop.counts import Counts, layout
-from treetop.errors import DataError, LossError, QueryError
+from treetop.errors import DataError, LossError, PlanError, QueryError
 from treetop.gate import Gate, digest
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law, NoiseStream
 from treetop.privacy import Loss, Sensitivity, Unit, cost_of, noise_for
@@ -193,6 +193,7 @@ def measure(
     from treetop.data.encode import read_counts
     from treetop.data.tally import Tally
 
+    _refuse_other(batch, plan)
     plan.check_table(table)
     gate, decided = Gate(testing_key), bytes.fromhex(plan.digest)
     bound = Bound.of(batch.unit, gate.choice("bound", decided))
@@ -206,6 +207,24 @@ def measure(
         leaves, number = leaves_of(plan.spine, counts)
         true = [_count(question, leaves, number) for question in batch.questions]
         return Measured([int(noise[i]) + count for i, count in enumerate(true)], gate.private)
+
+
+def _refuse_other(batch: Batch, plan: Plan) -> None:
+    """Refuse questions whose noise is made for another unit or domain than the plan reads the table by."""
+    stated = [
+        {name: getattr(unit, name) for name in ("id", "id_clean", "contributions", "neighbours")}
+        for unit in (batch.unit, plan.unit)
+    ]
+    other = [name for name in stated[0] if stated[0][name] != stated[1][name]]
+    if getattr(batch.unit, "graph", None) != plan.graph:
+        other.append("graph")
+    if other:
+        raise PlanError(
+            f"the questions and the plan do not protect the same unit: {', '.join(other)} must agree, or the noise is "
+            "made for another. Make the batch with unit=plan.unit"
+        )
+    if batch.spine.digest != plan.spine.digest:
+        raise PlanError("the questions and the plan are about other domains: make the batch with spine=plan.spine")
 
 
 def answer(question: Question, measured: int, law: Law, confidence: float = 0.95, free: bool = False) -> Answer:

@@ -203,7 +203,7 @@ def test_what_was_dropped_counts_as_error(out: Path, capsys: Captured) -> None:
     fenced = shown.split(FENCE)[1]
     assert "1 of 2 rows were dropped, which stand for 300 of 700 records (50.0%)." in fenced
     assert "would be known without the blanks around them" in fenced
-    assert "What was dropped belongs to the true total" in fenced
+    assert "What was dropped as unknown belongs to the true total" in fenced
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,7 +38,8 @@ def network() -> SocialNetwork:
 @pytest.mark.parametrize("form", ["histogram", "cumulative"])
 @pytest.mark.parametrize("relation", ["edge", "user-out"])
 def test_with_hardly_any_noise_the_out_degrees_are_those_of_the_graph(relation: Any, form: Form) -> None:
-    release = DegreePlan(relation, "add-remove", EXACT, 3, form).release(STAR, testing_key=KEY)
+    star = replace(STAR, relation=relation, contributions=9 if relation == "user-out" else None)
+    release = DegreePlan(relation, "add-remove", EXACT, 3, form).release(star, testing_key=KEY)
     assert release.number.tolist() == [4, 1, 0, 1]
     assert release.cumulative.tolist() == [4, 5, 5, 6]
     assert release.people == 6
@@ -125,12 +130,51 @@ def test_a_plan_that_makes_no_sense_is_refused(options: dict[str, Any], about: s
 
 
 def test_a_graph_of_the_other_kind_and_one_without_nodes_are_refused() -> None:
+    plan = DegreePlan("edge", "add-remove", EXACT, 3, directed=False)
     with pytest.raises(PlanError, match="do not agree"):
-        DegreePlan("edge", "add-remove", EXACT, 3, directed=False).release(STAR)
+        plan.release(STAR)
+    nodes = STAR.read_nodes([])
+    with pytest.raises(PlanError, match="do not agree"):
+        plan.measure(nodes, STAR.read_edges(nodes))
+    promised = replace(STAR, relation="node", degree_bound=9)
+    with pytest.raises(PlanError, match="made for the relation 'edge', and the graph's is 'node'"):
+        DegreePlan("edge", "add-remove", EXACT, 3).release(promised)
     nobody = Graph(pa.table({"id": pa.array([], pa.string())}), pa.table({"source": pa.array([], pa.string()),
                    "target": pa.array([], pa.string())}), "edge")  # fmt: skip
     with pytest.raises(DataError, match="no nodes"):
         DegreePlan("edge", "add-remove", EXACT, 3).release(nobody)
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        lambda file: tt.Source(file, keep={"year": "2008"}),
+        lambda file: tt.Source(file, blank_lines="skip"),
+        lambda file: tt.Source(f"sqlite:///{file}.db", "select id from n where year = 2008"),
+    ],
+)
+def test_the_number_of_people_is_not_told_exactly_where_an_exchange_may_change_it(
+    tmp_path: Path, select: Callable[[Path], tt.Source]
+) -> None:
+    file = tmp_path / "n.csv"
+    file.write_text("id,year\na,2008\nb,2008\nc,2009\n")
+    database = sqlite3.connect(f"{file}.db")
+    with database:
+        database.execute("create table n (id text, year int)")
+        database.executemany("insert into n values (?, ?)", [("a", 2008), ("b", 2008), ("c", 2009)])
+    database.close()
+    edges = pa.table({"source": ["a"], "target": ["b"]})
+    graph = Graph(select(file), edges, "node", degree_bound=3)
+    plan = DegreePlan("node", "replace", EXACT, 3)
+    spent: list[str] = []
+    with pytest.raises(PlanError, match=r"number of people would be released without noise.*add-remove"):
+        plan.release(graph, before_measuring=lambda: spent.append("charged"))
+    nodes = graph.read_nodes([])
+    with pytest.raises(PlanError, match="neighbours may differ in it"):
+        plan.measure(nodes, graph.read_edges(nodes), lambda: spent.append("charged"))
+    assert not spent
+    assert DegreePlan("node", "add-remove", EXACT, 3).release(graph, testing_key=KEY).people is None
+    assert plan.release(replace(graph, nodes=file), testing_key=KEY).people == 3
 
 
 @pytest.mark.parametrize("relation", ["edge", "user-out"])
@@ -261,7 +305,7 @@ def test_degrees_by_region_can_be_charged_to_a_ledger_and_are_marked() -> None:
 def test_more_people_than_64_bits_sum_are_refused_before_they_are_charged() -> None:
     plan = DegreePlan("edge", "add-remove", tt.Loss(rho=1), 10**6)
     spent: list[str] = []
-    crowd: Any = type("Crowd", (), {"__len__": lambda _: 2**31})()
+    crowd: Any = type("Crowd", (), {"__len__": lambda _: 2**31, "may_drop": None})()
     none = np.empty(0, np.int32)
     with pytest.raises(PlanError, match="do not fit 64-bit sums"):
         plan.measure(crowd, Edges(none, none, True), lambda: spent.append("charged"))

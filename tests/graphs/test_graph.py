@@ -13,7 +13,10 @@ import pytest
 
 import treetop as tt
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
-from treetop.errors import DataError, PlanError, UnitError
+from treetop.card.checking import check_folder
+from treetop.data.tally import Tally
+from treetop.errors import DataError, ManyDropped, PlanError, UnitError
+from treetop.evaluate.errors import measure_errors
 from treetop.graphs import Cleaning, Graph, Policies, unit_of
 from treetop.graphs.nodes import Nodes
 
@@ -116,7 +119,8 @@ def test_an_edge_to_an_unknown_node_is_refused_by_its_row_or_dropped(caplog: pyt
     edges = pa.table({"source": ["a", "a"], "target": ["b", "nobody"]})
     with pytest.raises(DataError, match=r"column 'target', row 2: 'nobody' is not in the node table"):
         rows(Graph(NODES, edges, "edge"))
-    assert len(rows(Graph(NODES, edges, "edge", policies=Policies(unknown="drop")))) == 1
+    graph = Graph(NODES, edges, "edge", policies=Policies(unknown="drop"))
+    assert len(graph.read_edges(graph.read_nodes([]))) == 1
     assert "1 of 2 edges were dropped" in caplog.text
 
 
@@ -329,3 +333,49 @@ def test_a_made_up_network_has_what_was_asked_for_and_is_the_same_for_the_same_s
     places = tt.Hierarchy.from_table(SocialNetwork.places(), ["region", "town"])
     assert places.sizes == (9, 80)
     assert set(network.nodes["town"].to_pylist()) - {None} <= set(places.codes[-1].to_pylist())
+
+
+def _padded() -> Graph:
+    nodes = pa.table({"id": [str(k) for k in range(20)], "town": ["n1"] * 20})
+    edges = pa.table({"source": ["0"] * 19 + ["5", "1"], "target": [f"{k:03}" for k in range(1, 20)] + ["5", "2"]})
+    return Graph(nodes, edges, "edge", policies=Policies(self_loops="drop", repeated="drop", unknown="drop"))
+
+
+@pytest.mark.parametrize("unknown", ["error", "drop"])
+def test_edges_to_unknown_nodes_count_as_dropped_and_many_are_refused(
+    unknown: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    graph = _padded()
+    spine = tt.Spine(["source.town"], {"source": PLACES})
+    plan = tt.Plan(spine, graph.unit("add-remove"), tt.Loss(rho=10**6), unknown=unknown)
+    spent: list[str] = []
+    given: dict[str, Any] = {"columns": {"source": "source.town"}, "before_measuring": lambda: spent.append("charged")}
+    with pytest.raises(ManyDropped, match=r"19 of 21 edges would be dropped \(90.5%\)") as error:
+        plan.release(graph.table(), **given)
+    assert "19 of these 19 would be known without their leading zeros" in str(error.value) and not spent
+    release = plan.release(graph.table(), allow_dropped=True, **given)
+    assert release.total == 1 and spent == ["charged"]
+    assert "1 of 21 edges were dropped, because they go from a node to itself" in caplog.text
+    tally = Tally()
+    counts = plan.counts(graph.table(), {"source": "source.town"}, tally=tally)
+    assert (tally.dropped, counts.total) == (19, 1)
+    assert measure_errors(release, counts, tally.dropped)[0].largest == 19
+
+
+def test_repeated_edges_that_are_dropped_are_told_and_are_no_errors(caplog: pytest.LogCaptureFixture) -> None:
+    edges = pa.table({"source": ["a", "b", "a"], "target": ["b", "a", "c"]})
+    graph = Graph(NODES, edges, "edge", directed=False, cleaning=GAPS, policies=Policies(repeated="drop"))
+    plan = tt.Plan(tt.Spine(["source.town"], {"source": PLACES}), graph.unit("add-remove"), tt.Loss(rho=10**6))
+    assert plan.release(graph.table(), columns={"source": "source.town"}).total == 2
+    assert "1 of 3 edges were dropped, because they repeat another one." in caplog.text
+
+
+def test_the_card_says_by_which_values_edges_or_nodes_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text("source,target,year\na,b,2008\nb,a,2009\n")
+    edges = tt.Source(tmp_path / "e.csv", keep={"year": "2008"})
+    graph = Graph(NODES, edges, "edge", cleaning=GAPS)
+    plan = tt.Plan(tt.Spine(["source.town"], {"source": PLACES}), graph.unit("add-remove"), tt.Loss(rho=10**6))
+    release = plan.release(graph.table(), columns={"source": "source.town"})
+    assert release.total == 1 and release.card["data"]["keep"] == {"year": ["2008"]}
+    release.save(tmp_path / "out")
+    assert all(verdict.verified for verdict in check_folder(tmp_path / "out"))

@@ -93,10 +93,12 @@ def render_errors(rows: tuple[LevelErrors, ...], tally: Tally | None = None) -> 
             "\nResolved: the share of the total that stands at the level; the rest was left at coarser nodes. What is "
             "not named\nbecause of that counts as lost, and its whole count as error."
         )
-    if tally is not None and tally.unknown_rows:
-        note = "\n".join([note, *map(printable, tally.sentences())])
+    if tally is not None and (told := tally.sentences()):
+        note = "\n".join([note, *map(printable, told)])
         if tally.dropped:
-            note += "\nWhat was dropped belongs to the true total, and is lost at every level."
+            note += "\nWhat was dropped as unknown belongs to the true total, and is lost at every level."
+        if tally.left is not None and (tally.left.self_loops or tally.left.repeated):
+            note += "\nSelf-loops and repeated edges that are dropped are no edges of the graph, and no errors."
     return "\n".join(["", rule, text_table(table, left=(0,)), "", text_table(sizes, left=(0,)), "", note, rule])
 
 
@@ -193,10 +195,17 @@ def _report(folder: Path, verdicts: list[Verdict], compared: Compared | None) ->
         ],
     }
     if compared is not None:
+        from treetop.data.tally import LeftOut
+
         rows, tally = compared
+        left = tally.left or LeftOut()
         report["errors"] = {
             "fence": FENCE,
             "levels": [row.to_dict() for row in rows],
-            "unknown": {"rows": tally.unknown_rows, "records": tally.unknown_records, "dropped": tally.dropped},
+            "unknown": {
+                "rows": tally.unknown_rows + left.unknown,
+                "records": tally.unknown_records + left.unknown,
+                "dropped": tally.dropped,
+            },
         }
     return report

@@ -7,7 +7,7 @@ where every record is counted, whatever it says: a record that may be dropped ma
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from treetop.data.source import BlankLines, as_source
@@ -15,6 +15,7 @@ from treetop.errors import PlanError
 
 if TYPE_CHECKING:
     from treetop.data.table import Table
+    from treetop.data.tally import Tally
     from treetop.privacy import Unit
 
 _NAME = r'[\w$."`]+'
@@ -35,10 +36,26 @@ class MadeTable:
         """How many units there are, where that is public and the table has been read; None where it is not."""
         return None
 
+    def tell(self, tally: Tally) -> None:
+        """Tell what was left out when the table was last read."""
+
+    @property
+    def keep(self) -> Mapping[str, Sequence[str]] | None:
+        """The values that the rows that are counted are kept by; None where they are kept by none."""
+        return None
+
     @property
     def facts(self) -> object:
         """What the plan that counts it must state of it; None where there is nothing to state."""
         return None
+
+
+def kept(table: Table) -> Mapping[str, Sequence[str]] | None:
+    """Return the values that rows of a table are kept by, for its card; None where they are kept by none."""
+    if isinstance(table, MadeTable):
+        return table.keep
+    source = as_source(table)
+    return None if source is None else source.keep
 
 
 def may_drop(table: Table) -> str | None:

@@ -16,6 +16,7 @@ from treetop.counts import Counts, packed_paths
 from treetop.data import table as tables
 from treetop.data.bound import Bound, Bounder
 from treetop.data.codebook import Codebook
+from treetop.data.dropping import MadeTable
 from treetop.data.header import refuse_code
 from treetop.data.spelling import cleaned
 from treetop.data.table import Batch
@@ -82,6 +83,8 @@ def read_counts(
         collected.add(_pack(attributes, leaves), weights, ids)
         if progress is not None:
             progress("reading", batch.done)
+    if isinstance(table, MadeTable):
+        table.tell(tally)
     if not rows:
         tables.warn_of_none(table)
     every = None if bounder is None or not tally.compares else Counts.from_keys(*bounder.all())

@@ -47,6 +47,8 @@ class UnknownCodes:
     """How many of them have a code that is known without the blanks around it."""
     padded: int = 0
     """How many of the others have one that is known with its leading zeros."""
+    stripped: int = 0
+    """How many of the others have one that is known without them."""
 
     def add(self, codes: pa.StringArray, weights: Weights, book: Codebook, width: int) -> None:
         """Add the unknown codes of some rows; known ones have at most `width` characters."""
@@ -59,6 +61,9 @@ class UnknownCodes:
         zeros = ~bare & ~blank & (book.find(pc.utf8_lpad(trim, width=width, padding="0")) >= 0)
         self.trimmed += int(weight[bare].sum())
         self.padded += int(weight[zeros].sum())
+        short = pc.utf8_ltrim(trim, characters="0")
+        short = pc.if_else(pc.equal(short, ""), "0", short)
+        self.stripped += int(weight[~bare & ~blank & ~zeros & (book.find(short) >= 0)].sum())
         for at in np.argsort(-weight)[:_MOST_CODES].tolist():
             code = encoded.dictionary[at].as_py()
             self.often[code] = self.often.get(code, 0) + int(weight[at])
@@ -82,11 +87,55 @@ class UnknownCodes:
                 f"{self.padded:,} of these {self.records:,} would be known with their leading zeros: read column "
                 f"{self.column!r} as text, or put the zeros back."
             )
+        if self.stripped:
+            yield (
+                f"{self.stripped:,} of these {self.records:,} would be known without their leading zeros: write "
+                f"the codes of column {self.column!r} in one way."
+            )
         if self.trimmed:
             yield (
                 f"{self.trimmed:,} of these {self.records:,} would be known without the blanks around them: trim "
                 f"column {self.column!r}."
             )
+
+
+@dataclass(eq=False, repr=False)
+class LeftOut:
+    """What was left out of an edge table before its edges were counted. Private."""
+
+    rows: int = 0
+    """How many rows there were."""
+    unknown: int = 0
+    """How many of them had an id that no node has."""
+    codes: dict[str, UnknownCodes] = field(default_factory=dict)
+    """The unknown ids by column."""
+    self_loops: int = 0
+    """How many went from a node to itself."""
+    repeated: int = 0
+    """How many of the others were there before."""
+
+    def add_codes(self, column: str, codes: pa.StringArray, book: Codebook, width: int) -> None:
+        """Add the unknown ids of a column."""
+        self.codes.setdefault(column, UnknownCodes(column)).add(codes, np.ones(len(codes), np.int64), book, width)
+
+    def sentences(self, dropped: str = "were dropped") -> Iterator[str]:
+        """Say what was left out; nothing where nothing was."""
+        if self.unknown:
+            share = self.unknown / self.rows
+            yield (
+                f"{self.unknown:,} of {self.rows:,} edges {dropped} ({share:.1%}), because an id is not in the node "
+                "table."
+            )
+            for told in self.codes.values():
+                yield from told.sentences()
+        if self.self_loops:
+            yield f"{self.self_loops:,} of {self.rows:,} edges {dropped}, because they go from a node to itself."
+        if self.repeated:
+            yield f"{self.repeated:,} of {self.rows:,} edges {dropped}, because they repeat another one."
+
+    def tell(self) -> None:
+        """Tell the steward by the log."""
+        _tell(list(self.sentences()))
 
 
 @dataclass(eq=False, repr=False)
@@ -113,11 +162,24 @@ class Tally:
     """How many ids there were; None where there is no id."""
     unit_rows: int = 0
     """How many rows had one."""
+    left: LeftOut | None = None
+    """What was left out of an edge table before; None where the table is not one."""
 
     @property
     def dropped(self) -> int:
-        """How many records were dropped."""
-        return self.unknown_records if self.unknown == "drop" else 0
+        """How many records were dropped because of a code or an id that is unknown.
+
+        Self-loops and repeated edges are not among them: where they are dropped, the graph is stated to have none.
+        """
+        own = self.unknown_records if self.unknown == "drop" else 0
+        return own if self.left is None else own + self.left.unknown
+
+    @property
+    def dropped_share(self) -> float:
+        """The share of the rows, or of the records where that is larger, that was dropped as unknown."""
+        if self.left is None:
+            return self.share if self.unknown == "drop" else 0.0
+        return self.dropped / max(self.left.rows, 1)  # edges have no counts: a row is a record
 
     @property
     def share(self) -> float:
@@ -141,8 +203,9 @@ class Tally:
 
     def sentences(self, dropped: str = "were dropped") -> list[str]:
         """Say what became of unknown codes; nothing where there were none."""
+        left = [] if self.left is None else list(self.left.sentences(dropped))
         if not self.unknown_rows:
-            return []
+            return left
         if isinstance(self.unknown, Mapping):
             leaves = ", ".join(f"{name} {code!r}" for name, code in self.unknown.items())
             became = f"count under the leaf for unknown codes ({leaves})"
@@ -151,7 +214,7 @@ class Tally:
         rows = f"{self.unknown_rows:,} of {self.rows:,} rows {became}"
         counted = f", which stand for {self.unknown_records:,} of {self.records:,} records"
         first = f"{rows}{'' if self.records == self.rows else counted} ({self.share:.1%})."
-        return [first, *(line for told in self.codes.values() for line in told.sentences())]
+        return [*left, first, *(line for told in self.codes.values() for line in told.sentences())]
 
     def about_units(self, unit: Unit) -> list[str]:
         """Say when the id of a unit tells nothing together."""
@@ -165,14 +228,14 @@ class Tally:
 
     def settle(self, unit: Unit, allow_dropped: bool) -> None:
         """Tell the steward; refuse instead where more was dropped than is likely to be meant."""
-        if self.unknown == "drop" and not allow_dropped and self.share > MOST_DROPPED:
+        if not allow_dropped and self.dropped_share > MOST_DROPPED:
             raise ManyDropped(
                 "\n  ".join(
                     [
                         f"more than {MOST_DROPPED:.0%} of the table has unknown codes; nothing was measured or spent:",
                         *self.sentences("would be dropped"),
-                        "Correct the table or the hierarchy; if this is as it should be, allow it (--allow-dropped, or "
-                        "allow_dropped=True in Python). All this is private.",
+                        "Correct the table, or what it is read against; if this is as it should be, allow it "
+                        "(--allow-dropped, or allow_dropped=True in Python). All this is private.",
                     ]
                 )
             )
@@ -180,8 +243,11 @@ class Tally:
 
     def tell(self, unit: Unit) -> None:
         """Tell the steward by the log, which the command line shows on the terminal."""
-        told = [*self.sentences(), *self.about_units(unit)]
-        for line in told:
-            _LOG.warning("%s", line)
-        if told:
-            _LOG.warning("this is about the private table, and for the steward only")
+        _tell([*self.sentences(), *self.about_units(unit)])
+
+
+def _tell(told: list[str]) -> None:
+    for line in told:
+        _LOG.warning("%s", line)
+    if told:
+        _LOG.warning("this is about the private table, and for the steward only")

@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from treetop.data.dropping import may_drop
 from treetop.errors import DataError, LossError, PlanError
 from treetop.gate import WARNING, Gate, digest
 from treetop.graphs.edges import Edges
@@ -81,6 +82,15 @@ def refuse_exact(loss: Loss) -> None:
     """Refuse a loss whose sentence would claim an accounting that degrees do not have: theirs is by rho."""
     if loss.accounting == "exact":
         raise PlanError('exact accounting is not for degrees: leave it out, or write accounting="zcdp"')
+
+
+def refuse_other_relation(relation: Relation, graph: Graph) -> None:
+    """Refuse a graph whose neighbours are others than those that a plan is made for."""
+    if graph.relation != relation:
+        raise PlanError(
+            f"the plan is made for the relation {relation!r}, and the graph's is {graph.relation!r}: "
+            "the noise of one does not protect the other"
+        )
 
 
 def protected(relation: Relation, neighbours: Neighbours) -> str:
@@ -183,6 +193,8 @@ Zero-concentrated differential privacy with rho 1; Gaussian noise.
         """
         if graph.directed != self.directed:
             raise PlanError("the plan and the graph do not agree on whether edges have a direction")
+        refuse_other_relation(self.relation, graph)
+        self._refuse_selected(may_drop(graph.nodes))
         nodes = graph.read_nodes([])
         return self.measure(nodes, graph.read_edges(nodes), before_measuring, testing_key)
 
@@ -194,6 +206,9 @@ Zero-concentrated differential privacy with rho 1; Gaussian noise.
         testing_key: bytes | None = None,
     ) -> DegreeRelease:
         """Measure a graph that has been read."""
+        if edges.directed != self.directed:
+            raise PlanError("the plan and the edges do not agree on whether edges have a direction")
+        self._refuse_selected(nodes.may_drop)
         if len(nodes) == 0 and self.people_are_public:
             raise DataError("the graph has no nodes: there are no degrees to release")
         if self.people_are_public and self.relation != "edge":
@@ -208,6 +223,15 @@ Zero-concentrated differential privacy with rho 1; Gaussian noise.
             noise = np.empty(len(truth), np.int64)
             NoiseStream(self.law, key).fill(noise, 0)
             return DegreeRelease(self, self._repaired(truth + noise, people), people, gate.private)
+
+    def _refuse_selected(self, reason: str | None) -> None:
+        """Refuse to tell exactly how many people there are where an exchange may change that."""
+        if reason is not None and self.relation == "node" and self.people_are_public:
+            raise PlanError(
+                f"the number of people would be released without noise, but neighbours may differ in it: {reason}, so "
+                "that one person may be exchanged for one who is not counted. Choose neighbours = "
+                '"add-remove", under which it is measured, or give a node table of which every row counts'
+            )
 
     def truth(self, nodes: Nodes, edges: Edges, order: Key) -> NDArray[np.int64]:
         """Return the counts that are measured, without noise: private."""

@@ -6,15 +6,16 @@ repeated edges makes the data the set of different edges, and one edge more in t
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from treetop.checked import whole_numbers
 from treetop.data import table as tables
+from treetop.data.tally import LeftOut
 from treetop.errors import DataError, NumberError
 from treetop.graphs.nodes import Nodes
 from treetop.graphs.policies import Policies
@@ -24,7 +25,6 @@ Numbers: TypeAlias = NDArray[np.int32]
 
 _MOST = (1 << 31) - 1
 _SAMPLE = 1 << 16
-_LOG = logging.getLogger(__name__)
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -84,21 +84,25 @@ def read_edges(
     target: str = "target",
     directed: bool = True,
     policies: Policies | None = None,
+    left: LeftOut | None = None,
 ) -> Edges:
-    """Read an edge table, batch by batch."""
-    rules = policies or Policies()
-    rows = strangers = 0
+    """Read an edge table, batch by batch. `left` is told what is left out; without it the log is."""
+    rules, out = policies or Policies(), LeftOut() if left is None else left
     ends: list[tuple[Numbers, Numbers]] = []
     for batch in tables.batches(table, list(dict.fromkeys([source, target]))):
         found = []
         for name in (source, target):
             numbers = nodes.find(batch.rows.column(name), name)
-            if rules.unknown != "drop" and len(numbers) and numbers.min() < 0:
-                _refuse_unknown(batch, name, int(numbers.argmin()))
+            if len(numbers) and numbers.min() < 0:
+                if rules.unknown != "drop":
+                    _refuse_unknown(batch, name, int(numbers.argmin()))
+                strangers = batch.rows.column(name).take(pa.array(np.flatnonzero(numbers < 0)))
+                out.add_codes(name, tables.text(strangers, name), nodes.book, nodes.width)
             found.append(numbers)
         start, end = found
         proper = (start >= 0) & (end >= 0)
-        rows, strangers = rows + len(proper), strangers + int(np.count_nonzero(~proper))
+        out.rows += len(proper)
+        out.unknown += int(np.count_nonzero(~proper))
         loops = proper & (start == end)
         if loops.any():
             if rules.self_loops != "drop":
@@ -107,21 +111,20 @@ def read_edges(
                     'table, or set self_loops to "drop"'
                 )
             proper &= ~loops
+            out.self_loops += int(np.count_nonzero(loops))
         if not proper.all():
             start, end = start[proper], end[proper]
         ends.append((start.astype(np.int32), end.astype(np.int32)))
-    if strangers:
-        _LOG.warning(
-            "%s of %s edges were dropped, because an id is not in the node table; this is about the private table, and "
-            "for the steward only",
-            f"{strangers:,}",
-            f"{rows:,}",
-        )
     starts, stops = [start for start, _ in ends], [end for _, end in ends]
     ends.clear()
     if rules.repeated == "keep":
-        return Edges(_joined(starts), _joined(stops), directed)
-    return _distinct(_keys(starts, stops, directed), directed, rules)
+        edges = Edges(_joined(starts), _joined(stops), directed)
+    else:
+        edges = _distinct(_keys(starts, stops, directed), directed, rules)
+        out.repeated = out.rows - out.unknown - out.self_loops - len(edges)
+    if left is None:
+        out.tell()
+    return edges
 
 
 def _joined(parts: list[Numbers]) -> Numbers:

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from treetop.data import table as tables
-from treetop.data.dropping import MadeTable, may_drop
+from treetop.data.dropping import MadeTable, kept, may_drop
+from treetop.data.tally import LeftOut, Tally
 from treetop.errors import DataError, PlanError
 from treetop.frozen import FrozenMap
 from treetop.graphs.cleaning import Cleaning
@@ -97,11 +98,14 @@ class Graph:
         """Read the node table."""
         return Nodes.read(self.nodes, self.id, columns, self.cleaning)
 
-    def read_edges(self, nodes: Nodes) -> Edges:
-        """Read the edge table, and see that what was promised about it is true."""
+    def read_edges(self, nodes: Nodes, left: LeftOut | None = None) -> Edges:
+        """Read the edge table, and see that what was promised about it is true.
+
+        `left` is told what the policies leave out; without it the log is.
+        """
         if self.edges is None:
             raise DataError("the graph has no edge table: name one")
-        edges = read_edges(self.edges, nodes, self.source, self.target, self.directed, self.policies)
+        edges = read_edges(self.edges, nodes, self.source, self.target, self.directed, self.policies, left)
         if self.relation == "node" and self.degree_bound is not None:
             busiest = int(edges.degrees(len(nodes)).max(initial=0))
             if busiest > self.degree_bound:
@@ -135,6 +139,8 @@ class EdgeTable(MadeTable):
     """The graph."""
     columns: Sequence[str] | None = None
     """The columns of the node table that are needed; None for all."""
+    _left: list[LeftOut] = field(default_factory=list, init=False)
+    """What was left out when it was read, last."""
 
     @property
     def facts(self) -> Facts:
@@ -155,13 +161,24 @@ class EdgeTable(MadeTable):
         """Say what may leave an edge out, or why a person may have none."""
         return self.facts.may_drop or (None if self.graph.edges is None else may_drop(self.graph.edges))
 
+    @property
+    def keep(self) -> Mapping[str, Sequence[str]] | None:
+        """The values that edges are kept by."""
+        return None if self.graph.edges is None else kept(self.graph.edges)
+
+    def tell(self, tally: Tally) -> None:
+        """Tell what the policies left out when the edges were last read."""
+        tally.left = self._left[-1] if self._left else None
+
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self._reader().__arrow_c_stream__(requested_schema)
 
     def _reader(self) -> pa.RecordBatchReader:
         nodes = self._nodes
         first = _batch(nodes, Edges(np.empty(0, np.int32), np.empty(0, np.int32), True))
-        edges = self.graph.read_edges(nodes)  # now: what is wrong with it is said before anything is measured
+        left = LeftOut()
+        edges = self.graph.read_edges(nodes, left)  # now: what is wrong is said before anything is measured
+        self._left[:] = [left]
         if not edges.directed:
             edges = _by_group(edges, nodes)
         return pa.RecordBatchReader.from_batches(first.schema, _batches(nodes, edges))
@@ -186,6 +203,11 @@ class NodeTable(MadeTable):
     def may_drop(self) -> str | None:
         """Say what may leave a node out."""
         return may_drop(self.graph.nodes)
+
+    @property
+    def keep(self) -> Mapping[str, Sequence[str]] | None:
+        """The values that nodes are kept by."""
+        return kept(self.graph.nodes)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         nodes = self.graph.read_nodes(self.columns)

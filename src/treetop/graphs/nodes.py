@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from treetop.data import table as tables
 from treetop.data.codebook import Codebook
+from treetop.data.dropping import may_drop
 from treetop.errors import DataError
 from treetop.graphs.cleaning import Changes, Cleaning, Column, clean
 from treetop.nearest import nearest
@@ -32,6 +34,8 @@ class Nodes:
     """For the steward only: what each rule changed."""
     book: Codebook
     """Finds the number of an id."""
+    may_drop: str | None = None
+    """What may have left people out when they were read; None where all rows of the table are here."""
 
     @staticmethod
     def read(
@@ -59,7 +63,13 @@ class Nodes:
             {name: column for name, (column, _) in cleaned.items()},
             {name: changes for name, (_, changes) in cleaned.items() if changes is not None},
             Codebook(ids),
+            may_drop(table),
         )
+
+    @cached_property
+    def width(self) -> int:
+        """How many characters the longest id has."""
+        return int(pc.max(pc.utf8_length(self.ids)).as_py() or 0)
 
     def __len__(self) -> int:
         return len(self.ids)

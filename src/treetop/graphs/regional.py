@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from treetop.errors import DataError, PlanError
-from treetop.graphs.degrees import degree_sensitivity, protected, refuse_exact
+from treetop.graphs.degrees import degree_sensitivity, protected, refuse_exact, refuse_other_relation
 from treetop.graphs.graph import Graph
 from treetop.graphs.relation import ENTITIES, Relation, check_relation
 from treetop.groups import GroupPlan, GroupRelease, GroupSizes, GroupUnit
@@ -115,11 +115,7 @@ class RegionalPlan:
         """
         if graph.directed != self.directed:
             raise PlanError("the plan and the graph do not agree on whether edges have a direction")
-        if graph.relation != self.relation:
-            raise PlanError(
-                f"the plan is made for the relation {self.relation!r}, and the graph's is {graph.relation!r}: "
-                "the noise of one does not protect the other"
-            )
+        refuse_other_relation(self.relation, graph)
         nodes = graph.read_nodes([column])
         if self.relation == "user-out":
             self.loss.refuse_large_delta(len(nodes), "the number of people, which is public")

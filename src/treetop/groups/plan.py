@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -195,6 +196,14 @@ class GroupPlan:
         `before_measuring` is called when nothing has been spent yet: it charges a ledger. The key is fresh; with one
         that a test gives, the release says that it is not private. The result does not depend on `threads`.
         """
+        with self.released(sizes, key, threads, before_measuring) as release:
+            return release
+
+    @contextmanager
+    def released(
+        self, sizes: GroupSizes, key: Key | None, threads: int, before_measuring: Callable[[], object] | None
+    ) -> Iterator[GroupRelease]:
+        """Release, for what makes more of it: what fails in the block is `Unfinished`, for the loss is spent."""
         if sizes.regions.digest != self.regions.digest or sizes.largest != self.largest:
             raise DataError("these group sizes have other regions, or another largest size, than the plan")
         self.check_number(int(sizes.number.sum()))
@@ -204,7 +213,7 @@ class GroupPlan:
             measured, known = self._measure(sizes, own.derive("noise"))
             _, way = _WAYS[self.form, self.repair]
             counts = way(self.tree, measured, self.weights, known, own.derive("repair"), threads)
-            return GroupRelease(self, counts, gate.private)
+            yield GroupRelease(self, counts, gate.private)
 
     def _measure(self, sizes: GroupSizes, key: Key) -> tuple[NDArray[np.int64], repairs.Known]:
         """Return the counts of every region and size plus noise, and the numbers of groups, which are public.

@@ -321,11 +321,11 @@ class GroupTablePlan(Plan):
             raise DataError("the groups of some region are not as many as on the public list: correct one of them")
         key = None if testing_key is None else bind(Key(testing_key), "plan", bytes.fromhex(self.digest))
         workers = threads or os.cpu_count() or 1
-        released = self.core.release(sizes, key, workers, before_measuring=before_measuring)
-        if progress is not None:
-            progress("measuring", 1.0)
-        nodes, number = _leaves(self.spine, released.level(self.regions.levels[-1]))
-        return Release(self.spine, nodes.astype(np.int32), number, card)
+        with self.core.released(sizes, key, workers, before_measuring) as released:
+            if progress is not None:
+                progress("measuring", 1.0)
+            nodes, number = _leaves(self.spine, released.level(self.regions.levels[-1]))
+            return Release(self.spine, nodes.astype(np.int32), number, card)
 
 
 @dataclass(frozen=True, eq=False)
