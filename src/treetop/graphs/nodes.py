@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from treetop.data import table as tables
 from treetop.data.codebook import Codebook
+from treetop.data.header import is_unvouched
 from treetop.errors import DataError
 from treetop.graphs.cleaning import Changes, Cleaning, Column, clean
 from treetop.nearest import nearest
@@ -32,6 +33,8 @@ class Nodes:
     """For the steward only: what each rule changed."""
     book: Codebook
     """Finds the number of an id."""
+    unvouched: bool = False
+    """Whether the names of the columns are from a first line for which nobody vouches."""
 
     @staticmethod
     def read(
@@ -59,6 +62,7 @@ class Nodes:
             {name: column for name, (column, _) in cleaned.items()},
             {name: changes for name, (_, changes) in cleaned.items() if changes is not None},
             Codebook(ids),
+            is_unvouched(rows.schema),
         )
 
     def __len__(self) -> int:
