@@ -18,6 +18,8 @@ from treetop.data.encode import read_counts
 from treetop.data.inspect import inspect_table
 from treetop.data.source import Source, as_public
 from treetop.errors import DataError, PlanFileError
+from treetop.graphs import Graph
+from treetop.graphs.graph import EdgeTable, NodeTable
 from treetop.planfile import draft_plan, read_plan
 
 AIRPORTS = ["AER", "KZN", "LED", "SVO"]
@@ -49,11 +51,14 @@ def spine(codes: list[str]) -> tt.Spine:
         "NA,Ala\n1,Bra\n2,Ala\n3,Ala\n",  # a missing value is no name
         "7\n",
         "Ala,x,01\nBra,Ala,01\nCo,x,02\n",  # beside a word above digits there is a code that returns
+        "AER,BBB,\\N\nBBB,KZN,12\nKZN,AER,13\n",  # what is missing is no name, and no other name outvotes a sign
+        "AER,abroad\nBBB,12\nAER,13\nother,14\n",
+        "AER\nBBB\n?\n#N/A\n<NA>\nKZN\n",
     ],
 )
 def test_a_first_line_that_looks_like_a_row_is_refused_without_being_shown(text: str, tmp_path: Path) -> None:
     file = written(tmp_path / "t.csv", text)
-    for read in (tables.read, inspect_table):
+    for read in (inspect_table, lambda file: tables.read(file, ["no such name"])):
         with pytest.raises(DataError, match=ROW) as refused:
             read(file)
         told = str(refused.value).removeprefix(str(file))
@@ -69,16 +74,14 @@ def test_a_first_line_that_looks_like_a_row_is_refused_without_being_shown(text:
     [
         "home,work\nAER,KZN\nLED,KZN\n",
         "home,work\n",
-        "code,2010,2011\nIT1,4,5\nIT2,6,7\n",  # years are names of columns
         "com_name;pop2011\nAla;1200\nBra;29000\n",
         ",origin,n\n0,AER,4\n1,KZN,5\n",  # as some libraries write their row numbers
-        "urban,age\nurban,31\nrural,40\n",  # a name among its values, beside one that is surely a name
         "person,place\np1,Ala\np2,Bra\n",
         "sex\nm\nf\n",
     ],
 )
 def test_names_are_names(text: str, tmp_path: Path) -> None:
-    assert tables.read(written(tmp_path / "t.csv", text)).num_rows == text.count("\n") - 1
+    assert inspect_table(written(tmp_path / "t.csv", text)).rows == text.count("\n") - 1
 
 
 def test_a_name_that_is_a_code_of_the_hierarchy_is_refused_before_anything_is_spent(tmp_path: Path) -> None:
@@ -109,7 +112,7 @@ def test_inspect_compares_names_with_all_values_and_with_the_hierarchy(tmp_path:
 def test_standard_input_is_judged_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"AER,KZN\nAER,LED\n")))
     with pytest.raises(DataError, match=f"standard input: {ROW}"):
-        tables.read("-")
+        inspect_table("-")
 
 
 def test_public_files_are_read_as_they_are(tmp_path: Path) -> None:
@@ -248,7 +251,64 @@ def test_a_plan_of_which_lines_are_skipped_says_so(folder: Path) -> None:
     assert run("check", "out") == 0
 
 
-def test_the_mark_of_doubt_is_what_the_reader_says(tmp_path: Path) -> None:
-    certain = tables.read(written(tmp_path / "t.csv", "place,n\nAla,1\nBra,2\n"))
-    doubted = tables.read(written(tmp_path / "u.csv", "place\nAla\nBra\n"))
-    assert (header.is_doubted(certain.schema), header.is_doubted(doubted.schema)) == (False, True)
+def test_the_mark_of_names_is_what_the_reader_says(tmp_path: Path) -> None:
+    file = written(tmp_path / "t.csv", "place,n\nAla,1\nBra,2\n")
+    marks = [header.is_unvouched(tables.read(Source(file, header=said)).schema) for said in (None, True, False)]
+    assert marks == [True, False, False]
+
+
+def test_a_code_as_a_name_is_refused_whatever_stands_beside_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A column that surely has a name does not vouch for the others, neither in drafts nor in releases."""
+    one = PLAN.replace('[attributes.destination]\nsame_as = "origin"\n[spine]\norder = "destination-first"\n', "")
+    written(folder / "plan.toml", one.replace("[attributes.origin]", '[attributes.origin]\ncolumn = "AER"'))
+    written(folder / "t.csv", "AER,abroad\nKZN,12\nLED,13\nSVO,14\n")
+    assert run("release", "plan.toml", "t.csv", "--out", "out") == 2
+    assert f"{ROW}: the name of a column is itself a code" in capsys.readouterr().err
+    written(folder / "t.csv", "AER,abroad\nKZN,12\nLED,13\nother,14\n")
+    assert run("inspect", "t.csv", "--out", "draft.toml") == 0  # nothing shows it: the draft vouches for nothing
+    assert "header" not in (folder / "draft.toml").read_text()
+    assert run("inspect", "t.csv", "--hierarchy", "airports.csv", "--out", "other.toml") == 2
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("counts", ["nodes", "edges"])
+def test_a_code_as_a_name_is_refused_in_the_nodes_of_a_graph(counts: str, tmp_path: Path) -> None:
+    people = written(tmp_path / "nodes.csv", "id,AER\np1,KZN\np2,LED\n")
+    edges = written(tmp_path / "edges.csv", "source,target\n")
+    graph = Graph(people, edges, "edge")
+    tree, loss = tt.Hierarchy.flat(AIRPORTS), tt.Loss(rho=1)
+    made: NodeTable | EdgeTable
+    if counts == "nodes":
+        plan = tt.Plan(tt.Spine(["a.value"], {"a": tree}), tt.Unit("person", neighbours="add-remove", id="id"), loss)
+        made, columns = graph.node_table(), {"a": "AER"}
+    else:
+        plan = tt.Plan(tt.Spine(["a.value", "b.value"], {"a": tree, "b": tree}), graph.unit("add-remove"), loss)
+        made, columns = graph.table(), {"a": "source.AER", "b": "target.AER"}
+    with pytest.raises(DataError, match=f"{ROW}: the name of a column is itself a code"):
+        plan.counts(made, columns)
+
+
+def test_no_record_decides_whether_names_are_names(tmp_path: Path) -> None:
+    """Whether there is a release is decided by the names that the plan asks for, and by no row."""
+    plan = tt.Plan(
+        tt.Spine(["place.value"], {"place": tt.Hierarchy.flat(AIRPORTS)}),
+        tt.Unit("trip", neighbours="add-remove"),
+        tt.Loss(rho=1),
+        unknown="drop",
+    )
+    for last in ("", "place\n", "AER\n"):
+        file = written(tmp_path / "t.csv", "place\n" + "AER\n" * 300 + last)
+        assert plan.counts(file, {"place": "place"}).total == 300 + (last == "AER\n")
+    for name in ("12", "2008-01-31", "\\N", "NA", "-1.5"):
+        file = written(tmp_path / "t.csv", f"{name}\nAER\n")
+        with pytest.raises(DataError, match=f"{ROW}: the name of a column (is|says)"):
+            plan.counts(file, {"place": name})
+        assert plan.counts(Source(file, header=True), {"place": name}).total == 1
+
+
+def test_a_draft_vouches_for_names_that_were_judged(folder: Path) -> None:
+    written(folder / "named.csv", "home,work\nAER,KZN\nLED,SVO\n")
+    draft = draft_plan(inspect_table("named.csv", "airports.csv"))
+    assert "\nheader = true\n" in draft

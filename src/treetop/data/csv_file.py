@@ -8,7 +8,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import IO
 
 import pyarrow as pa
@@ -37,8 +37,6 @@ class _Header:
     delimiter: str
     size: int
     """How many bytes it takes."""
-    doubted: bool = False
-    """Whether nothing shows that the names are names."""
 
 
 def read_csv(
@@ -50,18 +48,20 @@ def read_csv(
         stream, head = open_text(file, where, source.encoding)
         header = _read_header(head, where, source)
         _refuse_fixed(columns, header, where)
-        header = _judged(header, head, where, source)
+        unvouched = source.header is None
+        if unvouched:
+            _refuse_row(columns, header, head, where)
         tables.require(columns, header.names, where)
         stream.put_back(head[header.size :])
         skip = source.blank_lines == "skip"
         empty = True
         for batch, done in shares(_open(stream, header, columns, skip), file, stream, size, BLOCK):
             empty = False
-            yield headers.as_doubted(batch) if header.doubted else batch, done
+            yield headers.as_unvouched(batch) if unvouched else batch, done
         if empty:
             wanted = header.names if columns is None else list(columns)
             none = pa.RecordBatch.from_arrays([pa.array([], pa.string())] * len(wanted), wanted)
-            yield headers.as_doubted(none) if header.doubted else none, 1.0
+            yield headers.as_unvouched(none) if unvouched else none, 1.0
     except UnicodeError as problem:
         raise wrong_encoding(where, source.encoding) from problem
     except pa.ArrowInvalid as problem:
@@ -96,13 +96,12 @@ def _read_header(head: bytes, where: str, source: Source) -> _Header:
     return _Header(names, delimiter, size)
 
 
-def _judged(header: _Header, head: bytes, where: str, source: Source) -> _Header:
-    """Refuse a first line that looks like a row; where nobody vouches for it, say whether it is in doubt."""
-    if source.header is not None:
-        return header
-    text = head[header.size :].decode("utf-8", "surrogateescape")
-    rows = headers.first_rows(text, header.delimiter, _is_cut(head))
-    return replace(header, doubted=not headers.refuse_row(header.names, rows, where))
+def _refuse_row(columns: Sequence[str] | None, header: _Header, head: bytes, where: str) -> None:
+    """Refuse names that look like values; rows are looked at only where a column is missing, to say why it is."""
+    headers.refuse_look(columns or (), where)
+    if any(name not in header.names for name in columns or ()):
+        text = head[header.size :].decode("utf-8", "surrogateescape")
+        headers.refuse_row(header.names, headers.first_rows(text, header.delimiter, _is_cut(head)), where)
 
 
 def _is_cut(head: bytes) -> bool:

@@ -17,7 +17,7 @@ from treetop.data import table as tables
 from treetop.data.bound import Bound, Bounder
 from treetop.data.codebook import Codebook
 from treetop.data.dropping import MadeTable
-from treetop.data.header import refuse_code
+from treetop.data.header import is_unvouched, refuse_code
 from treetop.data.spelling import cleaned
 from treetop.data.table import Batch
 from treetop.data.tally import Tally
@@ -63,8 +63,8 @@ def read_counts(
     wanted = [*(attribute.column for attribute in attributes), count, None if bound is None else bound.id]
     rows = 0
     for batch in tables.batches(table, [name for name in dict.fromkeys(wanted) if name is not None]):
-        for attribute in attributes:
-            refuse_code(batch.rows, attribute.column, attribute.tree.codes, batch.where)
+        for attribute in attributes if is_unvouched(batch.rows.schema) else ():
+            refuse_code(attribute.column, attribute.tree.codes, batch.where)
         rows += len(batch.rows)
         leaves = [attribute.leaves(batch, unknown) for attribute in attributes]
         weights = None if weighing is None else weighing.read(batch)

@@ -1,8 +1,9 @@
 """Whether the first line of a CSV file holds names of columns, or is a row of data like the others.
 
-Taken for names, a private row would stand in the plan, on the card and in every message. So a first line that looks
-like a row is refused, and one that shows no sign of either kind is doubted: a name that is a code of the hierarchy
-then decides. The messages here never quote what they are about.
+Taken for names, a private row would stand in the plan, on the card and in every message. What is released is decided by
+public facts alone: the names that a plan asks for, by their own look and beside the codes of its hierarchies. Rows are
+looked at where a plan is drafted, and where a column is missing, so that there is no release anyway. The messages here
+never quote what they are about.
 """
 
 from __future__ import annotations
@@ -20,54 +21,66 @@ from treetop.errors import DataError
 SAMPLE = 1000
 """How many rows are compared with the first line."""
 
-_DOUBTED = {b"treetop.names": b"doubted"}
+UNVOUCHED = {b"treetop.names": b"unvouched"}
+"""What a schema says of names that are from a first line, where nobody says that it holds names."""
+
+_END = re.compile(r"^(source|target)\.")
+"""What the table of a graph's edges puts before the name of a column of its nodes."""
 _DIGIT = re.compile(r"\d")
-_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?")
-_WORD = re.compile(r"[^\W\d_]\D*")
-_NO_VALUE = {"na", "nan", "n/a", "none", "null", "nil", "missing", "unknown", "other", "total"}
+_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
+_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ].*)?")
+_MISSING = {"\\n", "<na>", "#n/a", "n/a", "na", "nan", "null", "<null>", "(null)", "?"}
+"""How programs write that a value is missing, in small letters."""
 _REMEDY = (
     'If every line is a row, say header = false and names = ["origin", "destination", …] under [data] in the plan file '
     "(--no-header for inspect, Source(…, header=False, names=[…]) in Python). If the first line does hold names, say "
     "header = true (--header)"
 )
+_ROW = "the first line looks like a row of data"
 
 
-def refuse_row(names: Sequence[str], rows: Iterable[Sequence[str]], where: str) -> bool:
-    """Refuse names that look like a row of data; tell whether they are surely names, by some of the rows below."""
-    columns = [_Column(name, values) for name, values in zip(names, _transposed(rows, len(names)), strict=True)]
-    if any(column.is_named for column in columns) and not any(column.is_code for column in columns):
-        return True
-    for number, column in enumerate(columns, start=1):
-        if column.why:
-            raise DataError(f"{where}: the first line looks like a row of data: field {number} {column.why}. {_REMEDY}")
-    return False
+def refuse_row(names: Sequence[str], rows: Iterable[Sequence[str]], where: str) -> None:
+    """Refuse names that look like a row of data, by some of the rows below."""
+    for number, (name, values) in enumerate(zip(names, _transposed(rows, len(names)), strict=True), start=1):
+        if why := _why(name, values):
+            raise DataError(f"{where}: {_ROW}: field {number} {why}. {_REMEDY}")
 
 
-def refuse_code(rows: pa.RecordBatch | pa.Table, column: str, codes: Sequence[pa.Array], where: str) -> None:
-    """Refuse a column whose name is itself one of the codes that it should hold, where its name is in doubt."""
-    if is_doubted(rows.schema) and any(pc.is_in(pa.scalar(column), value_set=level).as_py() for level in codes):
-        raise DataError(
-            f"{where}: the first line looks like a row of data: the name of a column is itself a code of its "
-            f"hierarchy. {_REMEDY}"
-        )
+def refuse_first_row(rows: pa.Table, where: str) -> None:
+    """Refuse names that look like a row of data, by the first rows of a table."""
+    first = rows.slice(0, SAMPLE)
+    columns = [["" if value is None else str(value) for value in column.to_pylist()] for column in first.columns]
+    refuse_row(rows.column_names, list(zip(*columns, strict=True)), where)
 
 
-def refuse_value(table: pa.Table, column: str, values: pa.Array, where: str) -> None:
-    """Refuse a column whose name is itself one of its values, where its name is in doubt."""
-    if is_doubted(table.schema) and pc.is_in(pa.scalar(column), value_set=values).as_py():
-        raise DataError(
-            f"{where}: the first line looks like a row of data: the name of a column stands among its values. {_REMEDY}"
-        )
+def refuse_look(names: Iterable[str], where: str) -> None:
+    """Refuse names of which each looks like a value by itself; no row is looked at."""
+    for name in names:
+        if look := _look(name):
+            raise DataError(f"{where}: {_ROW}: the name of a column {look}. {_REMEDY}")
 
 
-def as_doubted(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Mark rows whose columns have names from a first line that nothing shows to hold names."""
-    return rows.replace_schema_metadata(_DOUBTED)
+def refuse_code(column: str, codes: Sequence[pa.Array], where: str) -> None:
+    """Refuse a column whose name is itself one of the public codes that it should hold."""
+    name = pa.scalar(_END.sub("", column))
+    if any(pc.is_in(name, value_set=level).as_py() for level in codes):
+        raise DataError(f"{where}: {_ROW}: the name of a column is itself a code of its hierarchy. {_REMEDY}")
 
 
-def is_doubted(schema: pa.Schema) -> bool:
-    """Tell whether the names of the columns may be values."""
-    return dict(schema.metadata or {}).items() >= _DOUBTED.items()
+def refuse_value(column: str, values: pa.Array, where: str) -> None:
+    """Refuse a column whose name is itself one of its values."""
+    if pc.is_in(pa.scalar(column), value_set=values).as_py():
+        raise DataError(f"{where}: {_ROW}: the name of a column stands among its values. {_REMEDY}")
+
+
+def as_unvouched(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Mark rows whose columns have names from a first line for which nobody vouches."""
+    return rows.replace_schema_metadata(UNVOUCHED)
+
+
+def is_unvouched(schema: pa.Schema) -> bool:
+    """Tell whether nobody vouches for the names of the columns."""
+    return dict(schema.metadata or {}).items() >= UNVOUCHED.items()
 
 
 def first_rows(text: str, delimiter: str, is_cut: bool) -> list[list[str]]:
@@ -84,45 +97,42 @@ def first_rows(text: str, delimiter: str, is_cut: bool) -> list[list[str]]:
 
 
 def _transposed(rows: Iterable[Sequence[str]], width: int) -> list[list[str]]:
+    """Return the values of each column, without those that only say that there is none."""
     whole = [row for row in rows if len(row) == width]
-    return [[value for row in whole if (value := row[column].strip())] for column in range(width)]
+    columns = ([row[column].strip() for row in whole] for column in range(width))
+    return [[value for value in column if value and value.lower() not in _MISSING] for column in columns]
 
 
-class _Column:
-    """A first field, and what some of the rows below have in its place."""
-
-    def __init__(self, name: str, values: list[str]) -> None:
-        self._name, self._values = name, values
-
-    @property
-    def is_named(self) -> bool:
-        """Whether the first field is surely a name: a word above values with digits, or letters above numbers."""
-        if len(self._values) < 2 or self._name.lower() in _NO_VALUE:
-            return False
-        if _WORD.fullmatch(self._name) is not None:
-            return all(map(_DIGIT.search, self._values))
-        return any(map(str.isalpha, self._name)) and all(map(_NUMBER.fullmatch, self._values))
-
-    @property
-    def is_code(self) -> bool:
-        """Whether the first field is surely a value: with digits in it, and among the values below."""
-        return _DIGIT.search(self._name) is not None and self._name in self._values
-
-    @property
-    def why(self) -> str:
-        """What makes the first field look like a value; empty where nothing does."""
-        if not self._name:
-            return ""
-        if not self._values:
-            return "is a number, with nothing below it" if _NUMBER.fullmatch(self._name) else ""
-        if self._name in self._values:
-            return "stands among the values below it"
-        if _DIGIT.search(self._name) and _kinds(self._name) in map(_kinds, self._values):
-            return "has digits in it, like values below it"
-        shapes = {_shape(value) for value in self._values}
-        if len(self._name) > 1 and shapes == {_shape(self._name)}:
-            return "has the length and the letters of all values below it"
+def _why(name: str, values: list[str]) -> str:
+    """Say what makes a first field look like a value above others; empty where nothing does."""
+    if not name:
         return ""
+    if name.lower() in _MISSING:
+        return "says that a value is missing"
+    if not values:
+        return "is a number, with nothing below it" if _NUMBER.fullmatch(name) else ""
+    if name in values:
+        return "stands among the values below it"
+    if _DIGIT.search(name) and _kinds(name) in map(_kinds, values):
+        return "has digits in it, like values below it"
+    if len(name) > 1 and {_shape(value) for value in values} == {_shape(name)}:
+        return "has the length and the letters of all values below it"
+    return ""
+
+
+def _look(name: str) -> str:
+    """Say what makes a name look like a value by itself; empty where nothing does.
+
+    >>> _look("2008-01-31"), _look("12.5"), _look("pop2011")
+    ('is a date', 'is a number', '')
+    """
+    if not name.strip():
+        return "is empty"
+    if name.strip().lower() in _MISSING:
+        return "says that a value is missing"
+    if _NUMBER.fullmatch(name.strip()):
+        return "is a number"
+    return "is a date" if _DATE.fullmatch(name.strip()) else ""
 
 
 def _kinds(text: str) -> tuple[bool, bool]:

@@ -48,8 +48,8 @@ class Source:
     """The values of some columns that a row must have to be in the table at all, as in `{"year": "2008"}`. Decide them
     without looking at private data: the table is then the rows that are kept, and the others are no part of it."""
     header: bool | None = None
-    """Whether the first line of a CSV file holds the names of its columns. None is yes, unless it looks like a row of
-    data, which is refused; True vouches for it, False says that every line is a row."""
+    """Whether the first line of a CSV file holds the names of its columns. None is yes, and a name that is a code of a
+    hierarchy, a number or a date is refused; True vouches for it, False says that every line is a row."""
     names: Sequence[str] | None = None
     """The names of all columns, in order, of a CSV file without a header; column1, column2, … when None."""
     blank_lines: BlankLines = "record"

@@ -291,7 +291,8 @@ def _from_memory(table: Any, columns: Sequence[str] | None) -> _Shared:
         require(columns, reader.schema.names, "the table")
         names = list(reader.schema.names if columns is None else columns)
         done = 0
-        yield pa.RecordBatch.from_pylist([], pa.schema([reader.schema.field(name) for name in names])), 0.0
+        fields = [reader.schema.field(name) for name in names]
+        yield pa.RecordBatch.from_pylist([], pa.schema(fields, reader.schema.metadata)), 0.0
         for rows in reader:
             done += len(rows)
             yield rows.select(names) if columns is not None else rows, done / everything if everything else 0.0

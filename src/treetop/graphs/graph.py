@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from treetop.data import table as tables
 from treetop.data.dropping import MadeTable, kept, may_drop
+from treetop.data.header import UNVOUCHED
 from treetop.data.tally import LeftOut, Tally
 from treetop.errors import DataError, PlanError
 from treetop.frozen import FrozenMap
@@ -211,7 +212,7 @@ class NodeTable(MadeTable):
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         nodes = self.graph.read_nodes(self.columns)
-        table = pa.table({**nodes.arrays(), self.graph.id: nodes.ids})
+        table = pa.table({**nodes.arrays(), self.graph.id: nodes.ids}, metadata=UNVOUCHED if nodes.unvouched else None)
         return table.__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
@@ -228,7 +229,7 @@ def _batch(nodes: Nodes, edges: Edges) -> pa.RecordBatch:
     ends = {SOURCE: nodes.arrays(edges.source), TARGET: nodes.arrays(edges.target)}
     columns: dict[str, Any] = {SOURCE: pa.array(edges.source)}  # a number stands for the id: only who is who matters
     columns |= {f"{end}.{name}": array for end, arrays in ends.items() for name, array in arrays.items()}
-    return pa.RecordBatch.from_pydict(columns)
+    return pa.RecordBatch.from_pydict(columns, metadata=UNVOUCHED if nodes.unvouched else None)
 
 
 def _by_group(edges: Edges, nodes: Nodes) -> Edges:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from treetop.data import table as tables
 from treetop.data.codebook import Codebook
 from treetop.data.dropping import may_drop
+from treetop.data.header import is_unvouched
 from treetop.errors import DataError
 from treetop.graphs.cleaning import Changes, Cleaning, Column, clean
 from treetop.nearest import nearest
@@ -36,6 +37,8 @@ class Nodes:
     """Finds the number of an id."""
     may_drop: str | None = None
     """What may have left people out when they were read; None where all rows of the table are here."""
+    unvouched: bool = False
+    """Whether the names of the columns are from a first line for which nobody vouches."""
 
     @staticmethod
     def read(
@@ -64,6 +67,7 @@ class Nodes:
             {name: changes for name, (_, changes) in cleaned.items() if changes is not None},
             Codebook(ids),
             may_drop(table),
+            is_unvouched(rows.schema),
         )
 
     @cached_property

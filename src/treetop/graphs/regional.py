@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from treetop.data.header import refuse_code
 from treetop.errors import DataError, PlanError
 from treetop.graphs.degrees import degree_sensitivity, protected, refuse_exact, refuse_other_relation
 from treetop.graphs.graph import Graph
@@ -117,6 +118,8 @@ class RegionalPlan:
             raise PlanError("the plan and the graph do not agree on whether edges have a direction")
         refuse_other_relation(self.relation, graph)
         nodes = graph.read_nodes([column])
+        if nodes.unvouched:
+            refuse_code(column, self.regions.codes, "the node table")
         if self.relation == "user-out":
             self.loss.refuse_large_delta(len(nodes), "the number of people, which is public")
         edges = graph.read_edges(nodes)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from treetop.data import table as tables
 from treetop.data.codebook import Codebook
-from treetop.data.header import refuse_code
+from treetop.data.header import is_unvouched, refuse_code
 from treetop.data.source import as_public
 from treetop.data.table import Batch
 from treetop.errors import DataError
@@ -154,7 +154,8 @@ class Seen:
 
 def read_regions(batch: Batch, column: str, book: Codebook, regions: Hierarchy) -> NDArray[np.int64]:
     """Return the leaf region of every row; refuse a code that is not in the hierarchy."""
-    refuse_code(batch.rows, column, regions.codes, batch.where)
+    if is_unvouched(batch.rows.schema):
+        refuse_code(column, regions.codes, batch.where)
     codes = tables.text(tables.plain(batch.rows.column(column)), column)
     found = book.find(codes)
     wrong = np.flatnonzero(found < 0)

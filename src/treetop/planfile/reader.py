@@ -65,7 +65,7 @@ class PlanFile:
     keep: Mapping[str, tuple[str, ...]] | None = None
     """The values that a row must have to be in the data at all."""
     header: bool | None = None
-    """Whether the first line of a CSV file holds names: None is yes, unless it looks like a row."""
+    """Whether the first line of a CSV file holds names: None is yes, unless one of them looks like a value."""
     names: tuple[str, ...] | None = None
     """The names of all columns of a CSV file that does not hold them."""
     blank_lines: BlankLines = "record"

@@ -6,7 +6,7 @@ What it finds tells about private data, and is for the steward only.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from treetop.data import table as tables
 from treetop.data.fixed import refuse_fixed
-from treetop.data.header import refuse_code, refuse_value
+from treetop.data.header import is_unvouched, refuse_code, refuse_first_row, refuse_value
 from treetop.data.inspect.columns import Column, describe_columns
 from treetop.data.inspect.identify import Identifier, find_identifiers
 from treetop.data.inspect.lookup import Lookup, Match, match_columns, read_lookup
@@ -85,10 +85,18 @@ class Inspection:
 def _refuse_row_as_names(rows: pa.Table, columns: Sequence[Column], lookup: Lookup | None, path: str) -> None:
     """Refuse names that are values of their column or codes of the hierarchy: the draft would hold a private row."""
     public = [] if lookup is None else [one.values for one in lookup.columns.values() if one.values is not None]
-    for column in columns:
-        refuse_code(rows, column.name, public, path)
+    for column in columns if is_unvouched(rows.schema) else ():
+        refuse_code(column.name, public, path)
         if column.values is not None:
-            refuse_value(rows, column.name, column.values, path)
+            refuse_value(column.name, column.values, path)
+
+
+def _judged(source: Source, rows: pa.Table, lookup: Lookup | None) -> Source:
+    """Return the source of a draft: it vouches for names that were compared with rows and with public codes.
+
+    Without those it does not, so that a release still compares names with the codes of its hierarchies.
+    """
+    return replace(source, header=True) if is_unvouched(rows.schema) and lookup is not None else source
 
 
 def inspect_table(
@@ -105,6 +113,8 @@ def inspect_table(
         )
     refuse_fixed(source)
     rows = tables.read(source, None)
+    if is_unvouched(rows.schema):
+        refuse_first_row(rows, path)
     if not len(rows):
         tables.warn_of_none(source)
     if len(set(rows.column_names)) < len(rows.column_names):
@@ -135,7 +145,7 @@ def inspect_table(
     used |= {*names, *matched, *([] if counts is None else [counts])}
     return Inspection(
         path=path,
-        source=source,
+        source=_judged(source, rows, lookup),
         rows=rows.num_rows,
         columns=columns,
         chains=chains,
