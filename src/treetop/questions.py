@@ -195,6 +195,7 @@ def measure(
 
     _refuse_other(batch, plan)
     plan.check_table(table)
+    _refuse_large_delta(batch, table)
     gate, decided = Gate(testing_key), bytes.fromhex(plan.digest)
     bound = Bound.of(batch.unit, gate.choice("bound", decided))
     tally = Tally()
@@ -225,6 +226,18 @@ def _refuse_other(batch: Batch, plan: Plan) -> None:
         )
     if batch.spine.digest != plan.spine.digest:
         raise PlanError("the questions and the plan are about other domains: make the batch with spine=plan.spine")
+
+
+def _refuse_large_delta(batch: Batch, table: Table) -> None:
+    """Ask about a large delta where the number of units is public by itself.
+
+    A release may ask because of its exact total as well, which it publishes; questions do not publish it, and a refusal
+    would tell of it.
+    """
+    from treetop.data.dropping import MadeTable
+
+    if isinstance(table, MadeTable):
+        batch.loss.refuse_large_delta(table.public_units, f"the number of units ({batch.unit.entity}), which is public")
 
 
 def answer(question: Question, measured: int, law: Law, confidence: float = 0.95, free: bool = False) -> Answer:
@@ -319,11 +332,12 @@ def fingerprint(question: Question, plan: Plan, columns: Mapping[str, str], read
     """Return what makes two questions the same: the domain, the unit, the ranges, and in `read` where the table is and
     how it is read.
 
-    The title of a plan and its loss have no part in it.
+    The title of a plan, its loss and what it declares of the total have no part in it.
     """
     told = plan.describe()
     same = {name: told[name] for name in ("attributes", "unit", "unknown")}
-    same["unit"].pop("may_be_missing", None)  # how the total of a release is told has no part in it
+    for name in ("may_be_missing", "population"):  # how the total of a release is told, and what is known of it
+        same["unit"].pop(name, None)
     ranges = dict(zip(plan.spine.attributes, question.ranges, strict=True))
     parts = {**same, "columns": dict(columns), "read": dict(read), "ranges": ranges}
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()

@@ -12,10 +12,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import treetop as tt
 from treetop import Loss, questions
 from treetop.cli import main
+from treetop.errors import IncompletePlan
+from treetop.graphs import Graph
 from treetop.ledger import Ledger
 from treetop.noise import NoiseStream
 from treetop.planfile import read_plan
@@ -354,3 +358,58 @@ def test_questions_about_a_table_of_which_much_is_dropped_are_asked_again(
     assert "10 of 100 rows would be dropped (10.0%)." in message
     told = ask("people.csv", "--where", "place=a", "--allow-dropped", plan="people.toml")
     assert spent() == Fraction(told["ledger"]["charged"]) > 0
+
+
+def test_what_a_plan_declares_of_the_total_or_the_header_does_not_make_a_question_another_one(ask: Ask) -> None:
+    Path("trips.csv").write_text("place\n" + "Martin\n" * 5, encoding="utf-8")
+    for free, text in (
+        (False, TRIPS),
+        (True, TRIPS.replace("contributions = 1", "contributions = 1\npopulation = 5")),
+        (True, f"{TRIPS}[data]\nheader = true"),
+    ):
+        Path("trips.toml").write_text(text, encoding="utf-8")
+        assert ask("trips.csv", "--where", "town=Martin", plan="trips.toml")["answers"][0]["free"] is free
+
+
+def test_only_public_numbers_refuse_a_large_delta(ask: Ask, refused: Ask) -> None:
+    Path("trips.csv").write_text("place\n" + "Martin\n" * 50, encoding="utf-8")
+    asked = ("trips.csv", "--where", "town=Martin", "--epsilon", "0.1", "--delta", "0.05")
+    exact = TRIPS.replace("add-remove", "replace")
+    Path("trips.toml").write_text(exact, encoding="utf-8")
+    ask(*asked, plan="trips.toml")  # the exact total of a release is not told by an answer, nor by a refusal
+    known = exact.replace("contributions = 1", "contributions = 1\npopulation = 50")
+    Path("trips.toml").write_text(known, encoding="utf-8")
+    assert "large_delta = true" in refused(*asked[:-1], "0.04", "--epsilon", "0.2", plan="trips.toml")[1]
+    meant = known.replace("rho = 0.01", "epsilon = 0.1\ndelta = 0.05\nlarge_delta = true")
+    Path("trips.toml").write_text(meant, encoding="utf-8")
+    ask(*asked[:-1], "0.04", "--epsilon", "0.2", plan="trips.toml")
+    ask("trips.csv", "--where", "town=Martin", "--rho", "0.04", plan="trips.toml")
+
+
+def test_the_public_people_of_a_graph_refuse_a_large_delta_of_questions() -> None:
+    nodes = pa.table({"id": [str(k) for k in range(100)], "town": ["a"] * 100})
+    edges = pa.table({"source": ["0"], "target": ["1"]})
+    graph = Graph(nodes, edges, "user-out", contributions=1)
+    spine = tt.Spine(["source"], {"source": tt.Hierarchy.flat(["a", "b"])})
+    plan = tt.Plan(spine, graph.unit("add-remove"), Loss(rho=1))
+    asked = questions.Question.of(spine, {"source": "a"})
+    charged: list[str] = []
+    for large in (False, True):
+        loss = Loss(epsilon=1, delta=0.01, large_delta=large)
+        batch = questions.Batch(spine, (asked,), plan.unit, loss)
+        reading: Any = {"columns": {"source": "source.town"}, "before_measuring": lambda: charged.append("charged")}
+        if large:
+            questions.measure(batch, plan, graph.table(), **reading)
+        else:
+            with pytest.raises(IncompletePlan, match="which is public"):
+                questions.measure(batch, plan, graph.table(), **reading)
+            assert not charged
+    assert charged == ["charged"]
+
+
+def test_a_query_for_a_graph_is_refused(refused: Ask, capsys: Captured) -> None:
+    code, told = refused("--query", "nodes", "--where", "hobby=music")
+    assert code == 2 and "leave --query out" in told
+    with pytest.raises(SystemExit):
+        main(["release", "users.toml", "--query", "nodes", "--out", "out"])
+    assert "leave --query out" in capsys.readouterr().err and not Path("out").exists()

@@ -58,8 +58,10 @@ def command(plan: Path, table: str | None, as_json: bool, **options: Any) -> Non
     """
     from treetop.planfile import read_plan
 
-    loss = _loss(options.pop("epsilon"), options.pop("delta"), options.pop("rho"))
-    file = read_plan(plan, stand_in=None if loss is None else 1)
+    amounts = {name: options.pop(name) for name in ("epsilon", "delta", "rho")}
+    given = _is_given(**amounts)
+    file = read_plan(plan, stand_in=1 if given else None)
+    loss = _loss(file, **amounts) if given else None
     with Bar(shown=not as_json) as bar:
         outcome = Asking(file, loss, **options)(table, bar)
     if as_json:
@@ -68,14 +70,18 @@ def command(plan: Path, table: str | None, as_json: bool, **options: Any) -> Non
         click.echo(render(file, outcome, options["confidence"]))
 
 
-def _loss(epsilon: Decimal | None, delta: Decimal | None, rho: Decimal | None) -> Loss | None:
+def _is_given(epsilon: Decimal | None, delta: Decimal | None, rho: Decimal | None) -> bool:
+    """Whether a loss is given, in place of the plan's."""
+    if epsilon is None and rho is None and delta is not None:
+        raise click.UsageError("--delta goes with --epsilon: give both, or neither for the loss of the plan")
+    return epsilon is not None or rho is not None
+
+
+def _loss(file: PlanFile, epsilon: Decimal | None, delta: Decimal | None, rho: Decimal | None) -> Loss:
+    """Return the loss that is given; whether a large delta is meant is for the plan to say."""
     from treetop.privacy import Loss
 
-    if epsilon is None and rho is None:
-        if delta is not None:
-            raise click.UsageError("--delta goes with --epsilon: give both, or neither for the loss of the plan")
-        return None
-    return Loss(epsilon=epsilon, delta=delta, rho=rho)
+    return Loss(epsilon=epsilon, delta=delta, rho=rho, large_delta=file.plan.loss.large_delta and delta is not None)
 
 
 @dataclass(frozen=True)
@@ -134,6 +140,7 @@ class Asking:
         location = table or self.file.source
         if location is None:
             raise click.UsageError("name the private TABLE, or give the plan a [data] source")
+        source = self.file.table(location, self.query)  # what cannot be read so is refused before a ledger is opened
         asked = self._asked(location)
         book, dataset = open_ledger(self.ledger, self.dataset, self.expect_head)
         kept, loss = book.answers(dataset), self.loss or plan.loss
@@ -148,7 +155,7 @@ class Asking:
         new = {name: question for name, question in asked.items() if name not in found}
         if new:
             batch = Batch(plan.spine, tuple(new.values()), plan.unit, loss)
-            measured = self._measure(batch, list(new), book, dataset, location, bar)
+            measured = self._measure(batch, list(new), book, dataset, source, bar)
             for (name, question), number in zip(new.items(), measured, strict=True):
                 found[name] = answer(question, number, batch.law, self.confidence)
         answers = [found[name] for name in asked]
@@ -175,7 +182,7 @@ class Asking:
             "graph": None if file.graph is None else file.graph.describe(),
         }
         # What is as it was before there was a choice is not said, so that earlier answers are found.
-        read |= {"header": file.header, "names": file.names} if file.header is not None else {}
+        read |= {"header": file.header, "names": file.names} if file.header is False else {}
         read |= {"blank_lines": file.blank_lines} if file.blank_lines != "record" else {}
         return {fingerprint(one, plan, file.columns, read): one for one in found}
 
@@ -188,9 +195,7 @@ class Asking:
             raise click.UsageError(f"{self.listed}: is not UTF-8 text: give a file with one question a line") from None
         return [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
 
-    def _measure(
-        self, batch: Batch, names: list[str], book: Ledger, dataset: str, location: str, bar: Bar
-    ) -> list[int]:
+    def _measure(self, batch: Batch, names: list[str], book: Ledger, dataset: str, source: Any, bar: Bar) -> list[int]:
         from treetop.ledger import unit_text
         from treetop.questions import measure, stored
 
@@ -209,7 +214,7 @@ class Asking:
             measured = measure(
                 batch,
                 plan,
-                self.file.table(location, self.query),
+                source,
                 columns=self.file.columns,
                 count=self.file.count,
                 before_measuring=reserve,

@@ -80,6 +80,11 @@ class PlanFile:
     def table(self, location: str, query: str | None = None) -> Any:
         """Return a private table with the options to read it that the file states: a `Source`, or a graph's table."""
         if self.graph is not None:
+            if query is not None:
+                raise PlanError(
+                    "a query is given, but the tables of a graph are read as they are: leave --query out, and make "
+                    "a view or a file of what is to be read"
+                )
             return self.graph.table(location)
         source = Source(
             location,
