@@ -9,7 +9,8 @@ import unicodedata
 import pytest
 
 from treetop.data.source import Source
-from treetop.errors import DataError
+from treetop.errors import DataError, PlanFileError
+from treetop.planfile import read_plan
 from treetop.showing import brief, discreet, printable, visible
 
 
@@ -24,6 +25,9 @@ from treetop.showing import brief, discreet, printable, visible
         "host=db password = 'hunter2 hunter2' user=ann",
         "postgresql://db/census?sslpassword=hunter2&x=hunter2",
         "PGPASSWORD=hunter2",
+        "postgresql://ann:hunter2@db: no such file; see `postgresql://ann:hunter2@db` and https://bob:hunter2@host",
+        "https://host:8080/x postgresql://ann:hunter2@db",
+        "postgresql://ann:hunter2 hunter2'sqlite://x:hunter2@db",
         "one line\nhttps://ann:hunter2@host\nanother",
     ],
 )
@@ -31,6 +35,20 @@ def test_a_password_is_blotted_out_wherever_it_stands(text: str) -> None:
     assert "hunter2" not in discreet(text)
     assert "***" in discreet(text)
     assert "hunter2" not in str(DataError(text))
+
+
+def test_what_stands_between_two_passwords_is_kept() -> None:
+    url, shown = "postgresql://ann:hun@ter2@db/census", "postgresql://ann:***@db/census"
+    assert discreet(f"{url}: no such file; `inspect {url}` drafts one") == (
+        f"{shown}: no such file; `inspect {shown}` drafts one"
+    )
+    assert discreet(discreet(f"{url} and '{url}'")) == f"{shown} and '{shown}'"
+
+
+def test_a_url_that_is_taken_for_a_plan_file_is_said_not_to_be_there() -> None:
+    with pytest.raises(PlanFileError, match=r"^postgresql:/ann:\*\*\*@db/census: no such file") as told:
+        read_plan("postgresql://ann:hunter2@db/census")
+    assert "treetop inspect" in str(told.value)
 
 
 @pytest.mark.parametrize("text", ["a@b.c: see https://example.org", "plan.toml: [unit] x = 3", "C:/x: a@b", ""])

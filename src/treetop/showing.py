@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 _LONGEST_WORD = 300
 _LONGEST = 6000
 _ENDS = 120
 _USER = re.compile(r"[a-z][a-z0-9+.-]+:/+[^\s:@/?#]*:", re.IGNORECASE)
+_BEFORE = " \t'\"`(["
 _KEY = re.compile(
     r"""(pass(?:word|phrase|wd)|pwd)(\s?=\s?)('(?:[^'\\]|\\.)*'|\S*[^\s"',:;\])}])""", re.IGNORECASE | re.DOTALL
 )
@@ -55,12 +57,26 @@ def printable(text: str) -> str:
 
 
 def _without_user_password(line: str) -> str:
-    user = _USER.search(line)
-    while user is not None and line.startswith("***@", user.end()):  # this one is blotted out already
-        user = _USER.search(line, user.end())
-    # An unescaped password may hold any sign, even @: so it reaches to the last one.
-    at = line.rfind("@")
-    return line if user is None or at < user.end() else f"{line[: user.end()]}***{line[at:]}"
+    shown = ""
+    for part in _parts(line):
+        user = _USER.search(part)
+        while user is not None and part.startswith("***@", user.end()):  # this one is blotted out already
+            user = _USER.search(part, user.end())
+        # An unescaped password may hold any sign, even @: so it reaches to the last one.
+        at = part.rfind("@")
+        shown += part if user is None or at < user.end() else f"{part[: user.end()]}***{part[at:]}"
+    return shown
+
+
+def _parts(line: str) -> Iterator[str]:
+    """Divide a line before each URL that begins a word, if the one before it is over: it has had its @."""
+    start, at = 0, line.find("@")
+    for user in _USER.finditer(line):
+        begins = user.start() == 0 or line[user.start() - 1] in _BEFORE
+        if begins and start <= at < user.start():
+            yield line[start : user.start()]
+            start, at = user.start(), line.find("@", user.start())
+    yield line[start:]
 
 
 def _is_long(text: str) -> bool:

@@ -455,3 +455,18 @@ def test_thousands_of_data_sets_take_time_in_proportion(tmp_path: Path) -> None:
 
     few, many = seconds(600), seconds(6000)
     assert many < 30 * few  # in proportion it is 10; each with each, it was 100
+
+
+@pytest.mark.parametrize("name", ["postgresql://ann:hunter2@db/census", "host=db password=hunter2"])
+def test_a_name_with_a_password_is_refused_and_a_url_without_one_is_not(tmp_path: Path, name: str) -> None:
+    with pytest.raises(LedgerError, match="holds a password"):
+        Ledger.create(tmp_path / "ledger", loss=Loss(rho=1), datasets=(name,))
+    assert not (tmp_path / "ledger").exists()
+    ledger = Ledger.create(tmp_path / "ledger", loss=Loss(rho=1), datasets=("census", "postgresql://db/census"))
+    with pytest.raises(LedgerError, match="holds a password") as told:
+        ledger.add(name)
+    assert "hunter2" not in str(told.value)
+    free = Ledger.create(tmp_path / "free", loss=Loss(rho=1), any_dataset=True)
+    with pytest.raises(LedgerError, match="holds a password"):
+        free.reserve(name, Fraction(1, 9), "zcdp", "person", "A title", "a" * 64)
+    assert b"hunter2" not in (tmp_path / "ledger").read_bytes() + (tmp_path / "free").read_bytes()

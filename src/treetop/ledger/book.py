@@ -22,6 +22,7 @@ from treetop.ledger.budget import Budget, Currency
 from treetop.ledger.entry import Balance, Entry, read_added, read_entries
 from treetop.ledger.log import Content, Log, Record
 from treetop.ledger.names import alike, key, listed, spelt
+from treetop.ledger.names import new as new_name
 from treetop.ledger.unit import OtherUnit
 from treetop.privacy.loss import Loss
 
@@ -109,7 +110,7 @@ class Ledger:
             )
         names: dict[str, str] = {}
         for name in datasets:
-            names.setdefault(key(name), spelt(name))
+            names.setdefault(key(name), new_name(name))
         first = {
             "event": "created",
             "time": _now(),
@@ -207,7 +208,7 @@ class Ledger:
             known = self._balances(records).get(key(dataset))
             if known is not None:
                 raise LedgerError(f"{self.path}: has the data set {known.dataset!r} already")
-            return {"event": "added", "time": _now(), "dataset": spelt(dataset)}
+            return {"event": "added", "time": _now(), "dataset": new_name(dataset)}
 
         return self.log.append(decide)[1].sha256
 
@@ -262,7 +263,7 @@ class Ledger:
                 f"with a budget of their own, are declared with `treetop ledger add {quote(str(self.path))} "
                 f"{quote(spelt(dataset))}`"
             )
-        return balance or Balance(spelt(dataset), self.budget.amount, ())
+        return balance or Balance(new_name(dataset), self.budget.amount, ())
 
     def _balances(self, records: list[Record]) -> dict[str, Balance]:
         """Return every data set by its key: one pass over the records, however many data sets there are."""

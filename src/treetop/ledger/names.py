@@ -7,6 +7,7 @@ from difflib import SequenceMatcher
 from unicodedata import category, normalize
 
 from treetop.errors import LedgerError
+from treetop.showing import discreet
 
 _ALIKE = 0.8
 
@@ -21,6 +22,17 @@ def spelt(name: str, what: str = "data set") -> str:
     found = " ".join(name.split())
     if not found or not found.isprintable():
         raise LedgerError(f"The {what} is named {name!r}; give it a name of printable characters")
+    return found
+
+
+def new(name: str) -> str:
+    """Return the name of a data set that a ledger does not know yet, refusing one with a password, kept for good."""
+    found = spelt(name)
+    if discreet(found) != found:
+        raise LedgerError(
+            f"The data set is named {found!r}, which holds a password, and a ledger keeps and shows its names for "
+            "good: give it a plain name, such as 'census 2021'"
+        )
     return found
 
 

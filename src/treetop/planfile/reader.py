@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -180,6 +181,11 @@ def _read_text(path: Path) -> str:
             raise PlanFileError(f"{path}: is larger than {_LARGEST >> 20} MB, and is no plan file: name a plan file")
         return data.decode("utf-8-sig")
     except FileNotFoundError:
+        if re.match("[A-Za-z][A-Za-z0-9+.-]+:/", str(path)):
+            raise PlanFileError(
+                f"{path}: no such file. It looks like the address of a table: `treetop inspect` drafts a plan file "
+                "from that, with --out plan.toml"
+            ) from None
         raise PlanFileError(f"{path}: no such file; `treetop inspect TABLE --out {path}` drafts one") from None
     except UnicodeDecodeError as problem:
         raise PlanFileError(f"{path}: byte {problem.start} is not UTF-8: save the plan file as UTF-8 text") from problem
