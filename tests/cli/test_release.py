@@ -314,8 +314,18 @@ def test_a_mistake_in_the_call_is_one_message(arguments: list[str], message: str
 def test_standard_input_is_not_read_twice(here: Path, capsys: Captured, tables: tuple[str, str]) -> None:
     twin(here)
     code, message = fail(capsys, "plan.toml", tables[0], "--twin", tables[1], "--out", "out", "--ledger", "ledger")
-    assert (code, "standard input can be read once: name files for both" in message) == (2, True)
+    assert (code, "standard input or a pipe can be read once: name files for both" in message) == (2, True)
     assert Ledger.open("ledger").entries() == ()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with a name here")
+def test_a_pipe_is_not_read_twice(here: Path, capsys: Captured) -> None:
+    """Nothing would be left of it for the release, which would count nobody."""
+    twin(here)
+    os.mkfifo(here / "pipe")
+    for tables in (("pipe", "twin.csv"), ("trips.csv", "pipe")):
+        code, message = fail(capsys, "plan.toml", tables[0], "--twin", tables[1], "--out", "out")
+        assert (code, "a pipe can be read once: name files for both" in message) == (2, True)
 
 
 def test_what_fails_after_it_was_charged_is_an_error_of_its_own(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,7 @@ ANSWERS = """
 entity = "trip"
 contributions = 1
 neighbours = "replace"
+may_be_missing = true
 
 [loss]
 epsilon = 5.0
@@ -134,7 +135,7 @@ def released(folder: Path, kind: str, server: Any) -> bytes:
 def expected(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     folder = tmp_path_factory.mktemp("csv")
     counts = released(folder, "csv", None)
-    assert treetop("query", "out", folder=folder).strip() == "100"
+    assert abs(int(treetop("query", "out", folder=folder)) - 100) < 20  # of a database, the total is always measured
     return counts
 
 

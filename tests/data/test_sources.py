@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import os
 import sqlite3
 import sys
 import traceback
@@ -21,8 +22,9 @@ import treetop as tt
 from treetop.data import csv_file
 from treetop.data import table as tables
 from treetop.data.encode import read_counts
-from treetop.data.source import Source
-from treetop.errors import DataError, HierarchyError
+from treetop.data.source import Source, reads_once
+from treetop.errors import DataError, HierarchyError, PlanError
+from treetop.planfile import read_plan
 
 PLACE = tt.Hierarchy.flat(["01001", "01003", "None", "NA", "null", "nan", "è"])
 SPINE = tt.Spine.destination_first(origin=PLACE, destination=PLACE)
@@ -339,3 +341,71 @@ def test_a_file_that_is_listed_twice_is_refused_and_one_name_in_two_folders_is_n
     assert len(Source(tmp_path).files()) == 2
     with pytest.raises(DataError, match="read twice"):
         Source([tmp_path / "2001" / "trips.csv", tmp_path / "2001"]).files()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_a_view_is_no_whole_table(kind: str, tmp_path: Path) -> None:
+    """Neighbours may differ in how many rows it shows, so its total is never told exactly."""
+    file = tmp_path / f"trips.{kind}"
+    statements = [
+        "create table raw (home varchar, work varchar, year integer)",
+        "insert into raw values ('01001', 'NA', 2008), ('01001', 'NA', 2009)",
+        "create view trips as select home, work from raw where year = 2008",
+    ]
+    if kind == "sqlite":
+        with sqlite3.connect(file) as database:
+            _ = [database.execute(statement) for statement in statements]
+        database.close()
+    else:
+        with duckdb.connect(str(file)) as base:
+            _ = [base.execute(statement) for statement in statements]
+    exact = tt.Plan(SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1))
+    measured = tt.Plan(SPINE, tt.Unit("trip", neighbours="replace", may_be_missing=True), tt.Loss(rho=1))
+    for query in ("trips", "select home, work from trips", None):
+        for place in (file, f"sqlite:///{file}")[: 2 if kind == "sqlite" else 1]:
+            with pytest.raises(PlanError, match="may leave rows out|a view that leaves rows out"):
+                exact.release(Source(place, query), columns=COLUMNS)
+    assert measured.counts(Source(file, "trips"), COLUMNS).total == 1
+
+
+def test_a_plan_knows_a_database_by_its_file(tmp_path: Path) -> None:
+    text = "".join(
+        f'[attributes.{end}]\nhierarchy = "places.csv"\nlevels = ["place"]\ncolumn = "{column}"\n'
+        for end, column in COLUMNS.items()
+    )
+    text += '[spine]\norder = "destination-first"\n[unit]\nentity = "trip"\ncontributions = 1\n'
+    text += 'neighbours = "replace"\n[loss]\nrho = 1\n[data]\nsource = "trips.db"\n'
+    written(tmp_path / "places.csv", "place\n01001\n01003\n")
+    file = written(tmp_path / "plan.toml", text)
+    assert not read_plan(file).plan.unit.may_be_missing
+    sqlite_file(tmp_path / "trips.db")
+    assert read_plan(file).plan.unit.may_be_missing
+
+
+@pytest.mark.parametrize("suffix", [".bz2", ".zst", ".gz"])
+def test_a_folder_is_read_with_its_packed_files(suffix: str, tmp_path: Path) -> None:
+    first, *rest = CSV.splitlines(keepends=True)
+    written(tmp_path / "a.csv", first + "".join(rest[:2]))
+    with pa.CompressedOutputStream(str(tmp_path / f"b.csv{suffix}"), {".bz2": "bz2", ".zst": "zstd"}.get(suffix, "gzip")) as out:  # fmt: skip
+        out.write((first + "".join(rest[2:])).encode())
+    assert counted(tmp_path) == EXPECTED
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with a name here")
+def test_what_is_read_once_is_known(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    file = written(tmp_path / "t.csv", CSV)
+    assert reads_once(tmp_path / "pipe") and reads_once([file, tmp_path / "pipe"]) and reads_once("-")
+    assert not (reads_once(file) or reads_once(tmp_path) or reads_once(None) or reads_once(str(tmp_path / "*.csv")))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "sqlite"])
+def test_names_are_not_given_to_what_has_its_own(kind: str, tmp_path: Path) -> None:
+    file = tmp_path / f"t.{kind}"
+    if kind == "parquet":
+        pq.write_table(TABLE, file)
+    else:
+        sqlite_file(file)
+    with pytest.raises(DataError, match="header and names are for CSV files, and this is none: leave them out"):
+        counted(Source(file, header=False, names=["home", "work"]))
+    assert counted(Source(file, header=True)) == EXPECTED  # its names are names, as is said

@@ -89,24 +89,11 @@ def test_the_total_is_measured_where_a_plan_selects_rows(tmp_path: Path) -> None
     assert whole.levels[0].law is None and "may_be_missing" not in whole.describe()["unit"]
 
 
-@pytest.mark.parametrize(
-    ("query", "measured"),
-    [
-        ("trips", False),
-        ("select home, work from trips", False),
-        ('SELECT "home" AS origin, t.work FROM main.trips;', False),
-        ("select * from trips", False),
-        ("select home from trips where year = 2008", True),
-        ("select distinct home from trips", True),
-        ("select home from trips limit 5", True),
-        ("select home from trips join people using (id)", True),
-        ("select home from trips union select home from others", True),
-        ("select count(*) as n from trips", True),
-    ],
-)
-def test_the_total_is_measured_where_a_query_may_leave_rows_out(tmp_path: Path, query: str, measured: bool) -> None:
+@pytest.mark.parametrize("query", ["trips", "select home, work from trips", "select home from trips where year = 2008"])
+def test_the_total_is_measured_where_there_is_a_query(tmp_path: Path, query: str) -> None:
+    """What it calls a table may be a view that leaves rows out."""
     text = flows(tmp_path, 'keep = { record = "S" }\n', f"query = '{query}'\n")
-    assert (read_plan(text).plan.levels[0].law is not None) == measured
+    assert read_plan(text).plan.levels[0].law is not None
 
 
 def test_the_plan_as_it_was_run_says_which_rows_and_fields(tmp_path: Path) -> None:

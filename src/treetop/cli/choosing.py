@@ -316,12 +316,13 @@ def _public(file: PlanFile, location: str, source: str, role: Role, compare: boo
 
 def _compare(file: PlanFile, prior: Prior, role: Role) -> list[str]:
     """Refuse a public table with the records of the private one; say so where they cannot be compared."""
+    from treetop.data.source import Source, reads_once
     from treetop.planning.guard import refuse_same_records
 
     if file.source is None:
         return []  # said once, for all that was asked
-    if file.source == "-":
-        return [f"The {role} was not compared with standard input: be sure that it is public."]
+    if reads_once(file.source):
+        return [f"The {role} was not compared with {Source(file.source)}: be sure that it is public."]
     try:
         private = file.plan.counts(file.table(file.source), file.columns, file.count)
     except DataError:  # what it says is about private rows, and this output is not

@@ -167,10 +167,12 @@ class Run:
         return self.file.table(location, self.query)
 
     def _refuse_second_reading(self, table: str | None) -> None:
-        """Refuse to compare a twin with standard input: that can be read once, and the release needs it."""
-        if self.twin is not None and "-" in (table or self.file.source, self.twin):
+        """Refuse to compare a twin with standard input or a pipe: that can be read once, and the release needs it."""
+        from treetop.data.source import reads_once
+
+        if self.twin is not None and any(map(reads_once, (table or self.file.source, self.twin))):
             raise click.UsageError(
-                "--twin compares two tables before the release reads one of them, and standard input can be read once: "
+                "--twin compares two tables before the release reads one of them, and standard input or a pipe can be read once: "
                 "name files for both"
             )
 

@@ -15,7 +15,7 @@ from treetop.data import csv_file
 from treetop.data import table as tables
 from treetop.data.csv_blocks import parse_blocks
 from treetop.data.positions import Piece, Positions, say
-from treetop.data.source import Source, file_kind
+from treetop.data.source import Source, file_kind, reads_once
 from treetop.data.text_stream import Utf8, open_text, shares, wrong_encoding
 from treetop.errors import DataError
 
@@ -56,7 +56,7 @@ def read_fixed(
 def refuse_fixed(source: Source) -> None:
     """Refuse a file that looks like fixed-width text but is about to be read as CSV, saying what to declare."""
     told = source.fields is not None or source.delimiter is not None or source.header is not None
-    if told or source.scheme or source.location == "-":
+    if told or source.scheme or reads_once(source.location):
         return
     file = source.files()[0]
     lines = _first_lines(file, source.encoding)

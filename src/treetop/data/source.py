@@ -21,7 +21,7 @@ BlankLines = Literal["record", "skip"]
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _POSTGRES = ("postgresql", "postgres")
 _PACKED = {".gz", ".zst", ".bz2"}
-_TABLES = {".csv", ".tsv", ".txt", ".gz", ".parquet", ".pq"}
+_TABLES = {".csv", ".tsv", ".txt", ".parquet", ".pq"} | _PACKED
 
 
 @dataclass(frozen=True, repr=False)
@@ -193,6 +193,41 @@ def file_kind(head: bytes) -> FileKind:
     if head[8:12] == b"DUCK":
         return "duckdb"
     return "sqlite" if head[:16] == b"SQLite format 3\0" else "csv"
+
+
+def is_database(source: Source) -> bool:
+    """Tell whether a table is in a database; of a file, its first bytes say so."""
+    if source.scheme is not None:
+        return True
+    if reads_once(source.location):
+        return False
+    try:
+        for file in source.files():
+            with file.open("rb") as stream:
+                if file_kind(stream.read(16)) in ("duckdb", "sqlite"):
+                    return True
+    except (DataError, OSError, ValueError):  # what is not there is said where it is read
+        return False
+    return False
+
+
+def reads_once(location: Any) -> bool:
+    """Tell whether a table can be read only once: standard input, a pipe, or a device.
+
+    >>> reads_once("-"), reads_once("sqlite:///trips.db"), reads_once("no such file")
+    (True, False, False)
+    """
+    if isinstance(location, list | tuple):
+        return any(map(reads_once, location))
+    if location is None or (isinstance(location, str) and _URL.match(location)):
+        return False
+    if location == "-":
+        return True
+    try:
+        path = Path(location)
+        return path.exists() and not (path.is_file() or path.is_dir())
+    except (OSError, ValueError):
+        return False
 
 
 def without_password(url: str) -> str:

@@ -356,6 +356,8 @@ def _reader(source: Source) -> Callable[..., Iterator[tuple[pa.RecordBatch, floa
 def _refuse_fields(source: Source, where: str) -> None:
     if source.fields is not None:
         raise DataError(f"{where}: fields are positions in fixed-width text, and this is none: leave them out")
+    if source.header is False:
+        raise DataError(f"{where}: header and names are for CSV files, and this is none: leave them out")
 
 
 def _refuse_query(source: Source) -> None:

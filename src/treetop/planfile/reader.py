@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from treetop.data.dropping import selected
 from treetop.data.positions import Positions
-from treetop.data.source import BlankLines, Source
+from treetop.data.source import BlankLines, Source, is_database
 from treetop.errors import LossError, PlanError, PlanFileError
 from treetop.frozen import FrozenMap
 from treetop.plan import Plan
@@ -141,7 +141,8 @@ def read_plan(path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
     for name, tree in zip(spine.attributes, spine.trees, strict=True):
         checks.check_digest(name, attributes[name], tree)
     checks.check_unknown(section["data"], data.unknown, trees)
-    dropped = selected(data.kept["keep"], data.kept["query"], data.kept["blank_lines"])
+    database = data.source is not None and is_database(Source(data.source))
+    dropped = selected(data.kept["keep"], data.kept["query"], data.kept["blank_lines"], database)
     if data.unknown != "drop" and dropped is not None:
         unit["may_be_missing"] = True
     with section["unit"].located():

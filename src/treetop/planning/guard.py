@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from treetop.counts import Counts
-from treetop.data.source import Source, as_source, without_password
+from treetop.data.source import Source, as_source, reads_once, without_password
 from treetop.data.table import Table
 from treetop.errors import DataError, PrivatePrior
 from treetop.resolved import resolved
@@ -76,8 +76,8 @@ def _same(one: Any, other: Any) -> str | None:
         return _same_content(one, other) if here is None and there is None else None
     if here.scheme or there.scheme or here.query or there.query:
         return _same_query(here, there)
-    if "-" in (here.location, there.location):
-        return "both are standard input" if here.location == there.location else None
+    if reads_once(here.location) or reads_once(there.location):
+        return f"both are {there}" if here.location == there.location else None
     return _same_file(_files(here), _files(there))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from treetop.counts import Counts
 from treetop.data.bound import Bound
 from treetop.data.encode import Unknown
-from treetop.data.source import Source, file_kind
+from treetop.data.source import Source, file_kind, reads_once
 from treetop.data.table import Table, batches
 from treetop.data.tally import Tally
 from treetop.errors import DataError, PlanError, PrivatePrior
@@ -226,16 +226,17 @@ def read_alike(source: Source, unit: Unit, role: Role) -> tuple[Source, Bound | 
 def _of_its_kind(source: Source) -> Source:
     """Leave out the positions of fields where there is no text, and the query where there is no database."""
     is_database, is_text = source.scheme is not None, source.scheme is None
-    if is_text and source.location != "-":
+    if is_text and not reads_once(source.location):
         with source.files()[0].open("rb") as stream:
             kind = file_kind(stream.read(16))
         is_database, is_text = kind in ("duckdb", "sqlite"), kind == "csv"
-    return replace(source, query=source.query if is_database else None, fields=source.fields if is_text else None)
+    own: dict[str, Any] = {} if is_text else {"fields": None, "header": None, "names": None}
+    return replace(source, query=source.query if is_database else None, **own)
 
 
 def _column_names(source: Source) -> list[str] | None:
-    """Return the columns of a table; None for standard input, which is read only once."""
-    if source.location == "-":
+    """Return the columns of a table; None for standard input or a pipe, which is read only once."""
+    if reads_once(source.location):
         return None
     with closing(batches(replace(source, keep=None))) as parts:  # type: ignore[type-var]
         return list(next(parts).rows.schema.names)
