@@ -256,7 +256,9 @@ def test_the_mark_of_names_is_what_the_reader_says(tmp_path: Path) -> None:
     assert marks == [True, False, False]
 
 
-def test_a_code_as_a_name_is_refused_whatever_stands_beside_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_code_as_a_name_is_refused_whatever_stands_beside_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A column that surely has a name does not vouch for the others, neither in drafts nor in releases."""
     one = PLAN.replace('[attributes.destination]\nsame_as = "origin"\n[spine]\norder = "destination-first"\n', "")
     written(folder / "plan.toml", one.replace("[attributes.origin]", '[attributes.origin]\ncolumn = "AER"'))
@@ -278,7 +280,8 @@ def test_a_code_as_a_name_is_refused_in_the_nodes_of_a_graph(counts: str, tmp_pa
     tree, loss = tt.Hierarchy.flat(AIRPORTS), tt.Loss(rho=1)
     if counts == "nodes":
         plan = tt.Plan(tt.Spine(["a.value"], {"a": tree}), tt.Unit("person", neighbours="add-remove", id="id"), loss)
-        made, columns = graph.node_table(), {"a": "AER"}
+        made: Any = graph.node_table()
+        columns = {"a": "AER"}
     else:
         plan = tt.Plan(tt.Spine(["a.value", "b.value"], {"a": tree, "b": tree}), graph.unit("add-remove"), loss)
         made, columns = graph.table(), {"a": "source.AER", "b": "target.AER"}

@@ -386,7 +386,8 @@ def test_a_plan_knows_a_database_by_its_file(tmp_path: Path) -> None:
 def test_a_folder_is_read_with_its_packed_files(suffix: str, tmp_path: Path) -> None:
     first, *rest = CSV.splitlines(keepends=True)
     written(tmp_path / "a.csv", first + "".join(rest[:2]))
-    with pa.CompressedOutputStream(str(tmp_path / f"b.csv{suffix}"), {".bz2": "bz2", ".zst": "zstd"}.get(suffix, "gzip")) as out:  # fmt: skip
+    codec = {".bz2": "bz2", ".zst": "zstd", ".gz": "gzip"}[suffix]
+    with pa.CompressedOutputStream(str(tmp_path / f"b.csv{suffix}"), codec) as out:
         out.write((first + "".join(rest[2:])).encode())
     assert counted(tmp_path) == EXPECTED
 

@@ -172,8 +172,8 @@ class Run:
 
         if self.twin is not None and any(map(reads_once, (table or self.file.source, self.twin))):
             raise click.UsageError(
-                "--twin compares two tables before the release reads one of them, and standard input or a pipe can be read once: "
-                "name files for both"
+                "--twin compares two tables before the release reads one of them, and standard input or a pipe "
+                "can be read once: name files for both"
             )
 
     def _try_twin(self, table: str | None, bar: Bar) -> list[str]:
