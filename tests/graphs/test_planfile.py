@@ -242,3 +242,20 @@ def test_the_published_plan_of_edges_is_a_plan_file_again_with_its_tables_named(
     Path("again.toml").write_text(text.replace("[graph]", '[graph]\nnodes = "nodes.csv"\nedges = "edges.csv"'), "utf-8")
     again, card = read_plan("again.toml"), json.loads(Path("out/card.json").read_text(encoding="utf-8"))
     assert again.plan.digest == card["plan_sha256"] == read_plan("friendships.toml").plan.digest
+
+
+def test_an_edge_list_without_names_is_read_with_those_of_the_plan(here: Path) -> None:
+    whole = read_plan("friendships.toml")
+    assert whole.source is not None
+    expected = whole.plan.counts(whole.table(whole.source), whole.columns).total
+    _, _, rows = Path("edges.csv").read_text().partition("\n")
+    Path("edges.csv").write_text(rows)
+    with pytest.raises(TreetopError, match="edges_header and edges_names"):
+        whole.plan.counts(whole.table(whole.source), whole.columns)
+    said = f'{RELATION}\nedges_header = false\nedges_names = ["source", "target"]'
+    file = read_plan(changed(RELATION, said))
+    assert file.source is not None
+    assert file.plan.counts(file.table(file.source), file.columns).total == expected
+    main(["release", "changed.toml", "--out", "out", "--testing-key", "00" * 32])
+    assert "edges_header = false" in Path("out/plan.toml").read_text()
+    assert not any(verdict.findings for verdict in check_folder(Path("out")))

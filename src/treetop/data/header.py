@@ -34,7 +34,8 @@ _MISSING = {"\\n", "<na>", "#n/a", "n/a", "na", "nan", "null", "<null>", "(null)
 _REMEDY = (
     'If every line is a row, say header = false and names = ["origin", "destination", …] under [data] in the plan file '
     "(--no-header for inspect, Source(…, header=False, names=[…]) in Python). If the first line does hold names, say "
-    "header = true (--header)"
+    "header = true (--header). Of a graph this is said under [graph]: edges_header and edges_names, nodes_header and "
+    "nodes_names"
 )
 _ROW = "the first line looks like a row of data"
 

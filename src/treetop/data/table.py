@@ -46,6 +46,8 @@ class Batch:
     """The share of the whole table that is read with them, as far as it is known."""
     numbers: NDArray[np.int64] | None = None
     """Where some rows were left out: the number of each row, counted from `first`."""
+    may_skip: bool = True
+    """Whether the plan that reads them may pass blank lines over."""
 
     def place(self, column: str, row: int) -> str:
         """Say where a value stands."""
@@ -56,10 +58,8 @@ class Batch:
         """Say what to do about a row in which all that was read is missing, and nothing about another."""
         if any(column[row].as_py() not in (None, "") for column in self.rows.columns):
             return ""
-        return (
-            " Everything in that row is missing. An empty line is a record too: delete it if it is none, or set "
-            'blank_lines = "skip" under [data].'
-        )
+        skip = ', or set blank_lines = "skip" under [data]' if self.may_skip else ""
+        return f" Everything in that row is missing. An empty line is a record too: delete it if it is none{skip}."
 
 
 def batches(table: Table, columns: Sequence[str] | None = None, dictionaries: bool = True) -> Iterator[Batch]:

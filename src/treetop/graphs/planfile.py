@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from treetop.data.source import Source
 from treetop.errors import PlanFileError, TreetopError
 from treetop.graphs.cleaning import Changes, Cleaning
 from treetop.graphs.graph import SOURCE, TARGET, EdgeTable, Graph, NodeTable
@@ -31,6 +32,10 @@ KEYS = (
     "self_loops",
     "repeated",
     "clean",
+    "nodes_header",
+    "nodes_names",
+    "edges_header",
+    "edges_names",
 )
 OF_DATA = ("unknown", "period")
 """What may be said about the data of a graph in the section of that name."""
@@ -53,12 +58,15 @@ class GraphFile:
     """What is counted: "edges" or "nodes"."""
     columns: tuple[str, ...]
     """The columns of the node table that the plan uses."""
+    reading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What is said of the first lines of the tables "nodes" and "edges", as arguments of `Source`."""
 
     def table(self, location: str) -> EdgeTable | NodeTable:
         """Return the private table that the plan counts; `location` is the edge table, or the node table."""
+        named = _as_said(location, self.reading.get(self.counts))
         if self.counts == "nodes":
-            return Graph(location, id=self.graph.id, cleaning=self.graph.cleaning).node_table(self.columns)
-        return self.graph.table(location, self.columns)
+            return Graph(named, id=self.graph.id, cleaning=self.graph.cleaning).node_table(self.columns)
+        return self.graph.table(named, self.columns)
 
     @property
     def beside(self) -> tuple[str, ...]:
@@ -77,6 +85,7 @@ class GraphFile:
             stated |= {"source": graph.source, "target": graph.target}
             stated |= {"relation": graph.relation, "degree_bound": graph.degree_bound, "directed": graph.directed}
             stated |= {"self_loops": graph.policies.self_loops, "repeated": graph.policies.repeated}
+        stated |= {f"{table}_{key}": said for table, about in self.reading.items() for key, said in about.items()}
         stated |= {"clean": {name: rule.describe() for name, rule in graph.cleaning.items()}}
         return {key: entry for key, entry in stated.items() if entry is not None}
 
@@ -191,9 +200,10 @@ def read_graph(top: Fields, folder: Path, columns: Mapping[str, str], unit: Unit
         unknown="drop" if unknown == "drop" else "error",
     )
     with fields.located():
+        reading = {table: said for table in ("nodes", "edges") if (said := _first_line(fields, table))}
         graph = Graph(
-            tables[0],
-            tables[1] if len(tables) > 1 else None,
+            _as_said(tables[0], reading.get("nodes")),
+            _as_said(tables[1], reading.get("edges")) if len(tables) > 1 else None,
             relation if counts == "edges" else None,
             fields.name("id") or "id",
             fields.name("source") or "source",
@@ -213,7 +223,18 @@ def read_graph(top: Fields, folder: Path, columns: Mapping[str, str], unit: Unit
                 f"{fields.file}: [graph.clean.{name}] is a column that the plan does not use{nearest(name, used)}; "
                 f"it uses {', '.join(used)}"
             )
-    return GraphFile(graph, counts, used)
+    return GraphFile(graph, counts, used, reading)
+
+
+def _first_line(fields: Fields, table: str) -> dict[str, Any]:
+    """Read what is said of the first line of a table."""
+    said = {"header": fields.flag(f"{table}_header"), "names": fields.texts(f"{table}_names")}
+    Source("-", **said)  # type: ignore[arg-type]  # what does not fit is refused now
+    return {key: value for key, value in said.items() if value is not None}
+
+
+def _as_said(location: str, said: Mapping[str, Any] | None) -> str | Source:
+    return Source(location, **said) if said else location
 
 
 def _node_columns(fields: Fields, columns: Mapping[str, str], counts: str) -> tuple[str, ...]:

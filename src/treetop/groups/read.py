@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias
 
 import numpy as np
@@ -100,7 +100,8 @@ class Reader:
         """Read the table. Sizes above the largest are counted with it, and no group is dropped."""
         counted = self._by_group() if self._has_ids else _Histogram(self)
         book = Codebook(self.regions.codes[-1])
-        for batch in tables.batches(table, self.columns.wanted()):
+        for one in tables.batches(table, self.columns.wanted()):
+            batch = replace(one, may_skip=False)
             region = self.columns.region
             leaf = None if region is None else read_regions(batch, region, book, self.regions)
             counted.add(batch, leaf)
