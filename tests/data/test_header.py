@@ -282,7 +282,7 @@ def test_a_code_as_a_name_is_refused_in_the_nodes_of_a_graph(counts: str, tmp_pa
     made: NodeTable | EdgeTable
     if counts == "nodes":
         plan = tt.Plan(tt.Spine(["a.value"], {"a": tree}), tt.Unit("person", neighbours="add-remove", id="id"), loss)
-        made: Any = graph.node_table()
+        made = graph.node_table()
         columns = {"a": "AER"}
     else:
         plan = tt.Plan(tt.Spine(["a.value", "b.value"], {"a": tree, "b": tree}), graph.unit("add-remove"), loss)
