@@ -6,7 +6,7 @@ import os
 import platform
 
 from benchmarks import groups, italy, noise, reference, startup
-from treetop.accuracy import text_table
+from treetop.plan.accuracy import text_table
 
 
 def main() -> None:

@@ -25,11 +25,11 @@ import pyarrow.parquet as pq
 import treetop as tt
 from benchmarks.italy import prepared
 from benchmarks.synthetic import OriginDestination, italy_like
-from treetop.accuracy import text_table
-from treetop.counts import Counts
+from treetop.measure.frontier import Frontier
+from treetop.measure.level import refine
 from treetop.noise import Key
-from treetop.topdown.frontier import Frontier
-from treetop.topdown.level import refine
+from treetop.plan.accuracy import text_table
+from treetop.read.counts import Counts
 
 TRIPS = """
 title = "Commuting in a country like Italy, by census section"

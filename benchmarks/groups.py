@@ -20,10 +20,12 @@ import treetop as tt
 from benchmarks.peers.environments import HOME, Environment
 from benchmarks.timing import median_seconds
 from experiments.group_sizes.tables import Table, census_like, taxi_like
-from treetop.groups import Form, GroupPlan, GroupTablePlan, GroupUnit
-from treetop.groups.repairs import repair_cumulative, repair_direct
 from treetop.noise import Key
+from treetop.plan.groups.plan import GroupPlan
+from treetop.plan.groups.planned import GroupTablePlan
+from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.repair import Tree, relax_tree
+from treetop.repair.groups import repair_cumulative, repair_direct
 
 SHAPES: dict[str, Callable[[], Table]] = {"census": census_like, "taxi": taxi_like}
 SOLVER = Environment(HOME / "qp", ("cvxpy==1.9.3", "clarabel==0.11.1"))

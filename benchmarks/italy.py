@@ -14,10 +14,10 @@ import numpy as np
 import treetop as tt
 from benchmarks.synthetic import italy_like
 from benchmarks.timing import median_seconds
-from treetop.counts import Counts
+from treetop.measure.descent import descend
+from treetop.measure.level import CHUNK
 from treetop.noise import Key, NoiseStream
-from treetop.topdown.descent import descend
-from treetop.topdown.level import CHUNK
+from treetop.read.counts import Counts
 
 Detail = Literal["municipality", "section"]
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 import treetop as tt
 from benchmarks.synthetic import two_level_square
 from benchmarks.timing import median_seconds
-from treetop.data.encode import read_counts
+from treetop.measure.descent import descend
 from treetop.noise import Key
-from treetop.topdown.descent import descend
+from treetop.read.encode import read_counts
 
 RHO = Fraction(1, 10)
 REFERENCE = Path(".bench/bin/python")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import treetop as tt
-from treetop import questions
-from treetop.conditions import parse_conditions
+from treetop.domain.conditions import parse_conditions
 from treetop.errors import QueryError
+from treetop.measure import questions
 
 PLACES = tt.Hierarchy.from_prefixes(["n1", "n2", "s1"], widths=[1], levels=["region", "town"])
 SPINE = tt.Spine.origin_first(origin=PLACES, destination=PLACES)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from treetop.counts import Counts, layout, packed_paths
+from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.spine import Spine
 from treetop.errors import DataError
-from treetop.hierarchy import Hierarchy
-from treetop.spine import Spine
+from treetop.read.counts import Counts, layout, packed_paths
 
 PLACE = Hierarchy.from_prefixes(["AX", "AY", "AZ", "BX"], widths=[1], levels=["state", "county"])
 SPINE = Spine.destination_first(origin=PLACE, destination=PLACE)

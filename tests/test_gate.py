@@ -8,11 +8,13 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop import questions, run
 from treetop.errors import Overspent, PlanError, ReleaseError, Unfinished
-from treetop.gate import WARNING, Gate, bind, digest
-from treetop.groups import GroupUnit, planned
+from treetop.measure import questions
 from treetop.noise import Key
+from treetop.noise.gate import WARNING, Gate, bind, digest
+from treetop.plan.groups import planned
+from treetop.plan.groups.unit import GroupUnit
+from treetop.release import run
 
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(["a", "b"])})
 PLAN = tt.Plan(SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1))

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import HierarchyError
-from treetop.hierarchy import Hierarchy
 
 PLACES = pa.table(
     {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from treetop import kernel as kernels
+from treetop.basics import kernel as kernels
 from treetop.repair.settle import mix
 
 PROGRAM = """
@@ -41,7 +41,7 @@ def test_a_kernel_is_compiled_once(tmp_path: Path) -> None:
 
 def test_the_stamp_covers_every_module_with_kernels() -> None:
     names = {name for name, _, _ in kernels._stamp()}
-    assert {"repair/sweep.py", "repair/state.py", "topdown/measure.py", "noise/table.py", "noise/block.py"} <= names
+    assert {"repair/sweep.py", "repair/state.py", "measure/measure.py", "noise/table.py", "noise/block.py"} <= names
     assert mix._cache._cache_file._source_stamp == kernels._stamp()  # type: ignore[attr-defined]
 
 

@@ -9,11 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
-from treetop.card.checking import check_folder
+from treetop.check.checking import check_folder
+from treetop.domain.spine import RESERVED, WrittenSpine
 from treetop.errors import PlanError, PlanFileError, SpineError
-from treetop.groups import GroupTablePlan, GroupUnit
-from treetop.planfile import read_plan
-from treetop.spine import RESERVED, WrittenSpine
+from treetop.plan.file import read_plan
+from treetop.plan.groups.planned import GroupTablePlan
+from treetop.plan.groups.unit import GroupUnit
 
 SEX = tt.Hierarchy.flat(["f", "m"])
 PLAN = """

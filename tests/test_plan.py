@@ -187,7 +187,7 @@ def test_noise_that_cannot_be_drawn_is_refused_before_anything_is_spent() -> Non
 
 def keys_of_a_run(monkeypatch: pytest.MonkeyPatch, plan: tt.Plan, codes: list[str]) -> Any:
     """The key that the engine is given, for one and the same secret."""
-    from treetop.topdown.descent import descend
+    from treetop.measure.descent import descend
 
     given: list[Any] = []
 
@@ -195,7 +195,7 @@ def keys_of_a_run(monkeypatch: pytest.MonkeyPatch, plan: tt.Plan, codes: list[st
         given.append(key)
         return descend(planned, counts, key, *rest, **more)
 
-    monkeypatch.setattr("treetop.run.descend", watched)
+    monkeypatch.setattr("treetop.release.run.descend", watched)
     plan.release(pa.table({"origin": codes, "destination": codes}), testing_key=bytes(32))
     return given[0]
 

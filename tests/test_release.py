@@ -14,7 +14,7 @@ import pytest
 
 import treetop as tt
 from treetop.errors import QueryError, ReleaseError, SpineError
-from treetop.folder import drafted, place
+from treetop.release.folder import drafted, place
 
 PLACE = tt.Hierarchy.from_table(
     pa.table(

@@ -8,10 +8,10 @@ import unicodedata
 
 import pytest
 
-from treetop.data.source import Source
 from treetop.errors import DataError, PlanFileError
-from treetop.planfile import read_plan
-from treetop.showing import brief, discreet, printable, visible
+from treetop.errors.showing import brief, discreet, printable, visible
+from treetop.plan.file import read_plan
+from treetop.tables.source import Source
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
+from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.spine import Spine
 from treetop.errors import SpineError
-from treetop.hierarchy import Hierarchy
-from treetop.spine import Spine
 
 PLACE = Hierarchy.from_prefixes(["AX1", "AX2", "AY1", "BX1"], widths=[1, 2], levels=["state", "county", "tract"])
 SEX = Hierarchy.flat(["f", "m"], level="sex")

@@ -17,13 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
-from treetop.card.checking import check_folder
 from treetop.card.html import render
+from treetop.check.checking import check_folder
 from treetop.cli import main
 from treetop.errors import ReleaseError
-from treetop.folder import UNRESOLVED, file_sha256
-from treetop.intervals.remainders import remainder_intervals
-from treetop.topdown.evidence import NOTHING
+from treetop.measure.evidence import NOTHING
+from treetop.release.folder import UNRESOLVED, file_sha256
+from treetop.release.intervals.remainders import remainder_intervals
 
 PLACE = tt.Hierarchy.from_prefixes(
     ["Ax", "Ay", "Az", "Bx", "By", "Cx", "Dw", "Dx", "Dy", "Dz"], widths=[1], levels=["state", "county"]

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from benchmarks.peers.environments import MBI, OPENDP, REFERENCE, Environment
 from benchmarks.synthetic import OriginDestination, two_level_square
 from treetop import Counts, Hierarchy, Spine
-from treetop.counts import pack
-from treetop.evaluate.comparison import number, percent, seconds, spread
-from treetop.evaluate.errors import LevelErrors
-from treetop.evaluate.trial import estimate_errors
-from treetop.mechanisms import Estimate, LevelEstimate
-from treetop.mechanisms.estimate import prefix
+from treetop.compare.comparison import number, percent, seconds, spread
+from treetop.compare.mechanisms import Estimate, LevelEstimate
+from treetop.compare.mechanisms.estimate import prefix
+from treetop.compare.trial import estimate_errors
+from treetop.read.counts import pack
+from treetop.release.errors import LevelErrors
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "results" / "peers.md"

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 import treetop as tt
 from benchmarks.peers.common import Release, Square, serve
-from treetop.mechanisms import paper_loss
+from treetop.compare.mechanisms import paper_loss
 
 
 def prepare(square: Square) -> Callable[[], Release]:

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from experiments.coverage.measure import CONFIDENCE, Study, invented, lost
 from experiments.kit.figures import BLACK, BLUE, ORANGE, RED, SKY, label_left, legend, panels, save_all
-from treetop.evaluate.coverage import Coverage, LevelCoverage
-from treetop.evaluate.errors import SIZES, size_label
+from treetop.choose.coverage import Coverage, LevelCoverage
+from treetop.release.errors import SIZES, size_label
 
 FIGURES = {
     "coverage_sizes.png": "All public nodes at ε = {epsilon:g}, by true count: one line a level, from the first (dark) "

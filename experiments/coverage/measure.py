@@ -13,9 +13,9 @@ from scipy.stats import binom
 import treetop as tt
 from experiments.kit.cases import TRIP, Table
 from experiments.kit.runs import Kept
-from treetop.counts import Counts
-from treetop.evaluate.coverage import Coverage, LevelCoverage, measure_coverage, pooled, release_on_trial
+from treetop.choose.coverage import Coverage, LevelCoverage, measure_coverage, pooled, release_on_trial
 from treetop.noise import Key
+from treetop.read.counts import Counts
 
 EPSILONS = (0.1, 1.0, 4.0, 10.0)
 DELTA = 1e-8

@@ -19,7 +19,7 @@ from experiments.coverage.measure import (
 )
 from experiments.kit.pages import pictures, render
 from experiments.kit.tables import table
-from treetop.evaluate.coverage import Coverage, LevelCoverage, SizeCoverage
+from treetop.choose.coverage import Coverage, LevelCoverage, SizeCoverage
 
 SHOWN = 1.0
 """The epsilon of the tables by size and by level."""

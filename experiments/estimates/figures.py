@@ -26,7 +26,7 @@ from experiments.kit.figures import (
     panels,
     save_all,
 )
-from treetop.evaluate.errors import SIZES, size_label
+from treetop.release.errors import SIZES, size_label
 
 FIGURES = {
     "estimates_levels.png": "Mean absolute error of all public nodes over that of InfTDA as published, by level; bars "

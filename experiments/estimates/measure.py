@@ -26,18 +26,18 @@ from experiments.kit import cases
 from experiments.kit.cases import TRIP, Table
 from experiments.kit.outcomes import Run
 from experiments.kit.runs import Kept
-from treetop.counts import pack
-from treetop.estimates.whole_numbers import lower_error
-from treetop.evaluate.errors import errors_of
-from treetop.evaluate.peak import Peak
-from treetop.measurements import Measurements
-from treetop.mechanisms.mechanism import paper_loss
-from treetop.mechanisms.topdown import descend as descend_by
+from treetop.compare.mechanisms.mechanism import paper_loss
+from treetop.compare.mechanisms.topdown import descend as descend_by
+from treetop.compare.peak import Peak
+from treetop.measure.descent import descend
+from treetop.measure.evidence import Witness
 from treetop.noise import Key
-from treetop.plan import Plan
-from treetop.released_tree import ReleasedTree
-from treetop.topdown.descent import descend
-from treetop.topdown.evidence import Witness
+from treetop.plan.plan import Plan
+from treetop.read.counts import pack
+from treetop.release.errors import errors_of
+from treetop.release.estimates.whole_numbers import lower_error
+from treetop.release.measurements import Measurements
+from treetop.release.tree import ReleasedTree
 
 EPSILON = 1
 DELTA = 1e-8

@@ -23,7 +23,7 @@ from experiments.estimates.targets import CONFIDENCE, JUDGED, Judged, What, goal
 from experiments.estimates.variant import conclusion, on_tables
 from experiments.kit.pages import machine, pictures, render
 from experiments.kit.tables import number, percent, table
-from treetop.evaluate.errors import SIZES, size_label
+from treetop.release.errors import SIZES, size_label
 
 COLUMNS = (
     ("invented leaves", "false_discoveries"),

@@ -8,14 +8,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.counts import Counts
-from treetop.estimates.align import released_rows
-from treetop.estimates.least_squares import from_below, least_squares
-from treetop.estimates.measured_tree import as_measured, measured_tree
-from treetop.evaluate.errors import SIZES
-from treetop.measurements import Measurements
-from treetop.questions import leaves_of
-from treetop.released_tree import ReleasedTree
+from treetop.measure.questions import leaves_of
+from treetop.read.counts import Counts
+from treetop.release.errors import SIZES
+from treetop.release.estimates.align import released_rows
+from treetop.release.estimates.least_squares import from_below, least_squares
+from treetop.release.estimates.measured_tree import as_measured, measured_tree
+from treetop.release.measurements import Measurements
+from treetop.release.tree import ReleasedTree
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]

@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 import treetop as tt
 from experiments.graphs.networks import Network, town_counts
 from experiments.kit.runs import Kept, key
-from treetop.counts import Counts
-from treetop.data.bound import Bound
-from treetop.data.encode import read_counts
-from treetop.evaluate.errors import measure_errors
-from treetop.graphs import Graph, Relation
-from treetop.graphs.degrees import DegreePlan
-from treetop.graphs.rebalance import rebalance
+from treetop.domain.relation import Relation
+from treetop.measure.degrees import DegreePlan
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, NoiseStream
 from treetop.privacy import rho_from_epsilon
+from treetop.read.bound import Bound
+from treetop.read.counts import Counts
+from treetop.read.encode import read_counts
+from treetop.read.graph.graph import Graph
+from treetop.release.errors import measure_errors
 from treetop.repair import euclidean
+from treetop.repair.rebalance import rebalance
 
 DELTA = 1e-8
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)

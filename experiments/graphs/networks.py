@@ -14,7 +14,10 @@ import pyarrow.parquet as pq
 
 import treetop as tt
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
-from treetop.graphs import Cleaning, Graph, Policies, Relation
+from treetop.domain.policies import Policies
+from treetop.domain.relation import Relation
+from treetop.read.graph.cleaning import Cleaning
+from treetop.read.graph.graph import Graph
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,9 @@ import numpy as np
 from experiments.group_sizes.tables import Table, census_like, households, taxi_like
 from experiments.kit.runs import Kept
 from treetop.errors import TreetopError
-from treetop.groups import Form, GroupPlan, GroupRepair, GroupUnit
-from treetop.groups.plan import MOST_CELLS_ALTERNATING
 from treetop.noise import Key
+from treetop.plan.groups.plan import MOST_CELLS_ALTERNATING, GroupPlan, GroupRepair
+from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.privacy import Loss
 
 EPSILONS = (0.1, 0.5, 1.0)

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from treetop.groups import GroupSizes
-from treetop.hierarchy import Hierarchy
+from treetop.domain.hierarchy import Hierarchy
+from treetop.read.groups.sizes import GroupSizes
 
 HOUSEHOLDS = Path("census_us2000_household_size", "household_size_county.parquet")
 

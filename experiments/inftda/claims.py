@@ -10,8 +10,8 @@ from statistics import fmean, median
 from experiments.inftda.measure import DELTA, EPSILONS, REAL, SOLVER, half_budget
 from experiments.kit.cases import MADE_UP
 from experiments.kit.tables import Claim, lines
-from treetop.evaluate.comparison import Comparison, number, percent, seconds
-from treetop.evaluate.trial import CONFIDENCE, Accounting, Trial
+from treetop.compare.comparison import Comparison, number, percent, seconds
+from treetop.compare.trial import CONFIDENCE, Accounting, Trial
 
 TOP_DOWN = ("inftda", "tda-l2", SOLVER)
 Found = Mapping[str, Comparison]

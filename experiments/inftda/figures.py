@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from experiments.inftda.measure import EPSILONS, REAL
 from experiments.kit.cases import MADE_UP
 from experiments.kit.figures import save_all
-from treetop.evaluate.comparison import Comparison
-from treetop.evaluate.comparison_plots import (
+from treetop.compare.comparison import Comparison
+from treetop.compare.comparison_plots import (
     Runs,
     draw_levels,
     draw_points,

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from experiments.kit.cases import MADE_UP, TRIP, Table, made_up, new_york
 from experiments.kit.runs import Kept
-from treetop.evaluate.compare import compare, settings
-from treetop.evaluate.comparison import Comparison
-from treetop.evaluate.trial import Accounting, Case, Setting
-from treetop.mechanisms import MECHANISMS
+from treetop.compare.compare import compare, settings
+from treetop.compare.comparison import Comparison
+from treetop.compare.mechanisms import MECHANISMS
+from treetop.compare.trial import Accounting, Case, Setting
 from treetop.noise import Key
 from treetop.privacy import epsilon_from_rho_loose, rho_from_epsilon_loose
 

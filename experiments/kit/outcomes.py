@@ -10,8 +10,8 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from experiments.kit.cases import Table
 from experiments.kit.runs import Kept, key, release
 from experiments.kit.tables import table
-from treetop.evaluate.errors import LevelErrors, measure_errors
-from treetop.plan import Plan
+from treetop.plan.plan import Plan
+from treetop.release.errors import LevelErrors, measure_errors
 
 Way = TypeVar("Way", bound="Labelled")
 Form = Callable[[float], str]

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.synthetic import Ints, OriginDestination
-from treetop.counts import Counts
-from treetop.hierarchy import Hierarchy
-from treetop.spine import Spine
+from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.spine import Spine
+from treetop.read.counts import Counts
 
 Tree: TypeAlias = Literal["binary", "random"]
 Density: TypeAlias = Literal["complete", "dense", "sparse"]

@@ -13,10 +13,10 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from experiments.kit.cases import Table
-from treetop.evaluate.coverage import release_on_trial
+from treetop.choose.coverage import release_on_trial
 from treetop.noise import Key
-from treetop.plan import Plan
-from treetop.release import Release
+from treetop.plan.plan import Plan
+from treetop.release.release import Release
 
 T = TypeVar("T")
 

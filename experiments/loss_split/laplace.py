@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from treetop.planning.error_laws import ErrorLaw, as_counts
-from treetop.planning.sums import Floats
+from treetop.choose.error_laws import ErrorLaw, as_counts
+from treetop.choose.sums import Floats
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from experiments.loss_split.laplace import LaplaceErrors
 from experiments.loss_split.shares import Weighting, misallocation
 from experiments.loss_split.trees import Population, Tree
-from treetop.planning.programs import Allocation, Term, least_error, least_loss
+from treetop.choose.programs import Allocation, Term, least_error, least_loss
 
 Floats: TypeAlias = NDArray[np.float64]
 Noisy: TypeAlias = tuple[Floats, Floats, Floats]

@@ -13,10 +13,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from treetop.basics.nearest import nearest
+from treetop.choose.error_laws import ErrorLaw
+from treetop.choose.sums import Floats
 from treetop.errors import QueryError
-from treetop.nearest import nearest
-from treetop.planning.error_laws import ErrorLaw
-from treetop.planning.sums import Floats
 
 Weighting: TypeAlias = Literal["log", "linear", "quadratic"]
 

@@ -23,9 +23,9 @@ from experiments.loss_split.measure import (
     uniform,
 )
 from experiments.loss_split.trees import Population, Tree
-from treetop.planning import Prior
-from treetop.planning.programs import Allocation, least_error, total_error
-from treetop.planning.simulate import squared_errors
+from treetop.choose import Prior
+from treetop.choose.programs import Allocation, least_error, total_error
+from treetop.choose.simulate import squared_errors
 
 Way: TypeAlias = Literal["uniform", "optimal"]
 WAYS: tuple[Way, ...] = ("uniform", "optimal")

@@ -9,23 +9,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from treetop.counts import Counts
-    from treetop.data.source import Source
+    from treetop.domain.hierarchy import Hierarchy
+    from treetop.domain.spine import Spine
     from treetop.errors import TreetopError
-    from treetop.hierarchy import Hierarchy
-    from treetop.plan import Plan
+    from treetop.plan.plan import Plan
     from treetop.privacy import Loss, Split, Unit
-    from treetop.release import Release
-    from treetop.spine import Spine
+    from treetop.read.counts import Counts
+    from treetop.release.release import Release
+    from treetop.tables.source import Source
 
 _HOME = {
-    "Counts": "treetop.counts",
-    "Hierarchy": "treetop.hierarchy",
+    "Counts": "treetop.read.counts",
+    "Hierarchy": "treetop.domain.hierarchy",
     "Loss": "treetop.privacy",
-    "Plan": "treetop.plan",
-    "Release": "treetop.release",
-    "Source": "treetop.data.source",
-    "Spine": "treetop.spine",
+    "Plan": "treetop.plan.plan",
+    "Release": "treetop.release.release",
+    "Source": "treetop.tables.source",
+    "Spine": "treetop.domain.spine",
     "Split": "treetop.privacy",
     "TreetopError": "treetop.errors",
     "Unit": "treetop.privacy",

@@ -12,7 +12,7 @@ from benchmarks.peers.__main__ import PEERS, Outcome, Peer, _estimate, _truth, p
 from benchmarks.peers.common import Square, loose_rho
 from benchmarks.peers.environments import Environment
 from benchmarks.synthetic import OriginDestination, two_level_square
-from treetop.evaluate.trial import estimate_errors
+from treetop.compare.trial import estimate_errors
 from treetop.privacy import rho_from_epsilon_loose
 
 

@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import treetop as tt
-from treetop.card.checking import check_card, check_folder
 from treetop.card.html import render
+from treetop.check.checking import check_card, check_folder
 from treetop.errors import ReleaseError
-from treetop.folder import file_sha256
+from treetop.release.folder import file_sha256
 
 FILES = ("counts.parquet", "nodes.parquet", "plan.toml", "card.json", "card.html", "hierarchies")
 

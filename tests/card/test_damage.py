@@ -17,10 +17,10 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop.card.checking import check_folder
+from treetop.check.checking import check_folder
 from treetop.cli import main
 from treetop.errors import ReleaseError
-from treetop.folder import drafted
+from treetop.release.folder import drafted
 
 FLIPS = 400 if os.environ.get("TREETOP_AUDIT") == "deep" else 40
 NAMES = [

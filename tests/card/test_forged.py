@@ -17,13 +17,13 @@ import pytest
 
 import treetop as tt
 from treetop.card import Facts, describe_release
-from treetop.card.checking import check_folder
 from treetop.card.composition import reserved_composition
 from treetop.card.html import render
 from treetop.card.statement import bind
+from treetop.check.checking import check_folder
 from treetop.cli import main
-from treetop.folder import file_sha256
 from treetop.ledger import Ledger, unit_text
+from treetop.release.folder import file_sha256
 
 from .conftest import PLANS, people
 

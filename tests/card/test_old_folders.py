@@ -15,11 +15,11 @@ import pytest
 
 import treetop as tt
 from treetop.card import facts
-from treetop.card.checking import check_folder
 from treetop.card.composition import reserved_composition
 from treetop.card.content import draft_card
 from treetop.card.html import render
 from treetop.card.statement import bind
+from treetop.check.checking import check_folder
 from treetop.cli import main
 from treetop.errors import ReleaseError
 from treetop.ledger import Ledger

@@ -16,13 +16,14 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop import Loss, questions
+from treetop import Loss
 from treetop.cli import main
 from treetop.errors import IncompletePlan
-from treetop.graphs import Graph
 from treetop.ledger import Ledger
+from treetop.measure import questions
 from treetop.noise import NoiseStream
-from treetop.planfile import read_plan
+from treetop.plan.file import read_plan
+from treetop.read.graph.graph import Graph
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 Captured = pytest.CaptureFixture[str]

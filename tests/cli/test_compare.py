@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from treetop.cli import main
-from treetop.evaluate.comparison import FENCE, LIMITED
+from treetop.compare.comparison import FENCE, LIMITED
 
 PLAN = """
 title = "Trips"

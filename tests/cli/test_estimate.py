@@ -14,8 +14,8 @@ import pytest
 
 import treetop as tt
 from treetop import cli
-from treetop.card.checking import check_folder
-from treetop.estimates.whole_numbers import lower_error
+from treetop.check.checking import check_folder
+from treetop.release.estimates.whole_numbers import lower_error
 
 TOWNS = ["A\x1b", "Ab", "Ac", "Ba", "Bb", "Ca"]
 PLACE = tt.Hierarchy.from_prefixes(TOWNS, widths=[1], levels=["region", "town"])
@@ -131,7 +131,7 @@ def test_out_writes_a_release_of_lower_error_that_passes_its_check(
 def test_coordinates_go_with_the_release(
     release: tt.Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from treetop.folder import drafted
+    from treetop.release.folder import drafted
 
     digest = SPINE.trees[0].digest
     places = pa.table({"code": TOWNS, "latitude": [1.0] * 6})

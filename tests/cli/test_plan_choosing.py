@@ -18,10 +18,10 @@ import pytest
 
 import treetop as tt
 from treetop import cli
+from treetop.choose import PROMISE
 from treetop.cli import choosing
 from treetop.errors import IncompletePlan
-from treetop.planfile import read_plan
-from treetop.planning import PROMISE
+from treetop.plan.file import read_plan
 
 PLAN = """
 title = "Trips"   # of one week

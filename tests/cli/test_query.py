@@ -18,7 +18,7 @@ import pytest
 import treetop as tt
 from treetop import cli
 from treetop.cli.query import render
-from treetop.conditions import parse_conditions
+from treetop.domain.conditions import parse_conditions
 from treetop.errors import ReleaseError
 
 TOWNS = ["Milano", "Monza", "None", 'say "hi", ok', "two\nlines", "a=b", "007"]

@@ -26,11 +26,11 @@ from pyarrow import csv
 
 from treetop import Loss, Release
 from treetop.card import content
-from treetop.card.checking import check_folder
+from treetop.check.checking import check_folder
 from treetop.cli import cli, main
 from treetop.errors import LedgerError, Unfinished
-from treetop.folder import file_sha256
 from treetop.ledger import Ledger
+from treetop.release.folder import file_sha256
 
 PLAN = """
 title = "Trips"
@@ -371,7 +371,7 @@ def test_a_full_disk_is_refused_before_anything_is_spent(
     class Usage:
         free = 1000
 
-    monkeypatch.setattr("treetop.folder.place.disk_usage", lambda path: Usage)
+    monkeypatch.setattr("treetop.release.folder.place.disk_usage", lambda path: Usage)
     code, message = fail(capsys, "plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger")
     assert (code, "is full" in message) == (2, True)
     assert Ledger.open("ledger").entries() == ()
@@ -391,13 +391,13 @@ def watch(frame, what, argument):
 sys.setprofile(watch)
 """
 POINTS = [
-    ("treetop.data.encode:read_counts:call", 0),
+    ("treetop.read.encode:read_counts:call", 0),
     ("treetop.ledger.log:_append:return", 0),
     ("treetop.ledger.book:reserve:return", 1),
-    ("treetop.topdown.descent:descend:call", 1),
-    ("treetop.topdown.descent:descend:return", 1),
-    ("treetop.folder.write:_write:return", 1),
-    ("treetop.folder.place:take_place:return", 1),
+    ("treetop.measure.descent:descend:call", 1),
+    ("treetop.measure.descent:descend:return", 1),
+    ("treetop.release.folder.write:_write:return", 1),
+    ("treetop.release.folder.place:take_place:return", 1),
     ("treetop.ledger.book:complete:return", 1),
 ]
 
@@ -431,7 +431,7 @@ def test_a_killed_release_is_spent_if_it_measured_and_leaves_no_half_folder(poin
 
 
 def test_what_a_killed_release_left_beside_its_place_is_removed_by_the_next_one(here: Path) -> None:
-    finish(start(here, point="treetop.folder.write:_write:return", number=signal.SIGKILL))
+    finish(start(here, point="treetop.release.folder.write:_write:return", number=signal.SIGKILL))
     (left,) = here.glob(".out.treetop-draft-*")
     (here / ".out.mine").mkdir()
     run("--quiet")
@@ -443,7 +443,7 @@ def test_what_a_killed_release_left_beside_its_place_is_removed_by_the_next_one(
 def test_a_replacement_that_is_killed_leaves_the_old_release_or_the_new_one(point: str, here: Path) -> None:
     run("--quiet")
     old = card()["id"]
-    process = start(here, "--force", point=f"treetop.folder.place:{point}", number=signal.SIGKILL)
+    process = start(here, "--force", point=f"treetop.release.folder.place:{point}", number=signal.SIGKILL)
     assert finish(process)[0] == -signal.SIGKILL
     assert is_whole(here / "out")
     assert (card()["id"] == old) == point.endswith("call")
@@ -466,7 +466,7 @@ def test_releases_killed_at_any_moment_never_measure_more_than_the_ledger_shows(
 # The process counts its own steps while it makes a release, and kills itself at one of them.
 COUNTING = """
 import os, sys
-import treetop.card.checking, treetop.data.encode, treetop.run
+import treetop.check.checking, treetop.read.encode, treetop.release.run
 from treetop.cli import main, release
 last, steps, run = int(sys.argv[1]), 0, release.Run.__call__
 def watch(frame, what, argument):
@@ -514,10 +514,10 @@ def test_releases_killed_at_random_steps_leave_whole_folders_and_their_loss_spen
 
 
 INTERRUPTED = [
-    "treetop.data.encode:read_counts:call",
-    "treetop.topdown.descent:descend:call",
-    "treetop.folder.write:_write:call",
-    "treetop.folder.write:_write:return",
+    "treetop.read.encode:read_counts:call",
+    "treetop.measure.descent:descend:call",
+    "treetop.release.folder.write:_write:call",
+    "treetop.release.folder.write:_write:return",
 ]
 
 
@@ -533,7 +533,7 @@ def test_ctrl_c_ends_with_130_and_leaves_nothing_behind(point: str, here: Path) 
 
 
 def test_ctrl_c_while_the_folder_is_moved_waits_until_the_ledger_knows(here: Path) -> None:
-    process = start(here, point="treetop.folder.place:take_place:call", number=signal.SIGINT)
+    process = start(here, point="treetop.release.folder.place:take_place:call", number=signal.SIGINT)
     assert finish(process)[0] == 0
     assert is_whole(here / "out")
     (entry,) = Ledger.open(here / "ledger").entries()
@@ -607,7 +607,7 @@ def test_a_disk_that_fills_up_anywhere_leaves_no_half_folder_and_the_loss_spent_
     pages = sum(-(-path.stat().st_size // 4096) for path in (small_disk / "out").rglob("*") if path.is_file())
     shutil.rmtree(small_disk / "out")
     room = 0
-    around(monkeypatch, "treetop.folder.write:_write", lambda: fill(small_disk, room), nothing)
+    around(monkeypatch, "treetop.release.folder.write:_write", lambda: fill(small_disk, room), nothing)
     written = 0
     for attempt, room in enumerate(range(0, 4096 * (pages + 12), 4096), start=2):  # noqa: B007
         with contextlib.suppress(SystemExit):
@@ -638,7 +638,7 @@ def test_files_that_may_not_grow_are_one_message_and_no_half_folder(
     def limited(size: int) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
 
-    around(monkeypatch, "treetop.folder.write:_write", lambda: limited(limit), lambda: limited(most))
+    around(monkeypatch, "treetop.release.folder.write:_write", lambda: limited(limit), lambda: limited(most))
     for limit in (0, 10, 1000, 3000, 6000):  # noqa: B007
         code, message = fail(capsys, "plan.toml", "trips.csv", "--out", "out")
         assert (code, "out: cannot be written: " in message and "File too large" in message) == (2, True)
@@ -649,8 +649,8 @@ def test_a_ledger_on_a_full_disk_is_not_charged_and_nothing_is_measured(
     small_disk: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Ledger.create("disk/ledger", loss=Loss(rho=1))
-    around(monkeypatch, "treetop.data.encode:read_counts", nothing, lambda: fill(small_disk, 0))
-    monkeypatch.setattr("treetop.run.descend", lambda *_, **__: pytest.fail("it was measured"))
+    around(monkeypatch, "treetop.read.encode:read_counts", nothing, lambda: fill(small_disk, 0))
+    monkeypatch.setattr("treetop.release.run.descend", lambda *_, **__: pytest.fail("it was measured"))
     code, message = fail(capsys, "plan.toml", "trips.csv", "--out", "out", "--ledger", "disk/ledger")
     assert (code, "make sure that the disk works and has room" in message) == (2, True)
     assert "the loss stays spent" not in message
@@ -663,7 +663,7 @@ def test_a_disk_that_is_full_when_the_ledger_would_complete_leaves_a_whole_relea
     small_disk: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Ledger.create("disk/ledger", loss=Loss(rho=1))
-    around(monkeypatch, "treetop.folder.write:take_place", nothing, lambda: fill(small_disk, 0))
+    around(monkeypatch, "treetop.release.folder.write:take_place", nothing, lambda: fill(small_disk, 0))
     code, message = fail(capsys, "plan.toml", "trips.csv", "--out", "out", "--ledger", "disk/ledger")
     assert (code, "out is written, but the ledger could not record it" in message) == (2, True)
     assert "the loss stays spent: entry 1" in message

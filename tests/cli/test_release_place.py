@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from treetop.card.checking import check_folder
+from treetop.check.checking import check_folder
 from treetop.cli import main
-from treetop.folder.place import _beside, scratch
 from treetop.ledger import Ledger
+from treetop.release.folder.place import _beside, scratch
 
 Captured = pytest.CaptureFixture[str]
 RELEASE = ["release", "plan.toml", "trips.csv", "--ledger", "ledger", "--quiet"]
@@ -42,7 +42,7 @@ def test_a_second_release_to_the_same_place_is_refused_before_it_is_charged(
     if force:
         main([*RELEASE, "--out", "out"])
     before = len(entries())
-    from treetop.data import encode
+    from treetop.read import encode
 
     read = encode.read_counts
     messages: list[str] = []
@@ -116,7 +116,7 @@ def test_too_little_memory_after_the_charge_says_that_the_loss_stays_spent(
     def full(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("treetop.run.descend", full)
+    monkeypatch.setattr("treetop.release.run.descend", full)
     message = refused(capsys, "--out", "out")
     assert "the loss stays spent: entry 1 of ledger" in message
     assert "not enough memory" in message
@@ -154,7 +154,7 @@ def test_what_a_living_process_or_another_machine_writes_is_left_alone(desk: Pat
 
 
 def test_a_draft_that_is_swept_before_it_is_locked_is_made_again(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from treetop.folder import place
+    from treetop.release.folder import place
 
     lock = place._lock
     swept: list[Path] = []
@@ -177,7 +177,7 @@ def test_a_draft_that_is_swept_before_it_is_locked_is_made_again(desk: Path, mon
 
 
 def test_where_there_are_no_locks_the_folder_itself_is_the_claim(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("treetop.folder.place._lock", lambda folder: None)
+    monkeypatch.setattr("treetop.release.folder.place._lock", lambda folder: None)
     with scratch(desk / "out") as beside:
         with contextlib.ExitStack() as other, pytest.raises(Exception, match="another process"):
             other.enter_context(scratch(desk / "out"))

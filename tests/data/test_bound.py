@@ -11,15 +11,15 @@ import pytest
 from scipy.stats import chisquare
 
 import treetop as tt
-from treetop.counts import Counts
-from treetop.data import bound as bounds
-from treetop.data import table as tables
-from treetop.data.bound import Bound
-from treetop.data.encode import read_counts
-from treetop.data.siphash import siphash, siphash_word
-from treetop.data.words import buffers
+from treetop.basics.buffers import buffers
+from treetop.basics.siphash import siphash, siphash_word
 from treetop.errors import DataError
 from treetop.noise import Key
+from treetop.read import bound as bounds
+from treetop.read.bound import Bound
+from treetop.read.counts import Counts
+from treetop.read.encode import read_counts
+from treetop.tables import table as tables
 
 CODES = [f"{number:03d}" for number in range(400)]
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(CODES)})

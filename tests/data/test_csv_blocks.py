@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pytest
 
-from treetop.data.csv_blocks import parse_blocks
+from treetop.tables.csv_blocks import parse_blocks
 
 _CLOSED = ("", "a", "bc", '"d"', '"e,f"', '"g""h"', '"i\nj"', '"k\r\nl"', '5" pipe', '"m"n', "'", '""', "x" * 40)
 _FIELDS = (*_CLOSED, '"""')

@@ -17,15 +17,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
-from treetop import branches
+from treetop.basics.resolved import resolved
 from treetop.cli import main
-from treetop.data import table as tables
-from treetop.data.encode import read_counts
-from treetop.data.inspect import inspect_table
-from treetop.data.source import Source
+from treetop.domain import branches
 from treetop.errors import DataError, HierarchyError, PlanFileError, TreetopError
-from treetop.planfile import read_plan
-from treetop.resolved import resolved
+from treetop.plan.file import read_plan
+from treetop.read.encode import read_counts
+from treetop.read.inspect import inspect_table
+from treetop.tables import table as tables
+from treetop.tables.source import Source
 
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(["a", "b", "é"])})
 
@@ -232,7 +232,7 @@ def test_parents_of_great_depth_are_followed_in_linear_time(top: bool) -> None:
 
 
 def test_a_tree_that_is_deep_and_wide_is_refused_with_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("treetop.branches._MOST_CELLS", 100)
+    monkeypatch.setattr("treetop.domain.branches._MOST_CELLS", 100)
     comb = [(f"n{n}", f"n{n - 1}" if n else None) for n in range(20)] + [(f"l{n}", f"n{n}") for n in range(20)]
     table = pa.table({"child": [child for child, _ in comb], "parent": [parent for _, parent in comb]})
     with pytest.raises(HierarchyError, match="21 levels deep and has 20 leaves: .* 420 codes"):

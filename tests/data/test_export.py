@@ -19,11 +19,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
-from treetop.data.export import FORMATS, export, flows, read_places
-from treetop.data.export.levels import depths_of
-from treetop.data.export.places import Places
-from treetop.data.export.size import Size
 from treetop.errors import DataError, QueryError, Refusal, ReleaseError, TreetopError
+from treetop.export import FORMATS, export, flows, read_places
+from treetop.export.levels import depths_of
+from treetop.export.places import Places
+from treetop.export.size import Size
 
 TOWNS = ["01001", "01002", "None", 'say "hi", ok', "two\nlines", "a=b"]
 REGIONS = ["01", "01", "N, W", "N, W", "S\n", "S\n"]
@@ -527,8 +527,8 @@ def test_many_records_are_told_before_they_are_written(
     told: list[str] = []
     export(release, "records", tmp_path / "few.csv", announce=told.append)
     assert told == []
-    monkeypatch.setattr("treetop.data.export.MANY", 10)
-    monkeypatch.setattr("treetop.data.export.size.MOST", 10)
+    monkeypatch.setattr("treetop.export.MANY", 10)
+    monkeypatch.setattr("treetop.export.size.MOST", 10)
     export(release, "records", tmp_path / "many.csv", announce=told.append, large=True)
     assert told == [f"writing {Size.of(release, depths_of(release, None))}"]
     assert told[0].startswith(f"writing {release.total:,} records, about ")
@@ -544,7 +544,7 @@ def test_the_size_of_records_is_that_of_the_file(tmp_path: Path) -> None:
 
 KILLED = """
 import os, sys
-from treetop.data.export import Sheet, export
+from treetop.export import Sheet, export
 def dies(sheet, path):
     path.write_bytes(b"half of it")
     os.kill(os.getpid(), 9)

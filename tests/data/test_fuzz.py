@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
-from treetop.data.encode import read_counts
-from treetop.data.inspect import inspect_table
 from treetop.errors import TreetopError
-from treetop.planfile import read_plan
+from treetop.plan.file import read_plan
+from treetop.read.encode import read_counts
+from treetop.read.inspect import inspect_table
 
 CODES = ["a", "b", "cc", "é", "=1"]
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(CODES)})

@@ -12,15 +12,14 @@ import pytest
 
 import treetop as tt
 from treetop.cli import main
-from treetop.data import header
-from treetop.data import table as tables
-from treetop.data.encode import read_counts
-from treetop.data.inspect import inspect_table
-from treetop.data.source import Source, as_public
 from treetop.errors import DataError, PlanFileError
-from treetop.graphs import Graph
-from treetop.graphs.graph import EdgeTable, NodeTable
-from treetop.planfile import draft_plan, read_plan
+from treetop.plan.file import draft_plan, read_plan
+from treetop.read.encode import read_counts
+from treetop.read.graph.graph import EdgeTable, Graph, NodeTable
+from treetop.read.inspect import inspect_table
+from treetop.tables import header
+from treetop.tables import table as tables
+from treetop.tables.source import Source, as_public
 
 AIRPORTS = ["AER", "KZN", "LED", "SVO"]
 TOWNS = ["Ala", "Bra", "Como", "Dro", "Este", "Fano"]

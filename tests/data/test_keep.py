@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
-from treetop.data import csv_file
-from treetop.data import table as tables
-from treetop.data.encode import read_counts
-from treetop.data.source import Source
 from treetop.errors import DataError
+from treetop.read.encode import read_counts
+from treetop.tables import csv_file
+from treetop.tables import table as tables
+from treetop.tables.source import Source
 
 PLACE = tt.Hierarchy.flat(["a", "b", "c"], level="place")
 SPINE = tt.Spine(["place"], {"place": PLACE})

@@ -9,10 +9,10 @@ import duckdb
 import pytest
 
 from treetop.cli import main
-from treetop.data import table as tables
-from treetop.data.inspect import inspect_table
-from treetop.data.source import Source
 from treetop.errors import DataError
+from treetop.read.inspect import inspect_table
+from treetop.tables import table as tables
+from treetop.tables.source import Source
 
 
 @pytest.fixture(params=["duckdb", "sqlite"])

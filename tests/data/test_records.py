@@ -20,14 +20,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import treetop as tt
-from treetop.data import csv_file
-from treetop.data import table as tables
-from treetop.data.encode import read_counts
-from treetop.data.source import Source
 from treetop.errors import DataError, PlanError
-from treetop.graphs import Graph
-from treetop.groups.lists import GroupList
-from treetop.groups.read import Columns, Reader
+from treetop.read.encode import read_counts
+from treetop.read.graph.graph import Graph
+from treetop.read.groups.lists import GroupList
+from treetop.read.groups.read import Columns, Reader
+from treetop.tables import csv_file
+from treetop.tables import table as tables
+from treetop.tables.source import Source
 
 PLACE = tt.Hierarchy.flat(["a", "b", "other"], level="place")
 SPINE = tt.Spine(["place"], {"place": PLACE})

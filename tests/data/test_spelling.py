@@ -11,13 +11,13 @@ import pytest
 import treetop as tt
 from treetop.card import words
 from treetop.card.rebuild import rebuild_plan
-from treetop.data.bound import Bound
-from treetop.data.encode import read_counts
-from treetop.data.spelling import cleaned, without_zeros
+from treetop.domain.unit import IdClean
 from treetop.errors import DataError, PlanFileError, UnitError
 from treetop.noise import Key
-from treetop.planfile import describe_plan, read_plan
-from treetop.privacy.unit import IdClean
+from treetop.plan.file import describe_plan, read_plan
+from treetop.read.bound import Bound
+from treetop.read.encode import read_counts
+from treetop.read.spelling import cleaned, without_zeros
 
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(["a", "b"])})
 KEY = Key(bytes(range(32)))

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop.data.encode import read_counts
-from treetop.data.tally import Tally
 from treetop.errors import DataError, ManyDropped, Refusal
-from treetop.evaluate.errors import measure_errors
+from treetop.read.encode import read_counts
+from treetop.read.tally import Tally
+from treetop.release.errors import measure_errors
 
 TREE = tt.Hierarchy.flat(["01001", "01003", "02001"])
 SPINE = tt.Spine(["place"], {"place": TREE})

@@ -12,10 +12,10 @@ import pytest
 from scipy import stats
 
 import treetop as tt
-from treetop.card.checking import check_folder
-from treetop.estimates.least_squares import least_squares
-from treetop.estimates.measured_tree import as_measured, measured_tree
-from treetop.estimates.whole_numbers import lower_error
+from treetop.check.checking import check_folder
+from treetop.release.estimates.least_squares import least_squares
+from treetop.release.estimates.measured_tree import as_measured, measured_tree
+from treetop.release.estimates.whole_numbers import lower_error
 
 TOWNS = [f"{region}{town}" for region in "ABCDEFGH" for town in "abcdef"] + ["Zz"]  # Z has one town
 PLACE = tt.Hierarchy.from_prefixes(TOWNS, widths=[1], levels=["region", "town"])
@@ -300,7 +300,7 @@ def test_unnamed_children_have_no_place_in_a_second_estimate() -> None:
 def test_without_all_measurements_there_are_no_estimates(
     confidence: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("treetop.run.FEW_NODES", 10)
+    monkeypatch.setattr("treetop.release.run.FEW_NODES", 10)
     release = released(planned(confidence=confidence), keep=False)
     for ask in (release.estimates, release.reestimated):
         with pytest.raises(tt.TreetopError, match="--keep-measurements"):

@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.estimates.align import align, descended
-from treetop.released_tree import ReleasedTree
-from treetop.topdown.evidence import NOTHING
+from treetop.measure.evidence import NOTHING
+from treetop.release.estimates.align import align, descended
+from treetop.release.tree import ReleasedTree
 
 # B has one county and D one town; AY, BX and CX are counties with one town, so that leaves are only children as well.
 PLACE = tt.Hierarchy.from_prefixes(

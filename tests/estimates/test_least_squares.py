@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.estimates.least_squares import MeasuredLevel, least_squares
-from treetop.estimates.measured_tree import as_measured, measured_tree
+from treetop.release.estimates.least_squares import MeasuredLevel, least_squares
+from treetop.release.estimates.measured_tree import as_measured, measured_tree
 
 Reals = NDArray[np.float64]
 

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 import treetop as tt
 from experiments.kit.paper_tables import paper_table, with_spine
-from treetop.counts import Counts, pack
-from treetop.estimates import prior
-from treetop.estimates.sharing import share_by_least_squares, share_by_probability
-from treetop.estimates.whole_numbers import lower_error
-from treetop.evaluate.errors import errors_of
-from treetop.measurements import Measurements
+from treetop.measure.descent import descend
+from treetop.measure.evidence import Witness
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law
-from treetop.released_tree import ReleasedTree
-from treetop.topdown.descent import descend
-from treetop.topdown.evidence import Witness
+from treetop.read.counts import Counts, pack
+from treetop.release.errors import errors_of
+from treetop.release.estimates import prior
+from treetop.release.estimates.sharing import share_by_least_squares, share_by_probability
+from treetop.release.estimates.whole_numbers import lower_error
+from treetop.release.measurements import Measurements
+from treetop.release.tree import ReleasedTree
 
 UNIT = tt.Unit("trip", contributions=1, neighbours="replace")
 

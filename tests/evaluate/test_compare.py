@@ -12,14 +12,14 @@ import pytest
 
 from experiments.kit.paper_tables import paper_table, with_spine
 from treetop import Counts, Hierarchy, Spine, Unit
+from treetop.compare import comparison_plots
+from treetop.compare.compare import compare, settings
+from treetop.compare.comparison import FENCE, SCHEMA, Comparison, Refused
+from treetop.compare.comparison_plots import STYLES, new_figure, save_plots
+from treetop.compare.mechanisms import MECHANISMS, Estimate, LevelEstimate
+from treetop.compare.peak import Peak
+from treetop.compare.trial import Case, Setting, estimate_errors, run_trial
 from treetop.errors import PlanError
-from treetop.evaluate import comparison_plots
-from treetop.evaluate.compare import compare, settings
-from treetop.evaluate.comparison import FENCE, SCHEMA, Comparison, Refused
-from treetop.evaluate.comparison_plots import STYLES, new_figure, save_plots
-from treetop.evaluate.peak import Peak
-from treetop.evaluate.trial import Case, Setting, estimate_errors, run_trial
-from treetop.mechanisms import MECHANISMS, Estimate, LevelEstimate
 from treetop.noise import Key
 
 KEY = Key(bytes(range(32)))
@@ -113,7 +113,7 @@ def test_a_mechanism_that_gives_up_on_its_way_is_listed_once(case: Case, monkeyp
         raise PlanError("the solver found nothing")
 
     monkeypatch.setattr(MECHANISMS["bottom-up"], "run", run)
-    monkeypatch.setattr("treetop.evaluate.trial._warm", lambda mechanism, pure: None)
+    monkeypatch.setattr("treetop.compare.trial._warm", lambda mechanism, pure: None)
     found = compare(case, settings(["bottom-up", "inftda"], [1.0]), 2)
     assert found.refused == (Refused(Setting("bottom-up", 1.0), "the solver found nothing"),)
     assert len(found.trials) == 2

@@ -11,10 +11,7 @@ import pytest
 from scipy.stats import binom
 
 import treetop as tt
-from treetop.counts import Counts
-from treetop.data.encode import read_counts
-from treetop.errors import PlanError, PrivatePrior, ReleaseError
-from treetop.evaluate.coverage import (
+from treetop.choose.coverage import (
     GROUPS,
     Coverage,
     LevelCoverage,
@@ -23,10 +20,13 @@ from treetop.evaluate.coverage import (
     release_on_trial,
     twin_coverage,
 )
-from treetop.evaluate.errors import SIZES
-from treetop.intervals.nodes import OWN
+from treetop.errors import PlanError, PrivatePrior, ReleaseError
+from treetop.measure.evidence import NOTHING
 from treetop.noise import Key
-from treetop.topdown.evidence import NOTHING
+from treetop.read.counts import Counts
+from treetop.read.encode import read_counts
+from treetop.release.errors import SIZES
+from treetop.release.intervals.nodes import OWN
 
 PLACE = tt.Hierarchy.from_table(
     pa.table(

@@ -12,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.counts import Counts, layout, pack
-from treetop.data.encode import read_counts
-from treetop.evaluate.errors import LevelErrors, Values, errors_of, measure_errors
-from treetop.evaluate.plots import plot_errors
+from treetop.compare.plots import plot_errors
+from treetop.read.counts import Counts, layout, pack
+from treetop.read.encode import read_counts
+from treetop.release.errors import LevelErrors, Values, errors_of, measure_errors
 
 WIDE = [f"{i:05d}" for i in range(3000)]
 

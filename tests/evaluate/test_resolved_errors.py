@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop.counts import pack
-from treetop.data.encode import read_counts
-from treetop.evaluate.errors import errors_of, measure_errors
+from treetop.read.counts import pack
+from treetop.read.encode import read_counts
+from treetop.release.errors import errors_of, measure_errors
 
 CODES = [f"{i:04d}" for i in range(600)]
 Node = tuple[str | None, ...]

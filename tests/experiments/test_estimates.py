@@ -34,9 +34,9 @@ from experiments.estimates.variant import conclusion
 from experiments.kit.cases import DOCS, TRIP, Table, made_up
 from experiments.kit.pages import insert
 from tests.pictures import colours_in
-from treetop.counts import Counts
-from treetop.evaluate.errors import measure_errors
 from treetop.noise import Key
+from treetop.read.counts import Counts
+from treetop.release.errors import measure_errors
 from treetop.repair import chebyshev
 
 

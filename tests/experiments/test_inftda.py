@@ -25,9 +25,9 @@ from experiments.inftda.measure import (
 )
 from experiments.kit.cases import MADE_UP, made_up
 from tests.pictures import colours_in
-from treetop.evaluate.comparison import Comparison
-from treetop.evaluate.comparison_plots import STYLES
-from treetop.mechanisms import MECHANISMS
+from treetop.compare.comparison import Comparison
+from treetop.compare.comparison_plots import STYLES
+from treetop.compare.mechanisms import MECHANISMS
 from treetop.privacy import rho_from_epsilon_loose
 
 Found = dict[str, Comparison]

@@ -21,8 +21,8 @@ from experiments.kit.cases import TRIP, Table, made_up
 from experiments.kit.command import Call, command
 from experiments.kit.runs import Kept, as_json, key, release
 from treetop import Loss, Plan
-from treetop.evaluate.comparison import Comparison
-from treetop.evaluate.errors import measure_errors
+from treetop.compare.comparison import Comparison
+from treetop.release.errors import measure_errors
 
 
 @pytest.fixture(scope="module")

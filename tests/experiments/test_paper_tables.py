@@ -15,7 +15,7 @@ from experiments.kit.paper_tables import (
     random_tree,
     with_spine,
 )
-from treetop.evaluate.errors import errors_of
+from treetop.release.errors import errors_of
 
 each_table = pytest.mark.parametrize("wanted", TABLES, ids=lambda table: table.name)
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from experiments.loss_split.laplace import LaplaceErrors
 from experiments.loss_split.shares import Weighting, deal, even, majorises, misallocation, skewed_bias
+from treetop.choose.error_laws import DiscreteGaussianErrors, DiscreteLaplaceErrors, GaussianErrors
+from treetop.choose.programs import Term, least_error
 from treetop.errors import QueryError
-from treetop.planning.error_laws import DiscreteGaussianErrors, DiscreteLaplaceErrors, GaussianErrors
-from treetop.planning.programs import Term, least_error
 
 WEIGHTINGS: list[Weighting] = ["log", "linear", "quadratic"]
 

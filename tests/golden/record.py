@@ -24,14 +24,16 @@ import pyarrow.parquet as pq
 
 from treetop import Hierarchy, Loss, Spine
 from treetop.cli import main
-from treetop.data.encode import read_counts
-from treetop.graphs import Cleaning, Graph, Relation
-from treetop.graphs.degrees import DegreePlan
-from treetop.graphs.regional import RegionalPlan
-from treetop.mechanisms import MECHANISMS
+from treetop.compare.mechanisms import MECHANISMS
+from treetop.domain.relation import Relation
+from treetop.measure.degrees import DegreePlan
+from treetop.measure.questions import Batch, measure, parse
+from treetop.measure.regional import RegionalPlan
 from treetop.noise import Key
-from treetop.planfile import read_plan
-from treetop.questions import Batch, measure, parse
+from treetop.plan.file import read_plan
+from treetop.read.encode import read_counts
+from treetop.read.graph.cleaning import Cleaning
+from treetop.read.graph.graph import Graph
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

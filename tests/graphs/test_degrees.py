@@ -16,12 +16,14 @@ import pytest
 import treetop as tt
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
 from treetop.errors import DataError, LossError, Overspent, PlanError
-from treetop.graphs import Cleaning, Graph, degrees
-from treetop.graphs.degrees import DegreePlan, Form
-from treetop.graphs.edges import Edges
-from treetop.graphs.rebalance import rebalance
-from treetop.graphs.regional import RegionalPlan
+from treetop.measure import degrees
+from treetop.measure.degrees import DegreePlan, Form
+from treetop.measure.regional import RegionalPlan
 from treetop.noise import Key, NoiseStream
+from treetop.read.graph.cleaning import Cleaning
+from treetop.read.graph.edges import Edges
+from treetop.read.graph.graph import Graph
+from treetop.repair.rebalance import rebalance
 
 KEY = bytes(range(32))
 EXACT = tt.Loss(rho=10**8)

@@ -13,12 +13,15 @@ import pytest
 
 import treetop as tt
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
-from treetop.card.checking import check_folder
-from treetop.data.tally import Tally
+from treetop.check.checking import check_folder
+from treetop.domain.policies import Policies
+from treetop.domain.relation import unit_of
 from treetop.errors import DataError, ManyDropped, PlanError, UnitError
-from treetop.evaluate.errors import measure_errors
-from treetop.graphs import Cleaning, Graph, Policies, unit_of
-from treetop.graphs.nodes import Nodes
+from treetop.read.graph.cleaning import Cleaning
+from treetop.read.graph.graph import Graph
+from treetop.read.graph.nodes import Nodes
+from treetop.read.tally import Tally
+from treetop.release.errors import measure_errors
 
 NODES = pa.table({"id": ["a", "b", "c", "d"], "town": ["n1", "n2", "s1", None], "age": ["30", "", "900", "x"]})
 EDGES = pa.table({"source": ["a", "a", "b", "c"], "target": ["b", "c", "a", "d"]})

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from treetop.card.checking import check_folder
 from treetop.card.html import render
+from treetop.check.checking import check_folder
 from treetop.cli import main
 from treetop.errors import IncompletePlan, PlanFileError, TreetopError
-from treetop.planfile import read_plan
+from treetop.plan.file import read_plan
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "graph"
 

@@ -14,10 +14,12 @@ import pytest
 
 import treetop as tt
 from treetop.card import Facts, describe_release
-from treetop.card.checking import check_card, check_folder
 from treetop.card.rebuild import rebuild_plan
-from treetop.groups import Event, Form, GroupSizes, GroupTablePlan, GroupUnit
-from treetop.planfile import read_plan
+from treetop.check.checking import check_card, check_folder
+from treetop.plan.file import read_plan
+from treetop.plan.groups.planned import GroupTablePlan
+from treetop.plan.groups.unit import Event, Form, GroupUnit
+from treetop.read.groups.sizes import GroupSizes
 
 PLACES = tt.Hierarchy.from_prefixes(["a1", "a2", "b1"], [1], ["state", "county"])
 Write = Callable[..., Path]

@@ -8,7 +8,10 @@ import pytest
 
 import treetop as tt
 from treetop.errors import QueryError
-from treetop.groups import GroupSizes, GroupTablePlan, GroupTables, GroupUnit
+from treetop.plan.groups.planned import GroupTablePlan
+from treetop.plan.groups.unit import GroupUnit
+from treetop.read.groups.sizes import GroupSizes
+from treetop.release.groups.derived import GroupTables
 
 PLACES = tt.Hierarchy.from_prefixes(["a1", "a2", "b1"], [1], ["state", "county"])
 NUMBER = np.array([[5, 4, 0, 1], [0, 0, 2, 0], [7, 0, 0, 0]])

@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from treetop.basics.memory import TooLarge
+from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError, LossError, PlanError, QueryError
-from treetop.groups import Event, Form, GroupPlan, GroupSizes, GroupUnit
-from treetop.groups.planned import GroupTablePlan
-from treetop.hierarchy import Hierarchy
-from treetop.memory import TooLarge
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
+from treetop.plan.groups.plan import GroupPlan
+from treetop.plan.groups.planned import GroupTablePlan
+from treetop.plan.groups.unit import Event, Form, GroupUnit
 from treetop.privacy import Loss
+from treetop.read.groups.sizes import GroupSizes
 
 from .events import neighbours
 
@@ -171,7 +173,7 @@ def test_as_many_sizes_as_there_is_no_room_for_are_refused_at_once() -> None:
 
 
 def test_what_does_not_fit_in_memory_is_refused_with_its_bytes_and_not_charged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("treetop.memory.available", lambda: 1_000)
+    monkeypatch.setattr("treetop.basics.memory.available", lambda: 1_000)
     places, spent = Hierarchy.flat(["east", "west"]), []
     plan = GroupPlan(places, 9, GroupUnit("person", event="join-leave"), Loss(epsilon=1))
     sizes = GroupSizes(places, np.ones((2, 10), np.int64))

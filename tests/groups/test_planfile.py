@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from treetop.errors import IncompletePlan, LossError, PlanError, PlanFileError, TreetopError, UnitError
-from treetop.groups import GroupTablePlan
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
-from treetop.planfile import PlanFile, describe_plan, read_plan
+from treetop.plan.file import PlanFile, describe_plan, read_plan
+from treetop.plan.groups.planned import GroupTablePlan
 
 Write = Callable[..., Path]
 

@@ -11,12 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from treetop.data.source import Source
+from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError
-from treetop.groups import GroupList, GroupSizes, GroupTablePlan, GroupUnit
-from treetop.groups.read import Columns, Reader, Rows
-from treetop.hierarchy import Hierarchy
+from treetop.plan.groups.planned import GroupTablePlan
+from treetop.plan.groups.unit import GroupUnit
 from treetop.privacy import Loss
+from treetop.read.groups.lists import GroupList
+from treetop.read.groups.read import Columns, Reader, Rows
+from treetop.read.groups.sizes import GroupSizes
+from treetop.tables.source import Source
 
 PLACES = Hierarchy.from_prefixes(["a1", "a2", "b1"], [1], ["state", "county"])
 HOMES = {"h1": "a1", "h2": "a1", "h3": "b1", "h4": "a2", "h5": "b1"}

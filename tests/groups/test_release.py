@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from treetop.groups import Form, GroupPlan, GroupRepair, GroupSizes, GroupUnit, Public
-from treetop.groups.repairs import Known, repair_direct, round_direct
-from treetop.hierarchy import Hierarchy
+from treetop.domain.hierarchy import Hierarchy
 from treetop.noise import Key, NoiseStream
+from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
+from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.privacy import Loss
+from treetop.read.groups.sizes import GroupSizes
 from treetop.repair import relax_tree
+from treetop.repair.groups import Known, repair_direct, round_direct
 
 PLACES = Hierarchy.from_prefixes(
     [f"{state}{county}" for state in "abcd" for county in "12345"], [1], ["state", "county"]

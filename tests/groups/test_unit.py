@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from treetop.errors import UnitError
-from treetop.groups import Event, Form, GroupUnit
+from treetop.plan.groups.unit import Event, Form, GroupUnit
 
 from .events import neighbours
 

@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 import treetop as tt
-from treetop.intervals.nodes import OWN, Margins
+from treetop.measure.evidence import NOTHING
 from treetop.noise import DiscreteGaussian, Law
-from treetop.topdown.evidence import NOTHING
+from treetop.release.intervals.nodes import OWN, Margins
 
 PLACE = tt.Hierarchy.from_prefixes(["AX", "AY", "AZ", "BX", "CX", "CY"], widths=[1], levels=["state", "county"])
 SPINE = tt.Spine(["place.state", "place.county"], {"place": PLACE})

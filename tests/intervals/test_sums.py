@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import treetop as tt
-from treetop.intervals import Boxes, Interval, box_intervals
-from treetop.intervals.nodes import Margins
-from treetop.topdown.evidence import NOTHING
+from treetop.measure.evidence import NOTHING
+from treetop.release.intervals import Boxes, Interval, box_intervals
+from treetop.release.intervals.nodes import Margins
 
 Ints = NDArray[np.int64]
 
@@ -160,7 +160,7 @@ def test_the_sum_of_what_one_level_measured_is_off_by_independent_draws() -> Non
     assert value is not None and law is not None
     middle = int(value.value[::2].sum())  # women in each of three regions
     found = release.interval(sex="f")
-    from treetop.intervals.sum_noise import sum_margin
+    from treetop.release.intervals.sum_noise import sum_margin
 
     risk = Fraction(str(ALPHA)) / 2
     assert found.lower == middle - sum_margin(law, 3, risk)
@@ -204,7 +204,7 @@ def test_rows_of_a_table_have_the_intervals_of_their_queries(kind: str, keeps: b
 
 def test_a_table_with_very_many_rows_has_no_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     release = released(KINDS["gaussian"])
-    monkeypatch.setattr("treetop.release.MOST_ROWS", 2)
+    monkeypatch.setattr("treetop.release.release.MOST_ROWS", 2)
     assert release.by("sex.sex").column_names == ["sex.sex", "count", "lower", "upper"]
     assert release.by("sex.sex", intervals=False).column_names == ["sex.sex", "count"]
     assert release.by("place.region", "sex.sex").column_names == ["place.region", "sex.sex", "count"]

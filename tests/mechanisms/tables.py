@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.counts import Counts, layout, pack
-from treetop.mechanisms import Estimate
+from treetop.compare.mechanisms import Estimate
 from treetop.noise import Key
+from treetop.read.counts import Counts, layout, pack
 
 KEY = Key(bytes(range(32)))
 TRIP = tt.Unit("trip", neighbours="replace")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from treetop.mechanisms import Estimate, LevelEstimate
-from treetop.mechanisms.estimate import Words, prefix
+from treetop.compare.mechanisms import Estimate, LevelEstimate
+from treetop.compare.mechanisms.estimate import Words, prefix
 
 from . import tables
 

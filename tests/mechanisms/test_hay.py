@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.mechanisms import Hay, PerLevel
-from treetop.mechanisms.dense import PublicTree
-from treetop.mechanisms.hay import fitted_leaves
+from treetop.compare.mechanisms import Hay, PerLevel
+from treetop.compare.mechanisms.dense import PublicTree
+from treetop.compare.mechanisms.hay import fitted_leaves
 
 from . import tables
 from .tables import ANYONE, KEY, LOSS, TRIP

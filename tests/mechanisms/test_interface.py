@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import treetop as tt
-from treetop.counts import Counts
+from treetop.compare.mechanisms import MECHANISMS, Hay, NotServed, named, paper_loss
 from treetop.errors import LossError, PlanError, Refusal, TreetopError
-from treetop.mechanisms import MECHANISMS, Hay, NotServed, named, paper_loss
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
+from treetop.read.counts import Counts
 
 from . import tables
 from .tables import ANYONE, KEY, LOSS, NO_NOISE, SPINES, TRIP

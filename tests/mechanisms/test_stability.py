@@ -15,11 +15,11 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.counts import Counts
-from treetop.mechanisms import NotServed, StabilityHistogram
-from treetop.mechanisms.stability import tight_threshold
+from treetop.compare.mechanisms import NotServed, StabilityHistogram
+from treetop.compare.mechanisms.stability import tight_threshold
+from treetop.domain.unit import Neighbours
 from treetop.noise import DiscreteLaplace, NoiseStream
-from treetop.privacy.unit import Neighbours
+from treetop.read.counts import Counts
 
 from . import tables
 from .tables import ANYONE, KEY, LOSS, TRIP

@@ -16,15 +16,15 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.counts import pack
-from treetop.mechanisms import EuclideanTDA, InfTDA, NotServed, TDAl2, TDAlinf, tda_linf
-from treetop.mechanisms.tda_l2 import project_and_round
-from treetop.mechanisms.tda_linf import solve, solve_each
-from treetop.mechanisms.topdown import LevelRepair, descend
+from treetop.compare.mechanisms import EuclideanTDA, InfTDA, NotServed, TDAl2, TDAlinf, tda_linf
+from treetop.compare.mechanisms.tda_l2 import project_and_round
+from treetop.compare.mechanisms.tda_linf import solve, solve_each
+from treetop.compare.mechanisms.topdown import LevelRepair, descend
+from treetop.measure import descent as engine
 from treetop.noise import Key
+from treetop.read.counts import pack
 from treetop.repair import _repair, chebyshev, euclidean
 from treetop.repair.state import ASCENDING, CHEBYSHEV, EUCLIDEAN
-from treetop.topdown import descent as engine
 
 from . import tables
 from .tables import ANYONE, KEY, LOSS, TRIP

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treetop import Hierarchy, Loss, Plan, Spine, Split, Unit
-from treetop.planfile import describe_plan, read_plan
-from treetop.planfile.describe import key, value
+from treetop.plan.file import describe_plan, read_plan
+from treetop.plan.file.describe import key, value
 
 Write = Callable[[str], Path]
 

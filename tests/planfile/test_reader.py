@@ -22,7 +22,7 @@ from treetop.errors import (
     TreetopError,
     UnitError,
 )
-from treetop.planfile import describe_plan, read_plan
+from treetop.plan.file import describe_plan, read_plan
 
 Write = Callable[[str], Path]
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from treetop.data.encode import read_counts
+from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError, HierarchyError, PlanFileError, TreetopError
-from treetop.hierarchy import Hierarchy
-from treetop.planfile import PlanFile, describe_plan, read_plan
+from treetop.plan.file import PlanFile, describe_plan, read_plan
+from treetop.read.encode import read_counts
 
 Write = Callable[[str], Path]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from treetop.errors import TreetopError
-from treetop.planfile import describe_plan, read_plan
-from treetop.topdown.resolution import Resolution
+from treetop.plan.file import describe_plan, read_plan
+from treetop.plan.resolution import Resolution
 
 Write = Callable[[str], Path]
 

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 import treetop as tt
 from experiments.loss_split.laplace import LaplaceErrors
-from treetop.errors import LossError
-from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream
-from treetop.planning import error_laws
-from treetop.planning.error_laws import (
+from treetop.choose import error_laws
+from treetop.choose.error_laws import (
     DiscreteGaussianErrors,
     DiscreteLaplaceErrors,
     ErrorLaw,
@@ -25,7 +23,9 @@ from treetop.planning.error_laws import (
     mean_absolute,
     mse_correction,
 )
-from treetop.planning.sums import SUMMED_UP_TO
+from treetop.choose.sums import SUMMED_UP_TO
+from treetop.errors import LossError
+from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream
 
 COUNTS = np.array([0, 1, 2, 5, 20, 100, 1000])
 KINDS = [LaplaceErrors, DiscreteLaplaceErrors, GaussianErrors, DiscreteGaussianErrors]

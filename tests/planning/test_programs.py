@@ -13,15 +13,10 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from experiments.loss_split.laplace import LaplaceErrors
+from treetop.choose.error_laws import DiscreteGaussianErrors, DiscreteLaplaceErrors, ErrorLaw, GaussianErrors
+from treetop.choose.programs import Term, least_error, least_loss, total_error
+from treetop.choose.roots import falling_root
 from treetop.errors import LossError
-from treetop.planning.error_laws import (
-    DiscreteGaussianErrors,
-    DiscreteLaplaceErrors,
-    ErrorLaw,
-    GaussianErrors,
-)
-from treetop.planning.programs import Term, least_error, least_loss, total_error
-from treetop.planning.roots import falling_root
 
 KINDS = [LaplaceErrors, DiscreteLaplaceErrors, GaussianErrors, DiscreteGaussianErrors]
 

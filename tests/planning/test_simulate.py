@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop.data.encode import read_counts
+from treetop.choose.prior import Prior
+from treetop.choose.refine import refine_split
+from treetop.choose.simulate import level_errors, simulate, squared_errors, trials
+from treetop.choose.split import optimal_split
 from treetop.errors import PlanError, PrivatePrior
-from treetop.evaluate.errors import measure_errors
-from treetop.planning.prior import Prior
-from treetop.planning.refine import refine_split
-from treetop.planning.simulate import level_errors, simulate, squared_errors, trials
-from treetop.planning.split import optimal_split
+from treetop.read.encode import read_counts
+from treetop.release.errors import measure_errors
 
 PERSON = tt.Unit("person", neighbours="add-remove")
 

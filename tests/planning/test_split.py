@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
+from treetop.choose.consistency import public_coefficients, reached_coefficients
+from treetop.choose.prior import Prior
+from treetop.choose.programs import least_error, total_error
+from treetop.choose.split import SMALLEST_SHARE, measured_levels, optimal_split, preset_split, terms_of
 from treetop.errors import LossError, PlanError
-from treetop.planning.consistency import public_coefficients, reached_coefficients
-from treetop.planning.prior import Prior
-from treetop.planning.programs import least_error, total_error
-from treetop.planning.split import SMALLEST_SHARE, measured_levels, optimal_split, preset_split, terms_of
 
 PERSON = tt.Unit("person", neighbours="add-remove")
 GAUSS, LAPLACE = tt.Loss(epsilon=1, delta=1e-8), tt.Loss(epsilon=1)

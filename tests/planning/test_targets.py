@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treetop as tt
+from treetop.choose.error_laws import mean_absolute
+from treetop.choose.goals import Target, Within, mean, read_target, within
+from treetop.choose.grid import error_grid, render_grid
+from treetop.choose.targets import PROMISE, loss_for
 from treetop.errors import LossError, PlanError
 from treetop.noise import DiscreteGaussian
-from treetop.planning.error_laws import mean_absolute
-from treetop.planning.goals import Target, Within, mean, read_target, within
-from treetop.planning.grid import error_grid, render_grid
-from treetop.planning.targets import PROMISE, loss_for
 
 WIDE = tt.Hierarchy.from_prefixes([f"{i:03d}" for i in range(300)], widths=[1], levels=["county", "town"])
 SPINE = tt.Spine(["place.county", "sex", "place.town"], {"place": WIDE, "sex": tt.Hierarchy.flat(["f", "m"])})

@@ -22,9 +22,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.counts import Counts
+from treetop.domain.unit import Neighbours
 from treetop.noise import DiscreteGaussian, Law
-from treetop.privacy.unit import Neighbours
+from treetop.read.counts import Counts
 
 from .divergence import (
     TOLERANCE,

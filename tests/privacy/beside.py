@@ -18,22 +18,22 @@ import numpy as np
 import pyarrow as pa
 
 import treetop as tt
-from treetop import questions
-from treetop.counts import Counts
-from treetop.data.bound import Bound
+from treetop.choose import Prior, simulate
+from treetop.choose.coverage import twin_coverage
+from treetop.compare.mechanisms import StabilityHistogram
+from treetop.compare.mechanisms.dense import PublicTree
+from treetop.domain.unit import Neighbours
 from treetop.errors import PrivatePrior
-from treetop.evaluate.coverage import twin_coverage
-from treetop.graphs import Graph
-from treetop.graphs.degrees import DegreePlan
-from treetop.graphs.degrees import Form as DegreeForm
-from treetop.graphs.edges import Edges
-from treetop.graphs.nodes import Nodes
-from treetop.groups import Event, Form
-from treetop.mechanisms import StabilityHistogram
-from treetop.mechanisms.dense import PublicTree
+from treetop.measure import questions
+from treetop.measure.degrees import DegreePlan
+from treetop.measure.degrees import Form as DegreeForm
 from treetop.noise import Law
-from treetop.planning import Prior, simulate
-from treetop.privacy.unit import Neighbours
+from treetop.plan.groups.unit import Event, Form
+from treetop.read.bound import Bound
+from treetop.read.counts import Counts
+from treetop.read.graph.edges import Edges
+from treetop.read.graph.graph import Graph
+from treetop.read.graph.nodes import Nodes
 
 from . import dwellings
 from .audits import Audit, audit

@@ -12,14 +12,15 @@ from typing import Any
 import pyarrow as pa
 
 import treetop as tt
-from treetop import questions
-from treetop.card.checking import check_folder
 from treetop.card.html import render
 from treetop.card.statement import bind
+from treetop.check.checking import check_folder
+from treetop.domain.policies import Policies
 from treetop.errors import PlanError
-from treetop.graphs import Graph, Policies
-from treetop.graphs.degrees import DegreePlan
-from treetop.graphs.regional import RegionalPlan
+from treetop.measure import questions
+from treetop.measure.degrees import DegreePlan
+from treetop.measure.regional import RegionalPlan
+from treetop.read.graph.graph import Graph
 
 from . import dwellings
 from .audits import Audit, audit

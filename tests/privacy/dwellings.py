@@ -10,9 +10,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.groups import Event, Form, GroupList, GroupSizes, GroupTablePlan, GroupUnit
-from treetop.groups.repairs import Known
 from treetop.noise import Law
+from treetop.plan.groups.planned import GroupTablePlan
+from treetop.plan.groups.unit import Event, Form, GroupUnit
+from treetop.read.groups.lists import GroupList
+from treetop.read.groups.sizes import GroupSizes
+from treetop.repair.groups import Known
 
 from .divergence import loss_of
 from .engine import KEY, Unexplained, laws_drawn_from, noise_is

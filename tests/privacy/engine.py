@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.counts import Counts
+from treetop.measure.frontier import Frontier
 from treetop.noise import Key, Keystream, Law, NoiseStream
-from treetop.topdown.frontier import Frontier
+from treetop.read.counts import Counts
 
 from .divergence import Shift, masses
 from .neighbours import Rows, counts_of
 
-descents: Any = import_module("treetop.topdown.descent")
+descents: Any = import_module("treetop.measure.descent")
 """The module of the descent, open to all that it uses, for better and for worse."""
 
 KEY = Key(bytes(range(32)))

@@ -17,21 +17,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from treetop.counts import Counts
-from treetop.data import bound as bounds
+from treetop.domain.unit import TOTAL
+from treetop.measure.evidence import Witness
+from treetop.measure.frontier import Frontier
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream, sampler
 from treetop.privacy import Loss, Sensitivity, Unit
-from treetop.privacy.unit import TOTAL
-from treetop.topdown.evidence import Witness
-from treetop.topdown.frontier import Frontier
+from treetop.read import bound as bounds
+from treetop.read.counts import Counts
 
 from .engine import descents
 
-levels: Any = import_module("treetop.topdown.level")
-measuring: Any = import_module("treetop.topdown.measure")
-plans: Any = import_module("treetop.planned_level")
+levels: Any = import_module("treetop.measure.level")
+measuring: Any = import_module("treetop.measure.measure")
+plans: Any = import_module("treetop.plan.levels")
 losses: Any = import_module("treetop.privacy.loss")
-runs: Any = import_module("treetop.run")
+runs: Any = import_module("treetop.release.run")
 exact: Any = import_module("treetop.privacy.exact_accounting")
 Patch = pytest.MonkeyPatch
 

@@ -10,27 +10,28 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from treetop.counts import Counts
-from treetop.data.bound import Bounder
 from treetop.errors import DataError
-from treetop.graphs.degrees import DegreePlan
-from treetop.groups import Event, Form, GroupSizes, GroupUnit
+from treetop.measure.degrees import DegreePlan
+from treetop.measure.questions import Batch
 from treetop.noise import NoiseStream
-from treetop.plan import Plan
+from treetop.plan.groups.unit import Event, Form, GroupUnit
+from treetop.plan.plan import Plan
 from treetop.privacy import Sensitivity, Unit
-from treetop.questions import Batch
+from treetop.read.bound import Bounder
+from treetop.read.counts import Counts
+from treetop.read.groups.sizes import GroupSizes
 
 from .faults import Fault, Patch, narrowed
 
-csv_files: Any = import_module("treetop.data.csv_file")
-fixed: Any = import_module("treetop.data.fixed")
-tables: Any = import_module("treetop.data.table")
-flat: Any = import_module("treetop.mechanisms.dense")
-stability: Any = import_module("treetop.mechanisms.stability")
-sizes: Any = import_module("treetop.groups.plan")
-degrees: Any = import_module("treetop.graphs.degrees")
-graphs: Any = import_module("treetop.graphs.graph")
-questions: Any = import_module("treetop.questions")
+csv_files: Any = import_module("treetop.tables.csv_file")
+fixed: Any = import_module("treetop.tables.fixed")
+tables: Any = import_module("treetop.tables.table")
+flat: Any = import_module("treetop.compare.mechanisms.dense")
+stability: Any = import_module("treetop.compare.mechanisms.stability")
+sizes: Any = import_module("treetop.plan.groups.plan")
+degrees: Any = import_module("treetop.measure.degrees")
+graphs: Any = import_module("treetop.read.graph.graph")
+questions: Any = import_module("treetop.measure.questions")
 meanings: Any = import_module("treetop.card.meaning")
 
 
@@ -248,7 +249,7 @@ def one_draw_of_noise_for_all_questions(patch: Patch) -> None:
 
 def a_twin_compared_by_its_file_only(patch: Patch) -> None:
     for module in ("guard", "prior", "simulate"):
-        named = import_module(f"treetop.planning.{module}")
+        named = import_module(f"treetop.choose.{module}")
         patch.setattr(named, "refuse_same_records", lambda *_: None)
 
 

@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from treetop.gate import Gate
-from treetop.graphs.unit import Facts, GraphUnit
+from treetop.domain.graph_unit import Facts, GraphUnit
 from treetop.noise import Key
-from treetop.plan import Plan
+from treetop.noise.gate import Gate
+from treetop.plan.plan import Plan
 
 from .faults import Fault, Patch
 
-dropping: Any = import_module("treetop.data.dropping")
+dropping: Any = import_module("treetop.read.dropping")
 content: Any = import_module("treetop.card.content")
-counting: Any = import_module("treetop.card.counting")
-checking: Any = import_module("treetop.card.checking")
+counting: Any = import_module("treetop.check.counting")
+checking: Any = import_module("treetop.check.checking")
 
 
 def edges_that_are_dropped_told_exactly(patch: Patch) -> None:

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import treetop as tt
-from treetop.data.source import Source, as_source
 from treetop.errors import DataError, PlanError
+from treetop.tables.source import Source, as_source
 
 from .audits import audit
 

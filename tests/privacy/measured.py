@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.counts import Counts
-from treetop.folder.evidence import evidence_table
-from treetop.folder.unresolved import unresolved_table
+from treetop.measure.frontier import Frontier
 from treetop.noise import Key, Law
-from treetop.topdown.frontier import Frontier
+from treetop.read.counts import Counts
+from treetop.release.folder.evidence import evidence_table
+from treetop.release.folder.unresolved import unresolved_table
 
 from .engine import KEY, Engine, descents, noise_is
 from .neighbours import Rows, table_of
 
-levels: Any = import_module("treetop.topdown.level")
+levels: Any = import_module("treetop.measure.level")
 
 
 @dataclass

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 import treetop as tt
-from treetop.counts import Counts
+from treetop.domain.unit import Neighbours
 from treetop.privacy import Split
-from treetop.privacy.unit import Neighbours
+from treetop.read.counts import Counts
 
 Rows = Mapping[str, int]
 """A private table: how many records each leaf has. A leaf of several attributes is written "origin>destination"."""

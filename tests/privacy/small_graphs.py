@@ -12,12 +12,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop import questions
-from treetop.data.bound import Bound
-from treetop.data.encode import read_counts
-from treetop.graphs import Graph
-from treetop.graphs.edges import Edges
-from treetop.graphs.nodes import Nodes
+from treetop.measure import questions
+from treetop.read.bound import Bound
+from treetop.read.encode import read_counts
+from treetop.read.graph.edges import Edges
+from treetop.read.graph.graph import Graph
+from treetop.read.graph.nodes import Nodes
 
 from .engine import KEY
 

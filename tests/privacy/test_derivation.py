@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.data.encode import read_counts
 from treetop.noise import Key, Keystream
+from treetop.read.encode import read_counts
 
 from .audits import (
     another_table_gets_other_noise,

@@ -18,14 +18,16 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop import questions
-from treetop.graphs import Graph, Policies, unit_of
-from treetop.graphs.degrees import DegreePlan, Form, degree_sensitivity
-from treetop.graphs.edges import Edges
-from treetop.graphs.nodes import Nodes
-from treetop.graphs.projection import projected_degrees
+from treetop.domain.policies import Policies
+from treetop.domain.relation import unit_of
+from treetop.domain.unit import Neighbours
+from treetop.measure import questions
+from treetop.measure.degrees import DegreePlan, Form, degree_sensitivity
 from treetop.noise import DiscreteLaplace
-from treetop.privacy.unit import Neighbours
+from treetop.read.graph.edges import Edges
+from treetop.read.graph.graph import Graph
+from treetop.read.graph.nodes import Nodes
+from treetop.read.graph.projection import projected_degrees
 
 from .audits import DEEP
 from .engine import KEY

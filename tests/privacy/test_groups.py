@@ -16,7 +16,9 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.groups import Event, Form, GroupSizes, GroupTablePlan
+from treetop.plan.groups.planned import GroupTablePlan
+from treetop.plan.groups.unit import Event, Form
+from treetop.read.groups.sizes import GroupSizes
 
 from .dwellings import LARGEST, PLACES, TABLES, People, loss_between, neighbours, plan, read
 from .engine import Unexplained

@@ -16,16 +16,17 @@ import pytest
 
 import treetop as tt
 from treetop.card import Facts, describe_release
-from treetop.card.checking import check_folder
+from treetop.check.checking import check_folder
 from treetop.cli import main
 from treetop.errors import IncompletePlan, LossError, UnitError
-from treetop.graphs import Graph
-from treetop.graphs.degrees import DegreePlan
-from treetop.graphs.regional import RegionalPlan
-from treetop.groups import GroupTablePlan, GroupUnit
+from treetop.measure.degrees import DegreePlan
+from treetop.measure.questions import Batch, Question
+from treetop.measure.regional import RegionalPlan
 from treetop.noise import Key
-from treetop.planfile import read_plan
-from treetop.questions import Batch, Question
+from treetop.plan.file import read_plan
+from treetop.plan.groups.planned import GroupTablePlan
+from treetop.plan.groups.unit import GroupUnit
+from treetop.read.graph.graph import Graph
 
 SPINE = tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])})
 PLAN = """

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treetop as tt
-from treetop.data.encode import read_counts
+from treetop.measure import descent as descents
+from treetop.measure.frontier import Frontier
+from treetop.measure.level import CHUNK
 from treetop.noise import Key
+from treetop.read.encode import read_counts
 from treetop.repair import chebyshev, euclidean
-from treetop.topdown import descent as descents
-from treetop.topdown.frontier import Frontier
-from treetop.topdown.level import CHUNK
 
 KEY = bytes(range(32))
 

@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from treetop import Release
-from treetop.data.encode import read_counts
-from treetop.evaluate.errors import LevelErrors, measure_errors
-from treetop.planfile import PlanFile, read_plan
+from treetop.plan.file import PlanFile, read_plan
+from treetop.read.encode import read_counts
+from treetop.release.errors import LevelErrors, measure_errors
 
 HERE = Path(__file__).parent
 Command = Callable[..., Any]

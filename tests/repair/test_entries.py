@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from treetop.errors import NumberError
-from treetop.graphs.rebalance import rebalance
 from treetop.repair import Tree, certified, chebyshev, euclidean, isotonic, project_tree, relax_isotonic, whole_weights
+from treetop.repair.rebalance import rebalance
 
 TREE = Tree.from_levels([[0, 2]])
 FAR = 2**62
@@ -60,14 +60,14 @@ FUZZ = """
     import numpy as np, pyarrow as pa
     from fractions import Fraction
     from treetop.errors import TreetopError
-    from treetop.estimates.least_squares import MeasuredLevel, least_squares
-    from treetop.graphs.edges import Edges
-    from treetop.graphs.nodes import Nodes
-    from treetop.graphs.projection import projected_degrees
-    from treetop.graphs.rebalance import rebalance
+    from treetop.release.estimates.least_squares import MeasuredLevel, least_squares
+    from treetop.read.graph.edges import Edges
+    from treetop.read.graph.nodes import Nodes
+    from treetop.read.graph.projection import projected_degrees
+    from treetop.repair.rebalance import rebalance
     from treetop.groups import GroupPlan, GroupSizes, GroupUnit
-    from treetop.hierarchy import Hierarchy
-    from treetop.intervals.sum_noise import sum_margins
+    from treetop.domain.hierarchy import Hierarchy
+    from treetop.release.intervals.sum_noise import sum_margins
     from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, NoiseStream
     from treetop.noise.sampler import sampler
     from treetop.privacy import Loss

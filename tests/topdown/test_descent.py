@@ -12,12 +12,12 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.counts import Counts
+from treetop.measure import descent as descents
+from treetop.measure.descent import descend
+from treetop.measure.frontier import Frontier
+from treetop.measure.level import Step, refine
 from treetop.noise import Key
-from treetop.topdown import descent as descents
-from treetop.topdown.descent import descend
-from treetop.topdown.frontier import Frontier
-from treetop.topdown.level import Step, refine
+from treetop.read.counts import Counts
 
 KEY = Key(bytes(range(32)))
 

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import treetop as tt
-from treetop.counts import Counts
+from treetop.measure import descent as descents
+from treetop.measure.descent import Descent, descend
+from treetop.measure.frontier import Frontier
+from treetop.measure.level import Step
 from treetop.noise import Key, NoiseStream
+from treetop.read.counts import Counts
 from treetop.repair import _repair
-from treetop.topdown import descent as descents
-from treetop.topdown.descent import Descent, descend
-from treetop.topdown.frontier import Frontier
-from treetop.topdown.level import Step
 
 Node = tuple[int, ...]
 Nodes = list[tuple[Node, int]]

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.counts import Counts
 from treetop.errors import PlanError
+from treetop.measure import descent as descents
+from treetop.measure.descent import descend
+from treetop.measure.evidence import NOTHING, Evidence, Remainders, Witness
+from treetop.measure.frontier import Frontier
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law
-from treetop.released_tree import ReleasedTree
-from treetop.topdown import descent as descents
-from treetop.topdown.descent import descend
-from treetop.topdown.evidence import NOTHING, Evidence, Remainders, Witness
-from treetop.topdown.frontier import Frontier
-from treetop.topdown.resolution import HighMeasurements, Resolution, _p_values, fixed_threshold
+from treetop.plan.resolution import HighMeasurements, Resolution, _p_values, fixed_threshold
+from treetop.read.counts import Counts
+from treetop.release.tree import ReleasedTree
 
 Ints = NDArray[np.int64]
 KEY = Key(bytes(range(32)))

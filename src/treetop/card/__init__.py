@@ -7,7 +7,7 @@ from typing import Any
 from treetop.card.content import draft_card, of_plan
 from treetop.card.facts import FORMAT, Facts
 from treetop.card.schema import validate
-from treetop.plan import Plan
+from treetop.plan.plan import Plan
 
 __all__ = ["FORMAT", "Facts", "describe_release", "draft_card", "validate"]
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from treetop.basics.exact import plain
 from treetop.card.meaning import plural
 from treetop.ledger import Entry, Ledger, Reservation
 from treetop.ledger.budget import Currency
-from treetop.plan import Plan
-from treetop.privacy.exact import plain
+from treetop.plan.plan import Plan
 
 UNKNOWN_HASH = "0" * 64
 """Stands for the hash of a reservation that is not made yet."""

@@ -7,16 +7,16 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, Protocol
 
-from treetop.accuracy import LevelAccuracy
 from treetop.card import words
 from treetop.card.composition import amount, sentence
 from treetop.card.facts import FORMAT, Facts
 from treetop.card.first_format import as_first_format
 from treetop.card.meaning import CONVERSION, EXACT, epsilon_of, exact, meaning
 from treetop.card.schema import validate_fields
-from treetop.gate import WARNING
-from treetop.plan import CONFIDENCE, Plan
-from treetop.planned_level import PlannedLevel
+from treetop.noise.gate import WARNING
+from treetop.plan.accuracy import LevelAccuracy
+from treetop.plan.levels import PlannedLevel
+from treetop.plan.plan import CONFIDENCE, Plan
 from treetop.privacy.loss import COMPARED_AT
 
 UNTITLED = "Untitled release"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 if TYPE_CHECKING:
-    from treetop.planfile import PlanFile
+    from treetop.plan.file import PlanFile
 
 FORMAT = 2
 """The version of the card's layout, which its schema describes, and of its words.

@@ -15,7 +15,7 @@ from typing import Any
 from treetop.card import words
 from treetop.card.meaning import meaning, means, say_epsilon
 from treetop.card.statement import bound
-from treetop.plan import Plan
+from treetop.plan.plan import Plan
 from treetop.privacy import Unit
 
 VERSIONS = ("0.2.0",)

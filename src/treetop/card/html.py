@@ -9,10 +9,10 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from treetop.basics.exact import plain
 from treetop.card.facts import FORMAT
 from treetop.card.meaning import say_epsilon, say_odds
 from treetop.errors import ReleaseError
-from treetop.privacy.exact import plain
 
 if TYPE_CHECKING:
     from jinja2 import Template

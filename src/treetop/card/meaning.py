@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import Any
 
-from treetop.plan import Plan
+from treetop.plan.plan import Plan
 from treetop.privacy import Unit, epsilon_from_rho
 from treetop.privacy.loss import COMPARED_AT
 

@@ -7,14 +7,14 @@ from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from treetop.plan import CONFIDENCE, Plan
+from treetop.domain.spine import Spine
+from treetop.plan.plan import CONFIDENCE, Plan
 from treetop.privacy import Loss, Split, Unit
-from treetop.spine import Spine
 
 if TYPE_CHECKING:
-    from treetop.release import Release
+    from treetop.release.release import Release
 
-KINDS = {"groups": "treetop.groups.card"}
+KINDS = {"groups": "treetop.card.groups.rebuild"}
 """By the part of a plan that only one kind has: the module that makes such plans of cards, and checks them."""
 
 
@@ -61,7 +61,7 @@ def _unit(told: Mapping[str, Any]) -> Unit:
     unit = Unit(**told["unit"])
     if "graph" not in told:
         return unit
-    from treetop.graphs.unit import Facts, GraphUnit
+    from treetop.domain.graph_unit import Facts, GraphUnit
 
     return GraphUnit(unit, Facts.of(told["graph"]))
 

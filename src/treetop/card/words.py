@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from treetop.basics.exact import plain
 from treetop.card.facts import Facts
 from treetop.card.meaning import epsilon_beside_others, epsilon_of, plural, say_epsilon
-from treetop.data.table import say_kept
-from treetop.gate import WARNING
-from treetop.plan import Plan
-from treetop.privacy.exact import plain
-from treetop.topdown.resolution import Resolution
+from treetop.noise.gate import WARNING
+from treetop.plan.plan import Plan
+from treetop.plan.resolution import Resolution
+from treetop.tables.table import say_kept
 
 MECHANISM = (
     "Top-down: from the total to the leaves, every public child of every node above zero is measured with noise, "

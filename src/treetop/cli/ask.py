@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from treetop.ledger import Ledger, Reservation
     from treetop.ledger.budget import Budget, Currency
-    from treetop.planfile import PlanFile
+    from treetop.measure.questions import Answer, Batch, Question
+    from treetop.plan.file import PlanFile
     from treetop.privacy import Loss
-    from treetop.questions import Answer, Batch, Question
 
 
 def _number(text: str) -> Decimal:
@@ -56,7 +56,7 @@ def command(plan: Path, table: str | None, as_json: bool, **options: Any) -> Non
     --question "region=Zilina hobby=music", or a line each in a --file, share one loss. The ledger keeps the answers: a
     question that it has answered at least as accurately is answered the same again, and costs nothing.
     """
-    from treetop.planfile import read_plan
+    from treetop.plan.file import read_plan
 
     amounts = {name: options.pop(name) for name in ("epsilon", "delta", "rho")}
     given = _is_given(**amounts)
@@ -133,7 +133,7 @@ class Asking:
 
     def __call__(self, table: str | None, bar: Bar) -> Outcome:
         """Answer all questions."""
-        from treetop.questions import Batch, answer, recalled
+        from treetop.measure.questions import Batch, answer, recalled
 
         plan = self.file.plan
         plan.refuse_unless_top_down()  # a question counts records, and other plans bound something else
@@ -163,7 +163,7 @@ class Asking:
 
     def _asked(self, location: str) -> dict[str, Question]:
         """Return the questions by what makes them the same, each once."""
-        from treetop.questions import fingerprint, from_conditions, parse, place
+        from treetop.measure.questions import fingerprint, from_conditions, parse, place
 
         plan, file = self.file.plan, self.file
         found = [parse(line, plan.spine) for line in (*self.questions, *self._lines())]
@@ -197,7 +197,7 @@ class Asking:
 
     def _measure(self, batch: Batch, names: list[str], book: Ledger, dataset: str, source: Any, bar: Bar) -> list[int]:
         from treetop.ledger import unit_text
-        from treetop.questions import measure, stored
+        from treetop.measure.questions import measure, stored
 
         plan = self.file.plan
         currency: Currency = "pure" if batch.loss.definition == "pure" else "zcdp"
@@ -268,7 +268,7 @@ def summarise(file: PlanFile, outcome: Outcome, confidence: float) -> dict[str, 
 
 def render(file: PlanFile, outcome: Outcome, confidence: float) -> str:
     """Return the answers for people."""
-    from treetop.accuracy import text_table
+    from treetop.plan.accuracy import text_table
 
     rows = [("question", "count", f"± {100 * confidence:g}%", "cost")]
     for one in outcome.answers:

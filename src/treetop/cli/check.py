@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treetop.basics.resolved import resolved
 from treetop.cli.terminal import style
 from treetop.errors import DataError, ReleaseError
-from treetop.resolved import resolved
-from treetop.showing import printable
+from treetop.errors.showing import printable
 
 if TYPE_CHECKING:
-    from treetop.card.checking import Verdict
-    from treetop.data.tally import Tally
-    from treetop.evaluate.errors import LevelErrors
-    from treetop.release import Release
+    from treetop.check.checking import Verdict
+    from treetop.read.tally import Tally
+    from treetop.release.errors import LevelErrors
+    from treetop.release.release import Release
 
     Compared = tuple[tuple[LevelErrors, ...], Tally]
 
@@ -39,7 +39,7 @@ FENCE = "for the steward only, not for release"
 @click.option("--json", "as_json", is_flag=True, help="The same for machines.")
 def command(folder: Path, truth: str | None, plot: Path | None, as_json: bool, **options: Any) -> None:
     """Verify the release in DIR: sums, integers, card, hashes, loss. Exit code 1 if anything is wrong."""
-    from treetop.card.checking import check_folder
+    from treetop.check.checking import check_folder
 
     _check_call(folder, truth, plot, options)
     verdicts = []
@@ -73,7 +73,7 @@ def render_verdict(verdict: Verdict) -> str:
 
 def render_errors(rows: tuple[LevelErrors, ...], tally: Tally | None = None) -> str:
     """Return the errors for people, behind a fence; a tally says what was dropped from the truth."""
-    from treetop.accuracy import text_table
+    from treetop.plan.accuracy import text_table
 
     head = ("level", "true nodes", "released nodes", "largest error", "mean error")
     resolved = any(row.resolved < 1 for row in rows)
@@ -119,12 +119,12 @@ def _check_call(folder: Path, truth: str | None, plot: Path | None, options: dic
 
 def _errors(folder: Path, truth: str, plot: Path | None, options: dict[str, Any]) -> Compared:
     from treetop.card.rebuild import rebuild_plan
-    from treetop.data.source import Source
-    from treetop.data.tally import Tally
-    from treetop.evaluate.errors import measure_errors
-    from treetop.evaluate.plots import plot_errors
-    from treetop.planfile import read_plan
-    from treetop.release import Release
+    from treetop.compare.plots import plot_errors
+    from treetop.plan.file import read_plan
+    from treetop.read.tally import Tally
+    from treetop.release.errors import measure_errors
+    from treetop.release.release import Release
+    from treetop.tables.source import Source
 
     release = Release.load(folder)
     data, plan = release.card["data"], rebuild_plan(release.card, release.spine)
@@ -172,7 +172,7 @@ def _column(text: str) -> tuple[str, str]:
 
 
 def _conclusion(folder: Path, verdicts: list[Verdict]) -> str:
-    from treetop.folder import read_card
+    from treetop.release.folder import read_card
 
     if not all(verdict.verified for verdict in verdicts):
         return style(f"{folder} is NOT what its card says: do not rely on it.", fg="red", bold=True)
@@ -195,7 +195,7 @@ def _report(folder: Path, verdicts: list[Verdict], compared: Compared | None) ->
         ],
     }
     if compared is not None:
-        from treetop.data.tally import LeftOut
+        from treetop.read.tally import LeftOut
 
         rows, tally = compared
         left = tally.left or LeftOut()

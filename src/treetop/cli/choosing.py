@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from treetop.basics.resolved import resolved
 from treetop.cli.chosen import Found, render, summarise
 from treetop.cli.progress import Bar
 from treetop.errors import DataError, IncompletePlan, LossError, PlanError, PlanFileError
-from treetop.resolved import resolved
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from treetop.plan import Plan
-    from treetop.planfile import PlanFile
-    from treetop.planning import GridRow, Prior, Target, Trials
-    from treetop.planning.guard import Role
+    from treetop.basics.exact import Number
+    from treetop.choose import GridRow, Prior, Target, Trials
+    from treetop.choose.guard import Role
+    from treetop.domain.spine import Spine
+    from treetop.plan.file import PlanFile
+    from treetop.plan.plan import Plan
     from treetop.privacy import Definition
-    from treetop.privacy.exact import Number
-    from treetop.spine import Spine
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -138,7 +138,7 @@ class Wishes:
 
 def run(path: Path, wishes: Wishes, confidence: float, as_json: bool) -> None:
     """Answer what was asked, and print it."""
-    from treetop.planfile import read_plan
+    from treetop.plan.file import read_plan
 
     if not 0 < confidence < 1:
         raise PlanError(f"confidence is {confidence}: give a probability between 0 and 1")
@@ -160,7 +160,7 @@ def run(path: Path, wishes: Wishes, confidence: float, as_json: bool) -> None:
 
 def choose(file: PlanFile, wishes: Wishes, confidence: float, bar: Bar) -> Found:
     """Answer what was asked."""
-    from treetop.planning import error_grid, filled_in, forecast, loss_for, plot_grid, read_target, simulate
+    from treetop.choose import error_grid, filled_in, forecast, loss_for, plot_grid, read_target, simulate
 
     plan, spine = file.plan, file.plan.spine
     kind, delta = _definition(file, wishes)
@@ -215,7 +215,7 @@ def levels_named(spine: Spine, name: str) -> list[str]:
 
     A target for a short name is one for them all. That costs nothing: what is above a target is as accurate anyway.
     """
-    from treetop.privacy.unit import TOTAL
+    from treetop.domain.unit import TOTAL
 
     if name == TOTAL:
         return [TOTAL]
@@ -233,7 +233,7 @@ def _at_levels(target: Target, spine: Spine) -> list[Target]:
 
 def _definition(file: PlanFile, wishes: Wishes) -> tuple[Definition, Fraction | None]:
     """Return the kind of loss that is looked for, and its delta: as the call says, or the plan."""
-    from treetop.privacy.exact import delta_between_0_and_1
+    from treetop.basics.exact import delta_between_0_and_1
 
     if wishes.pure:
         return "pure", None
@@ -241,7 +241,7 @@ def _definition(file: PlanFile, wishes: Wishes) -> tuple[Definition, Fraction | 
         return "approximate", delta_between_0_and_1(wishes.delta)
     loss = file.plan.loss
     if file.loss_is_open and loss.delta is None:
-        from treetop.planfile.questions import DELTA
+        from treetop.plan.file.questions import DELTA
 
         raise IncompletePlan(
             f"{file.path} states no delta, at which an epsilon could be found. {DELTA}\n"
@@ -294,10 +294,10 @@ def _is_release(location: str) -> bool:
 
 def _public(file: PlanFile, location: str, source: str, role: Role, compare: bool = True) -> tuple[Prior, list[str]]:
     """Take a release, or read a table as the private one is read, which it must not be; say what was not done alike."""
-    from treetop.data.source import Source
-    from treetop.planning import Prior, refuse_private
-    from treetop.planning.prior import read_alike
-    from treetop.release import Release
+    from treetop.choose import Prior, refuse_private
+    from treetop.choose.prior import read_alike
+    from treetop.release.release import Release
+    from treetop.tables.source import Source
 
     if _is_release(location):
         return Prior.from_release(Release.load(location), source), []
@@ -316,8 +316,8 @@ def _public(file: PlanFile, location: str, source: str, role: Role, compare: boo
 
 def _compare(file: PlanFile, prior: Prior, role: Role) -> list[str]:
     """Refuse a public table with the records of the private one; say so where they cannot be compared."""
-    from treetop.data.source import Source, reads_once
-    from treetop.planning.guard import refuse_same_records
+    from treetop.choose.guard import refuse_same_records
+    from treetop.tables.source import Source, reads_once
 
     if file.source is None:
         return []  # said once, for all that was asked

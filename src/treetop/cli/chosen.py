@@ -11,9 +11,9 @@ from treetop.cli.terminal import style
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from treetop.plan import Plan
-    from treetop.planfile import PlanFile
-    from treetop.planning import Answer, Forecast, GridRow, Target, Trials
+    from treetop.choose import Answer, Forecast, GridRow, Target, Trials
+    from treetop.plan.file import PlanFile
+    from treetop.plan.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Found:
 def summarise(found: Found) -> dict[str, Any]:
     """Return what was found as plain values."""
     from treetop.card.meaning import meaning
-    from treetop.planning import loss_toml
+    from treetop.choose import loss_toml
 
     chosen = found.answer is not None or found.forecast is not None
     return {
@@ -77,8 +77,8 @@ def _trials(trials: Trials) -> dict[str, Any]:
 
 def render(found: Found) -> str:
     """Return what was found for people."""
-    from treetop.planning import loss_toml, render_grid
-    from treetop.privacy.exact import plain
+    from treetop.basics.exact import plain
+    from treetop.choose import loss_toml, render_grid
 
     percent = f"{100 * found.confidence:g}%"
     parts = [f"{_bold(found.plan.title or found.file.path.name)}\n{_read(found)}"]
@@ -117,8 +117,8 @@ def _read(found: Found) -> str:
 
 
 def _render_answer(found: Found, answer: Answer) -> str:
-    from treetop.accuracy import text_table
     from treetop.card.meaning import meaning, say_epsilon, say_odds
+    from treetop.plan.accuracy import text_table
 
     rows = [("what it means for", "epsilon", "odds move by at most")]
     rows += [(row["who"], say_epsilon(row["epsilon"]), say_odds(row["epsilon"])) for row in meaning(found.plan)]
@@ -136,7 +136,7 @@ def _render_answer(found: Found, answer: Answer) -> str:
 
 
 def _say(plan: Plan) -> str:
-    from treetop.privacy.exact import plain
+    from treetop.basics.exact import plain
 
     loss = plan.loss
     if loss.epsilon is None:
@@ -145,7 +145,7 @@ def _say(plan: Plan) -> str:
 
 
 def _render_trials(trials: dict[float, Trials]) -> str:
-    from treetop.accuracy import text_table
+    from treetop.plan.accuracy import text_table
 
     head = ("level", "name", "public nodes", *(f"epsilon {epsilon:g}" for epsilon in trials))
     levels = zip(*(one.rows for one in trials.values()), strict=True)

@@ -16,9 +16,9 @@ from treetop.cli.terminal import style
 from treetop.errors import ReleaseError
 
 if TYPE_CHECKING:
-    from treetop.evaluate.comparison import Comparison
-    from treetop.evaluate.trial import Case, Setting, Trial
-    from treetop.planfile import PlanFile
+    from treetop.compare.comparison import Comparison
+    from treetop.compare.trial import Case, Setting, Trial
+    from treetop.plan.file import PlanFile
 
 MECHANISMS = "inftda,tda-l2,gauss,sh"
 ACCOUNTINGS = ("tight", "paper", "both")
@@ -61,9 +61,9 @@ def command(plan: Path, table: str | None, out: Path, as_json: bool, **options: 
     Nothing is released and nothing is spent; the errors are computed from private data, so everything that is written
     is for the steward only. Attributes, unit and split are the plan's.
     """
-    from treetop.evaluate.compare import compare
-    from treetop.evaluate.comparison_plots import new_figure
-    from treetop.planfile import read_plan
+    from treetop.compare.compare import compare
+    from treetop.compare.comparison_plots import new_figure
+    from treetop.plan.file import read_plan
 
     file = read_plan(plan)
     file.plan.refuse_unless_top_down()
@@ -88,7 +88,7 @@ def _settings(
     file: PlanFile, mechanisms: list[str], epsilons: list[float] | None, delta: float | None, accounting: list[str]
 ) -> list[Setting]:
     """Return what is to be run, with the plan's loss where the call names none."""
-    from treetop.evaluate.compare import settings
+    from treetop.compare.compare import settings
 
     loss = file.plan.loss
     if not accounting or not set(accounting) <= set(ACCOUNTINGS):
@@ -110,11 +110,11 @@ def _settings(
 
 def _read(file: PlanFile, location: str, query: str | None, bar: Bar) -> Case:
     """Read the private table; where a limit of contributions is enforced, also without it, as the truth."""
-    from treetop.data.bound import Bound
-    from treetop.data.encode import read_counts
-    from treetop.data.tally import Tally
-    from treetop.evaluate.trial import Case
+    from treetop.compare.trial import Case
     from treetop.noise import Key
+    from treetop.read.bound import Bound
+    from treetop.read.encode import read_counts
+    from treetop.read.tally import Tally
 
     plan = file.plan
     source = file.table(location, query)
@@ -131,8 +131,8 @@ def _write(found: Comparison, out: Path, title: str, plots: bool) -> list[str]:
     """Write the folder beside its place, then move it there in one step; return the names of its files."""
     import pyarrow.parquet as pq
 
-    from treetop.evaluate.comparison_plots import save_plots
-    from treetop.folder.place import scratch, writing
+    from treetop.compare.comparison_plots import save_plots
+    from treetop.release.folder.place import scratch, writing
 
     with scratch(out) as beside, writing(out):
         whole = beside / "comparison"
@@ -148,7 +148,7 @@ def _write(found: Comparison, out: Path, title: str, plots: bool) -> list[str]:
 
 def summarise(found: Comparison, out: Path, files: list[str]) -> dict[str, Any]:
     """Return the means over the runs of every setting as plain values."""
-    from treetop.evaluate.comparison import FENCE, LIMITED, WARNING
+    from treetop.compare.comparison import FENCE, LIMITED, WARNING
 
     return {
         "fence": FENCE,
@@ -187,8 +187,8 @@ def _means(setting: Setting, trials: Sequence[Trial]) -> dict[str, Any]:
 
 def render(found: Comparison, out: Path, title: str) -> str:
     """Return the results for people, behind a fence."""
-    from treetop.accuracy import text_table
-    from treetop.evaluate.comparison import FENCE, LIMITED, WARNING, number, percent, seconds
+    from treetop.compare.comparison import FENCE, LIMITED, WARNING, number, percent, seconds
+    from treetop.plan.accuracy import text_table
 
     rule = style(f"──── {FENCE} ────", fg="red", bold=True)
     head = ("mechanism", "epsilon", "accounting", "error, first level", "error, leaves", "invented", "lost", "seconds")

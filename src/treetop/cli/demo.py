@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from treetop.planfile import PlanFile
-    from treetop.release import Release
+    from treetop.plan.file import PlanFile
+    from treetop.release.release import Release
 
 PAIRS = (("Northeast", "South"), ("CA", "TX"), ("SEA", "ORD"), ("BOS", "LGA"))
 
@@ -31,7 +31,7 @@ def command(out: Path | None, page: Path | None, as_json: bool) -> None:
     Three million flights between 229 US airports stand in for a private table. Nothing here is secret, so the demo can
     show the truth beside what is released.
     """
-    from treetop.planfile import read_plan
+    from treetop.plan.file import read_plan
 
     file = read_plan(shipped("flights") / "plan.toml")
     release, exact = _release(file), _truth(file)
@@ -49,7 +49,7 @@ def command(out: Path | None, page: Path | None, as_json: bool) -> None:
 
 
 def _draw(release: Release, page: Path) -> None:
-    from treetop.data.export import export
+    from treetop.export import export
 
     export(release, "map", page, coordinates=shipped("flights") / "airports.csv")
 
@@ -67,8 +67,8 @@ def _truth(file: PlanFile) -> Release:
 
 
 def _report(file: PlanFile, release: Release, exact: Release) -> dict[str, Any]:
-    from treetop.data.encode import read_counts
-    from treetop.evaluate.errors import measure_errors
+    from treetop.read.encode import read_counts
+    from treetop.release.errors import measure_errors
 
     counts = read_counts(file.source, file.plan.spine, file.columns, file.count)
     return {
@@ -91,7 +91,7 @@ def _report(file: PlanFile, release: Release, exact: Release) -> dict[str, Any]:
 
 
 def _show(file: PlanFile, report: dict[str, Any], out: Path | None, page: Path | None) -> None:
-    from treetop.accuracy import text_table
+    from treetop.plan.accuracy import text_table
 
     click.echo(f"{report['title']}\n{file.plan.loss.sentence()}\n{file.plan.unit.sentence()}\n")
     click.echo("Before any data is read, the plan knows how accurate it will be:\n")

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treetop.basics.resolved import resolved
 from treetop.cli.query import print_csv, standard_output
 from treetop.cli.terminal import style
-from treetop.resolved import resolved
-from treetop.showing import printable
+from treetop.errors.showing import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from treetop.estimates.table import LevelDifference
-    from treetop.release import Release
+    from treetop.release.estimates.table import LevelDifference
+    from treetop.release.release import Release
 
 
 @click.command()
@@ -41,7 +41,7 @@ def command(
     deviation of that, and the released count. With --out a new release of the same measurements is written, with
     whole counts of lower error that add up, a card and intervals.
     """
-    from treetop.release import Release
+    from treetop.release.release import Release
 
     _check_call(level, limit, out, force, as_csv, as_json)
     if out is not None and resolved(out) == resolved(folder):
@@ -64,7 +64,7 @@ def command(
 
 def render(summary: dict[str, Any]) -> str:
     """Return how estimates differ from released counts, for people."""
-    from treetop.accuracy import text_table
+    from treetop.plan.accuracy import text_table
 
     rows = [("level", "estimated nodes", "released nodes", "typical sd", "mean difference")]
     for row in summary["levels"]:
@@ -107,7 +107,7 @@ def _check_call(
 
 def _summary(release: Release, folder: Path) -> dict[str, Any]:
     from treetop.card.first_format import words_only
-    from treetop.estimates.table import level_differences
+    from treetop.release.estimates.table import level_differences
 
     levels: list[LevelDifference] = level_differences(release)
     finest = release.spine.splits[-1]
@@ -132,7 +132,7 @@ def _print_table(release: Release, level: str, table: pa.Table, shown: pa.Table,
 
 def render_table(table: pa.Table, rows: int, for_terminal: bool) -> str:
     """Return the estimates of a level for people; with a rule and what is not shown on a terminal."""
-    from treetop.accuracy import text_table
+    from treetop.plan.accuracy import text_table
 
     names = table.column_names
     codes = names.index("estimate")
@@ -150,7 +150,7 @@ def render_table(table: pa.Table, rows: int, for_terminal: bool) -> str:
 def _write(release: Release, folder: Path, out: Path, force: bool) -> dict[str, Any]:
     import pyarrow.parquet as pq
 
-    from treetop.folder import NODES, PLACES, check_place, drafted
+    from treetop.release.folder import NODES, PLACES, check_place, drafted
 
     check_place(out, force)
     again = release.reestimated()

@@ -13,10 +13,10 @@ from treetop.cli.charging import tell
 from treetop.cli.terminal import raw
 
 if TYPE_CHECKING:
-    from treetop.data.export import Exported
+    from treetop.export import Exported
 
 FORMATS = ("flowmap", "skmob", "kepler", "od", "qgis", "records", "map")
-"""As in `treetop.data.export`, which is slow to import; `csv` is another name of `od`."""
+"""As in `treetop.export`, which is slow to import; `csv` is another name of `od`."""
 
 SHOWN = 10
 """How many codes that were left out are listed."""
@@ -62,8 +62,8 @@ def command(folder: Path, to: str, out: Path, as_json: bool, **options: Any) -> 
     A code that begins with = + - @ may be run by a spreadsheet: in CSV files it has an apostrophe before it, which can
     be taken off again, unless --as-is is given.
     """
-    from treetop.data.export import export
-    from treetop.release import Release
+    from treetop.export import export
+    from treetop.release.release import Release
 
     if to == "records" and sys.stderr.isatty():
         release = Release.load(folder)

@@ -12,7 +12,7 @@ import click
 from treetop.errors import PlanFileError
 
 if TYPE_CHECKING:
-    from treetop.data.inspect import Inspection
+    from treetop.read.inspect import Inspection
 
 FENCE = "treetop inspect reads the private table: what it prints is for the steward only, not for release."
 
@@ -51,10 +51,10 @@ def command(
 
     TABLE is a CSV, Parquet or fixed-width file, a database file or URL (with --query) or - for standard input.
     """
-    from treetop.data.inspect import inspect_table
-    from treetop.data.positions import parse
-    from treetop.data.source import Source
-    from treetop.planfile import draft_plan
+    from treetop.plan.file import draft_plan
+    from treetop.read.inspect import inspect_table
+    from treetop.tables.positions import parse
+    from treetop.tables.source import Source
 
     if out is not None and out.exists():
         raise PlanFileError(f"{out} exists already and is kept: name another file, or move it away")
@@ -90,7 +90,7 @@ def _pairs(option: str, example: str, given: tuple[str, ...]) -> Iterator[tuple[
 
 def render(inspection: Inspection) -> str:
     """Return the description for people."""
-    from treetop.accuracy import text_table
+    from treetop.plan.accuracy import text_table
 
     rows = [("column", "type", "distinct", "missing", "looks like")]
     rows += [
@@ -108,7 +108,7 @@ def render(inspection: Inspection) -> str:
 
 
 def _nesting(inspection: Inspection) -> list[str]:
-    from treetop.data.inspect import SAMPLE
+    from treetop.read.inspect import SAMPLE
 
     sampled = f" (judged from {SAMPLE:,} rows)" if inspection.sampled else ""
     return [f"columns that nest: {' > '.join(chain)}{sampled}" for chain in inspection.chains]

@@ -11,15 +11,15 @@ from typing import Any
 
 import click
 
+from treetop.basics.exact import plain
 from treetop.cli.charging import expect_head, tell, warn_of_network
 from treetop.cli.terminal import style
 from treetop.errors import LedgerError
+from treetop.errors.showing import printable
 from treetop.ledger import Balance, Entry, Ledger
 from treetop.ledger.budget import Budget, plain_down
 from treetop.ledger.names import alike, listed
-from treetop.privacy.exact import plain
 from treetop.privacy.loss import Loss
-from treetop.showing import printable
 
 # The digits of an exponent are limited because 1e999999999 would be written out in full.
 _NUMBER = re.compile(

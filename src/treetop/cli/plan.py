@@ -13,8 +13,8 @@ from treetop.cli import choosing
 from treetop.cli.terminal import style
 
 if TYPE_CHECKING:
-    from treetop.plan import Plan
-    from treetop.planfile import PlanFile
+    from treetop.plan.file import PlanFile
+    from treetop.plan.plan import Plan
 
 
 @click.command()
@@ -27,7 +27,7 @@ def command(plan: Path, confidence: float, as_json: bool, **asked: Any) -> None:
 
     With --target, find the smallest loss that is accurate enough; the plan may leave its loss open then.
     """
-    from treetop.planfile import read_plan
+    from treetop.plan.file import read_plan
 
     wishes = choosing.Wishes(**asked)
     if wishes.any:
@@ -71,11 +71,11 @@ def summarise(file: PlanFile, confidence: float) -> dict[str, Any]:
 
 def render(file: PlanFile, confidence: float) -> str:
     """Return the plan's accuracy and cost for people."""
-    from treetop.accuracy import text_table
+    from treetop.basics.exact import plain
     from treetop.card import words
     from treetop.card.content import words_of
     from treetop.card.meaning import exact, meaning, say_epsilon, say_odds
-    from treetop.privacy.exact import plain
+    from treetop.plan.accuracy import text_table
     from treetop.privacy.loss import COMPARED_AT
 
     plan = file.plan
@@ -115,8 +115,8 @@ def render(file: PlanFile, confidence: float) -> str:
 
 
 def _cost(plan: Plan) -> str:
+    from treetop.basics.exact import plain
     from treetop.card.meaning import loss_summary
-    from treetop.privacy.exact import plain
     from treetop.privacy.loss import COMPARED_AT
 
     loss = loss_summary(plan)

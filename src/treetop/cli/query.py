@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop.errors import QueryError, ReleaseError
-from treetop.showing import printable
+from treetop.errors.showing import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from treetop.groups.derived import Derived
-    from treetop.release import Release
+    from treetop.release.groups.derived import Derived
+    from treetop.release.release import Release
 
 
 @click.command()
@@ -53,8 +53,8 @@ def command(
     not listed are released zeros, but for what a release leaves unresolved. Where the release has noise intervals
     they are shown beside the counts: on a terminal, in tables, and with --csv and --json.
     """
-    from treetop.conditions import parse_conditions
-    from treetop.release import Release
+    from treetop.domain.conditions import parse_conditions
+    from treetop.release.release import Release
 
     if as_csv and as_json:
         raise click.UsageError("--csv and --json are two ways to print the same: choose one")
@@ -105,7 +105,7 @@ def render_count(table: pa.Table, confidence: float | None) -> str:
 
 def render(table: pa.Table, total: int, rows: int, for_terminal: bool) -> str:
     """Return a table for people: with separators, a rule and the total on a terminal, plain otherwise."""
-    from treetop.accuracy import text_table
+    from treetop.plan.accuracy import text_table
 
     names = table.column_names
     codes = names.index("count")
@@ -181,8 +181,8 @@ def _summary(
 def _print_derived(
     chosen: Release, asked: dict[str, str], derived: Derived, level: str | None, as_csv: bool, as_json: bool
 ) -> None:
-    from treetop.accuracy import text_table
-    from treetop.groups.derived import GroupTables
+    from treetop.plan.accuracy import text_table
+    from treetop.release.groups.derived import GroupTables
 
     table = GroupTables(chosen).table(derived, level)
     if warning := chosen.card.get("warning"):
@@ -207,7 +207,7 @@ def _cell(value: object) -> str:
 
 def print_csv(table: pa.Table) -> None:
     """Write a table as comma-separated values."""
-    from treetop.data.export.flows import csv_header, write_csv
+    from treetop.export.flows import csv_header, write_csv
 
     shown = sys.stdout.isatty()
     out = io.BytesIO() if shown else sys.stdout.buffer

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treetop.basics.resolved import resolved
 from treetop.cli.charging import expect_head, open_ledger, raise_unfinished, tell_spent
 from treetop.cli.interrupts import check_interrupt, finish
 from treetop.cli.progress import Bar
 from treetop.cli.terminal import style
 from treetop.errors import DataError, LedgerError, Overspent
-from treetop.resolved import resolved
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
     from treetop.ledger import Ledger, Reservation
     from treetop.ledger.budget import Currency
-    from treetop.planfile import PlanFile
-    from treetop.planfile.attributes import Lookup
-    from treetop.release import Release
+    from treetop.plan.file import PlanFile
+    from treetop.plan.file.attributes import Lookup
+    from treetop.release.release import Release
 
 
 def _key(text: str) -> bytes:
@@ -63,7 +63,7 @@ def command(plan: Path, table: str | None, out: Path, quiet: bool, as_json: bool
     TABLE is a CSV or Parquet file, a database URL (with --query) or - for standard input; it may be left out where
     the plan names its source.
     """
-    from treetop.planfile import read_plan
+    from treetop.plan.file import read_plan
 
     run = Run(read_plan(plan), out, **options)
     with Bar(shown=not (quiet or as_json)) as bar:
@@ -113,14 +113,14 @@ class Run:
 
     def __call__(self, table: str | None, bar: Bar) -> dict[str, Any]:
         """Run it, and return its summary."""
-        from treetop.folder import claimed
+        from treetop.release.folder import claimed
 
         with claimed(self.out, self.force) as beside:
             return self._run(table, bar, beside)
 
     def _run(self, table: str | None, bar: Bar, beside: Path) -> dict[str, Any]:
-        from treetop.folder import drafted
-        from treetop.planfile import describe_plan
+        from treetop.plan.file import describe_plan
+        from treetop.release.folder import drafted
 
         source = self._source(table)
         self._refuse_second_reading(table)
@@ -168,7 +168,7 @@ class Run:
 
     def _refuse_second_reading(self, table: str | None) -> None:
         """Refuse to compare a twin with standard input or a pipe: that can be read once, and the release needs it."""
-        from treetop.data.source import reads_once
+        from treetop.tables.source import reads_once
 
         if self.twin is not None and any(map(reads_once, (table or self.file.source, self.twin))):
             raise click.UsageError(
@@ -180,8 +180,8 @@ class Run:
         """Try the plan on its public twin, with testing keys only, before anything is measured."""
         if self.twin is None:
             return []
+        from treetop.choose.coverage import twin_coverage
         from treetop.cli.choosing import read_twin
-        from treetop.evaluate.coverage import twin_coverage
 
         file = replace(self.file, source=table or self.file.source, query=self.query or self.file.query)
         self.file.plan.refuse_unless_top_down()
@@ -193,7 +193,7 @@ class Run:
 
     def _places(self) -> dict[str, Any]:
         """Return the coordinates that the plan's public files give for its leaves, for the folder to carry."""
-        from treetop.data.export.places import read_places
+        from treetop.export.places import read_places
 
         spine, found = self.file.plan.spine, {}
         for tree, (name, given) in zip(spine.trees, spine.attributes.items(), strict=True):
@@ -325,8 +325,8 @@ def _as_read(lookup: Lookup) -> Iterator[Path]:
         return
     import pyarrow.parquet as pq
 
-    from treetop.data.source import as_public
-    from treetop.data.table import read
+    from treetop.tables.source import as_public
+    from treetop.tables.table import read
 
     with TemporaryDirectory() as folder:
         copy = Path(folder, f"{lookup.file.stem}.parquet")

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from treetop.showing import discreet, visible
+from treetop.errors.showing import discreet, visible
 
 _MARK = f"\x1b<{secrets.token_hex(8)}"  # nothing that is read can hold it: it is made anew in each process
 _STYLED = re.compile(rf"{re.escape(_MARK)}([0-9;]*)>")

@@ -7,9 +7,9 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
+from treetop.basics.exact import plain, positive
 from treetop.errors import LedgerError, LossError, Overspent
 from treetop.privacy.accounting import epsilon_from_rho
-from treetop.privacy.exact import plain, positive
 from treetop.privacy.loss import Loss
 
 Currency: TypeAlias = Literal["pure", "zcdp"]

@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from unicodedata import category, normalize
 
 from treetop.errors import LedgerError
-from treetop.showing import discreet
+from treetop.errors.showing import discreet
 
 _ALIKE = 0.8
 

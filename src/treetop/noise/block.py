@@ -20,8 +20,8 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from treetop.basics.kernel import kernel
 from treetop.errors import LossError
-from treetop.kernel import kernel
 from treetop.noise.balls import ball, certain_floors, decided, precision
 from treetop.noise.law import Law
 from treetop.noise.table import LARGEST_WORD, UNDECIDED, Table, check_words, one_sided

@@ -17,8 +17,8 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from treetop.basics.kernel import kernel
 from treetop.errors import NumberError
-from treetop.kernel import kernel
 from treetop.noise.balls import certain_floors, decided, precision, smallest
 from treetop.noise.law import Law
 from treetop.noise.uniform import WORD_BITS, Uniform

@@ -1,5 +1,6 @@
 """Privacy: what is protected, what it may cost, and how much noise each level needs for it."""
 
+from treetop.domain.unit import TOTAL, Neighbours, Sensitivity, Unit
 from treetop.privacy.accounting import (
     epsilon_from_rho,
     epsilon_from_rho_loose,
@@ -9,7 +10,6 @@ from treetop.privacy.accounting import (
 from treetop.privacy.loss import Accounting, Definition, Loss
 from treetop.privacy.mechanism import cost, cost_of, level_noise, noise_for
 from treetop.privacy.split import Split, shares
-from treetop.privacy.unit import TOTAL, Neighbours, Sensitivity, Unit
 
 __all__ = [
     "TOTAL",

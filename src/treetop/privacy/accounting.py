@@ -16,8 +16,8 @@ from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
 
+from treetop.basics.exact import SMALLEST, Number, delta_between_0_and_1, positive, rounded_up
 from treetop.errors import LossError
-from treetop.privacy.exact import SMALLEST, Number, delta_between_0_and_1, positive, rounded_up
 
 # Orders as close to 1 as 1e-104 must leave a − 1 with digits to spare.
 _LONG = Context(prec=150, Emax=MAX_EMAX, Emin=MIN_EMIN)

@@ -28,11 +28,11 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
+from treetop.basics.exact import Number, delta_between_0_and_1, positive
+from treetop.domain.unit import Unit
 from treetop.errors import LossError
 from treetop.privacy.accounting import rho_from_epsilon
-from treetop.privacy.exact import Number, delta_between_0_and_1, positive
 from treetop.privacy.loss import Loss
-from treetop.privacy.unit import Unit
 
 if TYPE_CHECKING:
     import numpy as np

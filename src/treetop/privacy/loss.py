@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
+from treetop.basics.exact import Number, delta_between_0_and_1, plain, positive, rounded_up, whole
+from treetop.basics.nearest import nearest
 from treetop.errors import IncompletePlan, LossError
-from treetop.nearest import nearest
 from treetop.privacy.accounting import epsilon_from_rho, rho_from_epsilon
-from treetop.privacy.exact import Number, delta_between_0_and_1, plain, positive, rounded_up, whole
 
 Definition: TypeAlias = Literal["pure", "zcdp", "approximate"]
 Accounting: TypeAlias = Literal["zcdp", "exact"]

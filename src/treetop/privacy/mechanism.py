@@ -5,10 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from treetop.basics.exact import Number, positive
+from treetop.domain.unit import Sensitivity, Unit
 from treetop.errors import LossError
-from treetop.privacy.exact import Number, positive
 from treetop.privacy.loss import Loss
-from treetop.privacy.unit import Sensitivity, Unit
 
 if TYPE_CHECKING:
     from treetop.noise import DiscreteGaussian, DiscreteLaplace

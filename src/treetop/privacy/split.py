@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from treetop.basics.exact import Number, positive
+from treetop.basics.frozen import FrozenMap
+from treetop.basics.nearest import nearest
+from treetop.domain.unit import TOTAL
 from treetop.errors import LossError
-from treetop.frozen import FrozenMap
-from treetop.nearest import nearest
-from treetop.privacy.exact import Number, positive
-from treetop.privacy.unit import TOTAL
 
 
 @dataclass(frozen=True, init=False)

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from treetop.checked import check_sum, whole_number, whole_numbers
+from treetop.basics.checked import check_sum, whole_number, whole_numbers
 from treetop.errors import NumberError
 from treetop.repair.cumulative import relax_cumulative
 from treetop.repair.isotonic import isotonic, relax_isotonic

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.kernel import kernel
+from treetop.basics.kernel import kernel
 
 Integers = NDArray[np.int64]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from treetop.checked import real_numbers, whole_number
+from treetop.basics.checked import real_numbers, whole_number
 from treetop.errors import NumberError, TreetopError
 from treetop.repair.isotonic import relax_isotonic
 from treetop.repair.tree import Tree

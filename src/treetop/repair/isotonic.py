@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from treetop.checked import real_numbers, whole_numbers
+from treetop.basics.checked import real_numbers, whole_numbers
+from treetop.basics.kernel import kernel
 from treetop.errors import NumberError
-from treetop.kernel import kernel
 
 Numbers = NDArray[np.int64] | NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.kernel import kernel
+from treetop.basics.kernel import kernel
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from treetop.checked import whole_numbers
+from treetop.basics.checked import whole_numbers
 from treetop.errors import NumberError
 from treetop.noise import Key, Keystream
 from treetop.repair.certificate import NEVER, best_exchange, certify

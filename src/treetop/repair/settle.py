@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.kernel import kernel
+from treetop.basics.kernel import kernel
 from treetop.repair.small import MOST, find_threshold
 from treetop.repair.state import (
     ASCENDING,

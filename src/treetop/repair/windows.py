@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.kernel import kernel
+from treetop.basics.kernel import kernel
 from treetop.repair.settle import mix
 
 Integers = NDArray[np.int64]

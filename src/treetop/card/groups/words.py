@@ -1,0 +1,170 @@
+"""The sentences of a card of group sizes: neighbours, conditions, method and caveats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from treetop.card.facts import Facts
+from treetop.card.meaning import plural
+from treetop.card.words import reckless
+from treetop.noise.gate import WARNING
+from treetop.plan.groups.planned import GroupTablePlan
+
+_MEASURED = {
+    "direct": "the number of groups of each size",
+    "cumulative": "the number of groups of each size and all smaller ones",
+}
+_ROW = {
+    "people": "a person in a group",
+    "groups": "a group with its size",
+    "histogram": "a region and a size with its number of groups",
+}
+
+
+def mechanism(plan: GroupTablePlan) -> str:
+    """Say what is measured, and how it becomes a release."""
+    return (
+        f"{plan.core.name}: in every region of every level, and in all of them together, {_MEASURED[plan.sizes.form]} "
+        f"is measured with noise, from 0 to {plan.sizes.largest}; then all levels are repaired at once to non-negative "
+        "whole numbers that add up (Differential Privacy of Hierarchical Census Data, CP 2019; sensitivities as stated "
+        "here)."
+    )
+
+
+def noise(plan: GroupTablePlan) -> str:
+    """Say which noise, and how its levels add up."""
+    change = plan.unit.sensitivity("")
+    if plan.loss.definition == "pure":
+        return (
+            f"Discrete Laplace noise; one {plan.unit.entity} moves the counts of a level by {change.l1} in all (L1), a "
+            "level costs that divided by the scale, and levels add up."
+        )
+    return (
+        f"Discrete Gaussian noise; one {plan.unit.entity} moves the counts of a level by {change.l2_squared} in "
+        "squares (L2²), a level costs that divided by twice the variance, as rho of zero-concentrated differential "
+        "privacy, and levels add up."
+    )
+
+
+def accuracy(plan: GroupTablePlan) -> dict[str, str]:
+    """Say what margins and bounds are."""
+    of = " of groups of a size and all smaller ones" if plan.sizes.form == "cumulative" else " of groups of a size"
+    return {
+        "margin": f"One measurement{of} is within its margin of the truth with this confidence: the exact quantile of "
+        "its noise.",
+        "bound": "All counts of a level are, at once, within its bound of the truth with this confidence, repairs "
+        "included: twice the length of the noise of all levels, which is loose; most are far closer.",
+    }
+
+
+def unit(plan: GroupTablePlan) -> dict[str, Any]:
+    """Return what else there is to state about the unit."""
+    group = plan.sizes.group
+    return {"event": group.event, "quantity": group.quantity, "conditions": conditions(plan)}
+
+
+def neighbours(plan: GroupTablePlan, facts: Facts) -> str:
+    """Say which tables must be hard to tell apart."""
+    group = plan.sizes.group
+    how = {
+        "join-leave": f"one {group.entity} joining a group, or leaving one",
+        "move": f"one {group.entity} moving from a group to any other, or one taking the place of another elsewhere",
+        "group": "changing all that is in one group, so that its size may become any other",
+    }[group.event]
+    return f"Two tables of the same groups are neighbours when one becomes the other by {how}."
+
+
+def conditions(plan: GroupTablePlan) -> list[str]:
+    """Say what the sensitivities rest on, and for each whether it was enforced or declared."""
+    group = plan.sizes.group
+    told = []
+    if plan.list_sha256 is not None:
+        told.append(
+            f"Which {plan.number:,} groups there are, and the region of each, is taken from a public list (SHA-256 "
+            f"{plan.list_sha256}). Groups of it in which nobody is are counted with size 0 (enforced)."
+        )
+    else:
+        told.append(
+            f"Which {plan.number:,} groups there are, and the region of each, is public, and the table has all of "
+            "them, those of size 0 as well (declared; that they are so many is enforced)."
+        )
+    told.append(
+        f"Groups of more than {plan.sizes.largest} are counted with size {plan.sizes.largest}, and none is dropped "
+        "(enforced)."
+    )
+    if group.event != "group":
+        told.append(_one_group(plan))
+        how = "enforced" if plan.rows == "people" else "declared"
+        told.append(f"One {group.entity} adds at most {group.quantity} to the size of a group ({how}).")
+    return told
+
+
+def _one_group(plan: GroupTablePlan) -> str:
+    entity = plan.unit.entity
+    if plan.rows == "people" and plan.unit.id is not None:
+        return f"One {entity} is in at most one group: the column {plan.unit.id!r} tells them apart (enforced)."
+    return f"One {entity} is in at most one group (declared)."
+
+
+def bound(plan: GroupTablePlan) -> str:
+    """Say how contributions were bounded."""
+    return " ".join(conditions(plan))
+
+
+def unknown(plan: GroupTablePlan) -> str:
+    """Say what happened to codes that are not in a hierarchy."""
+    return "A region that is not in its hierarchy, or a group that is not on the list, stops a release."
+
+
+def post_processing(plan: GroupTablePlan) -> list[str]:
+    """Say what was done to measurements."""
+    told = []
+    if plan.sizes.form == "cumulative":
+        told.append(
+            "In each region the cumulative measurements were replaced by the nearest whole numbers that rise from 0 to "
+            + ("its number of groups" if plan.public == "regions" else "at most the number of all groups")
+            + ", and these by their differences."
+        )
+    told.append(
+        "All levels were then repaired at once: to the non-negative whole numbers with the number of all groups, and "
+        "with regions that add up size by size, that have the least sum of squared changes, weighted by one over the "
+        "variance of the noise; ties were broken at random. That there are none nearer was proven by a certificate."
+    )
+    return [*told, "Coarser counts are the sums of the released leaves."]
+
+
+def notes(plan: GroupTablePlan) -> list[str]:
+    """Say what will be measured and on what conditions, before a release."""
+    measured = _MEASURED[plan.sizes.form]
+    return [
+        f"{plan.core.name}: a row of the table is {_ROW[plan.rows]}; {measured} is measured in every region.",
+        *conditions(plan),
+    ]
+
+
+def caveats(plan: GroupTablePlan, facts: Facts) -> list[str]:
+    """Say what the release does not promise."""
+    entity = plan.unit.entity
+    told = [*([] if facts.private else [WARNING]), *reckless(plan)]
+    declared = [condition for condition in conditions(plan) if "(declared" in condition]
+    if declared:
+        told.append(
+            "Some conditions were declared, not enforced; where one does not hold, the protection is weaker or void: "
+            + " ".join(declared)
+        )
+    told.append(
+        "The number of groups is exact, and which groups there are, and where, is not hidden."
+        if plan.sizes.group.event == "group"
+        else f"The number of groups is exact. What is hidden is one {entity}: what is true of several at once, such as "
+        "the size of a large group, is hidden less, as the table of what the loss means shows."
+    )
+    return [
+        *told,
+        "Small counts are uncertain: a count that is within the margin of zero may be noise, and a size that is not "
+        "listed for a region is a released zero, which may hide a small true count.",
+        f"The guarantee is about one {entity}. What the data say about many {plural(entity)} is what is published, and "
+        "may be used to guess about one of them as about anyone like them.",
+        "The guarantee is about the published files, not about the machine that made them: its memory, its logs and "
+        "how long it took are the steward's to guard.",
+        "Every other release about the same data adds to the loss.",
+    ]

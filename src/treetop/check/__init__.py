@@ -1,0 +1,1 @@
+"""Checking a release folder: everything that its card states is computed again."""

@@ -1,0 +1,323 @@
+"""Checking a release folder: everything that its card states is recomputed, and every difference is a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from treetop.basics.exact import plain
+from treetop.card import first_format, schema
+from treetop.card.content import draft_card
+from treetop.card.facts import Facts, misfit
+from treetop.card.html import render
+from treetop.card.rebuild import check_kind, promise, rebuild_plan
+from treetop.check import arithmetic, counting
+from treetop.check.compare import differences
+from treetop.domain.spine import Spine
+from treetop.errors import ReleaseError, TreetopError
+from treetop.plan.plan import Plan
+from treetop.release.folder import (
+    CARD,
+    EVIDENCE,
+    HIERARCHIES,
+    PAGE,
+    PLACES,
+    PLAN,
+    file_sha256,
+    read_card,
+    read_release,
+    read_spine,
+)
+from treetop.release.release import Release
+
+_PROBLEMS = (
+    TreetopError,
+    OSError,
+    pa.ArrowException,
+    ArithmeticError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    RecursionError,
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one check."""
+
+    subject: str
+    """What was checked."""
+    findings: tuple[str, ...] = ()
+    """What is wrong; empty where it was verified."""
+    caution: bool = False
+    """Whether this was not verified, and is only said."""
+    warns: bool = False
+    """Whether nobody should rely on the card without knowing it: it is said again at the end."""
+
+    @property
+    def verified(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
+
+
+def check_folder(folder: Path) -> Iterator[Verdict]:
+    """Check a release folder, and yield a verdict for each thing that was recomputed.
+
+    `ReleaseError` if it is no release folder at all.
+    """
+    if not (folder / CARD).is_file():
+        raise ReleaseError(f"{folder} is not a release folder: there is no {CARD} in it")
+    try:
+        card = read_card(folder)
+    except ReleaseError as problem:
+        yield Verdict(f"{CARD} is a card", (str(problem),))
+        return
+    misfits = tuple(f"{CARD}: {finding}" for finding in schema.findings(card))
+    yield Verdict(f"{CARD} fits its schema", misfits)
+    yield _verdict(*_page(folder, card, fits=not misfits))
+    if misfits:
+        return
+    folder_check = _Check(folder, card)
+    for subject, check in folder_check.checks():
+        verdict = _verdict(subject, check)
+        unbound = card["treetop"] == 1 and check == folder_check.bond
+        yield replace(verdict, caution=True) if unbound else verdict
+    for warning in folder_check.warnings():
+        yield Verdict(warning, caution=True, warns=True)
+
+
+def beyond_proof(card: dict[str, Any], digest: str) -> str:
+    """Say what no folder can prove by itself, whether it is bound to this one at least, and who can prove it."""
+    told = ["its id", "its day", "the software", "whether its noise was fresh"]
+    told += ["what the ledger held before"] if card["composition"]["ledger"] else []
+    told += ["how often intervals held on a public table"] if "twin" in card["accuracy"].get("coverage", {}) else []
+    how = f"{PLAN} is bound to this card, also in what no folder can prove"
+    if card["treetop"] == 1:
+        told.append(f"what it says of the data beyond {PLAN}")
+        how = "not verified, since no folder can prove it, nor bound to this one"
+    return (
+        f"{how}: {', '.join(told)}; that is the word of whoever made it. Ask them for the SHA-256 of {CARD}, which "
+        f"their ledger keeps: here it is {digest}"
+    )
+
+
+def check_card(card: dict[str, Any], folder: Path) -> list[str]:
+    """Return what is wrong with a card by itself; the folder gives the hierarchies that it names."""
+    misfits = list(schema.findings(card))
+    if misfits:
+        return misfits
+    checks: list[Callable[[], Iterator[str]]] = [_Check(folder, card).content]
+    for check in (
+        arithmetic.plan_hash,
+        arithmetic.amounts,
+        arithmetic.loss,
+        arithmetic.conversion,
+        arithmetic.composition,
+    ):
+        checks.append(partial(check, card))
+    return [finding for one in checks for finding in _verdict("", one).findings]
+
+
+@dataclass(frozen=True)
+class _Check:
+    """The checks of a card that fits its schema; what several of them need is computed once."""
+
+    folder: Path
+    card: dict[str, Any]
+
+    def checks(self) -> Iterator[tuple[str, Callable[[], Iterator[str]]]]:
+        """Yield each check under the line that is printed for it."""
+        card = self.card
+        amount = card["loss"]["rho"] or card["loss"]["epsilon"]
+        name = "rho" if card["loss"]["rho"] else "epsilon"
+        yield f"the SHA-256, size and rows of {len(card['files'])} files, and no other file is there", self.files
+        yield f"the SHA-256 of the plan ({card['plan_sha256'][:12]}…)", lambda: arithmetic.plan_hash(card)
+        yield f"{PLAN} states the same plan", self.plan_file
+        yield beyond_proof(card, file_sha256(self.folder / CARD)), self.bond
+        yield f"the trees of {len(card['hierarchies'])} hierarchies have the SHA-256 that the card names", self.trees
+        yield (
+            f"the loss, from the noise and the sensitivity of every level: {name} = {amount['exact']}",
+            lambda: arithmetic.loss(card),
+        )
+        yield (
+            f"{self._conversion()}: epsilon {card['loss']['epsilon']['value']}{self._delta()}",
+            lambda: arithmetic.conversion(card),
+        )
+        yield "every exact number has the float nearest to it beside it", lambda: arithmetic.amounts(card)
+        yield (
+            "what was spent before and with this release adds up within the budget",
+            lambda: arithmetic.composition(card),
+        )
+        if "twin" in card["accuracy"].get("coverage", {}):
+            yield "the trial on a public table is about the levels of the plan", lambda: arithmetic.coverage(card)
+        yield "everything else in the card is what the plan gives: meaning, margins, bounds, sentences", self.content
+        yield f"{card['released']['leaves']:,} leaves: whole numbers above zero, known codes, none twice", self.leaves
+        levels = len(card["levels"])
+        left = card["released"].get("unresolved")
+        with_left = "" if left is None else f" with what is unresolved ({left['total']:,} at {left['nodes']:,} nodes)"
+        yield (
+            f"{levels} levels add up{with_left} to the same total, {card['released']['total']:,}, node by node",
+            self.sums,
+        )
+        if self._lists(EVIDENCE):
+            yield "the interval of every count, from the measurements that were kept", self.intervals
+            if card["plan"].get("repair") == "least-squares":
+                yield "the counts, by least squares from the measurements that were kept", self.estimated
+        if (promised := promise(card)) is not None:
+            yield promised, self.kind
+
+    def _lists(self, name: str) -> bool:
+        return any(file["path"] == name for file in self.card["files"])
+
+    def _conversion(self) -> str:
+        exact = "accounting" in self.card["loss"]
+        return "exact accounting of all levels together, by the law of their noise" if exact else "the conversion"
+
+    def _delta(self) -> str:
+        delta = self.card["loss"]["delta"]
+        return " (pure)" if delta is None else f" at delta {plain(Fraction(delta['exact']))}"
+
+    @cached_property
+    def spine(self) -> Spine:
+        return read_spine(self.folder, self.card)
+
+    @cached_property
+    def plan(self) -> Plan:
+        return rebuild_plan(self.card, self.spine)
+
+    @cached_property
+    def release(self) -> Release:
+        return read_release(self.folder)
+
+    def files(self) -> Iterator[str]:
+        stated = [file["path"] for file in self.card["files"]]
+        for path in {path for path in stated if stated.count(path) > 1}:
+            yield f"{CARD} lists {path} twice"
+        for needed in (*counting.needed(self.card), PLAN):
+            if needed not in stated:
+                yield f"{CARD} does not list {needed}"
+        for file in self.card["files"]:
+            yield from _file(self.folder, file)
+        allowed = {*stated, CARD, PAGE}
+        for path in sorted(self.folder.rglob("*")):
+            name = path.relative_to(self.folder).as_posix()
+            if name not in allowed and name not in (HIERARCHIES, PLACES):
+                yield f"{name} is in the folder, but not in the card"
+
+    def warnings(self) -> Iterator[str]:
+        """Yield what the card is not to be trusted in, though it is as the version that made it wrote it."""
+        try:
+            text = (self.folder / PLAN).read_text(encoding="utf-8")
+            if self.card["treetop"] == 1:
+                yield from first_format.too_small(self.card, self.plan)
+            if first_format.words_only(self.card, text):
+                yield (
+                    "the neighbour relation of this graph is stated in words only, which nothing here can verify: no "
+                    "field of the card or of its plan holds it. Ask whoever made it which graphs are neighbours"
+                )
+        except _PROBLEMS:
+            return  # which the checks have found
+
+    def plan_file(self) -> Iterator[str]:
+        if self.card["treetop"] == 1:
+            for what in first_format.too_new((self.folder / PLAN).read_text(encoding="utf-8")):
+                yield (
+                    f"{PLAN} has {what}, which no version that wrote cards of format 1 knew: this is a later release, "
+                    "rewritten. Ask whoever made it for the original"
+                )
+        yield from counting.plan_file(self.folder, self.plan, self.card)
+
+    def bond(self) -> Iterator[str]:
+        yield from counting.bond(self.folder, self.card)
+
+    def trees(self) -> Iterator[str]:
+        for name, tree in zip(self.spine.attributes, self.spine.trees, strict=True):
+            stated = self.card["plan"]["attributes"][name]["sha256"]
+            if tree.digest != stated:
+                yield f"the hierarchy of {name!r} has SHA-256 {tree.digest}, but the card says {stated}"
+
+    def content(self) -> Iterator[str]:
+        expected = draft_card(self.plan, Facts.of_card(self.card))
+        stated = {name: value for name, value in self.card.items() if name not in schema.FINISHED}
+        if self.card["treetop"] == 1 and "interval" not in stated["accuracy"] and not self._lists(EVIDENCE):
+            # Of before there were intervals, when a plan that says nothing of them meant none.
+            for name in ("interval", "coverage"):
+                expected["accuracy"].pop(name, None)
+        made_by = self.card["software"]["treetop"]
+        if self.card["treetop"] == 1 and made_by not in first_format.VERSIONS:
+            yield (
+                f"{CARD} was made by version {made_by}, whose words this version does not know: its sentences could "
+                f"not be verified. Check it with version {made_by}"
+            )
+        elif self.card["treetop"] > 1 and (problem := misfit(made_by)) is not None:
+            yield f"{CARD} says that it was made by {problem}"
+        for where, told, given in differences(stated, expected):
+            yield f"{CARD}: {where} is {told}, but the plan gives {given}"
+
+    def leaves(self) -> Iterator[str]:
+        yield from counting.leaves(self.release, self.card, self.folder)
+
+    def sums(self) -> Iterator[str]:
+        yield from counting.sums(self.release, self.card, self.folder)
+
+    def intervals(self) -> Iterator[str]:
+        yield from counting.intervals(self.release, self.folder)
+
+    def estimated(self) -> Iterator[str]:
+        yield from counting.estimated(self.release)
+
+    def kind(self) -> Iterator[str]:
+        yield from check_kind(self.card, self.release)
+
+
+def _verdict(subject: str, check: Callable[[], Iterator[str]]) -> Verdict:
+    findings: list[str] = []
+    try:
+        findings.extend(check())
+    except _PROBLEMS as problem:
+        message = str(problem) if isinstance(problem, TreetopError | OSError) else repr(problem)
+        findings.append(message or repr(problem))
+    return Verdict(subject, tuple(findings))
+
+
+def _page(folder: Path, card: dict[str, Any], fits: bool) -> tuple[str, Callable[[], Iterator[str]]]:
+    """Compare card.html with card.json: by the hash that it names and, if it fits its schema, letter by letter."""
+
+    def check() -> Iterator[str]:
+        page = (folder / PAGE).read_bytes()
+        digest = file_sha256(folder / CARD)
+        if digest.encode() not in page:
+            yield f"{CARD} has SHA-256 {digest}, which is not the one that {PAGE} names: one of them was changed"
+        elif fits and page != render(card, digest).encode():
+            at = _first_difference(page, render(card, digest).encode())
+            yield f"{PAGE} is not the page of {CARD}: they differ from byte {at} on"
+
+    how = "is the page of" if fits else "names the SHA-256 of"
+    return f"{PAGE} {how} {CARD}", check
+
+
+def _first_difference(one: bytes, other: bytes) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
+
+
+def _file(folder: Path, file: dict[str, Any]) -> Iterator[str]:
+    path = folder / file["path"]
+    if not path.is_file():
+        yield f"{file['path']} is missing"
+        return
+    size = path.stat().st_size
+    if size != file["bytes"]:
+        yield f"{file['path']} has {size:,} bytes, but the card says {file['bytes']:,}"
+    digest = file_sha256(path)
+    if digest != file["sha256"]:
+        yield f"{file['path']} has SHA-256 {digest}, but the card says {file['sha256']}"
+    yield from counting.rows(path, file)

@@ -1,0 +1,208 @@
+"""The checks of a release folder that read its tables: rows, leaves, and sums at every level."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from treetop.card.statement import bound, statement_sha256
+from treetop.check.compare import differences
+from treetop.errors import ReleaseError
+from treetop.plan.file import describe_plan
+from treetop.plan.plan import Plan
+from treetop.release.folder import (
+    COUNTS,
+    EVIDENCE,
+    HIERARCHIES,
+    MEASUREMENTS,
+    NODES,
+    PLAN,
+    UNRESOLVED,
+    nodes_schema,
+    nodes_table,
+    released,
+)
+from treetop.release.release import Release
+
+NAMES = ("group", "size", "quantity", "list", "list_group", "list_region")
+"""What a plan for group sizes calls columns and files: like those of the attributes, no part of the plan itself."""
+
+GRAPH = ("relation", "directed", "degree_bound", "self_loops", "repeated")
+"""What is stated of a graph in the plan itself."""
+
+
+def needed(card: dict[str, Any]) -> list[str]:
+    """Return the tables that every folder of this card has."""
+    trees = {tree["sha256"] for tree in card["hierarchies"]}
+    tables = [COUNTS, *(f"{HIERARCHIES}/{digest}.parquet" for digest in sorted(trees))]
+    tables += [UNRESOLVED] if "resolve" in card["plan"] else []
+    return tables + ([EVIDENCE, MEASUREMENTS] if "interval" in card["accuracy"] else [])
+
+
+def rows(path: Path, file: dict[str, Any]) -> Iterator[str]:
+    """Compare the rows of a table with those that the card states."""
+    count = None
+    if path.suffix == ".parquet":
+        try:
+            count = pq.ParquetFile(path).metadata.num_rows
+        except (OSError, pa.ArrowException) as problem:
+            yield f"{file['path']} cannot be read: {problem}"
+            return
+    if count != file["rows"]:
+        yield f"{file['path']} has {count} rows, but the card says {file['rows']}"
+
+
+def plan_file(folder: Path, plan: Plan, card: dict[str, Any]) -> Iterator[str]:
+    """Compare plan.toml, field by field, with the plan that the card describes, and with what it says of the data."""
+    try:
+        stated = tomllib.loads((folder / PLAN).read_text(encoding="utf-8"))
+    except ValueError as problem:
+        raise ReleaseError(f"{PLAN} is not a plan: {problem}") from problem
+    yield from _said(stated, card)
+    expected = tomllib.loads(describe_plan(plan))
+    for told in (stated, expected):
+        told.pop("description", None)
+        attributes = told.get("attributes", {})
+        told["attributes"] = {name: about.get("hierarchy_sha256") for name, about in attributes.items()}
+        told["data"] = {"unknown": told.get("data", {}).get("unknown")}
+        for name in NAMES:
+            told.get("groups", {}).pop(name, None)
+        told["graph"] = {name: entry for name, entry in told.get("graph", {}).items() if name in GRAPH}
+    split = stated.get("loss", {}).get("split")
+    if split != "uniform" and isinstance(split, dict) and expected["loss"]["split"] == "uniform":
+        expected["loss"]["split"] = dict.fromkeys(split, next(iter(split.values())))
+    for where, one, other in differences(stated, expected):
+        yield f"{PLAN}: {where} is {one}, but the card's plan has {other}"
+
+
+def said(stated: dict[str, Any]) -> dict[str, Any]:
+    """Return what a plan.toml says about the data beside the plan, under the names of the card."""
+    data, attributes, groups = (stated.get(name, {}) for name in ("data", "attributes", "groups"))
+    columns = {name: about["column"] for name, about in attributes.items() if "column" in about}
+    columns |= {name: groups[name] for name in ("group", "size", "quantity") if name in groups}
+    return {
+        "description": stated.get("description", ""),
+        "period": data.get("period"),
+        "columns": columns,
+        "count_column": data.get("count"),
+        "keep": data.get("keep", {}),
+    }
+
+
+def bond(folder: Path, card: dict[str, Any]) -> Iterator[str]:
+    """Compare the hash of what the card states with the one at the end of plan.toml; at first there was none."""
+    if card["treetop"] > 1 and bound((folder / PLAN).read_text(encoding="utf-8")) != [statement_sha256(card)]:
+        yield f"{PLAN} is not bound to this card: what the card states has SHA-256 {statement_sha256(card)}"
+
+
+_GROUP_COLUMNS: Mapping[Any, dict[str, str]] = {
+    "people": {"group": "group"},
+    "groups": {"size": "size"},
+    "histogram": {"size": "size"},
+}
+"""The columns of group sizes that a plan.toml did not say in the first format of cards."""
+
+
+def _from_file(stated: dict[str, Any]) -> bool:
+    """Whether a plan.toml came from a plan file: of a release in Python, it said nothing of the data at first."""
+    return any(set(about) - {"levels", "hierarchy_sha256"} for about in stated.get("attributes", {}).values())
+
+
+def _said(stated: dict[str, Any], card: dict[str, Any]) -> Iterator[str]:
+    told = card["data"]
+    expected = {
+        "description": card["description"],
+        "period": told["period"],
+        "columns": told["columns"] or {},
+        "count_column": told["count_column"],
+        "keep": told.get("keep", {}),
+    }
+    found = said(stated)
+    if card["treetop"] == 1:
+        if not _from_file(stated):
+            return
+        found["columns"] = _GROUP_COLUMNS.get(stated.get("groups", {}).get("rows"), {}) | found["columns"]
+    for where, one, other in differences(found, expected):
+        yield f"{PLAN}: {where} is {one}, but the card says {other}"
+
+
+def leaves(release: Release, card: dict[str, Any], folder: Path) -> Iterator[str]:
+    """Compare the leaves, which are valid once they are loaded, with the number that the card states."""
+    stated = card["released"]
+    bounds = [] if release.confidence is None else ["lower", "upper"]
+    names, expected = pq.read_schema(folder / COUNTS).names, [*release.spine.attributes, "count", *bounds]
+    if names != expected:
+        yield f"{COUNTS} has the columns {', '.join(names)}, not {', '.join(expected)}"
+    if len(release.count) != stated["leaves"]:
+        yield f"{COUNTS} has {len(release.count):,} leaves, but the card says {stated['leaves']:,}"
+    if release.total != stated["total"]:
+        tables = COUNTS if release.left is None else f"{COUNTS} with {UNRESOLVED}"
+        yield f"{tables} sums to {release.total:,}, but the card says {stated['total']:,}"
+
+
+def sums(release: Release, card: dict[str, Any], folder: Path) -> Iterator[str]:
+    """Recompute every level from the leaves, and compare it with the card and with nodes.parquet."""
+    if (release.left is not None) != ("resolve" in card["plan"]):
+        yield f"{UNRESOLVED} is there, or is missing, against the plan"
+    for where, one, other in differences(card["released"], released(release)):
+        yield f"card.json: released.{where} is {one}, but the leaves give {other}"
+    if not any(file["path"] == NODES for file in card["files"]):
+        return
+    stated = pq.read_table(folder / NODES)
+    schema = nodes_schema(release)
+    if [(field.name, field.type) for field in stated.schema] != [(field.name, field.type) for field in schema]:
+        yield f"{NODES} has the columns {', '.join(stated.column_names)}, of other names or types than it should"
+        return
+    at = 0
+    for index in range(len(release.spine.levels) + 1):
+        expected = nodes_table(release, index)
+        found = stated.slice(at, expected.num_rows)
+        at += expected.num_rows
+        if not found.equals(expected):
+            row = _first_row(found, expected)
+            name = "total" if index == 0 else release.spine.levels[index - 1].name
+            yield f"{NODES}, level {name}: {_row(found, row)} stands where the leaves give {_row(expected, row)}"
+            return
+    if at != stated.num_rows:
+        yield f"{NODES} has {stated.num_rows - at} rows too many"
+
+
+def intervals(release: Release, folder: Path) -> Iterator[str]:
+    """Recompute the bounds of every leaf, and of what is unresolved, from the measurements that were kept."""
+    tables = {COUNTS: release.table()} | ({} if release.left is None else {UNRESOLVED: release.unresolved()})
+    for name, expected in tables.items():
+        stated = pq.read_table(folder / name)
+        if stated.column_names != expected.column_names:
+            yield f"{name} has the columns {', '.join(stated.column_names)}, not {', '.join(expected.column_names)}"
+        elif not stated.equals(expected):
+            row = _first_row(stated, expected)
+            yield f"{name}, row {row + 1}: {_row(stated, row)} stands where the measurements give {_row(expected, row)}"
+
+
+def estimated(release: Release) -> Iterator[str]:
+    """Estimate the counts of lower error again from all measurements, which gives the same ones."""
+    from treetop.release.estimates.again import with_lower_error
+
+    if not release.measurements.complete:
+        yield f"{MEASUREMENTS} does not hold all that was measured, which counts of lower error are made from"
+        return
+    tables = (with_lower_error(release, release.measurements), release)
+    expected, stated = (replace(one, evidence=None, kept=None).table() for one in tables)
+    if not stated.equals(expected):
+        row = _first_row(stated, expected)
+        yield f"{COUNTS}, row {row + 1}: {_row(stated, row)} stands where the measurements give {_row(expected, row)}"
+
+
+def _first_row(found: pa.Table, expected: pa.Table) -> int:
+    rows = min(found.num_rows, expected.num_rows)
+    return next((row for row in range(rows) if _row(found, row) != _row(expected, row)), rows)
+
+
+def _row(table: pa.Table, row: int) -> str:
+    return str(table.slice(row, 1).to_pylist()[0]) if row < table.num_rows else "nothing"

@@ -1,0 +1,231 @@
+"""Error laws of one released count, max(0, n + noise): its bias, variance and mean squared error in closed form.
+
+KZF is Ko, Ziani and Fioretto, "Optimal Allocation of Privacy Budget on Hierarchical Data Release", which has the
+continuous Laplace at sensitivity 1. Here every law takes any sensitivity, and the discrete laws are those that are
+drawn.
+
+For noise X that is symmetric about zero, max(0, n + X) = n + X + max(0, −X − n). With T the upper tail of X beyond n,
+
+    bias(n) = Σ_{j>n} (j − n)·P(X = j)           MSE(n) = Var X − Σ_{j>n} (j² − n²)·P(X = j),
+
+so that Var X / 2 = MSE(0) ≤ MSE(n) < Var X for every such law: KZF Proposition 4, which states it for the Laplace.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from treetop.choose.sums import SUMMED_UP_TO, Floats, gaussian_sums
+from treetop.errors import LossError
+from treetop.noise import DiscreteLaplace, Law
+from treetop.privacy import Loss, Unit
+
+_erfc = np.vectorize(math.erfc, otypes=[np.float64])
+
+
+@dataclass(frozen=True)
+class ErrorLaw(ABC):
+    """The error of max(0, n + noise), where the noise is set by what is spent on it: the budget."""
+
+    sensitivity: float
+    """How far one unit can move the counts that are measured: in L1 for Laplace noise, in L2 for Gaussian."""
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.sensitivity) and self.sensitivity > 0):
+            raise LossError(f"the sensitivity is {self.sensitivity}: give a positive number")
+
+    @abstractmethod
+    def noise_variance(self, budget: float) -> float:
+        """The variance of the noise alone."""
+
+    @abstractmethod
+    def bias(self, budget: float, counts: ArrayLike) -> Floats:
+        """How much too high the released count is on average, for each true count."""
+
+    @abstractmethod
+    def mse(self, budget: float, counts: ArrayLike) -> Floats:
+        """The mean squared error, for each true count."""
+
+    @abstractmethod
+    def slope(self, budget: float, counts: ArrayLike) -> Floats:
+        """The derivative of the mean squared error by the budget, for each true count: negative."""
+
+    def variance(self, budget: float, counts: ArrayLike) -> Floats:
+        """The variance of the released count, for each true count."""
+        return self.mse(budget, counts) - self.bias(budget, counts) ** 2
+
+
+@dataclass(frozen=True)
+class DiscreteLaplaceErrors(ErrorLaw):
+    """Discrete Laplace noise of scale Δ/epsilon: the pure loss."""
+
+    def noise_variance(self, budget: float) -> float:
+        """2a/(1 − a)², with a = e^(−epsilon/Δ)."""
+        e = budget / self.sensitivity
+        return 2 * math.exp(-e) / math.expm1(-e) ** 2
+
+    def bias(self, budget: float, counts: ArrayLike) -> Floats:
+        """a^(n+1)/(1 − a²)."""
+        e = budget / self.sensitivity
+        return np.exp(-e * (as_counts(counts) + 1)) / -math.expm1(-2 * e)
+
+    def mse(self, budget: float, counts: ArrayLike) -> Floats:
+        """(2a − a^(n+1))/(1 − a)² − 2n·a^(n+1)/(1 − a²)."""
+        e, n = budget / self.sensitivity, as_counts(counts)
+        power = np.exp(-e * (n + 1))
+        return (2 * math.exp(-e) - power) / math.expm1(-e) ** 2 + 2 * n * power / math.expm1(-2 * e)
+
+    def slope(self, budget: float, counts: ArrayLike) -> Floats:
+        """The derivative of `mse` by epsilon, where a has the derivative −a/Δ."""
+        e, n = budget / self.sensitivity, as_counts(counts)
+        a, gap, wide = math.exp(-e), -math.expm1(-e), -math.expm1(-2 * e)
+        power = np.exp(-e * (n + 1))
+        first = (2 * a - (n + 1) * power) / gap**2 + 2 * a * (2 * a - power) / gap**3
+        second = 2 * n * power * ((n + 1) * wide + 2 * a * a) / wide**2
+        return (second - first) / self.sensitivity
+
+
+@dataclass(frozen=True)
+class GaussianErrors(ErrorLaw):
+    """Continuous Gaussian noise of variance s = Δ²/(2·rho)."""
+
+    def parameter(self, budget: float) -> float:
+        """The variance that rho buys; the discrete law has it as its parameter."""
+        return self.sensitivity**2 / (2 * budget)
+
+    def noise_variance(self, budget: float) -> float:
+        """The variance s itself."""
+        return self.parameter(budget)
+
+    def bias(self, budget: float, counts: ArrayLike) -> Floats:
+        """σ·φ(a) − n·Φ(−a), with a = n/σ."""
+        sigma, n = math.sqrt(self.parameter(budget)), as_counts(counts)
+        return np.maximum(sigma * _density(n / sigma) - n * _tail(n / sigma), 0.0)
+
+    def mse(self, budget: float, counts: ArrayLike) -> Floats:
+        """s·(a²·Φ(−a) + Φ(a) − a·φ(a))."""
+        s, n = self.parameter(budget), as_counts(counts)
+        a = n / math.sqrt(s)
+        tail = _tail(a)
+        return s * (1 - tail - a * _density(a)) + n * n * tail
+
+    def slope(self, budget: float, counts: ArrayLike) -> Floats:
+        """−(s/rho)·(Φ(a) − a·φ(a)). It rises with rho: the second derivative is positive for every n."""
+        s, n = self.parameter(budget), as_counts(counts)
+        a = n / math.sqrt(s)
+        return -s / budget * (1 - _tail(a) - a * _density(a))
+
+
+@dataclass(frozen=True)
+class DiscreteGaussianErrors(GaussianErrors):
+    """Discrete Gaussian noise with parameter s = Δ²/(2·rho): the zero-concentrated and the approximate loss.
+
+    Small scales are summed. For large ones the sums over j > n differ from integrals by the terms of Euler and
+    Maclaurin at n, where the summands are zero but not smooth: −f′/12 + f‴/720, with f = (j − n)·φ and (j² − n²)·φ.
+    """
+
+    def noise_variance(self, budget: float) -> float:
+        """The variance of the law, a little below its parameter."""
+        s = self.parameter(budget)
+        return gaussian_sums(s).second if s <= SUMMED_UP_TO**2 else s
+
+    def bias(self, budget: float, counts: ArrayLike) -> Floats:
+        """The continuous bias, less φ_σ(n)·(1/12 − (n²/s² − 1/s)/240)."""
+        s, n = self.parameter(budget), as_counts(counts)
+        if s <= SUMMED_UP_TO**2:
+            sums = gaussian_sums(s)
+            at = sums.place(n)
+            return np.asarray(sums.tail1[at] - sums.at[at] * sums.tail0[at])
+        return np.maximum(super().bias(budget, n) + bias_correction(s, n), 0.0)
+
+    def mse(self, budget: float, counts: ArrayLike) -> Floats:
+        """The continuous error, plus n·φ_σ(n)·(1/6 − (n²/s² − 2/s)/120)."""
+        s, n = self.parameter(budget), as_counts(counts)
+        if s <= SUMMED_UP_TO**2:
+            sums = gaussian_sums(s)
+            at = sums.place(n)
+            return np.asarray(sums.second - (sums.tail2[at] - sums.at[at] ** 2 * sums.tail0[at]))
+        return super().mse(budget, n) + mse_correction(s, n)
+
+    def slope(self, budget: float, counts: ArrayLike) -> Floats:
+        """The derivative of `mse` by rho."""
+        s, n = self.parameter(budget), as_counts(counts)
+        if s > SUMMED_UP_TO**2:
+            return super().slope(budget, n) - s / budget * _correction_slope(s, n)
+        # d E[g(X)]/dt = −Cov(g(X), X²) for P(k) ∝ e^(−t·k²), and t = rho/Δ².
+        sums = gaussian_sums(s)
+        at = sums.place(n)
+        square = sums.at[at] ** 2
+        lost = (sums.tail4[at] - square * sums.tail2[at]) - sums.second * (sums.tail2[at] - square * sums.tail0[at])
+        return np.asarray(-(sums.fourth - sums.second**2 - lost) / self.sensitivity**2)
+
+
+def error_law(unit: Unit, loss: Loss, level: str) -> ErrorLaw:
+    """The error law of a level's measurements: of the noise that a plan with this unit and loss would draw."""
+    change = unit.sensitivity(level)
+    if loss.definition == "pure":
+        return DiscreteLaplaceErrors(float(change.l1))
+    return DiscreteGaussianErrors(math.sqrt(change.l2_squared))
+
+
+def mean_absolute(law: Law) -> float:
+    """The mean absolute value of the noise, E|X|: what one measurement is off by on average.
+
+    >>> from fractions import Fraction
+    >>> from treetop.noise import DiscreteGaussian
+    >>> round(mean_absolute(DiscreteGaussian(Fraction(400))), 4)  # close to 20·√(2/π)
+    15.9544
+    """
+    if isinstance(law, DiscreteLaplace):
+        return 1 / math.sinh(float(law.rate)) if law.rate < 700 else 0.0
+    s = float(1 / (2 * law.rate))
+    if s <= SUMMED_UP_TO**2:
+        return float(2 * gaussian_sums(s).tail1[0])
+    return 2 * (s - 1 / 12 - 1 / (240 * s) - 1 / (2016 * s * s)) / math.sqrt(2 * math.pi * s)
+
+
+def mse_correction(s: float, counts: ArrayLike) -> Floats:
+    """What the discrete Gaussian's mean squared error has above the continuous one's, for scales of 0.7 and more."""
+    n = as_counts(counts)
+    return n * _density(n / math.sqrt(s)) / math.sqrt(s) * (1 / 6 - (n * n / s - 2) / s / 120)
+
+
+def bias_correction(s: float, counts: ArrayLike) -> Floats:
+    """What the discrete Gaussian's bias has above the continuous one's (it is negative), for scales of 0.7 and more."""
+    n = as_counts(counts)
+    return -_density(n / math.sqrt(s)) / math.sqrt(s) * (1 / 12 - (n * n / s - 1) / s / 240)
+
+
+def _correction_slope(s: float, n: Floats) -> Floats:
+    """The derivative of `mse_correction` by s."""
+    square = n * n / s
+    change = (square - 1) / 2 * (1 / 6 - (square - 2) / s / 120) + (square - 1) / s / 60
+    return np.asarray(n * _density(n / math.sqrt(s)) / s**1.5 * change)
+
+
+def as_counts(counts: ArrayLike) -> Floats:
+    """Return true counts as an array, refusing what cannot be one."""
+    n = np.asarray(counts, dtype=np.float64)
+    if n.size and not (np.isfinite(n).all() and n.min() >= 0):
+        raise LossError("true counts are finite and not below zero")
+    return n
+
+
+def _density(a: Floats) -> Floats:
+    """φ(a)."""
+    a = np.minimum(a, 50.0)  # where it is nothing
+    return np.exp(-a * a / 2) / math.sqrt(2 * math.pi)
+
+
+def _tail(a: Floats) -> Floats:
+    """Φ(−a), for a ≥ 0; called for what is not nothing only, since it is computed one by one."""
+    tail = np.zeros_like(a)
+    near = a < 38
+    if near.any():
+        tail[near] = _erfc(a[near] / math.sqrt(2)) / 2
+    return tail

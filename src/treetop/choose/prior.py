@@ -1,0 +1,273 @@
+"""Priors: what is publicly known, or supposed, about the counts before they are measured.
+
+A prior says what it is and where it is from. The private table is never one (see `guard`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from treetop.basics.nearest import nearest
+from treetop.choose.guard import Role, refuse_counts, refuse_private, refuse_same_records
+from treetop.choose.layers import layers
+from treetop.choose.sums import Floats
+from treetop.domain.spine import Spine
+from treetop.domain.unit import TOTAL, Unit
+from treetop.errors import DataError, PlanError, PrivatePrior
+from treetop.noise import Key
+from treetop.read.bound import Bound
+from treetop.read.counts import Counts
+from treetop.read.encode import Unknown
+from treetop.read.tally import Tally
+from treetop.release.release import Release
+from treetop.tables.source import Source, file_kind, reads_once
+from treetop.tables.table import Table, batches
+
+Kind: TypeAlias = Literal["release", "public table", "sketch", "synthetic table"]
+
+
+@dataclass(frozen=True, eq=False)
+class PriorLevel:
+    """How many nodes of which size are expected at one level, among those that a descent would measure.
+
+    A descent measures the children of nodes above zero, except an only child, which has its parent's count.
+    """
+
+    name: str
+    """The name of the level."""
+    counts: Floats = field(repr=False)
+    """The distinct counts, ascending."""
+    nodes: Floats = field(repr=False)
+    """How many nodes have each."""
+    public: int
+    """How many nodes the public domain has there, measured or not."""
+
+    @property
+    def measured(self) -> int:
+        """How many nodes are expected to be measured."""
+        return int(self.nodes.sum())
+
+    def everywhere(self) -> PriorLevel:
+        """The level with all its public nodes, as when every node is measured: the others are empty."""
+        missing = max(self.public - self.measured, 0)
+        counts, nodes = (
+            (self.counts, self.nodes)
+            if len(self.counts) and self.counts[0] == 0
+            else (np.insert(self.counts, 0, 0.0), np.insert(self.nodes, 0, 0.0))
+        )
+        return PriorLevel(self.name, counts, nodes + missing * (counts == 0), self.public)
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Public knowledge about the counts of a spine; make one with `from_release`, `from_public_table`, …"""
+
+    kind: Kind
+    """What it is."""
+    source: str
+    """Where it is from, in the words of whoever gave it."""
+    spine: Spine
+    """The spine that it is about."""
+    levels: tuple[PriorLevel, ...] = field(repr=False)
+    """What is expected of the total and of every level."""
+    twin: Counts | None = field(default=None, repr=False)
+    """The whole public table, in the engine's form; None for a sketch. It can be released on trial."""
+    records: bytes | None = field(default=None, repr=False)
+    """A digest of all its records, also of those beyond a limit of contributions: for the guard."""
+
+    @staticmethod
+    def from_release(release: Release, source: str = "") -> Prior:
+        """Take an earlier release: what it tells has been paid for."""
+        refuse_counts(release)
+        if not isinstance(release, Release):
+            raise PlanError(f"{type(release).__name__} is not a release: load one with Release.load, or name the table")
+        if not release.card["private"]:
+            raise PrivatePrior(
+                "the release was made with a testing key, so that it is not private, and cannot be a prior; "
+                "if the table behind it is public, give that with Prior.from_public_table"
+            )
+        if release.selection:
+            raise PlanError(f"this is only what matches {', '.join(release.selection)}: give the whole release")
+        counts = Counts.from_leaves(release.spine, list(release.nodes), release.count)
+        title = source or str(release.card["title"] or "an earlier release")
+        return Prior("release", title, release.spine, _levels(release.spine, counts), counts, counts.digest)
+
+    @staticmethod
+    def from_public_table(
+        table: Table,
+        spine: Spine,
+        *,
+        source: str,
+        columns: Mapping[str, str] | None = None,
+        count: str | None = None,
+        unknown: Unknown = "error",
+        private: Table | None = None,
+        bound: Bound | None = None,
+    ) -> Prior:
+        """Read a public table of the same kind, such as last decade's; `source` says who published it.
+
+        `private` is the table that the plan will read, where that is known: the same one is refused, and so is one
+        with the same records, as far as both have the same columns. With a `bound`, at most so many records of each
+        unit are counted, as in a release.
+        """
+        stated = _statement(source, "the public table", 'source="ISTAT, commuting 2011"')
+        return _from_table("public table", stated, table, spine, columns, count, unknown, private, bound)
+
+    @staticmethod
+    def from_synthetic(
+        table: Table,
+        spine: Spine,
+        *,
+        made: str,
+        columns: Mapping[str, str] | None = None,
+        count: str | None = None,
+        unknown: Unknown = "error",
+        private: Table | None = None,
+        bound: Bound | None = None,
+    ) -> Prior:
+        """Read a made-up table; `made` says how. One that was fitted to private data without privacy is private."""
+        stated = _statement(made, "the synthetic table", 'made="gravity model, public populations"')
+        return _from_table("synthetic table", stated, table, spine, columns, count, unknown, private, bound)
+
+    @staticmethod
+    def from_sketch(spine: Spine, sizes: Mapping[str, Mapping[int, int]], *, source: str) -> Prior:
+        """Take a guess: for every level, how many nodes of which size, as in `{"place.town": {0: 40, 250: 300}}`.
+
+        Levels that divide no node are left out. The total is the sum of the first level unless it is given.
+        """
+        names = [level.name for level in spine.levels if level.divides]
+        for name in sizes:
+            if name not in names and name != TOTAL:
+                raise PlanError(f"the sketch names {name!r}, not a measured level{nearest(name, names)}")
+        if missing := [name for name in names if name not in sizes]:
+            raise PlanError(f"the sketch leaves out {', '.join(missing)}: say how many nodes of which size there are")
+        stated = _statement(source, "the sketch", 'source="from the yearbook"')
+        levels = [_sketched(name, sizes[name], spine.level(name).nodes) for name in names]
+        if TOTAL in sizes:
+            total = _sketched(TOTAL, sizes[TOTAL], 1)
+        else:
+            first = levels[0] if levels else _sketched(TOTAL, {0: 1}, 1)
+            total = PriorLevel(TOTAL, np.array([float(first.counts @ first.nodes)]), np.ones(1), 1)
+        by_name = {level.name: level for level in levels}
+        nothing = np.zeros(0)
+        rows = (
+            by_name.get(level.name, PriorLevel(level.name, nothing, nothing, level.nodes)) for level in spine.levels
+        )
+        return Prior("sketch", stated, spine, (total, *rows))
+
+    def level(self, name: str) -> PriorLevel:
+        """Return what is expected of a level, by its name."""
+        index = 0 if name == TOTAL else self.spine.level(name).index
+        return self.levels[index]
+
+    def fits(self, spine: Spine) -> None:
+        """Refuse to serve another spine."""
+        if self.spine.digest != spine.digest:
+            raise PlanError("the prior is about another spine than the plan: read it with the plan's own spine")
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the prior is, as plain values."""
+        return {"kind": self.kind, "source": self.source, "spine_sha256": self.spine.digest}
+
+
+def _from_table(
+    kind: Kind,
+    stated: str,
+    table: Table,
+    spine: Spine,
+    columns: Mapping[str, str] | None,
+    count: str | None,
+    unknown: Unknown,
+    private: Table | None,
+    bound: Bound | None,
+) -> Prior:
+    from treetop.read.encode import read_counts
+
+    refuse_private(table, private)
+    tally = Tally(compares=True)
+    counts = read_counts(table, spine, columns, count, unknown, bound, tally=tally)
+    if private is not None:
+        with suppress(DataError):  # a table that is not there, or is read otherwise, is not this one
+            refuse_same_records(tally.every, read_counts(private, spine, columns, count, unknown))
+    return Prior(kind, stated, spine, _levels(spine, counts), counts, tally.every)
+
+
+def read_alike(source: Source, unit: Unit, role: Role) -> tuple[Source, Bound | None, list[str]]:
+    """Return how a public table is read as the private one is, and what to say where it cannot be.
+
+    `source` has the options of the plan. Those that its kind of file has no use for are left out; so are conditions on
+    columns that it lacks, and the limit of contributions where it does not tell units apart.
+    """
+    source = _of_its_kind(source)
+    present = _column_names(source)
+    notes = []
+    absent = [name for name in source.keep or () if present is not None and name not in present]
+    if source.keep is not None and absent:
+        named = ", ".join(map(repr, absent))
+        notes.append(
+            f"The plan keeps some rows only, by {named}; the {role} has no such column, so all its rows count."
+        )
+        source = replace(source, keep={name: kept for name, kept in source.keep.items() if name not in absent})
+    if unit.id is None:
+        return source, None, notes
+    limit = f"The limit of {unit.contributions:,} record{'s' * (unit.contributions != 1)}"
+    what = "trial" if role == "twin" else "forecast"
+    if present is not None and unit.id not in present:
+        return source, None, [*notes, f"{limit} is not in the {what}: the {role} has no column {unit.id!r}."]
+    notes.append(f"{limit} is in the {what}: of the {role} only the records that it keeps are counted.")
+    return source, Bound.of(unit, Key.fresh()), notes
+
+
+def _of_its_kind(source: Source) -> Source:
+    """Leave out the positions of fields where there is no text, and the query where there is no database."""
+    is_database, is_text = source.scheme is not None, source.scheme is None
+    if is_text and not reads_once(source.location):
+        with source.files()[0].open("rb") as stream:
+            kind = file_kind(stream.read(16))
+        is_database, is_text = kind in ("duckdb", "sqlite"), kind == "csv"
+    own: dict[str, Any] = {} if is_text else {"fields": None, "header": None, "names": None}
+    return replace(source, query=source.query if is_database else None, **own)
+
+
+def _column_names(source: Source) -> list[str] | None:
+    """Return the columns of a table; None for standard input or a pipe, which is read only once."""
+    if reads_once(source.location):
+        return None
+    with closing(batches(replace(source, keep=None))) as parts:  # type: ignore[type-var]
+        return list(next(parts).rows.schema.names)
+
+
+def _levels(spine: Spine, counts: Counts) -> tuple[PriorLevel, ...]:
+    total = PriorLevel(TOTAL, np.array([float(counts.total)]), np.ones(1), 1)
+    rows = [total]
+    for level, layer in zip(spine.levels, layers(spine, counts), strict=True):
+        sizes, nodes = np.unique(layer.count[layer.measured], return_counts=True)
+        if layer.empty:
+            sizes, nodes = np.insert(sizes, 0, 0), np.insert(nodes, 0, layer.empty)
+        rows.append(PriorLevel(level.name, sizes.astype(np.float64), nodes.astype(np.float64), level.nodes))
+    return tuple(rows)
+
+
+def _sketched(name: str, sizes: Mapping[int, int], public: int) -> PriorLevel:
+    pairs = sorted(sizes.items())
+    if not pairs or any(not _whole(count) or not _whole(nodes) for count, nodes in pairs):
+        raise PlanError(f"the sketch of {name} must say how many nodes there are of each size, in whole numbers")
+    if sum(nodes for _, nodes in pairs) > public:
+        raise PlanError(f"the sketch of {name} has more nodes than the {public:,} of the public domain")
+    counts, nodes = np.array(pairs, dtype=np.float64).T
+    return PriorLevel(name, counts, nodes, public)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _statement(text: object, what: str, example: str) -> str:
+    if not isinstance(text, str) or not text.strip():
+        raise PlanError(f"say where {what} is from, since only public facts may shape the noise: {example}")
+    return text.strip()

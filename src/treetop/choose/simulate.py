@@ -1,0 +1,220 @@
+"""Trials: whole releases of a public twin, to see the errors of released counts before any private data is read.
+
+The noise of a trial comes from keys that anybody can compute, so a trial is for public tables only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.choose.error_laws import mean_absolute
+from treetop.choose.guard import refuse_counts, refuse_same_records
+from treetop.choose.prior import Prior
+from treetop.choose.sums import Floats
+from treetop.domain.spine import Spine
+from treetop.domain.unit import TOTAL
+from treetop.errors import PlanError
+from treetop.measure.descent import Progress
+from treetop.noise import Key
+from treetop.plan.accuracy import text_table
+from treetop.plan.plan import Plan
+from treetop.read.counts import Counts, layout, pack
+from treetop.release.run import run_plan
+
+Ints = NDArray[np.int64]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """The errors of one level: of its measurements by their law, and of released counts in trials."""
+
+    level: int
+    """The position in the spine; the total is 0."""
+    name: str
+    """The name of the level."""
+    nodes: int
+    """How many nodes the public domain has there."""
+    predicted_mean: float
+    """The mean absolute error of one measurement; 0 where nothing is measured."""
+    predicted_margin: int
+    """One measurement is within this of the truth, with the stated confidence."""
+    mean: float
+    """The mean absolute error of the released counts, over the nodes above zero in the twin or in the release."""
+    mean_of_all: float
+    """The same over all public nodes."""
+    margin: int
+    """So many of those counts (the stated confidence) are within this of the twin's."""
+    within: float
+    """The share of those counts that are within the predicted margin."""
+
+
+@dataclass(frozen=True)
+class Trials:
+    """What trials of a plan on a public twin gave; print it for people."""
+
+    rows: tuple[TrialRow, ...]
+    """One row a level, from the total down."""
+    runs: int
+    """How many releases were tried."""
+    confidence: float
+    """The share of the counts that a margin is for."""
+    twin: str
+    """What the twin is."""
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return one dictionary a level."""
+        return [asdict(row) for row in self.rows]
+
+    def __str__(self) -> str:
+        percent = f"{100 * self.confidence:g}%"
+        head = ("level", "name", "measured: mean", f"± {percent}", "released: mean", f"± {percent}", "within")
+        rows = [
+            (
+                str(row.level),
+                row.name,
+                f"{row.predicted_mean:,.4g}",
+                f"{row.predicted_margin:,}",
+                f"{row.mean:,.4g}",
+                f"{row.margin:,}",
+                f"{row.within:.1%}",
+            )
+            for row in self.rows
+        ]
+        note = (
+            f"{self.runs} releases of a public twin ({self.twin}), counts above zero in either; "
+            "within: released counts no farther off than the margin of a measurement."
+        )
+        return f"{text_table([head, *rows], left=(1,))}\n\n{note}"
+
+
+def simulate(
+    plan: Plan,
+    prior: Prior,
+    *,
+    runs: int = 20,
+    confidence: float = 0.95,
+    threads: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    private: Counts | None = None,
+) -> Trials:
+    """Release a public twin many times by the plan, and compare every level with the twin.
+
+    `private` are the counts of the private table, by `plan.counts`, where they are at hand: a twin with the same
+    records is refused.
+    """
+    if private is not None:
+        refuse_same_records(prior.records, private, "twin")
+    if not 0 < confidence < 1:
+        raise PlanError(f"confidence is {confidence}: give a probability between 0 and 1")
+    tried = []
+    for done, levels in enumerate(trials(plan, prior, _sizes, runs=runs, threads=threads, seed=seed), start=1):
+        tried.append(levels)
+        if progress is not None:
+            progress("trials", done / runs)
+    risk = 1 - Fraction(str(confidence))
+    names = [(TOTAL, 1), *((level.name, level.nodes) for level in plan.spine.levels)]
+    rows = []
+    for index, (name, nodes) in enumerate(names):
+        law = plan.levels[index].law
+        mean, margin = (0.0, 0) if law is None else (mean_absolute(law), law.margin(risk))
+        found = _pooled([levels[index] for levels in tried], confidence, margin)
+        rows.append(TrialRow(index, name, nodes, mean, margin, found.mean, found.sum / (runs * nodes), *found[2:]))
+    return Trials(tuple(rows), runs, confidence, f"{prior.kind}: {prior.source}")
+
+
+def trials(
+    plan: Plan,
+    prior: Prior,
+    summarise: Callable[[Ints], T],
+    *,
+    runs: int,
+    threads: int | None = None,
+    seed: int = 0,
+) -> Iterator[list[T]]:
+    """Yield, run by run, a summary of the errors of the total and of every level, at the nodes above zero in either."""
+    twin = public_twin(prior)
+    prior.fits(plan.spine)
+    if runs < 1:
+        raise PlanError(f"the number of trials is {runs}: give 1 or more")
+    plan.descent  # noqa: B018  # made once, not by every thread
+    secret = Key(hashlib.blake2b(f"trial {seed}".encode(), digest_size=32).digest())
+
+    def run(number: int) -> list[T]:
+        # Not bound to the plan, so that plans are compared under the same words.
+        leaves = run_plan(plan, twin, secret.derive("trial", number), {})
+        return [summarise(errors) for errors in level_errors(plan.spine, twin, list(leaves.nodes), leaves.count)]
+
+    with ThreadPoolExecutor(max_workers=max(threads or os.cpu_count() or 1, 1)) as pool:
+        yield from pool.map(run, range(runs))
+
+
+def public_twin(prior: Prior) -> Counts:
+    """Return the twin of a prior, refusing what has none."""
+    refuse_counts(prior)
+    if prior.twin is None:
+        raise PlanError("a sketch cannot be released on trial: give a public or a synthetic table")
+    return prior.twin
+
+
+def level_errors(spine: Spine, twin: Counts, nodes: list[NDArray[np.int32]], count: Ints) -> list[Ints]:
+    """Return released less true counts at the total and every level, for the nodes above zero in either."""
+    released = pack(spine, nodes)
+    words = [np.concatenate(pair) for pair in zip(twin.keys, released, strict=True)]
+    error = np.concatenate([-np.diff(twin.before), count])
+    # Two sorted runs, which a stable sort merges.
+    order = np.lexsort(words[::-1]) if len(words) > 1 else np.argsort(words[0], kind="stable")
+    words, error = [word[order] for word in words], error[order]
+    result = [error.sum(keepdims=True)]
+    starts = np.zeros(len(error), dtype=bool)
+    starts[:1] = True
+    for digit in layout(spine):
+        if digit.bits:
+            rank = words[digit.word] >> np.uint64(digit.shift)
+            starts[1:] |= rank[1:] != rank[:-1]
+        result.append(np.add.reduceat(error, np.flatnonzero(starts)) if len(error) else error)
+    return result
+
+
+def squared_errors(plan: Plan, prior: Prior, *, runs: int, threads: int | None = None, seed: int = 0) -> Floats:
+    """Return, for each run and level, the sum of squared errors of all released counts."""
+    return np.array(list(trials(plan, prior, _squares, runs=runs, threads=threads, seed=seed)))
+
+
+def _squares(errors: Ints) -> float:
+    return float((errors.astype(np.float64) ** 2).sum())
+
+
+def _sizes(errors: Ints) -> tuple[Ints, Ints]:
+    """The distinct absolute errors, and how often there is each: far fewer than there are nodes."""
+    sizes, times = np.unique(np.abs(errors), return_counts=True)
+    return sizes, times
+
+
+class _Pooled(NamedTuple):
+    """Absolute errors of one level over all runs."""
+
+    sum: float
+    mean: float
+    margin: int
+    within: float
+
+
+def _pooled(runs: Sequence[tuple[Ints, Ints]], confidence: float, margin: int) -> _Pooled:
+    sizes, place = np.unique(np.concatenate([sizes for sizes, _ in runs]), return_inverse=True)
+    times = np.bincount(place, np.concatenate([times for _, times in runs]), len(sizes))
+    if len(sizes) == 0:
+        return _Pooled(0.0, 0.0, 0, 1.0)
+    total, counted = float(sizes @ times), np.cumsum(times)
+    least = int(np.searchsorted(counted, confidence * counted[-1]))
+    return _Pooled(total, total / counted[-1], int(sizes[least]), float(times[sizes <= margin].sum() / counted[-1]))

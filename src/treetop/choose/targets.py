@@ -1,0 +1,243 @@
+"""From accuracy to loss: the smallest loss, and its split, at which every target is met; no data is read.
+
+What a target promises is the accuracy of a level's own measurements, from the exact law of their noise. A released
+count differs from its measurement: repair clips it at zero and makes it fit its parent, whose error it takes a part of.
+That depends on the counts, so it can only be simulated, on a public twin (see `simulate`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from typing import Any, Literal
+
+from treetop.basics.exact import Number, positive
+from treetop.basics.frozen import FrozenMap
+from treetop.choose.error_laws import mean_absolute
+from treetop.choose.goals import Target
+from treetop.domain.spine import Spine
+from treetop.domain.unit import TOTAL
+from treetop.errors import LossError, PlanError
+from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law
+from treetop.plan.accuracy import text_table
+from treetop.plan.plan import Plan
+from treetop.privacy import Definition, Loss, Unit, cost, epsilon_from_rho
+from treetop.read.encode import Unknown
+
+PROMISE = (
+    "Targets are met by each level's own measurements. A released count also takes a part of its parent's error, and "
+    "is not below zero: a trial on a public twin shows its error."
+)
+"""What a target promises, and what it does not."""
+
+REST = Fraction(1, 100)
+"""The share of the loss of each level that is finer than every target."""
+
+_PRECISION = 1e-8
+
+
+@dataclass(frozen=True)
+class LevelNeed:
+    """What one level is given, and why."""
+
+    name: str
+    """The name of the level."""
+    share: float
+    """Its share of the loss."""
+    why: str
+    """The targets that it must meet, or the rule that it follows."""
+    noise: float
+    """The standard deviation of one measurement."""
+    mean: float
+    """The mean absolute error of one measurement."""
+    margin: int
+    """One measurement is within this of the truth with 95 % confidence."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The smallest loss that meets the targets, with the split that does; print it for people."""
+
+    loss: Loss
+    """The loss, rounded up."""
+    split: Mapping[str, Fraction]
+    """A weight for every measured level, for `Plan(split=…)`: short decimals."""
+    levels: tuple[LevelNeed, ...]
+    """Every measured level."""
+    plan: Plan = field(repr=False)
+    """The plan with this loss and split, in which every target was checked."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for programs."""
+        amounts = {"epsilon": self.loss.epsilon, "delta": self.loss.delta, "rho": self.loss.rho}
+        return {
+            "loss": {name: float(value) for name, value in amounts.items() if value is not None},
+            "split": {name: float(weight) for name, weight in self.split.items()},
+            "levels": [asdict(need) for need in self.levels],
+            "promise": PROMISE,
+        }
+
+    def __str__(self) -> str:
+        head = ("level", "share", "noise (sd)", "mean error", "± one, 95%", "why")
+        rows = [
+            (
+                need.name,
+                f"{need.share:.1%}",
+                f"{need.noise:,.4g}",
+                f"{need.mean:,.4g}",
+                f"{need.margin:,}",
+                need.why,
+            )
+            for need in self.levels
+        ]
+        return "\n".join([self.loss.sentence(), "", text_table([head, *rows], left=(0, 5)), "", PROMISE])
+
+
+def loss_for(
+    spine: Spine,
+    unit: Unit,
+    targets: Sequence[Target],
+    *,
+    delta: Number | None = None,
+    definition: Definition | None = None,
+    rest: Number = REST,
+    unknown: Unknown = "error",
+    digits: int = 4,
+    large_delta: bool = False,
+) -> Answer:
+    """Find the smallest loss, and its split, at which every target is met.
+
+    With a delta the loss is an epsilon at that delta, without one a pure epsilon, unless `definition` asks for "zcdp".
+    It is rounded up to `digits` digits. A level with targets has the largest noise that meets them. A coarser level
+    without one has the same noise as the next finer level that has a target, since its error would be passed on to it.
+    Each level that is finer than every target is given the share `rest` of the loss. `large_delta` says that a delta of
+    one in the number of units, or more, is meant.
+    """
+    kind = definition or ("pure" if delta is None else "approximate")
+    if kind == "approximate" and delta is None:
+        raise LossError("an epsilon that is not pure needs a delta: give one, such as 1e-8")
+    if kind == "pure" and delta is not None:
+        raise LossError("a pure loss has no delta: leave it out")
+    trial = Loss(epsilon=1) if kind == "pure" else Loss(rho=1)
+    plan = Plan(spine, unit, trial, unknown=unknown)
+    measured = [level.name for level in plan.levels if level.law is not None]
+    wanted = _by_level(plan, targets)
+    laws, why = _needed_noise(measured, wanted, DiscreteLaplace if kind == "pure" else DiscreteGaussian)
+    split = {name: _short(cost(unit, name, law), 6, ROUND_CEILING) for name, law in laws.items()}
+    finer = [name for name in measured if name not in split]
+    given = positive(rest, "the share of a level that is finer than every target")
+    if (left := 1 - given * len(finer)) <= 0:
+        raise LossError(f"{len(finer)} levels are finer than every target: their share, {given}, leaves nothing")
+    total = sum(split.values(), Fraction(0)) / left
+    split |= {name: _short(total * given, 6, ROUND_CEILING) for name in finer}
+    why |= {name: f"{100 * float(given):.3g}% of the loss: finer than every target" for name in finer}
+    ordered = {name: split[name] for name in measured}
+    plan = _smallest(spine, unit, kind, delta, ordered, unknown, digits, wanted, large_delta)
+    rows = tuple(_need(name, why[name], plan) for name in measured)
+    return Answer(plan.loss, FrozenMap(ordered), rows, plan)
+
+
+def _by_level(plan: Plan, targets: Sequence[Target]) -> dict[str, list[Target]]:
+    """Bring every target to the level whose measurements decide it."""
+    if not targets:
+        raise PlanError("there is no target: give at least one, such as within('place.town', margin=20)")
+    wanted: dict[str, list[Target]] = {}
+    for target in targets:
+        index = 0 if target.level == TOTAL else plan.spine.level(target.level).index
+        # Where nothing is measured the counts are those of the level above, or exact.
+        at = next((level for level in reversed(plan.levels[: index + 1]) if level.law is not None), None)
+        if at is not None:
+            wanted.setdefault(at.name, []).append(target)
+    if not wanted:
+        raise PlanError("the targets are about counts that are released exactly: they are met at any loss")
+    return wanted
+
+
+def _needed_noise(
+    measured: Sequence[str],
+    wanted: Mapping[str, Sequence[Target]],
+    family: type[DiscreteGaussian] | type[DiscreteLaplace],
+) -> tuple[dict[str, DiscreteGaussian | DiscreteLaplace], dict[str, str]]:
+    """Return the noise of every level down to the finest target, and why it is that."""
+    laws: dict[str, DiscreteGaussian | DiscreteLaplace] = {}
+    why: dict[str, str] = {}
+    finer: str | None = None
+    for name in reversed(measured):
+        if name in wanted:
+            finer = name
+            # The largest of a family of laws that grow with their parameter: all targets, so the least of them.
+            laws[name] = family(min(_largest(target, family) for target in wanted[name]))
+            why[name] = "; ".join(str(target) for target in wanted[name])
+        elif finer is not None:
+            laws[name] = laws[finer]
+            why[name] = f"as {finer}"
+    return laws, why
+
+
+def _largest(target: Target, family: Callable[[Fraction], Law]) -> Fraction:
+    """The largest parameter of a law that meets a target, to about eight digits and not above it."""
+
+    def met(parameter: float) -> bool:
+        return target.met_by(family(Fraction(parameter)))
+
+    guess = target.guess()
+    low = high = guess**2 if family is DiscreteGaussian else guess / math.sqrt(2)
+    while not met(low):
+        low, high = low / 1.2, low
+        if low < 1e-4:
+            raise LossError(f"{target}: no noise is small enough for it")
+    while met(high):
+        low, high = high, high * 1.2
+    while high / low > 1 + _PRECISION:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if met(middle) else (low, middle)
+    return _short(Fraction(low), 9, ROUND_FLOOR)
+
+
+def _smallest(
+    spine: Spine,
+    unit: Unit,
+    kind: Definition,
+    delta: Number | None,
+    split: Mapping[str, Fraction],
+    unknown: Unknown,
+    digits: int,
+    wanted: Mapping[str, Sequence[Target]],
+    large_delta: bool,
+) -> Plan:
+    """Round the loss up until the plan gives every level what it needs, and check every target in it."""
+    total = sum(split.values(), Fraction(0))
+    least = total if kind != "approximate" or delta is None else Fraction(epsilon_from_rho(total, delta))
+    if least <= 0:
+        raise LossError("the targets allow noise so wide that nothing would be released: ask for more accuracy")
+    amount = _short(least, digits, ROUND_CEILING)
+    while True:
+        epsilon, rho = (None, amount) if kind == "zcdp" else (amount, None)
+        loss = Loss(epsilon=epsilon, rho=rho, delta=delta, large_delta=large_delta and delta is not None)
+        if loss.budget >= total:
+            break
+        amount = _short(amount * (1 + Fraction(1, 10**digits)), digits, ROUND_CEILING)
+    plan = Plan(spine, unit, loss, split=split, unknown=unknown)
+    for level in plan.levels:
+        for target in wanted.get(level.name, ()):
+            if level.law is None or not target.met_by(level.law):  # a bug, not rounding
+                raise LossError(f"{target} is not met at {loss}")
+    return plan
+
+
+def _short(value: Fraction, digits: int, rounding: Literal["ROUND_CEILING", "ROUND_FLOOR"]) -> Fraction:
+    """Round to a few significant digits, in one direction."""
+    context = Context(prec=digits, rounding=rounding)
+    return Fraction(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
+
+
+def _need(name: str, why: str, plan: Plan) -> LevelNeed:
+    planned = next(level for level in plan.levels if level.name == name)
+    law = planned.law
+    assert law is not None
+    return LevelNeed(
+        name, float(planned.share), why, law.standard_deviation, mean_absolute(law), law.margin(Fraction(5, 100))
+    )

@@ -1,0 +1,58 @@
+"""InfTDA: the engine itself, top down with the Chebyshev repair; and with its other ways to make counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from treetop.compare.mechanisms.estimate import Estimate
+from treetop.compare.mechanisms.planned import Planned
+from treetop.measure.descent import descend
+from treetop.noise import Key
+from treetop.noise.gate import bind
+from treetop.read.counts import Counts
+from treetop.release.run import run_plan
+from treetop.repair import Repair
+
+
+@dataclass(frozen=True, eq=False)
+class InfTDA(Planned):
+    """Measure, repair by least largest change, drop zeros, descend (Boninsegna and Silvestri 2025, Algorithm 1).
+
+    Measuring is the engine's (`topdown.measure`). With the same key it gives what `Plan.release` gives.
+    """
+
+    name: ClassVar[str] = "inftda"
+    about: ClassVar[str] = "Top down, each node repaired by the least largest change; compiled."
+
+    def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
+        """Descend once."""
+        leaves = descend(self.plan.descent, counts, self._bound(counts, key), threads)
+        return Estimate.from_nodes(self.spine, leaves.nodes, leaves.count)
+
+    def _bound(self, counts: Counts, key: Key) -> Key:
+        """Bind a key to plan and data, as `Plan.release` does."""
+        return bind(key, "run", bytes.fromhex(self.plan.digest), counts.digest)
+
+
+@dataclass(frozen=True, eq=False)
+class EuclideanTDA(InfTDA):
+    """The engine with the Euclidean repair: the nearest non-negative integers with the parent's sum."""
+
+    name: ClassVar[str] = "tda-l2-exact"
+    about: ClassVar[str] = "Top down, each node repaired to the nearest integers in squared distance; compiled."
+    plan_repair: ClassVar[Repair] = "euclidean"
+
+
+@dataclass(frozen=True, eq=False)
+class LowerError(InfTDA):
+    """The engine, and then every count again from all measurements: `prefer = "lower-error"`."""
+
+    name: ClassVar[str] = "lower-error"
+    about: ClassVar[str] = "Top down as inftda, then every count estimated again from all measurements; compiled."
+    plan_repair: ClassVar[Repair] = "least-squares"
+
+    def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
+        """Descend once, keep all that was measured, and estimate."""
+        release = run_plan(self.plan, counts, self._bound(counts, key), {}, threads=threads)
+        return Estimate.from_nodes(self.spine, release.nodes, release.count)

@@ -1,0 +1,83 @@
+"""What mechanisms that measure every level share: a plan, which divides the loss and sets the noise of each level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import ClassVar, Literal
+
+from treetop.basics.exact import Number
+from treetop.compare.mechanisms.estimate import Estimate
+from treetop.compare.mechanisms.mechanism import promise
+from treetop.compare.mechanisms.topdown import LevelRepair, descend
+from treetop.domain.spine import Spine
+from treetop.noise import Key
+from treetop.noise.gate import bind
+from treetop.plan.levels import PlannedLevel
+from treetop.plan.plan import Plan
+from treetop.privacy import Loss, Split, Unit
+from treetop.read.counts import Counts
+from treetop.repair import Repair
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A mechanism whose noise and cost are those of a plan.
+
+    At level l, one unit moves the counts by at most Δ_l (`Unit.sensitivity`), under the unit's own neighbours; each
+    level pays its share of the loss, and the total pays as well wherever neighbours can differ in it.
+    """
+
+    name: ClassVar[str]
+    """The name on the command line."""
+    plan_repair: ClassVar[Repair] = "chebyshev"
+    """The repair that the plan names; mechanisms that bring their own do not ask it."""
+
+    spine: Spine
+    """The public order of refinement."""
+    unit: Unit
+    """What is protected."""
+    loss: Loss
+    """The privacy loss of one run."""
+    split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
+    """How the loss is divided over the measured levels."""
+    records_may_be_dropped: bool = False
+    """Whether records with unknown codes may have been dropped; then the total is not public."""
+    plan: Plan = field(init=False, repr=False)
+    """The plan: noise and cost of every level."""
+
+    def __post_init__(self) -> None:
+        unknown: Literal["drop", "error"] = "drop" if self.records_may_be_dropped else "error"
+        plan = Plan(self.spine, self.unit, self.loss, self.split, repair=self.plan_repair, unknown=unknown)
+        object.__setattr__(self, "plan", plan)
+        plan.descent  # noqa: B018  # now, before data is read: a noise that cannot be drawn is refused here
+
+    @property
+    def levels(self) -> tuple[PlannedLevel, ...]:
+        """The total and every level of the spine, with noise and cost."""
+        return self.plan.levels
+
+    @property
+    def spent(self) -> Fraction:
+        """What a run costs: rho, or epsilon for a pure loss."""
+        return self.plan.spent
+
+    @property
+    def definition(self) -> str:
+        """The privacy that a run gives, in one sentence."""
+        return promise(self.unit, self.loss.sentence())
+
+
+@dataclass(frozen=True, eq=False)
+class OwnRepair(Planned):
+    """A mechanism that measures as the engine does and repairs whole levels by a function of its own."""
+
+    level_repair: ClassVar[LevelRepair]
+    """The repair, which sees measurements only."""
+
+    def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
+        """Descend once, on one thread."""
+        bound = bind(key, self.name, bytes.fromhex(self.plan.digest), counts.digest)
+        leaves = descend(self.plan.descent, counts, bound, self.level_repair)
+        return Estimate.from_nodes(self.spine, leaves.nodes, leaves.count)

@@ -1,1 +1,0 @@
-"""Getting tables in: files and anything that speaks Arrow."""

@@ -1,0 +1,1 @@
+"""The words of the domain, all public: hierarchies, spines, units and relations."""

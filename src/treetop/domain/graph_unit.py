@@ -1,0 +1,83 @@
+"""The unit of a release of edges: a unit that says of which graphs it is, for the plan, its digest and the card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from treetop.domain.policies import Policies
+from treetop.domain.relation import Relation, check_relation, one_edge, sentences
+from treetop.errors import PlanError, UnitError
+from treetop.privacy import Unit
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is stated of the edges of a graph; their table and the plan that counts them must agree in it."""
+
+    relation: Relation
+    """Which graphs are neighbours."""
+    directed: bool
+    """Whether edges have a direction."""
+    degree_bound: int | None = None
+    """Under "node", the promise: nobody has more edges, in and out together."""
+    policies: Policies = field(default_factory=Policies)
+    """What happens to self-loops, repeated edges and edges to unknown nodes."""
+
+    def __post_init__(self) -> None:
+        check_relation(self.relation)
+        if (self.degree_bound is None) == (self.relation == "node"):
+            raise UnitError('A degree bound is for the relation "node", which needs one, and for no other.')
+        if self.relation == "user-out" and not self.directed:
+            raise PlanError(
+                'the relation "user-out" protects one person\'s own list, and an edge without direction is on two: '
+                'choose "edge" or "node", or list each edge in both directions and set directed = true'
+            )
+
+    @property
+    def may_drop(self) -> str | None:
+        """Say why one unit may be exchanged for another with fewer edges that are counted; None where it cannot be."""
+        if self.relation != "edge":
+            return "a person may have no edge at all"
+        if self.policies.drop:
+            return f"{self.policies.dropped} are dropped"
+        return None
+
+    def describe(self) -> dict[str, Any]:
+        """Return it as plain values, for cards and digests."""
+        bound = {} if self.degree_bound is None else {"degree_bound": self.degree_bound}
+        return {"relation": self.relation, "directed": self.directed, **bound, **self.policies.describe()}
+
+    def card(self) -> dict[str, Any]:
+        """Return it with what it means in words, for cards."""
+        told = sentences(self.relation, self.degree_bound, self.directed)
+        return {**self.describe(), "one_edge": one_edge(self.directed), "sentences": told}
+
+    @staticmethod
+    def of(told: Mapping[str, Any]) -> Facts:
+        """Take the facts back out of what `describe` says."""
+        rules = {name: told[name] for name in ("self_loops", "repeated", "unknown")}
+        return Facts(told["relation"], told["directed"], told.get("degree_bound"), Policies(**rules))
+
+
+@dataclass(frozen=True, init=False)
+class GraphUnit(Unit):
+    """A unit with the facts of its graph; `Graph.unit` makes it."""
+
+    graph: Facts
+    """The facts."""
+
+    def __init__(self, unit: Unit, graph: Facts) -> None:
+        id, most = ("source", None) if graph.relation == "user-out" else (None, 1)
+        most = graph.degree_bound if graph.relation == "node" else most
+        if unit.id != id or (most is not None and unit.contributions != most):
+            raise UnitError(
+                f"The relation {graph.relation!r} does not fit a unit of {unit.contributions} edges, told apart by "
+                f"{unit.id!r}; take the unit from the graph."
+            )
+        # Where one list, person or edge may have no edge that is counted, the total is not the same for neighbours.
+        missing = unit.may_be_missing or graph.may_drop is not None
+        stated = {one.name: getattr(unit, one.name) for one in fields(Unit)}
+        super().__init__(**stated | {"may_be_missing": missing})
+        object.__setattr__(self, "graph", graph)

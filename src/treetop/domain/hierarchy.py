@@ -1,0 +1,238 @@
+"""A hierarchy: the public tree of one attribute, with named levels from coarse to fine and a code for every node.
+
+Nodes of a level are numbered in depth-first order, siblings by code. So the children of a node, and the leaves under
+it, are always a range of numbers, and the numbering does not depend on the order of the rows it was read from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from treetop.basics.nearest import nearest
+from treetop.domain import branches
+from treetop.domain.branches import Ragged
+from treetop.errors import HierarchyError
+from treetop.tables import table as tables
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """The public tree of one attribute; make one with `from_table`, `from_parents`, `from_prefixes` or `flat`."""
+
+    levels: tuple[str, ...]
+    """Names of the levels, coarse to fine."""
+    codes: tuple[pa.StringArray, ...] = field(repr=False)
+    """The codes of each level, by node number."""
+    first: tuple[NDArray[np.int64], ...] = field(repr=False)
+    """`first[k][i] : first[k][i + 1]` are the nodes of level k under node i of the level above (level 0: the root)."""
+
+    @staticmethod
+    def from_table(
+        table: tables.Table,
+        levels: Sequence[str],
+        ragged: Ragged = "error",
+        *,
+        delimiter: str | None = None,
+        encoding: str | None = None,
+    ) -> Hierarchy:
+        """Read a lookup table with one column a level, coarse to fine, and one row a leaf.
+
+        Where branches end early (the finer columns are blank), `ragged="repeat"` carries the last code down; such
+        single-child steps pass through a release unmeasured and cost nothing. The delimiter of a CSV file is found
+        from its header, and its encoding is UTF-8, unless they are given.
+
+        >>> places = pa.table({"region": ["N", "N", "S"], "town": ["n1", "n2", "s1"]})
+        >>> Hierarchy.from_table(places, levels=["region", "town"])
+        Hierarchy(region 2 > town 3)
+        """
+        names = branches.level_names(levels)
+        columns = branches.read_columns(table, names, delimiter, encoding)
+        return _build(names, branches.fill_down(names, columns, ragged))
+
+    @staticmethod
+    def from_parents(
+        table: tables.Table,
+        child: str = "child",
+        parent: str = "parent",
+        levels: Sequence[str] | None = None,
+        ragged: Ragged = "error",
+        *,
+        delimiter: str | None = None,
+        encoding: str | None = None,
+    ) -> Hierarchy:
+        """Read a list of (child, parent) codes; a code without a parent is at the top.
+
+        Where branches end at different depths, `ragged="repeat"` carries the last code down.
+
+        >>> edges = pa.table({"child": ["n1", "n2", "N"], "parent": ["N", "N", None]})
+        >>> Hierarchy.from_parents(edges)
+        Hierarchy(level1 1 > level2 2)
+        """
+        paths = branches.paths(*branches.read_columns(table, [child, parent], delimiter, encoding))
+        names = branches.level_names(levels or [f"level{depth + 1}" for depth in range(len(paths))])
+        if len(names) != len(paths):
+            raise HierarchyError(f"the tree is {len(paths)} levels deep, but {len(names)} level names were given")
+        return _build(names, branches.fill_down(names, paths, ragged))
+
+    @staticmethod
+    def from_prefixes(codes: Iterable[str], widths: Sequence[int], levels: Sequence[str] | None = None) -> Hierarchy:
+        """Cut codes of constant length into levels: `widths=[2, 5]` makes state and county of longer FIPS codes.
+
+        >>> Hierarchy.from_prefixes(["01001", "01003", "02013"], widths=[2], levels=["state", "county"])
+        Hierarchy(state 2 > county 3)
+        """
+        cuts, columns = branches.cut(codes, widths)
+        names = branches.level_names(levels or [f"digits{width}" for width in cuts])
+        if len(names) != len(cuts):
+            raise HierarchyError(f"widths {cuts} make {len(cuts)} levels, but {len(names)} level names were given")
+        return _build(names, columns)
+
+    @staticmethod
+    def flat(values: Iterable[str], level: str = "value") -> Hierarchy:
+        """Make a hierarchy of one level.
+
+        >>> Hierarchy.flat(["f", "m"], level="sex")
+        Hierarchy(sex 2)
+        """
+        if isinstance(values, str):
+            raise HierarchyError(f"give a list of codes, not the text {values!r}")
+        return _build(branches.level_names([level]), [pa.array(branches.as_strings(values), pa.string())])
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of nodes at each level."""
+        return tuple(len(codes) for codes in self.codes)
+
+    @cached_property
+    def digest(self) -> str:
+        """A SHA-256 of the levels, codes and parents: the same for the same tree, however it was read."""
+        digest = hashlib.sha256(repr(self.levels).encode())
+        for codes, first in zip(self.codes, self.first, strict=True):
+            digest.update(pc.binary_length(codes).to_numpy().astype("<i4").tobytes())
+            digest.update(_letters(codes))
+            digest.update(first.astype("<i8").tobytes())
+        return digest.hexdigest()
+
+    def depth(self, level: str) -> int:
+        """Return the position of a level by its name."""
+        if level not in self.levels:
+            raise HierarchyError(
+                f"there is no level {level!r}{nearest(level, self.levels)}; the levels are {', '.join(self.levels)}"
+            )
+        return self.levels.index(level)
+
+    def select(self, levels: Sequence[str]) -> Hierarchy:
+        """Return the hierarchy with some of its levels only, which keep their order."""
+        depths = [self.depth(level) for level in levels]
+        if not depths or depths != sorted(set(depths)):
+            raise HierarchyError(f"levels {', '.join(levels)} must be distinct and go from coarse to fine")
+        if depths == list(range(len(self.levels))):
+            return self
+        if depths == list(range(len(depths))):
+            return Hierarchy(tuple(levels), self.codes[: len(depths)], self.first[: len(depths)])
+        # Without a level in between, siblings stand in another order: number them anew.
+        finest = depths[-1]
+        columns = [self.codes[depth].take(pa.array(self.ancestors(depth, finest))) for depth in depths]
+        return _build(tuple(levels), columns)
+
+    def below(self, depth: int, node: int, finer: int | None = None) -> tuple[int, int]:
+        """Return the range of nodes of a finer level (the leaves when None) under a node."""
+        start, stop = node, node + 1
+        for bounds in self.first[depth + 1 : None if finer is None else finer + 1]:
+            start, stop = int(bounds[start]), int(bounds[stop])
+        return start, stop
+
+    def ancestors(self, depth: int, finer: int | None = None) -> NDArray[np.int64]:
+        """Return, for every node of a finer level (every leaf when None), its ancestor at `depth`."""
+        finer = len(self.levels) - 1 if finer is None else finer
+        bounds = np.arange(self.sizes[depth] + 1)
+        for below in range(depth + 1, finer + 1):
+            bounds = self.first[below][bounds]
+        return np.repeat(np.arange(self.sizes[depth]), np.diff(bounds))
+
+    def find(self, code: str) -> list[tuple[int, int]]:
+        """Return (depth, node) of every node with this code, coarse to fine."""
+        found = ((depth, pc.index(codes, code).as_py()) for depth, codes in enumerate(self.codes))
+        return [(depth, node) for depth, node in found if node >= 0]
+
+    def encode(self, codes: pa.Array) -> NDArray[np.int64]:
+        """Return the leaf numbers of leaf codes, -1 where a code is not one."""
+        found = pc.index_in(codes, value_set=self.codes[-1])
+        return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+    def to_table(self) -> pa.Table:
+        """Return one row a leaf, one column a level: what `from_table` reads."""
+        columns = [codes.take(pa.array(self.ancestors(depth))) for depth, codes in enumerate(self.codes)]
+        return pa.table(columns, names=list(self.levels))
+
+    def __repr__(self) -> str:
+        chain = " > ".join(f"{name} {size:,}" for name, size in zip(self.levels, self.sizes, strict=True))
+        return f"Hierarchy({chain})"
+
+
+def _build(names: tuple[str, ...], columns: Sequence[pa.Array]) -> Hierarchy:
+    """Number the nodes depth first; refuse a code with two parents."""
+    if not columns or len(columns[0]) == 0:
+        raise HierarchyError("the hierarchy is empty: give at least one code")
+    codes: list[pa.StringArray] = []
+    first: list[NDArray[np.int64]] = []
+    node = np.zeros(len(columns[0]), dtype=np.int64)  # each row's node at the level above
+    above = 1
+    for depth, column in enumerate(columns):
+        distinct, rank = _ranks(column, names[depth])
+        # Parent first, then code: sorting these numbers is the depth-first order.
+        pairs, node = np.unique(node * len(distinct) + rank, return_inverse=True)
+        parent, code = np.divmod(pairs, len(distinct))
+        if len(pairs) > len(distinct):
+            _refuse_two_parents(names, depth, distinct, parent, code, codes)
+        codes.append(distinct.take(pa.array(code)))
+        first.append(np.searchsorted(parent, np.arange(above + 1)).astype(np.int64))
+        above = len(pairs)
+    return Hierarchy(names, tuple(codes), tuple(first))
+
+
+def _ranks(column: pa.Array, name: str) -> tuple[pa.StringArray, NDArray[np.int64]]:
+    """Return the distinct codes in order, and each row's rank among them."""
+    row = tables.first_missing(column)
+    if row is not None:
+        raise HierarchyError(f"row {row + 1} has an empty code at level {name!r}")
+    before, after = column[:-1], column[1:]
+    if pc.all(pc.less_equal(before, after)).as_py():  # as most files have it, and every release folder
+        new = np.append(True, pc.not_equal(before, after).to_numpy(zero_copy_only=False))
+        return column.filter(pa.array(new)), np.cumsum(new) - 1
+    encoded = column.dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return encoded.dictionary.take(pa.array(order)), rank[encoded.indices.to_numpy()]
+
+
+def _letters(codes: pa.StringArray) -> memoryview:
+    """Return the bytes of all codes, one after the other."""
+    _, offsets, letters = codes.buffers()
+    start = np.frombuffer(offsets, np.int32)
+    return memoryview(letters or b"")[start[codes.offset] : start[codes.offset + len(codes)]]
+
+
+def _refuse_two_parents(
+    names: tuple[str, ...],
+    depth: int,
+    distinct: pa.StringArray,
+    parent: NDArray[np.int64],
+    code: NDArray[np.int64],
+    codes: list[pa.StringArray],
+) -> None:
+    twice = int(np.flatnonzero(np.bincount(code) > 1)[0])
+    parents = [codes[-1][int(node)].as_py() for node in parent[code == twice][:2]]
+    raise HierarchyError(
+        f"code {distinct[twice].as_py()!r} of level {names[depth]!r} has two parents, {parents[0]!r} and "
+        f"{parents[1]!r}: correct the table, or use codes that are unique within the level"
+    )

@@ -1,0 +1,255 @@
+"""A spine: the public order in which attributes are refined, from the total at the root down to the leaves."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise, zip_longest
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.basics.frozen import FrozenMap
+from treetop.basics.nearest import nearest
+from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.unit import TOTAL
+from treetop.errors import HierarchyError, QueryError, SpineError
+
+RESERVED = (TOTAL, "level", "count", "lower", "upper", "value", "variance", "estimate", "sd")
+"""What no attribute can be called: the root, and the columns that stand beside those of the attributes in tables."""
+
+
+def problem_with_name(name: object, others: Iterable[object] = ()) -> str | None:
+    """Say why an attribute cannot have a name, beside the names of others; None where it can.
+
+    To many readers of tables, capitals make no difference.
+
+    >>> problem_with_name("place"), problem_with_name("a.b") is None, problem_with_name("Place", ["place"]) is None
+    (None, False, False)
+    """
+    if not isinstance(name, str) or not name.strip():
+        return f"an attribute cannot be called {name!r}: give it a name"
+    if "." in name or not name.isprintable():
+        return f"an attribute cannot be called {name!r}: dots join attribute.level, and all else must be printable"
+    if name.casefold() in RESERVED:
+        return (
+            f"an attribute cannot be called {name!r}, which stands beside the attributes in tables: give it a name "
+            f"that is none of {', '.join(RESERVED)}"
+        )
+    for other in others:
+        if isinstance(other, str) and other != name and other.casefold() == name.casefold():
+            return (
+                f"{other!r} and {name!r} differ only in capitals, which many readers of tables do not tell apart: "
+                "rename one of them"
+            )
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """One split of a spine: every node of the level above is divided by one attribute's next level."""
+
+    index: int
+    """The position in the spine; the root is 0 and has no `Level`."""
+    name: str
+    """`attribute.level`, or just the attribute where it is refined once."""
+    attribute: int
+    """Which attribute is refined, by its position among the spine's attributes."""
+    depth: int
+    """How far it is refined: a level of that attribute's hierarchy."""
+    first: NDArray[np.int64] = field(repr=False)
+    """The children of node i of the attribute's level above are `first[i] : first[i + 1]`."""
+    nodes: int
+    """How many nodes the whole domain has at this level."""
+
+    @cached_property
+    def widest(self) -> int:
+        """The largest number of children that a node is divided into."""
+        return int(np.diff(self.first).max())
+
+    @property
+    def divides(self) -> bool:
+        """Whether any node has more than one child here; otherwise the level passes through unmeasured."""
+        return self.widest > 1
+
+
+@dataclass(frozen=True, eq=False)
+class Spine:
+    """The order in which attributes are refined.
+
+    An attribute may skip levels of its hierarchy or stop above its leaves; those levels are then not released.
+
+    >>> place = Hierarchy.from_prefixes(["AX", "AY", "BX"], widths=[1], levels=["state", "county"])
+    >>> spine = Spine(["place.state", "sex", "place.county"], {"place": place, "sex": Hierarchy.flat(["f", "m"])})
+    >>> [(level.name, level.nodes) for level in spine.levels]
+    [('place.state', 2), ('sex', 4), ('place.county', 6)]
+    """
+
+    splits: Sequence[str]
+    """`attribute.level`, coarse levels of an attribute before finer ones."""
+    attributes: Mapping[str, Hierarchy]
+    """The hierarchies, by attribute; their leaves are the codes of the private table."""
+    trees: tuple[Hierarchy, ...] = field(init=False, repr=False)
+    """The hierarchies with only the levels that the spine refines, one an attribute."""
+    levels: tuple[Level, ...] = field(init=False, repr=False)
+    """The levels below the root, in order."""
+
+    def __post_init__(self) -> None:
+        if not self.attributes:
+            raise SpineError("a spine needs at least one attribute with a hierarchy")
+        for name in self.attributes:
+            if (problem := self._problem_with(name)) is not None:
+                raise SpineError(problem)
+        splits = tuple(_parse(split, self.attributes) for split in self.splits)
+        trees = [tree.select(_refined(name, splits, tree)) for name, tree in self.attributes.items()]
+        object.__setattr__(self, "splits", tuple(f"{attribute}.{level}" for attribute, level in splits))
+        object.__setattr__(self, "attributes", FrozenMap(self.attributes))
+        object.__setattr__(self, "trees", tuple(trees))
+        object.__setattr__(self, "levels", _levels(splits, list(self.attributes), trees))
+
+    def _problem_with(self, name: str) -> str | None:
+        return problem_with_name(name, itertools.takewhile(lambda other: other != name, self.attributes))
+
+    @staticmethod
+    def destination_first(origin: Hierarchy, destination: Hierarchy) -> Spine:
+        """Alternate the two ends, destination before origin; the shallower one is exhausted first."""
+        return _alternate(("destination", destination), ("origin", origin))
+
+    @staticmethod
+    def origin_first(origin: Hierarchy, destination: Hierarchy) -> Spine:
+        """Alternate the two ends, origin before destination; the shallower one is exhausted first."""
+        return _alternate(("origin", origin), ("destination", destination))
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves the public domain has."""
+        return math.prod(tree.sizes[-1] for tree in self.trees)
+
+    @cached_property
+    def digest(self) -> str:
+        """A SHA-256 of the order and of every hierarchy, as far as it is refined."""
+        parts = [
+            *self.splits,
+            *(f"{name}={tree.digest}" for name, tree in zip(self.attributes, self.trees, strict=True)),
+        ]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def level(self, name: str) -> Level:
+        """Return a level by its name; `attribute.level` always works."""
+        for level, split in zip(self.levels, self.splits, strict=True):
+            if name in (level.name, split):
+                return level
+        names = [level.name for level in self.levels]
+        raise SpineError(f"there is no level {name!r}{nearest(name, names)}; the levels are {', '.join(names)}")
+
+    def find(self, name: str, code: str) -> tuple[int, int, int]:
+        """Return (attribute, start, stop): the leaves that a code of `attribute` or `attribute.level` stands for."""
+        attribute_name, _, level = name.partition(".")
+        names = list(self.attributes)
+        if attribute_name not in names:
+            raise QueryError(
+                f"there is no attribute {attribute_name!r}{nearest(attribute_name, names)}; "
+                f"the attributes are {', '.join(names)}"
+            )
+        attribute = names.index(attribute_name)
+        tree = self.trees[attribute]
+        if level and level not in tree.levels:
+            raise QueryError(
+                f"{attribute_name!r} has no level {level!r}{nearest(level, tree.levels)}; "
+                f"its levels are {', '.join(tree.levels)}"
+            )
+        found = [
+            (tree.levels[depth], tree.below(depth, node))
+            for depth, node in tree.find(str(code))
+            if not level or tree.levels[depth] == level
+        ]
+        if not found:
+            where = f"at {name}" if level else f"in {attribute_name} ({' > '.join(tree.levels)})"
+            shown = tree.codes if not level else [tree.codes[tree.depth(level)]]
+            known = (code for codes in shown for code in codes.slice(0, 20_000).to_pylist())
+            raise QueryError(f"there is no code {code!r} {where}{nearest(str(code), known)}")
+        if len({span for _, span in found}) > 1:
+            choices = " or ".join(f"{attribute_name}.{level_name}={code}" for level_name, _ in found)
+            raise QueryError(f"{attribute_name}={code} stands at several levels: say {choices}")
+        return (attribute, *found[0][1])
+
+    def depths(self, index: int) -> tuple[int, ...]:
+        """Return how many levels of each attribute are refined at spine level `index` (the root is 0)."""
+        refined = [level.attribute for level in self.levels[:index]]
+        return tuple(refined.count(attribute) for attribute in range(len(self.attributes)))
+
+    def __repr__(self) -> str:
+        return f"Spine({' > '.join(level.name for level in self.levels)}; {self.leaves:,} leaves)"
+
+
+class WrittenSpine(Spine):
+    """The spine of a folder: names that only capitals tell from others were free once, and can be read."""
+
+    def _problem_with(self, name: str) -> str | None:
+        free = name.casefold() in RESERVED and name not in RESERVED
+        return None if free else problem_with_name(name)
+
+
+def _alternate(one: tuple[str, Hierarchy], other: tuple[str, Hierarchy]) -> Spine:
+    pairs = zip_longest(*([f"{name}.{level}" for level in tree.levels] for name, tree in (one, other)))
+    return Spine([split for pair in pairs for split in pair if split], dict([one, other]))
+
+
+def _parse(split: str, attributes: Mapping[str, Hierarchy]) -> tuple[str, str]:
+    attribute, _, level = split.partition(".")
+    if attribute not in attributes:
+        raise SpineError(
+            f"{split!r}: there is no attribute {attribute!r}{nearest(attribute, attributes)}; "
+            f"the attributes are {', '.join(attributes) or 'none'}"
+        )
+    levels = attributes[attribute].levels
+    if level:
+        try:
+            attributes[attribute].depth(level)
+        except HierarchyError as problem:
+            raise SpineError(f"{split!r}: {problem}") from problem
+        return attribute, level
+    if len(levels) > 1:
+        choices = ", ".join(f"{attribute}.{name}" for name in levels)
+        raise SpineError(f"{split!r} has several levels: name one of {choices}")
+    return attribute, levels[0]
+
+
+def _refined(attribute: str, splits: Sequence[tuple[str, str]], hierarchy: Hierarchy) -> list[str]:
+    """Return the levels of one attribute that the spine refines, refusing a finer one before a coarser."""
+    used = [level for name, level in splits if name == attribute]
+    if not used:
+        raise SpineError(f"attribute {attribute!r} is never refined: add one of its levels, or leave it out")
+    for earlier, later in pairwise(used):
+        if hierarchy.depth(later) == hierarchy.depth(earlier):
+            raise SpineError(f"{attribute}.{later} stands twice in the spine")
+        if hierarchy.depth(later) < hierarchy.depth(earlier):
+            raise SpineError(
+                f"{attribute}.{later} comes after {attribute}.{earlier}, which is finer: put coarse levels first"
+            )
+    return used
+
+
+def _levels(splits: Sequence[tuple[str, str]], names: Sequence[str], trees: Sequence[Hierarchy]) -> tuple[Level, ...]:
+    width = [1] * len(names)
+    levels = []
+    for index, (name, level) in enumerate(splits, start=1):
+        attribute = names.index(name)
+        tree = trees[attribute]
+        depth = tree.depth(level)
+        width[attribute] = tree.sizes[depth]
+        levels.append(
+            Level(
+                index=index,
+                name=name if len(tree.levels) == 1 else f"{name}.{level}",
+                attribute=attribute,
+                depth=depth,
+                first=tree.first[depth],
+                nodes=math.prod(width),
+            )
+        )
+    return tuple(levels)

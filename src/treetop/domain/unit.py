@@ -1,0 +1,233 @@
+"""What is protected: an entity, how many records each has, and which data sets count as neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+from treetop.basics.exact import whole
+from treetop.basics.frozen import FrozenMap
+from treetop.errors import UnitError
+
+Neighbours: TypeAlias = Literal["replace", "add-remove"]
+IdClean: TypeAlias = Literal["trim", "nfc", "casefold"]
+"""A difference of spelling that does not tell ids apart: blanks at the ends, Unicode forms of one letter, case."""
+
+TOTAL = "total"
+"""The name of level 0: the one cell that holds every record."""
+
+
+class Sensitivity(NamedTuple):
+    """How far one unit can move the counts of a level, as exact integers."""
+
+    l1: int
+    """The largest change of the counts, summed over the nodes."""
+    l2_squared: int
+    """The largest sum of squared changes."""
+
+
+@dataclass(frozen=True, init=False)
+class Unit:
+    """One protected unit.
+
+    >>> Unit("trip", neighbours="replace").sensitivity("place.region")
+    Sensitivity(l1=2, l2_squared=2)
+    """
+
+    entity: str
+    """What one unit is, as a singular noun: "trip", "person", "household"."""
+    contributions: int
+    """The most records that one unit has."""
+    neighbours: Neighbours
+    """"replace" exchanges one unit's records for another's; "add-remove" adds or leaves out one unit."""
+    id: str | None
+    """The column that identifies the unit; with it, contributions are enforced rather than declared."""
+    per_node: Mapping[str, int]
+    """By level name, the declared cap of the records of one unit in one node of that level."""
+    population: int | None
+    """How many units there are at least, as far as that is public; a delta of one in so many is then asked about."""
+    id_clean: tuple[IdClean, ...]
+    """Which differences of spelling do not tell ids apart; none by default: "ann" and "Ann" are then two units."""
+    may_be_missing: bool
+    """Under `replace` with one record each: whether that one may be missing from what is counted, because something on
+    the way drops records. Then neighbours may differ in the total, and it is measured; elsewhere it always is."""
+
+    def __init__(
+        self,
+        entity: str | None = None,
+        contributions: int = 1,
+        neighbours: Neighbours | None = None,
+        id: str | None = None,
+        per_node: Mapping[str, int] | None = None,
+        population: int | None = None,
+        id_clean: Collection[IdClean] = (),
+        may_be_missing: bool = False,
+    ) -> None:
+        if not _is_name(entity):
+            raise UnitError(
+                f"The unit's entity is {entity!r}, but what is protected has no default; "
+                'name one of them, such as entity="trip" or entity="person".'
+            )
+        if neighbours not in get_args(Neighbours):
+            raise UnitError(
+                f"The unit's neighbours is {neighbours!r}, but there is no default for it; choose one. "
+                f'"replace" hides what the records of one {entity} say, by exchanging them for another\'s; '
+                f'"add-remove" also hides whether one {entity} is in the data at all.'
+            )
+        if id is not None and not _is_name(id):
+            raise UnitError(f"The unit's id is {id!r}; name the column that identifies one {entity}, or omit it.")
+        most = _whole(contributions, "contributions")
+        object.__setattr__(self, "entity", entity)
+        object.__setattr__(self, "contributions", most)
+        object.__setattr__(self, "neighbours", neighbours)
+        object.__setattr__(self, "id", id)
+        object.__setattr__(self, "per_node", _caps({} if per_node is None else per_node, most))
+        if population is not None and whole(population) is None:
+            raise UnitError(
+                f"The unit's population is {population!r}; give the least number of units that there are publicly, a "
+                "whole number, 1 or more, or omit it."
+            )
+        object.__setattr__(self, "population", None if population is None else whole(population))
+        object.__setattr__(self, "id_clean", _ways(id_clean, id))
+        object.__setattr__(self, "may_be_missing", bool(may_be_missing) and neighbours == "replace" and most == 1)
+
+    @property
+    def enforced(self) -> bool:
+        """Whether the limit on contributions is enforced on the data, or only declared."""
+        return self.id is not None
+
+    @property
+    def displaces(self) -> bool:
+        """Whether one record more of a unit can take the place of another that was counted."""
+        return self.enforced
+
+    @property
+    def extent(self) -> str:
+        """How much one unit is, in words."""
+        return "1 record" if self.contributions == 1 else f"up to {self.contributions} records"
+
+    @property
+    def limits(self) -> str:
+        """What tells units of one name apart, in the words that a ledger keeps."""
+        return f"at most {_records(self.contributions)}, {self.neighbours}"
+
+    @property
+    def exact_total(self) -> str:
+        """What a total that is released without noise tells."""
+        return (
+            "the total number of records: neighbours all have the same one, so it is released without noise, "
+            f"and whether a {self.entity} is in the data at all is not hidden"
+        )
+
+    def sensitivity(self, level: str) -> Sensitivity:
+        """How far one unit can move the counts of a level.
+
+        A unit's counts v have Σv ≤ m and max v ≤ c, so Σv² is largest when as many nodes as possible hold c.
+        A replacement changes the counts by v − w with v, w ≥ 0, so its squared norm is at most Σv² + Σw²; in the
+        single cell of the total it is a difference of two numbers between 0 and m.
+        """
+        most = self.contributions
+        if level == TOTAL:
+            return Sensitivity(l1=most, l2_squared=most**2)
+        full, rest = divmod(most, cap := self.per_node.get(level, most))
+        sides = 2 if self.neighbours == "replace" else 1
+        return Sensitivity(l1=sides * most, l2_squared=sides * (full * cap**2 + rest**2))
+
+    def total_is_exact(self, records_may_be_dropped: bool) -> bool:
+        """Whether neighbours always have the same total, so that it can be released without noise."""
+        return self.exactly_one and not records_may_be_dropped
+
+    @property
+    def exactly_one(self) -> bool:
+        """Whether a unit is exchanged for another, and each has one record that is certainly counted."""
+        return self.neighbours == "replace" and self.contributions == 1 and not self.may_be_missing
+
+    def sentence(self) -> str:
+        """Say in plain English what is protected.
+
+        >>> print(Unit("trip", neighbours="add-remove").sentence())
+        One trip is protected: the loss bounds what the release tells about \
+whether any one trip, of at most 1 record, is in the data. The limit of 1 record is declared, not enforced.
+        """
+        records = _records(self.contributions)
+        if self.exactly_one:
+            # Not "at most one": a unit without a record would change the total, which is the same for all neighbours.
+            return (
+                f"One {self.entity} is protected: the loss bounds what the release tells about the record of any one "
+                f"{self.entity}, exchanged for any other. Each has exactly one record, which "
+                f"{self._limit()}; how many there are is not hidden.{self._caps_sentence()}"
+            )
+        if self.neighbours == "replace":
+            secret = f"the records of any one {self.entity}, at most {records}, exchanged for any others"
+        else:
+            secret = f"whether any one {self.entity}, of at most {records}, is in the data"
+        promise = f"One {self.entity} is protected: the loss bounds what the release tells about {secret}."
+        return f"{promise} The limit of {records} {self._limit()}.{self._caps_sentence()}"
+
+    @property
+    def spelling(self) -> str:
+        """Which differences of spelling do not tell ids apart, in words; empty where all do.
+
+        >>> Unit("person", neighbours="replace", id="name", id_clean=["casefold", "trim"]).spelling
+        'blanks at the ends and case'
+        """
+        words = [_SPELLINGS[way] for way in self.id_clean]
+        return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+    def _limit(self) -> str:
+        return f'is enforced by the column "{self.id}"' if self.enforced else "is declared, not enforced"
+
+    def _caps_sentence(self) -> str:
+        return "".join(
+            f" Of them, at most {cap} in one node of {level} (declared)." for level, cap in self.per_node.items()
+        )
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _whole(value: object, what: str) -> int:
+    number = whole(value)
+    if number is None:
+        raise UnitError(f"The unit's {what} is {value!r}; give a whole number of records, 1 or more.")
+    return number
+
+
+def _caps(per_node: object, contributions: int) -> FrozenMap[int]:
+    if not isinstance(per_node, Mapping):
+        raise UnitError(f'The unit\'s per_node is {per_node!r}; give a cap by level name, such as {{"place.town": 1}}.')
+    caps = {}
+    for level, cap in per_node.items():
+        if not _is_name(level):
+            raise UnitError(f"The unit's per_node has the key {level!r}; name a level, such as place.town.")
+        if level == TOTAL:
+            raise UnitError("The total holds every record of a unit, so per_node cannot cap it; lower contributions.")
+        caps[level] = _whole(cap, f"per_node cap at {level}")
+        if caps[level] > contributions:
+            raise UnitError(
+                f"The unit's per_node cap at {level} is {cap}, above its contributions, {contributions}; "
+                "lower the cap or leave it out."
+            )
+    return FrozenMap(caps)
+
+
+_SPELLINGS: Mapping[IdClean, str] = {"trim": "blanks at the ends", "nfc": "Unicode form", "casefold": "case"}
+
+
+def _ways(given: object, id: str | None) -> tuple[IdClean, ...]:
+    """Return the ways to clean ids, each once and in one order, since the order makes no difference."""
+    listed = list(given) if isinstance(given, Collection) and not isinstance(given, str | bytes) else [given]
+    if wrong := [way for way in listed if way not in _SPELLINGS]:
+        raise UnitError(
+            f"The unit's id_clean has {wrong[0]!r}; list what does not tell ids apart, of "
+            f"{', '.join(map(repr, _SPELLINGS))}."
+        )
+    if listed and id is None:
+        raise UnitError("The unit's id_clean is about the spelling of ids, and there is no id; name its column.")
+    return tuple(way for way in _SPELLINGS if way in listed)
+
+
+def _records(number: int) -> str:
+    return "1 record" if number == 1 else f"{number} records"

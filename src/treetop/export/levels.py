@@ -1,0 +1,67 @@
+"""The level of each attribute that an export shows: the finest, or the one that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from treetop.basics.nearest import nearest
+from treetop.domain.hierarchy import Hierarchy
+from treetop.errors import QueryError
+from treetop.release.release import Release
+
+ENDS = ("origin", "destination")
+"""The attributes of a flow."""
+
+Depths = dict[str, int]
+
+
+def depths_of(release: Release, level: str | Sequence[str] | None) -> Depths:
+    """Return the depth of every attribute; a bare level name stands for that level of every attribute that has it."""
+    trees = trees_of(release)
+    depths = {name: len(tree.levels) - 1 for name, tree in trees.items()}
+    for asked in [level] if isinstance(level, str) else level or ():
+        attribute, dot, bare = asked.partition(".")
+        if not dot:
+            depths |= _everywhere(asked, trees)
+        elif attribute in trees and bare in trees[attribute].levels:
+            depths[attribute] = trees[attribute].depth(bare)
+        else:
+            _refuse(asked, trees)
+    return depths
+
+
+def counts_at(release: Release, depths: Depths, attributes: Sequence[str]) -> pa.Table:
+    """Return one row a combination above zero: the attributes' codes at their depths, and `count`."""
+    trees = trees_of(release)
+    finest = all(depths[name] == len(tree.levels) - 1 for name, tree in trees.items())
+    if finest and set(attributes) == set(trees):
+        return release.table().select([*attributes, "count"])
+    levels = (f"{name}.{trees[name].levels[depths[name]]}" for name in attributes)
+    table = release.by(*levels, intervals=False)
+    return table.rename_columns([*attributes, "count"])
+
+
+def trees_of(release: Release) -> dict[str, Hierarchy]:
+    """Return the hierarchies, with the levels that were released, by attribute."""
+    return dict(zip(release.spine.attributes, release.spine.trees, strict=True))
+
+
+def _everywhere(level: str, trees: dict[str, Hierarchy]) -> Depths:
+    found = {name: tree.depth(level) for name, tree in trees.items() if level in tree.levels}
+    if not found:
+        _refuse(level, trees)
+    lacking = [end for end in ENDS if end in trees and end not in found]
+    if lacking and any(end in found for end in ENDS):
+        raise QueryError(
+            f"{lacking[0]} has no level {level!r}: name a level of each end, "
+            f"{' and '.join(f'{end}.{trees[end].levels[0]}' for end in ENDS)} for example"
+        )
+    return found
+
+
+def _refuse(asked: str, trees: dict[str, Hierarchy]) -> None:
+    names = [f"{name}.{level}" for name, tree in trees.items() for level in tree.levels]
+    bare = [level for tree in trees.values() for level in tree.levels]
+    raise QueryError(f"there is no level {asked!r}{nearest(asked, [*bare, *names])}; the levels are {', '.join(names)}")

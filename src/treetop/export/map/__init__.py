@@ -1,0 +1,110 @@
+"""A map of a release that opens anywhere: places, flows and levels in one HTML file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from treetop.domain.hierarchy import Hierarchy
+from treetop.errors import ReleaseError
+from treetop.export.levels import ENDS, Depths, trees_of
+from treetop.export.map.atlas import Atlas
+from treetop.export.map.boundaries import Boundaries, read_boundaries
+from treetop.export.map.layers import Layer, layer
+from treetop.export.map.page import render
+from treetop.export.places import Places
+from treetop.release.release import Release
+
+__all__ = ["Page", "map_page", "read_boundaries"]
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page to be written."""
+
+    file: str
+    """Its name in a folder."""
+    text: str
+    """Its content."""
+    rows: int
+    """The counts above zero that it shows at its finest level."""
+    total: int
+    """Their sum."""
+
+    def write(self, path: Path) -> None:
+        """Write the file."""
+        path.write_text(self.text, encoding="utf-8")
+
+
+def map_page(
+    release: Release,
+    depths: Depths,
+    places: Mapping[str, Places],
+    boundaries: Boundaries | None = None,
+    *,
+    skip_missing: bool = False,
+    credit: str | None = None,
+) -> tuple[Page, tuple[str, ...]]:
+    """Return the page, down to the given depths, and the codes that are not on it."""
+    attributes = mapped(release, places, boundaries)
+    trees = {name: tree for name, tree in trees_of(release).items() if name in attributes}
+    atlas = Atlas.of(trees, {name: places[name] for name in attributes if name in places}, boundaries)
+    layers = [layer(release, atlas, step, attributes) for step in _steps(trees, depths, atlas)]
+    if not layers:
+        raise ReleaseError(
+            "none of the levels up to the one asked for has coordinates or boundaries: ask for a coarser"
+        )
+    missing = tuple(sorted({code for one in layers for code in one.missing}))
+    if missing and not skip_missing:
+        _refuse(missing)
+    content = {
+        "kind": "flows" if len(attributes) == 2 else "counts",
+        "summed": [name for name in release.spine.attributes if name not in attributes],
+        "size": [atlas.frame.width, atlas.frame.height],
+        "view": atlas.frame.view(layers[-1].points, layers[-1].weight),
+        "graticule": atlas.frame.graticule(),
+        "arcs": atlas.mesh.packed(),
+        "levels": [one.content for one in layers],
+    }
+    finest: Layer = layers[-1]
+    text = render(release.card, content, credit)
+    return Page("map.html", text, finest.rows, finest.content["total"] - finest.content["unplaced"]), missing
+
+
+def mapped(release: Release, places: Mapping[str, Places], boundaries: Boundaries | None) -> tuple[str, ...]:
+    """Return the attributes that the map shows: both ends of flows, or the one that is known to have places."""
+    trees = trees_of(release)
+    known = [
+        name
+        for name, tree in trees.items()
+        if name in places or (boundaries is not None and boundaries.depth(tree) is not None)
+    ]
+    if all(end in known for end in ENDS):
+        return ENDS
+    if all(end in trees for end in ENDS) or not known:
+        raise ReleaseError(
+            "a map needs to know where the places are: give a public file with a row a place and columns for code, "
+            "latitude and longitude (--coordinates FILE), or their outlines (--boundaries FILE.geojson)"
+        )
+    return (known[0],)
+
+
+def _steps(trees: Mapping[str, Hierarchy], depths: Depths, atlas: Atlas) -> Sequence[Depths]:
+    """Return the levels of the map, coarse to fine: same names together, otherwise step by step."""
+    deepest = {name: depths[name] for name in trees}
+    lists = {name: tree.levels[: deepest[name] + 1] for name, tree in trees.items()}
+    if len(set(lists.values())) == 1:
+        steps = [dict.fromkeys(trees, depth) for depth in range(len(next(iter(lists.values()))))]
+    else:
+        most = max(deepest.values())
+        steps = [{name: min(depth, deep) for name, deep in deepest.items()} for depth in range(most + 1)]
+    return [depths | step for step in steps if all(atlas.knows(name, depth) for name, depth in step.items())]
+
+
+def _refuse(missing: Sequence[str]) -> None:
+    shown = ", ".join(map(repr, missing[:10])) + (f" and {len(missing) - 10:,} more" if len(missing) > 10 else "")
+    raise ReleaseError(
+        f"{len(missing):,} code{'s' * (len(missing) > 1)} with counts lack coordinates and boundaries: {shown}. Add "
+        "them to the file, or leave their counts out (--skip-missing)"
+    )

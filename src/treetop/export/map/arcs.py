@@ -1,0 +1,245 @@
+"""Polygons as shared arcs: neighbours keep one border between them however much it is simplified, and can be merged.
+
+The idea is TopoJSON's: cut every ring where its neighbours change, and store what lies between two cuts once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import atan2
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.export.map.pack import pack
+
+Points = NDArray[np.int64]
+"""Grid positions, a row a point: x, y."""
+Ring = list[int]
+"""Arcs one after the other, by number; `~i` is arc i backwards."""
+Polygon = Sequence[NDArray[np.float64]]
+"""An outer ring and its holes, each a row a point."""
+
+POINTS = 40_000
+"""The most points that the borders of a map keep, ends of arcs apart."""
+_LEAST = 1.0  # a bend of less than one grid step is not seen
+_SLIVER = 4.0  # grid steps: narrower than any place that a map of the whole can show
+_KEPT = np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """The borders of many shapes."""
+
+    arcs: tuple[Points, ...]
+    """The stretches of border, each once."""
+    shapes: tuple[tuple[Ring, ...], ...]
+    """The rings of each shape; one that is smaller than a grid step has none."""
+    middles: tuple[tuple[float, float], ...]
+    """The mean point of each shape, for those that are too small for a centre of mass."""
+
+    @staticmethod
+    def of(shapes: Sequence[Sequence[Polygon]], points: int = POINTS) -> Mesh:
+        """Cut shapes, given as polygons on the grid, into arcs, and simplify these to about so many points."""
+        keyed = [[ring for polygon in shape for ring in _rings(polygon)] for shape in shapes]
+        cuts = set(_cuts([ring for rings in keyed for ring in rings]).tolist())
+        known: dict[bytes, int] = {}
+        arcs: list[NDArray[np.int64]] = []
+        numbered = tuple(
+            tuple([_number(arc, known, arcs) for arc in _split(ring, cuts)] for ring in rings) for rings in keyed
+        )
+        middles = [np.concatenate([ring for polygon in shape for ring in polygon]).mean(axis=0) for shape in shapes]
+        means = tuple((float(x), float(y)) for x, y in middles)
+        return Mesh(_simplify([_unkey(arc) for arc in arcs], points), numbered, means)
+
+    def merge(self, shapes: Iterable[int]) -> list[Ring]:
+        """Return the rings around several shapes together: borders between two of them go.
+
+        Where neighbours were drawn apart, their borders do not quite meet; the slivers between them go too.
+        """
+        left: Counter[int] = Counter()
+        for shape in shapes:
+            for arc in (arc for ring in self.shapes[shape] for arc in ring):
+                if left[~arc] > 0:
+                    left[~arc] -= 1
+                else:
+                    left[arc] += 1
+        rings = self._chain([arc for arc, times in left.items() for _ in range(times)])
+        return [ring for ring in rings if _breadth(self._walk(ring)) > _SLIVER]
+
+    def centre(self, rings: Iterable[Ring]) -> tuple[float, float] | None:
+        """Return the centre of mass of the largest ring; None where there is none."""
+        areas = [_mass(self._walk(ring)) for ring in rings]
+        area, x, y = max(areas, default=(0.0, 0.0, 0.0))
+        return (x, y) if area > 0 else None
+
+    def packed(self) -> list[str]:
+        """Return the arcs as text, each a start and steps: x, y, dx, dy, dx, dy, …"""
+        return [pack(np.diff(arc, axis=0, prepend=0).ravel().tolist()) for arc in self.arcs]
+
+    def _walk(self, ring: Ring) -> Points:
+        """Return the points of a ring, back to the first."""
+        return np.concatenate([self.arcs[arc] if arc >= 0 else self.arcs[~arc][::-1] for arc in ring])
+
+    def _chain(self, arcs: Sequence[int]) -> list[Ring]:
+        """Join arcs end to start into rings, none of which passes a point twice."""
+        waiting: dict[tuple[int, ...], list[int]] = {}
+        for arc in arcs:
+            waiting.setdefault(self._end(~arc), []).append(arc)
+        rings: list[Ring] = []
+        for start in list(waiting):
+            path: Ring = []
+            passed = {start: 0}  # in the order of the path
+            here = start
+            while waiting.get(here):
+                path.append(self._leftmost(path, waiting[here]))
+                waiting[here].remove(path[-1])
+                here = self._end(path[-1])
+                if here not in passed:
+                    passed[here] = len(path)
+                    continue
+                back = passed[here]
+                rings.append(path[back:])
+                del path[back:]
+                while passed[next(reversed(passed))] > back:
+                    passed.popitem()
+        return rings
+
+    def _leftmost(self, path: Ring, choices: Sequence[int]) -> int:
+        """Return the way on that keeps outermost: rings run clockwise on the screen, so that is the leftmost."""
+        if len(choices) == 1 or not path:
+            return choices[-1]
+        last = self._walk([path[-1]])
+        dx, dy = (last[-1] - last[-2]).tolist()
+
+        def left(arc: int) -> float:
+            way = self._walk([arc])
+            ex, ey = (way[1] - way[0]).tolist()
+            return atan2(dy * ex - dx * ey, dx * ex + dy * ey)
+
+        return max(choices, key=left)
+
+    def _end(self, arc: int) -> tuple[int, ...]:
+        return tuple(self.arcs[arc][-1].tolist() if arc >= 0 else self.arcs[~arc][0].tolist())
+
+
+def _rings(polygon: Polygon) -> list[NDArray[np.int64]]:
+    """Round to the grid: points as single numbers, none twice running, the inside always on the same hand."""
+    rings = []
+    for number, exact in enumerate(polygon):
+        grid = np.rint(exact).astype(np.int64)
+        points = grid[np.any(grid != np.roll(grid, 1, axis=0), axis=1)]
+        if len(points) < 3:
+            continue
+        x, y = points.T
+        clockwise = bool(np.sum(x * np.roll(y, -1) - np.roll(x, -1) * y) > 0)
+        rings.append(_key(points if clockwise == (number == 0) else points[::-1]))
+    return rings
+
+
+def _key(points: Points) -> NDArray[np.int64]:
+    return (points[:, 0] << 32) + points[:, 1] + (1 << 31)
+
+
+def _unkey(keys: NDArray[np.int64]) -> Points:
+    return np.stack([keys >> 32, (keys & ((1 << 32) - 1)) - (1 << 31)], axis=-1)
+
+
+def _cuts(rings: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return, in order, the points that have different neighbours in different rings."""
+    if not rings:
+        return np.zeros(0, np.int64)
+    here = np.concatenate(rings)
+    before, after = (np.concatenate([np.roll(ring, step) for ring in rings]) for step in (1, -1))
+    triples = np.stack([here, np.minimum(before, after), np.maximum(before, after)])
+    ordered = triples[:, np.lexsort(triples[::-1])]
+    another = np.any(ordered[:, 1:] != ordered[:, :-1], axis=0) & (ordered[0, 1:] == ordered[0, :-1])
+    return np.unique(ordered[0, 1:][another])
+
+
+def _split(ring: NDArray[np.int64], cuts: set[int]) -> list[NDArray[np.int64]]:
+    """Cut a ring into arcs that share their ends; one that nothing cuts is an arc that returns to its least point."""
+    at = [position for position, point in enumerate(ring.tolist()) if point in cuts]
+    if not at:
+        turned = np.roll(ring, -int(np.argmin(ring)))
+        return [np.append(turned, turned[0])]
+    turned = np.roll(ring, -at[0])
+    closed = np.append(turned, turned[0])
+    ends = [*(position - at[0] for position in at), len(ring)]
+    return [closed[start : stop + 1] for start, stop in pairwise(ends)]
+
+
+def _number(arc: NDArray[np.int64], known: dict[bytes, int], arcs: list[NDArray[np.int64]]) -> int:
+    """Return the number of an arc, negative when it is known the other way round."""
+    backwards = (arc[-1], arc[-2]) < (arc[0], arc[1])
+    forwards = np.ascontiguousarray(arc[::-1] if backwards else arc)
+    number = known.setdefault(forwards.tobytes(), len(arcs))
+    if number == len(arcs):
+        arcs.append(forwards)
+    return ~number if backwards else number
+
+
+def _simplify(arcs: Sequence[Points], points: int) -> tuple[Points, ...]:
+    """Keep the ends of every arc, and the points that matter most for the shape of all of them."""
+    weights = [_weights(arc) for arc in arcs]
+    inner = np.concatenate([weight[1:-1] for weight in weights]) if weights else np.zeros(0)
+    least = _LEAST if len(inner) <= points else max(_LEAST, float(np.partition(inner, -points)[-points]))
+    return tuple(arc[weight >= least] for arc, weight in zip(arcs, weights, strict=True))
+
+
+def _weights(arc: Points) -> NDArray[np.float64]:
+    """Return by how far the arc would miss each point without it (Douglas and Peucker 1973)."""
+    weight = np.zeros(len(arc))
+    weight[[0, -1]] = _KEPT
+    spans = [(0, len(arc) - 1, _KEPT)]
+    if len(arc) > 3 and np.array_equal(arc[0], arc[-1]):
+        # What returns to its start has no line to be far from: keep the farthest point, and one off their line.
+        far = int(np.argmax(np.sum((arc - arc[0]) ** 2, axis=1)))
+        off = int(np.argmax(_distance(arc, arc[0], arc[far])))
+        kept = sorted({0, far, off, len(arc) - 1})
+        weight[kept] = _KEPT
+        spans = [(start, stop, _KEPT) for start, stop in pairwise(kept)]
+    while spans:
+        start, stop, most = spans.pop()
+        if stop - start < 2:
+            continue
+        distance = _distance(arc[start + 1 : stop], arc[start], arc[stop])
+        worst = int(np.argmax(distance))
+        # A point never outlives the one that split its span, so that any threshold leaves a proper line.
+        value = min(most, float(distance[worst]))
+        if value < _LEAST:
+            continue
+        middle = start + 1 + worst
+        weight[middle] = value
+        spans += [(start, middle, value), (middle, stop, value)]
+    return weight
+
+
+def _distance(points: Points, start: Points, stop: Points) -> NDArray[np.float64]:
+    """Return the distance of points from the segment between two others."""
+    along = (stop - start).astype(np.float64)
+    length = float(along @ along)
+    offset = (points - start).astype(np.float64)
+    share = np.clip(offset @ along / length, 0, 1) if length else np.zeros(len(points))
+    away: NDArray[np.float64] = np.hypot(*(offset - share[:, None] * along).T)
+    return away
+
+
+def _breadth(ring: Points) -> float:
+    """Return the mean breadth of a ring, as if it were a strip."""
+    around = float(np.hypot(*(ring[1:] - ring[:-1]).T).sum())
+    return 2 * abs(_mass(ring)[0]) / around if around else 0.0
+
+
+def _mass(ring: Points) -> tuple[float, float, float]:
+    """Return area and centre of mass; nothing where the area is nothing."""
+    x, y = (ring - ring[0]).T.astype(np.float64)
+    cross = x[:-1] * y[1:] - x[1:] * y[:-1]
+    area = float(cross.sum()) / 2
+    if area == 0:
+        return 0.0, 0.0, 0.0
+    centre = [float(((values[:-1] + values[1:]) * cross).sum()) / (6 * area) for values in (x, y)]
+    return area, centre[0] + float(ring[0, 0]), centre[1] + float(ring[0, 1])

@@ -1,0 +1,143 @@
+"""The layers of a map, one a level: its places with what arrives, leaves and stays, and its largest flows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from treetop.export.levels import Depths, counts_at
+from treetop.export.map.atlas import Atlas, Spots
+from treetop.export.map.pack import pack_rings
+from treetop.release.release import Release
+
+FLOWS = 12_000
+"""The most flows that one layer holds; the largest are kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """One level of the map."""
+
+    content: dict[str, Any]
+    """What the page shows of it."""
+    rows: int
+    """Its counts above zero that are on the map: flows, or places where there are no flows."""
+    missing: tuple[str, ...]
+    """The codes with counts that have no place on the map."""
+    points: NDArray[np.float64]
+    """Where its places are."""
+    weight: NDArray[np.float64]
+    """What arrives, leaves or stays there."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Gazetteer:
+    """The places of a layer, each once, whichever ends of a flow it serves."""
+
+    rows: list[tuple[str, str, int, int]]
+    """Code, name and position; what has no position is not here."""
+    rings: list[list[list[int]]]
+    """Their outlines."""
+    number: Mapping[str, NDArray[np.int64]]
+    """By attribute, the place of each node; -1 where it has no position."""
+
+    @staticmethod
+    def of(parts: Mapping[str, Spots]) -> _Gazetteer:
+        known: dict[tuple[str, str, int, int], int] = {}
+        rings: list[list[list[int]]] = []
+        numbers = {}
+        for attribute, part in parts.items():
+            number = np.full(len(part.code), -1)
+            for node in np.flatnonzero(~np.isnan(part.centre[:, 0])).tolist():
+                x, y = part.centre[node].round().astype(int).tolist()
+                key = (part.code[node], part.name[node], x, y)
+                number[node] = known.setdefault(key, len(rings))
+                if number[node] == len(rings):
+                    rings.append(part.rings[node])
+            numbers[attribute] = number
+        return _Gazetteer(list(known), rings, numbers)
+
+
+def layer(release: Release, atlas: Atlas, depths: Depths, attributes: Sequence[str]) -> Layer:
+    """Return one level: flows between two attributes, or the counts of one."""
+    spots = {name: atlas.spots(name, depths[name]) for name in attributes}
+    gazetteer = _Gazetteer.of(spots)
+    table = counts_at(release, depths, attributes)
+    ends = [
+        gazetteer.number[name][pc.index_in(table[name], value_set=pa.array(spots[name].code)).to_numpy()]
+        for name in attributes
+    ]
+    count = table["count"].to_numpy()
+    placed = np.all([end >= 0 for end in ends], axis=0)
+    missing = {
+        code
+        for name, end in zip(attributes, ends, strict=True)
+        for code in pc.unique(table[name].filter(pa.array(end < 0))).to_pylist()
+    }
+    content: dict[str, Any] = {
+        "name": _name(atlas, depths, attributes),
+        "margin": _margin(release, depths, attributes),
+        "total": int(count.sum()),
+        "unplaced": int(count[~placed].sum()),
+        "places": _places(gazetteer),
+    }
+    ends, count = [end[placed] for end in ends], count[placed]
+    size = len(gazetteer.rows)
+    content |= _flows(ends[0], ends[1], count, size) if len(ends) == 2 else {"count": _sums(ends[0], count, size)}
+    weight = sum(np.bincount(end, count, size) for end in ends)
+    points = np.array([row[2:] for row in gazetteer.rows], np.float64).reshape(-1, 2)
+    return Layer(content, len(count), tuple(sorted(missing)), points, np.asarray(weight, np.float64))
+
+
+def _places(gazetteer: _Gazetteer) -> dict[str, Any]:
+    code, name, x, y = (list(column) for column in zip(*gazetteer.rows, strict=True)) if gazetteer.rows else [[]] * 4
+    # A name that is the code is not said twice.
+    shown = [None if here == said else said for here, said in zip(code, name, strict=True)]
+    return {"code": code, "name": shown, "x": x, "y": y, "rings": [pack_rings(rings) for rings in gazetteer.rings]}
+
+
+def _flows(
+    origin: NDArray[np.int64], destination: NDArray[np.int64], count: NDArray[np.int64], places: int
+) -> dict[str, Any]:
+    apart = origin != destination
+    stay = _sums(origin[~apart], count[~apart], places)
+    order = np.lexsort((destination[apart], origin[apart], -count[apart]))[:FLOWS]
+    kept = [column[apart][order].tolist() for column in (origin, destination, count)]
+    return {
+        "in": _sums(destination[apart], count[apart], places),
+        "out": _sums(origin[apart], count[apart], places),
+        "stay": stay,
+        "moving": int(count[apart].sum()),
+        "pairs": int(apart.sum()),
+        "flows": kept,
+    }
+
+
+def _sums(place: NDArray[np.int64], count: NDArray[np.int64], places: int) -> list[int]:
+    sums = np.zeros(places, np.int64)
+    np.add.at(sums, place, count)
+    return sums.tolist()
+
+
+def _name(atlas: Atlas, depths: Depths, attributes: Sequence[str]) -> str:
+    names = [atlas.trees[name].levels[depths[name]] for name in attributes]
+    return names[0] if len(set(names)) == 1 else " → ".join(names)
+
+
+def _margin(release: Release, depths: Depths, attributes: Sequence[str]) -> int | None:
+    """Return the margin of the measurements that a layer shows; None where it shows sums of them."""
+    names = list(release.spine.attributes)
+    wanted = tuple(depths[name] + 1 if name in attributes else 0 for name in names)
+    levels = release.card.get("levels", [])
+    for index in range(1, len(release.spine.levels) + 1):
+        if release.spine.depths(index) == wanted and index < len(levels):
+            # A level that divides nothing repeats the one above it.
+            measured = [level["margin"] for level in levels[: index + 1] if level["measured"]]
+            return measured[-1] if measured else None
+    return None

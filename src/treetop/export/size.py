@@ -1,0 +1,60 @@
+"""How large synthetic records become: told before they are written, and refused where that is hardly meant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import disk_usage
+
+import numpy as np
+import pyarrow.compute as pc
+
+from treetop.errors import Refusal, ReleaseError
+from treetop.export.levels import Depths, trees_of
+from treetop.release.release import Release
+
+MANY = 10_000_000
+"""From so many records on, their number is told before they are written."""
+MOST = 1_000_000_000
+"""More records than this are written only when that is asked for: minutes become hours, and files become terabytes."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """What records come to."""
+
+    records: int
+    """How many there are."""
+    bytes: int
+    """About how long they are as CSV; Parquet, which packs rows that repeat, is far smaller."""
+
+    @staticmethod
+    def of(release: Release, depths: Depths) -> Size:
+        """Measure the records of a release: one line a unit of count, without writing any."""
+        lengths = np.full(len(release.count), 3 * len(release.nodes), np.int64)  # quotes, and what comes after them
+        for (name, tree), nodes in zip(trees_of(release).items(), release.nodes, strict=True):
+            codes = np.asarray(pc.binary_length(tree.codes[depths[name]]), np.int64)
+            lengths += codes[tree.ancestors(depths[name])[nodes]]
+        total = np.dot(release.count.astype(np.float64), lengths.astype(np.float64))  # as integers it may overflow
+        return Size(release.total - release.unresolved_total, int(total))
+
+    def refuse_unless(self, large: bool, out: Path) -> None:
+        """Refuse more records than are likely meant, and a CSV file that the disk does not hold."""
+        if self.records > MOST and not large:
+            raise Refusal(
+                f"{out}: would hold {self}. Export counts instead (--to csv), or a coarser --level has fewer codes; if "
+                "it is meant, say so with --large"
+            )
+        if out.suffix == ".csv" and self.bytes > (free := disk_usage(out.absolute().parent).free):
+            raise ReleaseError(
+                f"{out}: would hold {self}, and its disk has {_bytes(free)} left: write .parquet instead"
+            )
+
+    def __str__(self) -> str:
+        return f"{self.records:,} records, about {_bytes(self.bytes)} as CSV"
+
+
+def _bytes(number: int) -> str:
+    units = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
+    power = min(max(len(str(number)) - 1, 0) // 3, len(units) - 1)
+    return f"{number / 1000**power:,.0f} {units[power]}"

@@ -1,0 +1,343 @@
+"""Questions: counts of records that match some codes, measured with noise when they are asked, for any plan.
+
+One unit has at most m records, so it moves one count by at most m, whether it is added, removed or exchanged: the count
+is between 0 and m larger with it than without it. Of k counts, a record moves as many as it matches. Let d be the most
+questions that any one leaf of the public domain matches, and s the most in which two leaves differ. By the triangle
+inequality m records move the counts by at most m·√d in L2 and m·d in L1 when a unit is added or removed, and by m·√s
+and m·s when it is exchanged; d and s are at most k. So k questions about different places cost little more than one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.basics.resolved import resolved
+from treetop.domain.conditions import parse_conditions
+from treetop.domain.spine import Spine
+from treetop.errors import DataError, LossError, PlanError, QueryError
+from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law, NoiseStream
+from treetop.noise.gate import Gate, digest
+from treetop.privacy import Loss, Sensitivity, Unit, cost_of, noise_for
+from treetop.read.counts import Counts, layout
+
+if TYPE_CHECKING:
+    from treetop.measure.descent import Progress
+    from treetop.plan.plan import Plan
+    from treetop.tables.table import Table
+
+MOST_QUESTIONS = 10_000
+MOST_PATTERNS = 1 << 16
+"""Up to so many different sets of matching questions are told apart; beyond, all questions may match one record."""
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Question:
+    """One count: the records whose leaf of every attribute lies in a range."""
+
+    where: Mapping[str, str]
+    """The codes as they were asked for."""
+    ranges: tuple[Range, ...]
+    """For each attribute of the spine, the first leaf and the one after the last."""
+
+    @staticmethod
+    def of(spine: Spine, where: Mapping[str, str]) -> Question:
+        """Find the codes in the hierarchies; one that is unknown, or stands at several levels, is refused."""
+        ranges = [(0, tree.sizes[-1]) for tree in spine.trees]
+        for name, code in where.items():
+            attribute, start, stop = spine.find(name, code)
+            low, high = ranges[attribute]
+            ranges[attribute] = max(low, start), min(high, stop)
+            if ranges[attribute][0] >= ranges[attribute][1]:
+                raise QueryError(f"{name}={code} is not within the other codes that are asked of it: nothing is both")
+        return Question(dict(where), tuple(ranges))
+
+
+def parse(text: str, spine: Spine) -> Question:
+    """Read a question as it is typed: `region=Zilina hobby="live music"`, with quotes around spaces."""
+    import shlex
+
+    try:
+        conditions = shlex.split(text)
+    except ValueError as problem:
+        raise QueryError(f"{text!r}: the quotes do not match ({problem})") from problem
+    return from_conditions(conditions, spine)
+
+
+def from_conditions(conditions: Sequence[str], spine: Spine) -> Question:
+    """Read conditions ATTRIBUTE=CODE, as `treetop query` does."""
+    return Question.of(spine, parse_conditions(conditions, spine))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Questions that are asked at once and share one loss."""
+
+    spine: Spine
+    """The public domain."""
+    questions: tuple[Question, ...]
+    """The questions, none twice."""
+    unit: Unit
+    """What is protected."""
+    loss: Loss
+    """What all of them together may cost."""
+
+    def __post_init__(self) -> None:
+        if self.loss.accounting == "exact":
+            raise LossError('exact accounting is for releases, not for questions: use accounting = "zcdp"')
+        self.loss.refuse_large_delta(
+            self.unit.population, f"the least number of units ({self.unit.entity}) that is public"
+        )
+        if not self.questions:
+            raise QueryError("there is no question: ask at least one")
+        if len(self.questions) > MOST_QUESTIONS:
+            raise QueryError(f"there are {len(self.questions):,} questions at once: ask at most {MOST_QUESTIONS:,}")
+        if self.law.margin(Fraction(1, 2**80)) >= 2**56:
+            raise LossError("the noise would be too wide for 64-bit counts: give a larger loss")
+
+    @cached_property
+    def sensitivity(self) -> Sensitivity:
+        """How far one unit can move the counts."""
+        matched = _patterns(self.spine, self.questions)
+        if matched is None:
+            most = len(self.questions)
+        elif self.unit.neighbours == "add-remove":
+            most = max(pattern.bit_count() for pattern in matched)
+        else:
+            most = _farthest(matched, len(self.questions))
+        m = self.unit.contributions
+        return Sensitivity(l1=m * most, l2_squared=m**2 * most)
+
+    @cached_property
+    def law(self) -> DiscreteGaussian | DiscreteLaplace:
+        """The noise of each count."""
+        return noise_for(self.sensitivity, self.loss)
+
+    @property
+    def spent(self) -> Fraction:
+        """What asking costs: rho, or epsilon for a pure loss."""
+        return cost_of(self.sensitivity, self.law)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A noisy count: public."""
+
+    where: Mapping[str, str]
+    """What was asked."""
+    measured: int
+    """The count plus noise, as it was drawn: unbiased, and it may be negative."""
+    margin: int
+    """The count is within so much of what was measured, with the stated confidence."""
+    confidence: float
+    """How sure that is."""
+    law: Law
+    """The noise."""
+    free: bool = False
+    """Whether it was asked before, so that nothing was spent on it now."""
+
+    @property
+    def count(self) -> int:
+        """What was measured, or 0 where that is negative: no count is."""
+        return max(0, self.measured)
+
+    @property
+    def lower(self) -> int:
+        """The least that the margin leaves."""
+        return max(0, self.measured - self.margin)
+
+    @property
+    def upper(self) -> int:
+        """The most that the margin leaves."""
+        return max(0, self.measured + self.margin)
+
+
+class Measured(list[int]):
+    """Counts plus noise, in the order of their questions."""
+
+    def __init__(self, numbers: Iterable[int], private: bool = True) -> None:
+        super().__init__(numbers)
+        self.private = private
+        """Whether nobody knows the key that the noise came from; answers that are not private must not be told."""
+
+
+def measure(
+    batch: Batch,
+    plan: Plan,
+    table: Table,
+    *,
+    columns: Mapping[str, str] | None = None,
+    count: str | None = None,
+    before_measuring: Callable[[], object],
+    progress: Progress | None = None,
+    allow_dropped: bool = False,
+    testing_key: bytes | None = None,
+) -> Measured:
+    """Read the private table and return each count plus noise; `before_measuring` is called when it has been read.
+
+    Nothing is spent before that call, which is where the loss is reserved; noise is drawn after it. As in a release,
+    `ManyDropped` is raised before it where much of the table would be dropped, unless `allow_dropped`.
+    """
+    from treetop.read.bound import Bound
+    from treetop.read.encode import read_counts
+    from treetop.read.tally import Tally
+
+    _refuse_other(batch, plan)
+    plan.check_table(table)
+    _refuse_large_delta(batch, table)
+    gate, decided = Gate(testing_key), bytes.fromhex(plan.digest)
+    bound = Bound.of(batch.unit, gate.choice("bound", decided))
+    tally = Tally()
+    counts = read_counts(table, plan.spine, columns, count, plan.unknown, bound, progress, tally)
+    tally.settle(batch.unit, allow_dropped)
+    asked = digest([question.ranges for question in batch.questions])
+    with gate.charged(before_measuring, "ask", decided, asked, counts.digest) as key:
+        noise = np.empty(len(batch.questions), np.int64)
+        NoiseStream(batch.law, key).fill(noise, 0)
+        leaves, number = leaves_of(plan.spine, counts)
+        true = [_count(question, leaves, number) for question in batch.questions]
+        return Measured([int(noise[i]) + count for i, count in enumerate(true)], gate.private)
+
+
+def _refuse_other(batch: Batch, plan: Plan) -> None:
+    """Refuse questions whose noise is made for another unit or domain than the plan reads the table by."""
+    stated = [
+        {name: getattr(unit, name) for name in ("id", "id_clean", "contributions", "neighbours")}
+        for unit in (batch.unit, plan.unit)
+    ]
+    other = [name for name in stated[0] if stated[0][name] != stated[1][name]]
+    if getattr(batch.unit, "graph", None) != plan.graph:
+        other.append("graph")
+    if other:
+        raise PlanError(
+            f"the questions and the plan do not protect the same unit: {', '.join(other)} must agree, or the noise is "
+            "made for another. Make the batch with unit=plan.unit"
+        )
+    if batch.spine.digest != plan.spine.digest:
+        raise PlanError("the questions and the plan are about other domains: make the batch with spine=plan.spine")
+
+
+def _refuse_large_delta(batch: Batch, table: Table) -> None:
+    """Ask about a large delta where the number of units is public by itself.
+
+    A release may ask because of its exact total as well, which it publishes; questions do not publish it, and a refusal
+    would tell of it.
+    """
+    from treetop.read.dropping import MadeTable
+
+    if isinstance(table, MadeTable):
+        batch.loss.refuse_large_delta(table.public_units, f"the number of units ({batch.unit.entity}), which is public")
+
+
+def answer(question: Question, measured: int, law: Law, confidence: float = 0.95, free: bool = False) -> Answer:
+    """Return a measurement with its margin: the exact quantile of its noise."""
+    if not 0 < confidence < 1:
+        raise QueryError(f"confidence is {confidence}: give a probability between 0 and 1")
+    return Answer(question.where, measured, law.margin(1 - Fraction(str(confidence))), confidence, law, free)
+
+
+def stored(fingerprint: str, measured: int, law: Law) -> dict[str, Any]:
+    """Return a measurement as a ledger keeps it."""
+    return {"question": fingerprint, "measured": measured, **law.describe()}
+
+
+def recalled(kept: Iterable[Mapping[str, Any]], fingerprint: str) -> tuple[int, Law] | None:
+    """Return the most accurate measurement of a question that a ledger keeps, and its noise."""
+    found = [(int(one["measured"]), _law(one)) for one in kept if one["question"] == fingerprint]
+    return min(found, key=lambda one: one[1].standard_deviation, default=None)
+
+
+def _law(kept: Mapping[str, Any]) -> Law:
+    if "scale" in kept:
+        return DiscreteLaplace(Fraction(kept["scale"]))
+    return DiscreteGaussian(Fraction(kept["variance"]))
+
+
+def _count(question: Question, leaves: Sequence[NDArray[np.int64]], number: NDArray[np.int64]) -> int:
+    matching = np.ones(len(number), bool)
+    for (start, stop), leaf in zip(question.ranges, leaves, strict=True):
+        matching &= (leaf >= start) & (leaf < stop)
+    return int(number[matching].sum())
+
+
+def leaves_of(spine: Spine, counts: Counts) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+    """Return for each attribute the leaf of every cell that is present, and the cells' counts: private."""
+    nodes = [np.zeros(len(counts), np.int64) for _ in spine.trees]
+    for level, digit in zip(spine.levels, layout(spine), strict=True):
+        rank = (counts.keys[digit.word] >> np.uint64(digit.shift)) & np.uint64((1 << digit.bits) - 1)
+        nodes[level.attribute] = level.first[nodes[level.attribute]] + rank.astype(np.int64)
+    return nodes, np.diff(counts.before)
+
+
+def _patterns(spine: Spine, questions: Sequence[Question]) -> set[int] | None:
+    """Return the sets of questions that a leaf can match, as bits, with the empty one; None where they are too many."""
+    patterns = {(1 << len(questions)) - 1}
+    for attribute in range(len(spine.trees)):
+        cuts = sorted({end for question in questions for end in question.ranges[attribute]} | {0})
+        masks = {
+            sum(1 << i for i, question in enumerate(questions) if _covers(question.ranges[attribute], piece))
+            for piece in pairwise([*cuts, spine.trees[attribute].sizes[-1]])
+            if piece[0] < piece[1]
+        }
+        if len(patterns) * len(masks) > MOST_PATTERNS:
+            return None
+        patterns = {pattern & mask for pattern in patterns for mask in masks}
+    # Nobody has to have a record, or as many as another.
+    return patterns | {0}
+
+
+def _covers(outer: Range, inner: Range) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+def _farthest(patterns: Iterable[int], questions: int) -> int:
+    """Return the most questions in which two leaves differ, or a bound of it where there are many."""
+    listed = sorted(patterns, key=int.bit_count, reverse=True)
+    if len(listed) > 2_000:
+        return min(questions, sum(pattern.bit_count() for pattern in listed[:2]))
+    best = 0
+    for i, one in enumerate(listed):
+        if 2 * one.bit_count() <= best:
+            break
+        best = max(best, *((one ^ other).bit_count() for other in listed[i:]))
+    return best
+
+
+def place(location: str) -> str:
+    """Return where a table is, the same from every folder: a whole path, or a database without its password."""
+    from treetop.tables.database import sqlite_path
+    from treetop.tables.source import Source
+
+    source = Source(location)
+    if location == "-" or source.scheme not in (None, "sqlite"):
+        return str(source)
+    try:
+        return str(resolved(sqlite_path(location) if source.scheme else location))
+    except (OSError, RuntimeError, ValueError) as problem:  # a path that cannot be
+        raise DataError(f"{location!r}: cannot be read: {problem}") from problem
+
+
+def fingerprint(question: Question, plan: Plan, columns: Mapping[str, str], read: Mapping[str, Any]) -> str:
+    """Return what makes two questions the same: the domain, the unit, the ranges, and in `read` where the table is and
+    how it is read.
+
+    The title of a plan, its loss and what it declares of the total have no part in it.
+    """
+    told = plan.describe()
+    same = {name: told[name] for name in ("attributes", "unit", "unknown")}
+    for name in ("may_be_missing", "population"):  # how the total of a release is told, and what is known of it
+        same["unit"].pop(name, None)
+    ranges = dict(zip(plan.spine.attributes, question.ranges, strict=True))
+    parts = {**same, "columns": dict(columns), "read": dict(read), "ranges": ranges}
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()

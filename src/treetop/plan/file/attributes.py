@@ -1,0 +1,249 @@
+"""The attributes of a plan file: the column of each in the private table, and its public hierarchy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from treetop.basics.nearest import nearest
+from treetop.domain.branches import Ragged
+from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.spine import problem_with_name
+from treetop.errors import DataError, HierarchyError, PlanFileError
+from treetop.plan.file import questions
+from treetop.plan.file.fields import Fields
+from treetop.tables import table as tables
+from treetop.tables.source import Source, as_public
+
+KEYS = (
+    "column",
+    "hierarchy",
+    "levels",
+    "same_as",
+    "values",
+    "widths",
+    "codes",
+    "child",
+    "parent",
+    "ragged",
+    "name",
+    "latitude",
+    "longitude",
+    "delimiter",
+    "encoding",
+    "keep",
+    "hierarchy_sha256",
+)
+
+_OF_A_FILE = ("codes", "child", "parent", "ragged", "name", "latitude", "longitude", "delimiter", "encoding", "keep")
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """The public file that an attribute's hierarchy was read from, and its columns that exports use."""
+
+    file: Path
+    """The file."""
+    source: Source
+    """The file with the options to read it."""
+    code: str
+    """The column with the leaf codes."""
+    name: str | None = None
+    """The column with the names of the leaves."""
+    latitude: str | None = None
+    """The column with their latitudes."""
+    longitude: str | None = None
+    """The column with their longitudes."""
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One attribute as a plan file states it, before its hierarchy is read."""
+
+    fields: Fields
+    """What its section says."""
+    column: str
+    """Its column in the private table."""
+    same_as: str | None
+    """The attribute whose hierarchy it shares."""
+    hierarchy: str | None
+    """The hierarchy file, as it is written."""
+    stated: Mapping[str, Any]
+    """Everything else, checked for type."""
+
+    def open_questions(self) -> list[tuple[str, str]]:
+        """Return what is still to be answered about the hierarchy."""
+        if self.same_as is not None or self.stated["values"] is not None:
+            return []
+        questions_open = []
+        if self.hierarchy is None:
+            questions_open.append(("hierarchy", questions.HIERARCHY))
+        if self.stated["widths"] is not None:
+            if self.stated["codes"] is None:
+                questions_open.append(("codes", questions.CODES))
+        elif self.stated["levels"] is None and self.stated["child"] is None:
+            questions_open.append(("levels", questions.LEVELS))
+        return [(self.fields.dotted(key), question) for key, question in questions_open]
+
+    def file(self, folder: Path) -> Path | None:
+        """Return the hierarchy file, which is named relative to the plan file."""
+        return None if self.hierarchy is None else folder / self.hierarchy
+
+    def source(self, folder: Path) -> Source | None:
+        """Return the hierarchy file with the options to read it."""
+        path, stated = self.file(folder), self.stated
+        if path is None:
+            return None
+        return Source(path, delimiter=stated["delimiter"], encoding=stated["encoding"], keep=stated["keep"])
+
+    def read(self, folder: Path) -> Hierarchy:
+        """Read the hierarchy."""
+        with self.fields.located(), _system_errors():
+            stated = self.stated
+            file = self.source(folder)
+            ragged: Ragged = "repeat" if stated["ragged"] == "repeat" else "error"
+            if stated["widths"] is not None:
+                codes = stated["values"] if file is None else _column(file, stated["codes"])
+                return Hierarchy.from_prefixes(codes, stated["widths"], stated["levels"])
+            if file is None:
+                return _flat(stated["values"], stated["levels"])
+            if stated["child"] is not None:
+                return Hierarchy.from_parents(file, stated["child"], stated["parent"], stated["levels"], ragged)
+            return Hierarchy.from_table(file, stated["levels"], ragged)
+
+    def lookup(self, folder: Path) -> Lookup | None:
+        """Return the file and columns that exports use."""
+        source = self.source(folder)
+        if source is None:
+            return None
+        stated = self.stated
+        code = stated["codes"] or stated["child"] or stated["levels"][-1]
+        wanted = {key: stated[key] for key in ("name", "latitude", "longitude")}
+        with self.fields.located(), _system_errors():
+            if columns := [column for column in wanted.values() if column]:
+                tables.read(as_public(source), columns)
+        return Lookup(Path(str(source.location)), source, code, **wanted)
+
+
+def read_attributes(top: Fields) -> dict[str, Attribute]:
+    """Read the sections of the attributes; their hierarchies are read later."""
+    sections = top.table("attributes")
+    attributes = {name: _attribute(name, sections) for name in sections.values}
+    for name, attribute in attributes.items():
+        _check_same_as(name, attribute, attributes)
+    return attributes
+
+
+def read_hierarchies(attributes: Mapping[str, Attribute], folder: Path) -> dict[str, Hierarchy]:
+    """Read every hierarchy once; attributes that share one get the same object."""
+    own = {name: one.read(folder) for name, one in attributes.items() if one.same_as is None}
+    return {name: own[one.same_as or name] for name, one in attributes.items()}
+
+
+def read_lookups(attributes: Mapping[str, Attribute], folder: Path) -> dict[str, Lookup]:
+    """Return the lookup of every attribute that has one."""
+    found = {name: attributes[one.same_as or name].lookup(folder) for name, one in attributes.items()}
+    return {name: lookup for name, lookup in found.items() if lookup is not None}
+
+
+def _attribute(name: str, sections: Fields) -> Attribute:
+    fields = sections.table(name).only(KEYS)
+    others = takewhile(lambda other: other != name, sections.values)
+    if (problem := problem_with_name(name, others)) is not None:
+        raise PlanFileError(f"{fields.file}: [attributes] {problem}")
+    stated: dict[str, Any] = {key: fields.texts(key) for key in ("levels", "values")}
+    stated["widths"] = fields.wholes("widths")
+    stated["ragged"] = fields.choice("ragged", ("error", "repeat"))
+    for key in ("codes", "child", "parent", "name", "latitude", "longitude", "hierarchy_sha256"):
+        stated[key] = fields.name(key)
+    stated["delimiter"], stated["encoding"], stated["keep"] = fields.delimiter(), fields.encoding(), fields.keep()
+    column, same_as, hierarchy = fields.name("column"), fields.name("same_as"), fields.name("hierarchy")
+    attribute = Attribute(fields, column or name, same_as, hierarchy, stated)
+    _check_sources(attribute)
+    return attribute
+
+
+def _check_sources(attribute: Attribute) -> None:
+    """Refuse fields that contradict each other."""
+    fields, given = attribute.fields, attribute.fields.has
+    sources = [key for key in ("hierarchy", "same_as", "values") if given(key)]
+    if len(sources) > 1:
+        _refuse(fields, f"both {sources[0]} and {sources[1]} say what the hierarchy is: keep one")
+    if given("same_as"):
+        for key in ("levels", "widths", *_OF_A_FILE):
+            if given(key):
+                _refuse(
+                    fields,
+                    f"{key} belongs to the hierarchy, which is taken from another attribute: leave it out",
+                )
+    if given("values"):
+        for key in _OF_A_FILE:
+            if given(key):
+                _refuse(
+                    fields,
+                    f"{key} is a column of a hierarchy file, but the values are listed here: leave it out",
+                )
+    if given("child") != given("parent"):
+        _refuse(fields, "a parent list needs both child and parent, the names of its two columns")
+    if given("codes") and not given("widths"):
+        _refuse(
+            fields,
+            "codes names a column of codes to be cut, but widths is missing: give the prefixes' lengths",
+        )
+    if given("child") and given("widths"):
+        _refuse(fields, "widths cuts codes into levels and child/parent lists them: keep one")
+    if given("latitude") != given("longitude"):
+        _refuse(fields, "coordinates need both latitude and longitude")
+
+
+def _check_same_as(name: str, attribute: Attribute, attributes: Mapping[str, Attribute]) -> None:
+    other = attribute.same_as
+    if other is None:
+        return
+    if other not in attributes:
+        _refuse(
+            attribute.fields,
+            f"same_as names {other!r}, which is not an attribute{nearest(other, attributes)}",
+        )
+    if attributes[other].same_as is not None:
+        hint = "itself" if other == name else f"{other!r}, which has no hierarchy of its own"
+        _refuse(attribute.fields, f"same_as names {hint}: name the attribute that has the hierarchy")
+
+
+def _refuse(fields: Fields, why: str) -> None:
+    raise PlanFileError(f"{fields.file}: [{fields.section}] {why}")
+
+
+def _flat(values: tuple[str, ...], levels: tuple[str, ...] | None) -> Hierarchy:
+    if levels is None:
+        return Hierarchy.flat(values)
+    if len(levels) != 1:
+        raise HierarchyError(
+            f"a plain list of values has one level, but {len(levels)} are named: give one, or add widths"
+        )
+    return Hierarchy.flat(values, level=levels[0])
+
+
+def _column(file: Source, name: str) -> list[str]:
+    try:
+        column = tables.text(tables.read(as_public(file), [name]).column(name), name)
+    except DataError as problem:
+        raise HierarchyError(f"hierarchy: {problem}") from problem
+    row = tables.first_missing(column)
+    if row is not None:
+        raise HierarchyError(f"hierarchy: {file}, column {name!r}, row {row + 1}: the code is missing")
+    codes: list[str] = column.to_pylist()
+    return codes
+
+
+@contextmanager
+def _system_errors() -> Iterator[None]:
+    """Turn what the system says about an impossible path into a message."""
+    try:
+        yield
+    except (OSError, ValueError) as problem:
+        raise HierarchyError(f"hierarchy: cannot be read: {problem}") from problem

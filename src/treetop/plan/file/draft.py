@@ -1,0 +1,231 @@
+"""Drafting a plan file for a table: what can be seen is filled in, what has no safe default is left open."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from treetop.basics.resolved import resolved
+from treetop.domain.unit import IdClean
+from treetop.plan.file import questions
+from treetop.plan.file.describe import key, value
+
+if TYPE_CHECKING:
+    from treetop.read.inspect import Inspection, Suggestion
+
+_WIDTH = 96
+
+
+def draft_plan(inspection: Inspection, folder: str | Path = ".") -> str:
+    """Return the text of a plan file that is to be kept in `folder`.
+
+    It holds names of columns and none of the values or numbers in the table, so that a plan may be shown to
+    others. Open questions are commented-out lines: the file is valid TOML, and `read_plan` refuses it until
+    they are answered.
+    """
+    folder = Path(folder)
+    lines = [
+        *_comment(
+            f"A plan for {Path(inspection.path).name}, drafted by treetop inspect. Read every line; answer "
+            "each open question by removing the # before its field and changing the value."
+        ),
+        "",
+        f"title = {value(Path(inspection.path).stem)}",
+    ]
+    for attribute in inspection.attributes:
+        lines += _attribute(inspection, attribute, folder)
+    if not inspection.attributes:
+        lines += [
+            "",
+            *_comment("No column looks like codes. Name the ones to publish:"),
+            "# [attributes.place]",
+        ]
+        lines += ['# column = "place"', *_unknown_hierarchy(["region", "town"])]
+    lines += _other_columns(inspection)
+    lines += _spine(inspection)
+    lines += _unit(inspection)
+    lines += _loss()
+    lines += _data(inspection, folder)
+    return "\n".join(lines) + "\n"
+
+
+def _attribute(inspection: Inspection, attribute: Suggestion, folder: Path) -> list[str]:
+    lines = ["", f"[attributes.{key(attribute.name)}]", f"column = {value(attribute.column)}"]
+    if attribute.same_as is not None:
+        return [*lines, f"same_as = {value(attribute.same_as)}"]
+    match = attribute.match
+    if match is not None and inspection.lookup is not None:
+        lines += _comment("Is this file public, and complete? A hierarchy never comes from the private table.")
+        lines += [f"hierarchy = {value(_relative(inspection.lookup.path, folder))}"]
+        if inspection.lookup.encoding is not None:
+            lines += [f"encoding = {value(inspection.lookup.encoding)}"]
+        lines += [f"levels = {value(match.levels)}"]
+        if match.label is not None:
+            lines += [f"name = {value(match.label)}"]
+        if match.coordinates is not None:
+            lines += [
+                f"latitude = {value(match.coordinates[0])}",
+                f"longitude = {value(match.coordinates[1])}",
+            ]
+        return lines
+    if attribute.prefixes is not None:
+        prefixes = attribute.prefixes
+        lines += _comment(f"{questions.HIERARCHY} It needs one column with all codes of {prefixes.length} digits.")
+        lines += ['# hierarchy = "places.csv"', f"# codes = {value(prefixes.levels[-1])}"]
+        lines += [f"widths = {value(prefixes.widths)}  # lengths of the prefixes: check where the cuts belong"]
+        return [*lines, f"levels = {value(prefixes.levels)}"]
+    if attribute.chain or _is_end(attribute):
+        return [*lines, *_unknown_hierarchy(attribute.chain or ["region", attribute.column])]
+    lines += _comment(
+        "Which values can it have? List them all from public knowledge, also those that do not occur: which "
+        "ones occur in the table is private. For more than a few, name a public file: hierarchy and levels."
+    )
+    return [*lines, '# values = ["first", "second"]']
+
+
+def _unknown_hierarchy(levels: Sequence[str]) -> list[str]:
+    needs = "It needs one row for every finest code that exists, and one column a level."
+    return [
+        *_comment(f"{questions.HIERARCHY} {needs}"),
+        '# hierarchy = "places.csv"',
+        f"# levels = {value(list(levels))}",
+    ]
+
+
+def _other_columns(inspection: Inspection) -> list[str]:
+    used = {attribute.column for attribute in inspection.attributes} | {inspection.count}
+    used |= {name for chain in inspection.chains for name in chain[:-1]} | set(inspection.names)
+    others = [
+        column.name for column in inspection.columns if column.kind in ("code", "date") and column.name not in used
+    ]
+    if not others:
+        return []
+    return ["", *_comment(f"Other columns that could be attributes: {', '.join(map(value, others[:12]))}.")]
+
+
+def _spine(inspection: Inspection) -> list[str]:
+    names = [attribute.name for attribute in inspection.attributes]
+    if len(names) < 2:
+        return []
+    if set(names) == {"origin", "destination"}:
+        return [
+            "",
+            "[spine]",
+            'order = "destination-first"  # or "origin-first": the first end is the more accurate one',
+        ]
+    splits = [split for attribute in inspection.attributes for split in _splits(attribute, inspection)]
+    return ["", "[spine]", *_comment("What comes first is more accurate."), f"order = {value(splits)}"]
+
+
+def _splits(attribute: Suggestion, inspection: Inspection) -> list[str]:
+    if attribute.same_as is not None:
+        twin = next(one for one in inspection.attributes if one.name == attribute.same_as)
+        return [f"{attribute.name}.{split.partition('.')[2]}" for split in _splits(twin, inspection)]
+    levels: Sequence[str] = attribute.chain
+    if attribute.match is not None:
+        levels = attribute.match.levels
+    elif attribute.prefixes is not None:
+        levels = attribute.prefixes.levels
+    return [f"{attribute.name}.{level}" for level in levels] or [attribute.name]
+
+
+def _unit(inspection: Inspection) -> list[str]:
+    return [
+        "",
+        "[unit]",
+        *_comment(questions.ENTITY),
+        '# entity = "trip"',
+        *_comment(questions.CONTRIBUTIONS),
+        "# contributions = 1",
+        *_comment(questions.NEIGHBOURS),
+        '# neighbours = "replace"  # or "add-remove"',
+        *_comment(questions.ID),
+        *_id(inspection),
+    ]
+
+
+def _id(inspection: Inspection) -> list[str]:
+    """Propose an id that repeats; one that never does tells rows apart, and nobody who has several."""
+    ids = [one for one in inspection.identifiers if one.named]
+    repeating = [one for one in ids if one.repeats]
+    lines = []
+    if rows := [value(one.column) for one in ids if not one.repeats]:
+        lines += _comment(f"Hardly {' or '.join(rows)}: it never repeats, so that each row would be one of them.")
+    if len(repeating) > 1:
+        lines += _comment(f"It could be {' or '.join(value(one.column) for one in repeating)}.")
+    named = repeating[0] if repeating else None
+    lines.append(f"# id = {value('person' if named is None else named.column)}")
+    return [*lines, f"# id_clean = {value((named.clean if named else ()) or get_args(IdClean))}"]
+
+
+def _loss() -> list[str]:
+    return [
+        "",
+        "[loss]",
+        *_comment(questions.EPSILON),
+        "# epsilon = 1.0",
+        *_comment(questions.DELTA),
+        "# delta = 1e-8",
+    ]
+
+
+def _data(inspection: Inspection, folder: Path) -> list[str]:
+    source = inspection.source
+    if source.location == "-":
+        lines = ["", "[data]", "# source: name the table on the command line"]
+    else:
+        lines = ["", "[data]", f"source = {value(_relative(inspection.path, folder))}"]
+    for name, option in (("query", source.query), ("delimiter", source.delimiter), ("encoding", source.encoding)):
+        if option is not None:
+            lines += [f"{name} = {value(option)}"]
+    lines += _header(inspection)
+    if source.keep is not None:
+        lines += [f"keep = {value(source.keep)}  # only these rows are the data set, decided without looking at it"]
+    if inspection.count is not None and inspection.count_is_stated:
+        lines += [f"count = {value(inspection.count)}  # a row stands for so many records"]
+    elif inspection.count is not None:
+        lines += [*_comment(questions.COUNT), f"# count = {value(inspection.count)}"]
+    if any(match.unmatched for match in inspection.matches):
+        lines += _comment(
+            "Optional: what to do with codes that are not in the hierarchy: stop with an error, drop their "
+            'rows, or count them under a leaf, { origin = "other" }.'
+        )
+        lines += ['# unknown = "drop"']
+    if any(column.kind == "date" for column in inspection.columns):
+        lines += [*_comment("Optional: the time that the table is about."), '# period = "2011"']
+    if source.fields is not None:
+        lines += ["", "[data.fields]", *_comment("Fixed-width text: first and last character of each field.")]
+        lines += [f"{key(name)} = {value(pieces)}" for name, pieces in source.fields.items()]
+    return lines
+
+
+def _header(inspection: Inspection) -> list[str]:
+    source = inspection.source
+    if source.header is None:
+        return []
+    lines = [f"header = {value(source.header)}"]
+    if source.header:
+        return lines
+    if source.names is None:
+        lines += _comment("The file has no names for its columns: give better ones, here and wherever they stand.")
+    return [*lines, f"names = {value([column.name for column in inspection.columns])}"]
+
+
+def _is_end(attribute: Suggestion) -> bool:
+    return attribute.name in ("origin", "destination")
+
+
+def _relative(path: str | Path, folder: Path) -> str:
+    if "://" in str(path):
+        return str(path)
+    try:
+        return Path(os.path.relpath(path, folder)).as_posix()
+    except ValueError:  # another drive
+        return resolved(path).as_posix()
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="# ")

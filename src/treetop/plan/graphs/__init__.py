@@ -1,0 +1,1 @@
+"""Plans for graphs: their section of a plan file."""

@@ -1,0 +1,1 @@
+"""Plans for group sizes: units, mechanisms and plan files."""

@@ -1,0 +1,236 @@
+"""A plan for group sizes: everything that is decided before private data is read, and the one run that reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.basics.exact import Number, whole
+from treetop.basics.memory import refuse_beyond_memory
+from treetop.basics.nearest import nearest
+from treetop.domain.hierarchy import Hierarchy
+from treetop.errors import DataError, LossError, PlanError
+from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, NoiseStream
+from treetop.noise.gate import Gate, digest
+from treetop.plan.groups.unit import Form, GroupUnit
+from treetop.privacy import TOTAL, Loss, Split, cost_of, noise_for, shares
+from treetop.read.groups.sizes import CELL_BYTES, MOST_CELLS, GroupSizes, check_cells
+from treetop.release.groups.release import GroupRelease
+from treetop.repair import Tree, whole_weights
+from treetop.repair import groups as repairs
+
+GroupRepair: TypeAlias = Literal["exact", "rounded"]
+Public: TypeAlias = Literal["total", "regions"]
+
+MOST_CELLS_ALTERNATING = 1 << 18
+WIDEST = 1 << 34
+
+_WAYS = {
+    ("direct", "exact"): ("M_H^dp", repairs.repair_direct),
+    ("direct", "rounded"): ("M_H^r", repairs.round_direct),
+    ("cumulative", "exact"): ("M_c^dp", repairs.repair_cumulative),
+    ("cumulative", "rounded"): ("M_c^r", repairs.round_cumulative),
+}
+
+
+@dataclass(frozen=True)
+class GroupLevel:
+    """One level of regions, as it will be measured."""
+
+    name: str
+    """Its name; the root is the total."""
+    nodes: int
+    """How many regions it has."""
+    share: Fraction
+    """Its share of the loss: 0 where the level below has the same regions, so that nothing is measured."""
+    law: DiscreteGaussian | DiscreteLaplace | None
+    """The noise of each count; None where nothing is measured."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupPlan:
+    """A release of how many groups of each size every region has, from a public list of groups.
+
+    >>> plan = GroupPlan(Hierarchy.flat(["east", "west"]), 9, GroupUnit("person", event="join-leave"), Loss(epsilon=1))
+    >>> plan.name, [level.law for level in plan.levels]
+    ('M_c^dp', [DiscreteLaplace(scale=Fraction(2, 1)), DiscreteLaplace(scale=Fraction(2, 1))])
+    """
+
+    regions: Hierarchy
+    """The public tree of regions; every group is in one leaf."""
+    largest: int
+    """The largest size that is told apart; larger groups are counted with it. Size 0 is counted too."""
+    unit: GroupUnit
+    """What is protected."""
+    loss: Loss
+    """The privacy loss: pure epsilon gives Laplace noise, rho or epsilon with delta Gaussian noise."""
+    form: Form = "cumulative"
+    """What is measured: the number of groups of each size, or of each size and those below."""
+    repair: GroupRepair = "exact"
+    """"exact" gives whole numbers that add up; "rounded", for comparisons, real ones rounded, which may not."""
+    split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
+    """How the loss is divided over the levels that are measured."""
+    public: Public = "total"
+    """Of what the number of groups is used: of all regions together, or of each. Both are public."""
+    levels: tuple[GroupLevel, ...] = field(init=False, repr=False)
+    """The root and the levels of the regions."""
+
+    def __post_init__(self) -> None:
+        self._check()
+        object.__setattr__(self, "levels", self._levels())
+        for level in self.levels:
+            if level.law is not None and level.law.margin(Fraction(1, 2**80)) > WIDEST:
+                raise LossError(f"The noise of level {level.name} is too wide for 64-bit counts; give a larger loss.")
+
+    def _check(self) -> None:
+        for what, value, kind in (("regions", self.regions, Hierarchy), ("unit", self.unit, GroupUnit),
+                                  ("loss", self.loss, Loss)):  # fmt: skip
+            if not isinstance(value, kind):
+                raise PlanError(f"{what} is {value!r}: give a {kind.__name__}")
+        choices = (("form", self.form, Form), ("repair", self.repair, GroupRepair), ("public", self.public, Public))
+        for what, given, kinds in choices:
+            if given not in get_args(kinds):
+                names = get_args(kinds)
+                raise PlanError(f"{what} is {given!r}{nearest(str(given), names)}; choose one of: {', '.join(names)}")
+        if whole(self.largest) is None:
+            raise PlanError(f"largest is {self.largest!r}: give the largest size, a whole number, 1 or more")
+        if self.public == "regions" and (self.form, self.repair) != ("cumulative", "exact"):
+            raise PlanError(
+                'public="regions" ends each region\'s cumulative sizes at its number of groups, so it needs '
+                'form="cumulative" and repair="exact"'
+            )
+        most = MOST_CELLS_ALTERNATING if (self.form, self.repair) == ("cumulative", "rounded") else MOST_CELLS
+        remedy = ', or take repair="exact"' if most < MOST_CELLS else ""
+        check_cells(self.regions, self.largest, most, f" by {self.name}", remedy)
+
+    def check_number(self, number: int) -> None:
+        """Refuse so many groups that repairs would leave 64 bits; their number is public, so a plan can tell."""
+        widest = max(level.law.margin(Fraction(1, 2**80)) for level in self.levels if level.law is not None)
+        sizes, most = self.largest + 1, number + widest
+        summed = self.form == "cumulative" and most * sizes**2 >= 2**62
+        if summed:
+            raise PlanError(
+                f"{number:,} groups of sizes up to {self.largest:,} do not fit 64-bit sums: lower largest, or count "
+                'sizes by themselves, with form = "direct"'
+            )
+        if 4 * most * int(self.weights.sum()) + 2**40 >= 2**61:
+            raise PlanError(
+                f"{number:,} groups do not fit 64-bit sums with the weights of this split: divide the loss more evenly"
+            )
+
+    def check_memory(self) -> None:
+        """Refuse what would not fit in the memory of this machine."""
+        cells = check_cells(self.regions, self.largest)
+        what = f"{self.tree.nodes:,} regions with {self.largest + 1:,} sizes"
+        refuse_beyond_memory(CELL_BYTES * cells, what, "lower largest, or take a larger machine")
+
+    def _levels(self) -> tuple[GroupLevel, ...]:
+        names = (TOTAL, *self.regions.levels)
+        nodes = (1, *self.regions.sizes)
+        # A level with as many regions as the one below would be measured twice: the finer one pays.
+        measured = [name for k, name in enumerate(names) if k + 1 == len(names) or nodes[k] < nodes[k + 1]]
+        part = dict(zip(measured, shares(self.split, measured), strict=True))
+        return tuple(
+            GroupLevel(name, size, part.get(name, Fraction(0)), self._law(part[name]) if name in part else None)
+            for name, size in zip(names, nodes, strict=True)
+        )
+
+    def _law(self, share: Fraction) -> DiscreteGaussian | DiscreteLaplace:
+        """The noise that makes a level cost its share; levels add up (Bun and Steinke 2016, Lemma 1.7)."""
+        return noise_for(self.unit.sensitivity(self.form, self.largest), self.loss, share)
+
+    @property
+    def name(self) -> str:
+        """The name of the mechanism in the paper."""
+        return _WAYS[self.form, self.repair][0]
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The regions, with the root, as a tree."""
+        return Tree.from_levels(self.regions.first)
+
+    @cached_property
+    def weights(self) -> NDArray[np.int64]:
+        """By level, whole numbers in proportion to 1/variance; 0 where nothing is measured."""
+        measured = [k for k, level in enumerate(self.levels) if level.law is not None]
+        # Noise that is almost never there is as good as exact: its weight need not be larger still.
+        variances = [max(level.law.standard_deviation, 1e-3) ** 2 for level in self.levels if level.law is not None]
+        weights = np.zeros(len(self.levels), np.int64)
+        weights[measured] = whole_weights([1 / variance for variance in variances])
+        return weights
+
+    @property
+    def spent(self) -> Fraction:
+        """What a run costs: epsilon if the loss is pure, otherwise rho."""
+        change = self.unit.sensitivity(self.form, self.largest)
+        return sum((cost_of(change, level.law) for level in self.levels if level.law is not None), Fraction(0))
+
+    def describe(self) -> dict[str, Any]:
+        """All that was decided, for cards and for binding the noise to it."""
+        return {
+            "mechanism": self.name,
+            "regions": self.regions.digest,
+            "largest": self.largest,
+            "unit": {"entity": self.unit.entity, "event": self.unit.event, "quantity": self.unit.quantity},
+            "public": self.public,
+            "levels": [[level.name, level.law.describe() if level.law else None] for level in self.levels],
+        }
+
+    def release(
+        self,
+        sizes: GroupSizes,
+        key: Key | None = None,
+        threads: int = 1,
+        *,
+        before_measuring: Callable[[], object] | None = None,
+    ) -> GroupRelease:
+        """Measure the private sizes once and return what may be published.
+
+        `before_measuring` is called when nothing has been spent yet: it charges a ledger. The key is fresh; with one
+        that a test gives, the release says that it is not private. The result does not depend on `threads`.
+        """
+        with self.released(sizes, key, threads, before_measuring) as release:
+            return release
+
+    @contextmanager
+    def released(
+        self, sizes: GroupSizes, key: Key | None, threads: int, before_measuring: Callable[[], object] | None
+    ) -> Iterator[GroupRelease]:
+        """Release, for what makes more of it: what fails in the block is `Unfinished`, for the loss is spent."""
+        if sizes.regions.digest != self.regions.digest or sizes.largest != self.largest:
+            raise DataError("these group sizes have other regions, or another largest size, than the plan")
+        self.check_number(int(sizes.number.sum()))
+        self.check_memory()
+        gate = Gate(key)
+        with gate.charged(before_measuring, "groups", digest(self.describe()), sizes.digest) as own:
+            measured, known = self._measure(sizes, own.derive("noise"))
+            _, way = _WAYS[self.form, self.repair]
+            counts = way(self.tree, measured, self.weights, known, own.derive("repair"), threads)
+            yield GroupRelease(self, counts, gate.private)
+
+    def _measure(self, sizes: GroupSizes, key: Key) -> tuple[NDArray[np.int64], repairs.Known]:
+        """Return the counts of every region and size plus noise, and the numbers of groups, which are public.
+
+        It is the only step that reads private counts. One unit moves each level by at most the sensitivity that its
+        noise was made for; where nothing is measured there are zeros, which have no weight.
+        """
+        measured = np.zeros((self.tree.nodes, self.largest + 1), np.int64)
+        truth = self.tree.sum_up(sizes.number.T).T
+        groups = truth.sum(axis=1)
+        if self.form == "cumulative":
+            truth = truth.cumsum(axis=1)
+        for depth, (level, own) in enumerate(zip(self.levels, self.tree.levels, strict=True)):
+            if level.law is not None:
+                NoiseStream(level.law, key.derive("level", depth)).fill(measured[own].reshape(-1), 0)
+                measured[own] += truth[own]
+        if self.public == "regions":
+            return measured, repairs.Known(int(groups[0]), groups, np.full(len(groups), True))
+        high = np.full(len(groups), groups[0])
+        return measured, repairs.Known(int(groups[0]), high, np.arange(len(groups)) == 0)

@@ -1,0 +1,377 @@
+"""A plan for group sizes as a table: read from people, groups or histograms, released like any other counts.
+
+The counts are of groups by size and place, with the spine `size, place.state, place.county`: the sizes of all regions
+together, then of every region of each level. That is just what the mechanism measures, so every level of the card is
+one of its levels, and all that a `Plan` and a `Release` can do holds here too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from math import isqrt
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.basics.exact import Number, whole
+from treetop.basics.nearest import nearest
+from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.spine import Spine
+from treetop.errors import DataError, PlanError
+from treetop.noise import Key
+from treetop.noise.gate import Gate, bind
+from treetop.plan.groups.plan import GroupPlan, Public
+from treetop.plan.groups.table_unit import GroupTableUnit
+from treetop.plan.groups.unit import Form, GroupUnit
+from treetop.plan.plan import Plan
+from treetop.privacy import Loss, Split
+from treetop.read.groups.lists import GroupList
+from treetop.read.groups.read import Columns, Reader, Rows
+from treetop.read.groups.sizes import GroupSizes, check_cells
+from treetop.tables.source import as_source
+
+if TYPE_CHECKING:
+    from treetop.measure.descent import Descent, Progress
+    from treetop.plan.groups.plan import GroupLevel
+    from treetop.read.counts import Counts
+    from treetop.read.tally import Tally
+    from treetop.release.release import Release
+    from treetop.tables.table import Table
+
+SIZE = "size"
+"""The attribute of the sizes, and its one level."""
+
+_COLUMNS = ("group", SIZE, "quantity")
+_ANY = int(np.iinfo(np.int64).max)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTablePlan(Plan):
+    """What will be released of group sizes; make one with `make`. It is a `Plan`, and its release a `Release`.
+
+    >>> plan = GroupTablePlan.make(
+    ...     Hierarchy.flat(["east", "west"]), 9, GroupUnit("person", event="join-leave"), Loss(epsilon=1),
+    ...     rows="histogram", number=20,
+    ... )
+    >>> [(level.name, level.nodes) for level in plan.levels]
+    [('total', 1), ('size', 10), ('place', 20)]
+    """
+
+    rows: Rows = "histogram"
+    """What a row of the private table is."""
+    number: int = 0
+    """How many groups there are: public, and released exactly."""
+    public: Public = "total"
+    """Of what the number of groups is used: of all regions together, or of each."""
+    listed: GroupList | None = field(default=None, repr=False)
+    """The public list of groups."""
+    list_sha256: str | None = field(default=None, repr=False)
+    """Its SHA-256; all that a card keeps of it."""
+
+    WORDS: ClassVar[str] = "treetop.card.groups.words"
+
+    @staticmethod
+    def make(
+        regions: Hierarchy,
+        largest: int,
+        unit: GroupUnit,
+        loss: Loss,
+        *,
+        rows: Rows,
+        number: int | None = None,
+        listed: GroupList | None = None,
+        form: Form = "cumulative",
+        split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform",
+        public: Public = "total",
+        id: str | None = None,
+        place: str = "place",
+        title: str = "",
+        population: int | None = None,
+    ) -> GroupTablePlan:
+        """Return a plan; nothing private is read.
+
+        The levels of a split are `size`, for all regions together, and those of the place. `number` is of all groups;
+        it may be left out where a public list has them. `id` is the column that tells people apart, `population` the
+        least number of them that is public.
+        """
+        check_cells(regions, largest)
+        if number is None and listed is None:
+            raise PlanError("the number of groups is public and released exactly: give it, or the list of groups")
+        if place.casefold() in _COLUMNS:
+            raise PlanError(f"the place cannot be called {place!r}, as a column of group sizes is: rename it")
+        return GroupTablePlan(
+            spine=spine_of(regions, largest, place),
+            unit=GroupTableUnit(unit, form, largest, id, population),
+            loss=loss,
+            split=split,
+            repair="euclidean",
+            title=title,
+            rows=rows,
+            number=listed.number if number is None and listed is not None else number or 0,
+            public=public,
+            listed=listed,
+            list_sha256=None if listed is None else listed.digest,
+        )
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.unit, GroupTableUnit):
+            raise PlanError(f"unit is {self.unit!r}: a plan for group sizes is made with GroupTablePlan.make")
+        if self.rows not in ("people", "groups", "histogram"):
+            kinds = ("people", "groups", "histogram")
+            raise PlanError(f"rows is {self.rows!r}{nearest(str(self.rows), kinds)}; choose one of {', '.join(kinds)}")
+        if self.loss.accounting == "exact":
+            raise PlanError('exact accounting is not for group sizes: leave it out, or write accounting = "zcdp"')
+        if whole(self.number) is None:
+            raise PlanError(f"number is {self.number!r}: give the number of all groups, 1 or more")
+        if self.rows == "people" and self.list_sha256 is None:
+            raise PlanError(
+                "a table of people does not say which groups are empty, and whether one is must stay hidden: give the "
+                "public list of groups"
+            )
+        if self.public == "regions" and self.list_sha256 is None:
+            raise PlanError('public="regions" uses the number of groups of each region: give the public list of groups')
+        if self.listed is not None and self.listed.number != self.number:
+            raise PlanError(f"number is {self.number:,}, but the public list has {self.listed.number:,} groups")
+        super().__post_init__()
+        self.core.check_number(self.number)  # what does not fit is refused now
+
+    @property
+    def sizes(self) -> GroupTableUnit:
+        """The unit, as one of group sizes."""
+        assert isinstance(self.unit, GroupTableUnit)
+        return self.unit
+
+    @property
+    def population(self) -> int | None:
+        """How many units there are at least: all groups where these are protected, otherwise as many as declared."""
+        return self.number if self.sizes.group.event == "group" else self.unit.population
+
+    @property
+    def place(self) -> str:
+        """The name of the attribute of the regions."""
+        return next(name for name in self.spine.attributes if name != SIZE)
+
+    @property
+    def regions(self) -> Hierarchy:
+        """The public tree of regions."""
+        return self.spine.attributes[self.place]
+
+    @cached_property
+    def core(self) -> GroupPlan:
+        """The mechanism, with the noise of this plan."""
+        unit = self.sizes
+        measured = [level for level in self.levels if level.law is not None]
+        named = _core_levels(self.regions)
+        split = Split({name: level.share for name, level in zip(named, measured, strict=True)})
+        core = GroupPlan(
+            self.regions, unit.largest, unit.group, self.loss, unit.form, "exact", split, public=self.public
+        )
+        own = [level.law for level in self._core_measured(core)]
+        if own != [level.law for level in measured]:  # exact arithmetic: a bug, not rounding
+            raise PlanError(f"the mechanism would add the noise {own}, and not that of the plan")
+        return core
+
+    @staticmethod
+    def _core_measured(core: GroupPlan) -> list[GroupLevel]:
+        return [level for level in core.levels if level.law is not None]
+
+    def describe(self) -> dict[str, Any]:
+        """Return the plan's decisions as plain values, for cards and digests."""
+        unit = self.sizes
+        return super().describe() | {
+            "order": "none",
+            "groups": {
+                "mechanism": self.core.name,
+                "rows": self.rows,
+                "largest": unit.largest,
+                "event": unit.group.event,
+                "quantity": unit.group.quantity,
+                "form": unit.form,
+                "public": self.public,
+                "number": self.number,
+                "list_sha256": self.list_sha256,
+            },
+        }
+
+    def _bound(self, index: int, risk: Fraction) -> int:
+        """How far all counts of a level are from the truth at most, repairs included.
+
+        The truth t is one of the points that the repair chooses the nearest x to y from, so √Σw(x − t)² is at most
+        twice √Σw(y − t)². Differences of cumulative counts are within twice their margin: making counts rise, clipping
+        and rounding move none of them further from a rising truth than the furthest was.
+        """
+        measured = [level for level in self.levels if level.law is not None]
+        if index == 0:
+            return 0
+        twice = 2 if self.sizes.form == "cumulative" else 1
+        weights = [int(weight) for weight in self.core.weights if weight > 0]
+        squares = 0
+        for level, weight in zip(measured, weights, strict=True):
+            assert level.law is not None
+            margin = twice * level.law.margin(risk / (len(measured) * level.nodes))
+            squares += weight * level.nodes * margin**2
+        own = max(at for at, level in enumerate(measured) if level.index <= index)
+        return min(isqrt(4 * squares // weights[own]), self.number)
+
+    @cached_property
+    def descent(self) -> Descent:
+        """Refuse: group sizes are measured all levels at once."""
+        return refuse()
+
+    def reader(self, columns: Mapping[str, str] | None = None, count: str | None = None) -> Reader:
+        """Return how the private table is read; `columns` as in `release`."""
+        given = dict(columns or {})
+        known = (self.place, *_COLUMNS)
+        for name in given:
+            if name not in known:
+                raise DataError(f"columns: there is no {name!r}{nearest(name, known)}; name {', '.join(known)}")
+        region = given.pop(self.place, None)
+        if region is None and self.rows != "people":
+            region = self.place
+        defaults = {"people": {"group": "group"}, "groups": {"size": SIZE}, "histogram": {"size": SIZE}}[self.rows]
+        person = self.unit.id if self.rows == "people" and self.sizes.group.event != "group" else None
+        own = Columns(region=region, number=count, person=person, **{**defaults, **given})
+        group = self.sizes.group
+        most = _ANY if group.event == "group" else group.quantity
+        return Reader(self.regions, self.sizes.largest, self.rows, own, self.number, self._list(), most)
+
+    def _list(self) -> GroupList | None:
+        if self.listed is None and self.list_sha256 is not None:
+            raise PlanError(
+                "this plan comes from a card, which names the public list of groups by its hash only: give the plan "
+                "file that has it, on the command line with --plan"
+            )
+        return self.listed
+
+    def refuse_unless_top_down(self) -> None:
+        """Refuse: group sizes are measured all levels at once."""
+        refuse()
+
+    def check_table(self, table: Table) -> None:
+        """Refuse a table on the way from which a group or a person may vanish: their number may be public."""
+        source = as_source(table)
+        if source is not None and source.blank_lines == "skip":
+            raise PlanError(
+                'blank_lines = "skip" may drop a row, and none may be left out here: delete the blank lines'
+            )
+
+    def own_table(self, table: Table) -> GroupTable:
+        """Return a private table as one of group sizes."""
+        return GroupTable(table)
+
+    def counts(
+        self,
+        table: Table,
+        columns: Mapping[str, str] | None = None,
+        count: str | None = None,
+        tally: Tally | None = None,
+    ) -> Counts:
+        """Read the private table as true counts by size and place, for comparing a release with them.
+
+        No group is ever dropped, so that a `tally` is told nothing.
+        """
+        from treetop.read.counts import Counts
+
+        sizes = self.reader(columns, count).read(_inner(table))
+        nodes, number = _leaves(self.spine, sizes.number)
+        return Counts.from_leaves(self.spine, list(nodes), number)
+
+    def release(
+        self,
+        table: Table,
+        *,
+        columns: Mapping[str, str] | None = None,
+        count: str | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        before_measuring: Callable[[], object] | None = None,
+        keep_measurements: bool = False,
+        allow_dropped: bool = False,
+        testing_key: bytes | None = None,
+    ) -> Release:
+        """Read the private table, run the plan once, and return the public result.
+
+        `columns` names the columns: of the place and, by what a row is, `group` and `quantity` (people), `size` and
+        `group` (groups), or `size` (histogram), whose numbers of groups are in the column `count`. A table may also be
+        `GroupSizes`. All else is as in `Plan.release`; no group is ever dropped, whatever is allowed.
+        """
+        from treetop.card import Facts, describe_release
+        from treetop.release.release import Release
+        from treetop.tables.source import Source
+
+        gate = Gate(testing_key)
+        if keep_measurements:
+            raise PlanError("a release of group sizes keeps no measurements: leave keep_measurements out")
+        self.core.check_memory()
+        table = _inner(table)
+        self.check_table(table)
+        keep = table.keep if isinstance(table, Source) else None
+        card = describe_release(self, Facts(private=gate.private, columns=columns, count=count, keep=keep))
+        sizes = table if isinstance(table, GroupSizes) else self.reader(columns, count).read(table, progress)
+        if int(sizes.number.sum()) != self.number:
+            raise DataError(
+                f"there are {int(sizes.number.sum()):,} groups, but the plan says {self.number:,}, which is public"
+            )
+        if self.listed is not None and not np.array_equal(sizes.number.sum(axis=1), self.listed.by_region):
+            raise DataError("the groups of some region are not as many as on the public list: correct one of them")
+        key = None if testing_key is None else bind(Key(testing_key), "plan", bytes.fromhex(self.digest))
+        workers = threads or os.cpu_count() or 1
+        with self.core.released(sizes, key, workers, before_measuring) as released:
+            if progress is not None:
+                progress("measuring", 1.0)
+            nodes, number = _leaves(self.spine, released.level(self.regions.levels[-1]))
+            return Release(self.spine, nodes.astype(np.int32), number, card)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTable:
+    """A private table for a plan for group sizes; what is not one cannot read it as if its rows were counted."""
+
+    table: Table
+    """The table."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> NoReturn:
+        refuse()
+
+
+def refuse() -> NoReturn:
+    """Refuse what is only for counts that are measured from the top down."""
+    raise PlanError(
+        "this plan is for group sizes, whose levels are measured together: `treetop plan`, `treetop release` and "
+        "`treetop check` take it, and nothing else does"
+    )
+
+
+def spine_of(regions: Hierarchy, largest: int, place: str = "place") -> Spine:
+    """Return the spine of group sizes: the size, then the regions.
+
+    >>> spine_of(Hierarchy.flat(["east", "west"]), 10).trees[0].codes[-1].to_pylist()[:3]
+    ['00', '01', '02']
+    """
+    width = len(str(largest))
+    sizes = Hierarchy.flat([str(size).zfill(width) for size in range(largest + 1)], level=SIZE)
+    splits = [f"{SIZE}.{SIZE}", *(f"{place}.{level}" for level in regions.levels)]
+    return Spine(splits, {SIZE: sizes, place: regions})
+
+
+def _core_levels(regions: Hierarchy) -> list[str]:
+    """Return the levels that the mechanism measures, as it names them: of several that are alike, the finest."""
+    from treetop.privacy import TOTAL
+
+    names, nodes = (TOTAL, *regions.levels), (1, *regions.sizes)
+    return [name for k, name in enumerate(names) if k + 1 == len(names) or nodes[k] < nodes[k + 1]]
+
+
+def _leaves(spine: Spine, number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the leaves above zero in spine order: by size, then by region; sizes are numbered as their codes sort."""
+    size, region = np.nonzero(number.T)
+    return np.stack([size, region]), number[region, size]
+
+
+def _inner(table: Table) -> Any:
+    return table.table if isinstance(table, GroupTable) else table

@@ -1,0 +1,98 @@
+"""What is protected in a release of group sizes, and how far it can move the counts.
+
+The list of groups is public and fixed, with the region of each; who is in them is not. A group may be empty, so size 0
+is counted like any other, and sizes above the largest are counted there. Without these three the number of groups
+would differ between neighbours, and so would every cumulative count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from treetop.basics.exact import whole
+from treetop.basics.nearest import nearest
+from treetop.errors import UnitError
+from treetop.privacy import Sensitivity
+
+Event: TypeAlias = Literal["join-leave", "move", "group"]
+Form: TypeAlias = Literal["direct", "cumulative"]
+
+_REFUSED = {
+    "group-add-remove": "a group more or less changes the number of groups, which is released exactly, and moves every "
+    'cumulative count; put all groups that may exist on the public list, and protect what is in one with "group"',
+    "group-move": "the region of a group is public, and with it the number of groups of each region; "
+    'protect what is in a group with "group"',
+}
+
+
+@dataclass(frozen=True, init=False)
+class GroupUnit:
+    """One protected unit of a release of group sizes.
+
+    >>> GroupUnit("person", event="join-leave").sensitivity("cumulative", largest=20)
+    Sensitivity(l1=1, l2_squared=1)
+    """
+
+    entity: str
+    """What one unit is, as a singular noun: "person", or "household" where the whole group is protected."""
+    event: Event
+    """What neighbours differ in. "join-leave": one person is in a group or in none. "move": one person is in another
+    group, or another person is. "group": all that is in one group, so that its size may be any."""
+    quantity: int
+    """The most that one person adds to the size of a group: 1 where sizes count people."""
+
+    def __init__(self, entity: str | None = None, event: Event | None = None, quantity: int = 1) -> None:
+        if not isinstance(entity, str) or not entity.strip():
+            raise UnitError(
+                f"The unit's entity is {entity!r}, but what is protected has no default; "
+                'name one of them, such as entity="person" or entity="household".'
+            )
+        if event in _REFUSED:
+            raise UnitError(f"The unit's event is {event!r}, which cannot be protected here: {_REFUSED[event]}.")
+        if event not in get_args(Event):
+            raise UnitError(
+                f"The unit's event is {event!r}{nearest(str(event), get_args(Event))}; there is no default for it, so "
+                'choose one. "join-leave" hides whether a person is in any group; "move" also hides in which of them; '
+                '"group" hides all that is in a group.'
+            )
+        most = whole(quantity)
+        if most is None:
+            raise UnitError(f"The unit's quantity is {quantity!r}; give a whole number, 1 or more.")
+        if event == "group" and most != 1:
+            raise UnitError("A whole group may change by any quantity; leave the unit's quantity out.")
+        object.__setattr__(self, "entity", entity)
+        object.__setattr__(self, "event", event)
+        object.__setattr__(self, "quantity", most)
+
+    def sensitivity(self, form: Form, largest: int) -> Sensitivity:
+        """How far one unit can move the counts of a level, for the sizes 0 … `largest`.
+
+        A group that changes from size a to b > a takes 1 from n_a and adds it to n_b, and takes 1 from each of
+        c_a … c_(b − 1). A move changes two groups, by as much in opposite directions: in one region their changes of
+        n can fall on one size, 2 there and 1 on either side, and those of c can only cancel.
+        """
+        groups = 2 if self.event == "move" else 1
+        if form == "cumulative":
+            reach = groups * (largest if self.event == "group" else min(self.quantity, largest))
+            return Sensitivity(l1=reach, l2_squared=reach)
+        squared = 6 if self.event == "move" and largest > 1 else 2 * groups
+        return Sensitivity(l1=2 * groups, l2_squared=squared)
+
+    def sentence(self) -> str:
+        """Say in plain English what is protected.
+
+        >>> print(GroupUnit("household", event="group").sentence())
+        One household is protected: the loss bounds what the release tells about all that is in any one group. \
+Which groups there are, and in which region, is public.
+        """
+        secret = {
+            "join-leave": f"whether any one {self.entity} is in its group",
+            "move": f"in which group any one {self.entity} is, if in any",
+            "group": "all that is in any one group",
+        }[self.event]
+        most = "" if self.quantity == 1 else f" Each adds at most {self.quantity} to the size of its group (declared)."
+        return (
+            f"One {self.entity} is protected: the loss bounds what the release tells about {secret}.{most} "
+            "Which groups there are, and in which region, is public."
+        )

@@ -1,0 +1,374 @@
+"""A plan: everything that is decided before private data is read, with its accuracy and its cost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from treetop.basics.exact import Number
+from treetop.basics.frozen import FrozenMap
+from treetop.basics.nearest import nearest
+from treetop.domain.spine import Spine
+from treetop.errors import PlanError
+from treetop.plan.accuracy import Accuracy, LevelAccuracy
+from treetop.plan.levels import PlannedLevel, plan_levels
+from treetop.plan.resolution import Resolution
+from treetop.privacy import Loss, Split, Unit
+
+if TYPE_CHECKING:
+    from treetop.domain.graph_unit import Facts as GraphFacts
+    from treetop.measure.descent import Descent, Progress
+    from treetop.read.counts import Counts
+    from treetop.read.encode import Unknown
+    from treetop.read.tally import Tally
+    from treetop.release.release import Release
+    from treetop.repair import Order, Repair
+    from treetop.tables.table import Table
+
+
+CONFIDENCE = 0.95
+"""The confidence of intervals, margins and bounds, unless a plan says otherwise."""
+
+Prefer = Literal["fewer-invented", "fewer-lost", "lower-error"]
+PREFERENCES: Mapping[Prefer, tuple[Repair, Order]] = {
+    "fewer-invented": ("chebyshev", "ascending"),
+    "fewer-lost": ("chebyshev", "descending"),
+    "lower-error": ("least-squares", "ascending"),
+}
+"""What each preference stands for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What will be released, for whom it is private, and at what loss; made without private data."""
+
+    spine: Spine
+    """The public order of refinement."""
+    unit: Unit
+    """What is protected."""
+    loss: Loss
+    """The privacy loss of the whole release."""
+    split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
+    """How the loss is divided over the measured levels: evenly, by weights, or by exact shares."""
+    repair: Repair = "chebyshev"
+    """How measurements are made consistent: least largest change, or "euclidean" for least squares."""
+    order: Order = "ascending"
+    """Which entries a repair lowers first: small ones (fewer are invented) or, "descending", large ones."""
+    unknown: Unknown = "error"
+    """What happens to rows with codes that are not in a hierarchy."""
+    title: str = ""
+    """What the release is about, for the card."""
+    resolve: Literal["full"] | Mapping[str, Number] | Resolution = "full"
+    """Which children are named: all that are repaired to more than zero, or only those that the measurements show to be
+    there, at a rate of false discoveries, `{"fdr": 0.05}`, or from some standard deviations up, `{"sigmas": 3}`."""
+    confidence: Number | None = CONFIDENCE
+    """The confidence of the intervals of released counts; None for a release without."""
+    prefer: Prefer | None = None
+    """What to favour, in one word that decides repair and order: "fewer-invented" (the default), "fewer-lost" or
+    "lower-error". `preference` tells it afterwards."""
+    budget: Fraction = field(init=False, repr=False)
+    """What the levels divide among them: epsilon when pure, otherwise rho."""
+    levels: tuple[PlannedLevel, ...] = field(init=False, repr=False)
+    """The total and every level of the spine, with noise and cost."""
+
+    WORDS: ClassVar[str] = "treetop.card.words"
+    """The module that says on a card what this kind of plan does: `treetop.card.content.Words`."""
+
+    def __post_init__(self) -> None:
+        for what, value, kind in (("spine", self.spine, Spine), ("unit", self.unit, Unit), ("loss", self.loss, Loss)):
+            if not isinstance(value, kind):
+                raise PlanError(f"{what} is {value!r}: give a treetop.{kind.__name__}")
+        self._settle_preference()
+        _choice("repair", self.repair, ("chebyshev", "euclidean", "least-squares"))
+        _choice("order", self.order, ("ascending", "descending"))
+        object.__setattr__(self, "resolve", Resolution.of(self.resolve) or "full")
+        if self.repair == "least-squares" and self.resolve != "full":
+            raise PlanError(
+                'prefer = "lower-error" estimates every count again from all measurements, and what resolve leaves '
+                "unnamed has no place in a second estimate: leave resolve out, or prefer"
+            )
+        if self.confidence is not None:
+            object.__setattr__(self, "confidence", as_confidence(self.confidence))
+        if isinstance(self.unknown, Mapping):
+            object.__setattr__(self, "unknown", FrozenMap(self.unknown))
+            self._check_unknown()
+        else:
+            _choice("unknown", self.unknown, ("error", "drop"))
+        if isinstance(self.split, Mapping):
+            object.__setattr__(self, "split", FrozenMap(self.split))
+        self._check_caps()
+        self.loss.refuse_large_delta(self.population, f"the least number of units ({self.unit.entity}) that is public")
+        dropped = self.unknown == "drop"
+        budget, levels = plan_levels(self.spine, self.unit, self.loss, self.split, records_may_be_dropped=dropped)
+        object.__setattr__(self, "budget", budget)
+        object.__setattr__(self, "levels", levels)
+
+    def _settle_preference(self) -> None:
+        """Let a preference decide repair and order; these are what a plan then has, and it has none."""
+        if self.prefer is None:
+            return
+        _choice("prefer", self.prefer, tuple(PREFERENCES))
+        if (self.repair, self.order) not in (("chebyshev", "ascending"), PREFERENCES[self.prefer]):
+            raise PlanError(f"prefer = {self.prefer!r} decides repair and order: leave those out, or prefer")
+        for name, value in zip(("repair", "order", "prefer"), (*PREFERENCES[self.prefer], None), strict=True):
+            object.__setattr__(self, name, value)
+
+    @property
+    def preference(self) -> Prefer | None:
+        """What repair and order favour, in one word; None where there is no word for it."""
+        return next((name for name, decided in PREFERENCES.items() if decided == (self.repair, self.order)), None)
+
+    def _check_caps(self) -> None:
+        names = [level.name for level in self.spine.levels]
+        for name in self.unit.per_node:
+            if name not in names:
+                raise PlanError(
+                    f"the unit caps records per node of {name!r}, which is not a level{nearest(name, names)}"
+                )
+
+    def _check_unknown(self) -> None:
+        for name, code in self.unknown.items():  # type: ignore[union-attr]
+            tree = self.spine.attributes.get(name)
+            if tree is None or tree.levels[-1] not in [tree.levels[depth] for depth, _ in tree.find(code)]:
+                raise PlanError(f"unknown codes of {name!r} go to {code!r}, which is not one of its leaves")
+
+    @property
+    def population(self) -> int | None:
+        """How many units there are at least, as far as that is public before data is read."""
+        return self.unit.population
+
+    @property
+    def spent(self) -> Fraction:
+        """What a release will cost: rho, or epsilon for a pure loss. Never more than the loss."""
+        return sum((level.cost for level in self.levels), Fraction(0))
+
+    @cached_property
+    def digest(self) -> str:
+        """A SHA-256 of everything that the plan decides."""
+        return hashlib.sha256(json.dumps(self.describe(), sort_keys=True).encode()).hexdigest()
+
+    def describe(self) -> dict[str, Any]:
+        """Return the plan's decisions as plain values, for cards and digests."""
+        return {
+            "title": self.title,
+            "spine": list(self.spine.splits),
+            "attributes": {
+                name: {"levels": list(tree.levels), "nodes": list(tree.sizes), "sha256": tree.digest}
+                for name, tree in zip(self.spine.attributes, self.spine.trees, strict=True)
+            },
+            "unit": {
+                "entity": self.unit.entity,
+                "contributions": self.unit.contributions,
+                "neighbours": self.unit.neighbours,
+                "id": self.unit.id,
+                "per_node": dict(self.unit.per_node),
+                **({} if self.unit.population is None else {"population": self.unit.population}),
+                **({"id_clean": list(self.unit.id_clean)} if self.unit.id_clean else {}),
+                **({"may_be_missing": True} if self.unit.may_be_missing else {}),
+            },
+            "loss": {
+                "definition": self.loss.definition,
+                **{
+                    name: None if value is None else str(value)
+                    for name, value in (
+                        ("epsilon", self.loss.epsilon),
+                        ("delta", self.loss.delta),
+                        ("rho", self.loss.rho),
+                        ("budget", self.budget),
+                    )
+                },
+                **({"accounting": "exact"} if self.loss.accounting == "exact" else {}),
+                **({"large_delta": True} if self.loss.large_delta else {}),
+            },
+            "levels": [level.describe() for level in self.levels],
+            "repair": self.repair,
+            "order": self.order,
+            "unknown": self.unknown if isinstance(self.unknown, str) else dict(self.unknown),
+            # What is as it was before there was a choice is not said, so that old plans keep their digest.
+            **({"resolve": self.resolve.describe()} if isinstance(self.resolve, Resolution) else {}),
+            **({"confidence": self.confidence} if self.confidence != CONFIDENCE else {}),
+            **({} if self.graph is None else {"graph": self.graph.describe()}),
+        }
+
+    @property
+    def graph(self) -> GraphFacts | None:
+        """What is stated of the graph whose edges are counted; None where there is no graph."""
+        return getattr(self.unit, "graph", None)
+
+    def check_table(self, table: Table) -> None:
+        """Refuse a table whose reading does not agree with the plan; nothing is read, and nothing spent."""
+        from treetop.read.dropping import MadeTable, refuse_exact_total
+
+        if (table.facts if isinstance(table, MadeTable) else None) != self.graph:
+            raise PlanError(
+                "the plan and the table do not state the same graph: relation, direction, degree bound and what is "
+                "dropped must agree. Take the unit of the plan from the graph, as in unit=graph.unit(…), and release "
+                "graph.table()"
+            )
+        refuse_exact_total(self.unit, self.levels[0].law is None, table)
+
+    def accuracy(self, confidence: float | None = None) -> Accuracy:
+        """Return what to expect of every level, at the plan's confidence if none is given; reads no private data.
+
+        `margin` is the exact quantile of one measurement's noise. `bound` holds for all nodes of a level at once: an
+        error grows, from a node to its children, by at most twice the largest noise among them (InfTDA, Theorem 1; here
+        with exact quantiles of the noise instead of its tail bound, each at the confidence that a union bound over
+        levels and public nodes leaves; it holds for both repairs).
+        """
+        confidence = as_confidence(confidence or self.confidence or CONFIDENCE)
+        risk = 1 - Fraction(str(confidence))
+        rows = []
+        for level in self.levels:
+            noise = 0.0 if level.law is None else level.law.standard_deviation
+            margin = 0 if level.law is None else level.law.margin(risk)
+            bound = self._bound(level.index, risk)
+            rows.append(LevelAccuracy(level.index, level.name, level.nodes, float(level.share), noise, margin, bound))
+        return Accuracy(tuple(rows), confidence)
+
+    def _bound(self, index: int, risk: Fraction) -> int:
+        measured = [level for level in self.levels[: index + 1] if level.law is not None]
+        bound = 0
+        for level in measured:
+            assert level.law is not None
+            largest = level.law.margin(risk / (len(measured) * level.nodes))
+            bound += largest if level.index == 0 else 2 * largest
+        return bound
+
+    def _refuse_large_delta(self, table: Table, counts: Counts) -> None:
+        """Ask about a large delta, now that a number of units is known which is the same for all neighbours.
+
+        It would be published, or is public already: to refuse for it tells nothing of anyone.
+        """
+        from treetop.read.dropping import MadeTable
+
+        if self.levels[0].law is None:
+            self.loss.refuse_large_delta(counts.total, f"the number of units ({self.unit.entity}), which is exact")
+        elif isinstance(table, MadeTable):
+            self.loss.refuse_large_delta(
+                table.public_units, f"the number of units ({self.unit.entity}), which is public"
+            )
+
+    def refuse_unless_top_down(self) -> None:
+        """Refuse a kind of plan that is not measured from the top down, for what is only about those that are."""
+
+    def own_table(self, table: Table) -> Table:
+        """Return a private table as this kind of plan reads it."""
+        return table
+
+    def counts(
+        self,
+        table: Table,
+        columns: Mapping[str, str] | None = None,
+        count: str | None = None,
+        tally: Tally | None = None,
+    ) -> Counts:
+        """Read the private table as true counts, all records of every unit: for a steward who compares a release with
+        them. A `tally` is told how many records were dropped on the way."""
+        from treetop.read.encode import read_counts
+
+        return read_counts(table, self.spine, columns, count, self.unknown, tally=tally)
+
+    @cached_property
+    def descent(self) -> Descent:
+        """The plan in the engine's terms."""
+        from treetop.measure.descent import Descent
+        from treetop.measure.level import Step
+        from treetop.noise.sampler import sampler
+        from treetop.read.counts import layout
+        from treetop.repair import KINDS, ORDERS
+
+        for level in self.levels:
+            if level.law is not None:
+                sampler(level.law)  # now, once and before data is read: a noise that cannot be drawn is refused here
+        total, *below = self.levels
+        leaf = len(self.spine.levels)
+        steps = (
+            Step(
+                level,
+                digit,
+                planned.law,
+                KINDS[self.repair],
+                ORDERS[self.order],
+                last=level.index == leaf,
+                resolution=self.resolve if isinstance(self.resolve, Resolution) else None,
+            )
+            for level, digit, planned in zip(self.spine.levels, layout(self.spine), below, strict=True)
+        )
+        return Descent(len(self.spine.attributes), total.law, tuple(steps))
+
+    def release(
+        self,
+        table: Table,
+        *,
+        columns: Mapping[str, str] | None = None,
+        count: str | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        before_measuring: Callable[[], object] | None = None,
+        keep_measurements: bool = False,
+        allow_dropped: bool = False,
+        testing_key: bytes | None = None,
+    ) -> Release:
+        """Read the private table, run the plan once, and return the public result.
+
+        `columns` names the column of each attribute where it is not the attribute's name, `count` a column that says
+        how many records a row stands for. Every call draws fresh noise and spends the loss again; `before_measuring`
+        is called when the table has been read and nothing has been spent yet. With `keep_measurements` the release
+        keeps all that was measured, for later estimates; one of lower error that has intervals always does. Where
+        unknown codes are dropped, the log tells the steward how many; above 3 % of the table `ManyDropped` is raised
+        and nothing is spent, unless `allow_dropped`. With a `testing_key` of 32 bytes the noise is reproducible, and
+        the release says that it is not private.
+        """
+        from treetop.card import Facts, describe_release
+        from treetop.noise.gate import Gate
+        from treetop.read.bound import Bound
+        from treetop.read.dropping import kept
+        from treetop.read.encode import read_counts
+        from treetop.read.tally import Tally
+        from treetop.release.run import run_plan
+
+        gate = Gate(testing_key)
+        self.check_table(table)
+        # Drafted first: a card that lacks a required field stops the release before it spends.
+        card = describe_release(self, Facts(private=gate.private, columns=columns, count=count, keep=kept(table)))
+        self.descent  # noqa: B018  # now, before data is read: a noise that cannot be drawn is refused here
+        decided = bytes.fromhex(self.digest)
+        bound = None
+        if self.unit.id is not None:
+            bound = Bound.of(self.unit, gate.choice("bound", decided))
+        tally = Tally()
+        counts = read_counts(table, self.spine, columns, count, self.unknown, bound, progress, tally)
+        self._refuse_large_delta(table, counts)
+        tally.settle(self.unit, allow_dropped)
+        with gate.charged(before_measuring, "run", decided, counts.digest) as key:
+            return run_plan(
+                self,
+                counts,
+                key,
+                card,
+                threads=threads or os.cpu_count() or 1,
+                progress=progress,
+                keep_measurements=keep_measurements,
+            )
+
+
+def as_confidence(value: object) -> float:
+    """Read a confidence: a probability between 0 and 1."""
+    try:
+        confidence = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        confidence = 0.0
+    if not 0 < confidence < 1:
+        raise PlanError(f"confidence is {value!r}: give a probability between 0 and 1, such as 0.95")
+    return confidence
+
+
+def _choice(what: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise PlanError(f"{what} is {value!r}{nearest(str(value), choices)}; choose one of {', '.join(choices)}")

@@ -1,0 +1,122 @@
+"""Resolution: which children a descent may name, because their own measurements show that they are not empty.
+
+A child that is truly empty measures k or more with probability P(N ≥ k): its p-value, exact up to rounding, and
+independent of all others. Naming children from a threshold up is then a test of many hypotheses at once. The threshold
+comes from measurements only, so it costs no privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.basics.exact import positive
+from treetop.errors import LossError, PlanError
+from treetop.noise import Law
+from treetop.noise.balls import nearest_float
+
+_MOST_THRESHOLDS = 1 << 12
+_TAIL_BITS = 60
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """When a child is named: at a rate of false discoveries, or from a number of standard deviations up."""
+
+    fdr: Fraction | None = None
+    """Of the children named at a level, the share that may be truly empty, in expectation."""
+    sigmas: Fraction | None = None
+    """How many standard deviations of its noise a measurement must reach."""
+
+    def __post_init__(self) -> None:
+        if (self.fdr is None) == (self.sigmas is None):
+            raise PlanError(
+                "resolve has fdr and sigmas, or neither: give one of them, { fdr = 0.05 } or { sigmas = 3 }"
+            )
+        for name in ("fdr", "sigmas"):
+            if (given := getattr(self, name)) is not None:
+                object.__setattr__(self, name, _positive(name, given))
+        if self.fdr is not None and self.fdr >= 1:
+            raise PlanError(f"resolve: fdr is {float(self.fdr):g}: give a share between 0 and 1, such as 0.05")
+
+    @staticmethod
+    def of(given: object) -> Resolution | None:
+        """Read what a plan says: "full" (or None) names every child that is repaired to more than zero."""
+        if given is None or given == "full":
+            return None
+        if isinstance(given, Resolution):
+            return given
+        if isinstance(given, Mapping) and given and set(given) <= {"fdr", "sigmas"}:
+            return Resolution(**given)
+        raise PlanError(f'resolve is {given!r}: write "full", {{ fdr = 0.05 }} or {{ sigmas = 3 }}')
+
+    def describe(self) -> dict[str, str]:
+        """Return it as plain values."""
+        return {"fdr": str(self.fdr)} if self.fdr is not None else {"sigmas": str(self.sigmas)}
+
+
+def _positive(name: str, given: object) -> Fraction:
+    try:
+        return positive(given, f"resolve: {name}")
+    except LossError as problem:  # it is about the plan, and no loss
+        raise PlanError(str(problem)) from problem
+
+
+def fixed_threshold(law: Law, sigmas: Fraction) -> int:
+    """Return the least measurement that is so many standard deviations above zero."""
+    return int(np.ceil(float(sigmas) * law.standard_deviation))
+
+
+class HighMeasurements:
+    """Counts measurements by size, as far as a threshold for many tests at once needs it.
+
+    Benjamini and Hochberg 1995: with m tests, name all p-values up to the largest p that is at most fdr·k/m, k being
+    how many are at most p. A p-value falls with the measurement, so this is the least t with m·P(N ≥ t) ≤ fdr·#{x ≥ t}.
+    Of the x only those are counted that the repair leaves above zero, since no others are named; m are all tests.
+    Only thresholds from zero up are tried and, of very wide noise, only every so manieth: that can only name fewer.
+    """
+
+    def __init__(self, law: Law, tests: int, fdr: Fraction) -> None:
+        self._given = law, tests, fdr
+        rate = fdr / max(tests, 1)
+        # Far enough for a measurement that alone is named, however rare it has to be.
+        self._width, self._chance = _p_values(law, max(_TAIL_BITS, (rate.denominator // rate.numerator).bit_length()))
+        self._rate = float(rate)
+        self._count = np.zeros(len(self._chance), np.int64)
+
+    def empty(self) -> HighMeasurements:
+        """Return one for the same tests, with nothing counted."""
+        return HighMeasurements(*self._given)
+
+    def add(self, measurements: NDArray[np.int64]) -> None:
+        """Count some measurements; what is beyond the largest possible threshold is counted there."""
+        step = np.minimum(measurements[measurements >= 0] // self._width, len(self._count) - 1)
+        self._count += np.bincount(step, minlength=len(self._count))
+
+    def join(self, other: HighMeasurements) -> None:
+        """Take over what was counted elsewhere, for the same tests."""
+        self._count += other._count
+
+    def threshold(self) -> int:
+        """Return the least measurement that is named."""
+        reaching = np.cumsum(self._count[::-1])[::-1]
+        # Where nothing reaches a threshold, that which one measurement alone would have to reach.
+        named = self._chance <= self._rate * np.maximum(reaching, 1)
+        return int(np.argmax(named)) * self._width
+
+
+@lru_cache(maxsize=64)
+def _p_values(law: Law, bits: int) -> tuple[int, NDArray[np.float64]]:
+    """Return the distance between thresholds, and P(N ≥ t) at each: from t = 0 until it is below 2⁻ᵇⁱᵗˢ."""
+    last = law.margin(Fraction(1, 2**bits)) + 1
+    width = -(-last // _MOST_THRESHOLDS)
+    return width, np.array([_p_value(law, t) for t in range(0, last + width, width)])
+
+
+def _p_value(law: Law, t: int) -> float:
+    return nearest_float(lambda bits: law.enclose_tail(t - 1, bits))

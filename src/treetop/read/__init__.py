@@ -1,0 +1,1 @@
+"""From private tables to counts: codes become leaves, contributions are bounded."""

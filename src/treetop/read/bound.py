@@ -1,0 +1,259 @@
+"""Contribution bounds: of every unit, a uniform random choice of at most m records is kept.
+
+Each unit is dealt with by itself: what is kept of it is a function of the secret key, its id and its own records.
+Other units' rows, and the order of the rows, have no part in it. So exchanging one unit's records exchanges at
+most m kept ones, which is what the sensitivities assume; whether the choice can be foreseen does not matter for
+privacy, only that it is uniform, so that it does not distort.
+
+Under `replace` with one record each, the total stays exact: an id is in the table because it has a record (a row
+with the count 0 is none), so every unit counts for exactly one before and after an exchange. Where rows with unknown
+codes are dropped a unit may lose all its records; the plan then measures the total. How many records were left out is
+private: nothing of it enters a release, and a `Tally` of it is for the steward.
+
+Ids are known by a keyed 128-bit hash: that two of a thousand million ids share one has a chance of 2^-69. What differs
+in spelling is another id, but for the differences that the plan takes away first (see `spelling`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from treetop.basics.buffers import U, buffers
+from treetop.basics.kernel import kernel
+from treetop.basics.siphash import siphash, siphash_word
+from treetop.basics.sorting import sort_rows
+from treetop.domain.unit import IdClean, Unit
+from treetop.noise import Key
+from treetop.read.counts import LARGEST_TOTAL
+
+_BUCKETS = 256
+
+_FEW = 32
+"""Up to so many records of a unit are sorted by insertion, in memory that is used again for the next unit."""
+
+Words = NDArray[np.uint64]
+Weights = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """How contributions are bounded."""
+
+    id: str
+    """The column that identifies a unit."""
+    most: int
+    """How many records of a unit are kept."""
+    key: Key
+    """What the random choice comes from: the same key keeps the same records of the same table."""
+    clean: tuple[IdClean, ...] = ()
+    """Which differences of spelling do not tell units apart."""
+
+    @staticmethod
+    def of(unit: Unit, key: Key) -> Bound | None:
+        """Return the bound of a unit; None where it has no id."""
+        return None if unit.id is None else Bound(unit.id, unit.contributions, key, unit.id_clean)
+
+
+class Bounder:
+    """Collects the records of a table, batch by batch, and keeps at most so many of each unit."""
+
+    def __init__(self, bound: Bound, words: int) -> None:
+        self._bound = bound
+        self._secret = np.frombuffer(bound.key.secret, "<u8").astype(np.uint64)
+        self._words = words
+        self.rows = 0
+        """How many rows were added."""
+        self.units = 0
+        """How many units they are of; known when those that are kept are."""
+        self._batches: list[tuple[NDArray[np.int64], list[Words], Weights | None]] = []
+
+    def add(self, keys: Sequence[Words], weights: Weights | None, ids: pa.StringArray) -> None:
+        """Add rows: their packed paths, how many records each stands for (1 when None), and their units."""
+        self.rows += len(ids)
+        hashes = np.empty((2, len(ids)), np.uint64)
+        _hash_ids(*buffers(ids), self._secret, hashes)
+        # Sorted into buckets by their first bits, all rows of a unit are later found together, in little memory.
+        bucket = (hashes[0] >> U(56)).astype(np.uint8)
+        order = np.argsort(bucket, kind="stable")
+        start = np.searchsorted(bucket[order], np.arange(_BUCKETS + 1))
+        columns = [column[order] for column in (*hashes, *keys)]
+        self._batches.append((start, columns, None if weights is None else weights[order]))
+
+    def all(self) -> tuple[list[Words], Weights | None]:
+        """Return the packed paths of all records so far, and how many each row stands for."""
+        paths = [
+            np.concatenate([np.empty(0, np.uint64), *(columns[2 + word] for _, columns, _ in self._batches)])
+            for word in range(self._words)
+        ]
+        weights = [weight for *_, weight in self._batches if weight is not None]
+        return paths, np.concatenate(weights) if weights else None
+
+    def kept(self) -> tuple[list[Words], Weights | None]:
+        """Return the packed paths of the records that are kept, and how many each row stands for."""
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            parts = list(pool.map(self._keep, range(_BUCKETS)))
+        self._batches.clear()
+        self.units = sum(part[2] for part in parts)
+        paths = [np.concatenate([part[0][:, word] for part in parts]) for word in range(self._words)]
+        weights = [part[1] for part in parts if part[1] is not None]
+        return paths, np.concatenate(weights) if weights else None
+
+    def _keep(self, bucket: int) -> tuple[NDArray[np.uint64], Weights | None, int]:
+        here = [(slice(*start[bucket : bucket + 2]), columns, w) for start, columns, w in self._batches]
+        high, low, *words = (
+            np.concatenate([np.empty(0, np.uint64), *(columns[index][rows] for rows, columns, _ in here)])
+            for index in range(2 + self._words)
+        )
+        paths = np.stack(words, axis=1)
+        weights = [weight[rows] for rows, _, weight in here if weight is not None]
+        weight = np.concatenate(weights) if weights else np.ones(len(high), np.int64)
+        kept = np.empty(len(high), np.int64)
+        most = min(self._bound.most, LARGEST_TOTAL)
+        _, order = sort_rows([high.copy()], np.arange(len(high)))
+        assert order is not None
+        units = _keep_some(order, high, low, paths.view(np.uint8).ravel(), weight, most, kept)
+        rows = np.flatnonzero(kept)
+        return paths[rows], kept[rows] if weights else None, units
+
+
+@kernel
+def _hash_ids(start: NDArray[np.int32], letters: NDArray[np.uint8], secret: Words, hashes: NDArray[np.uint64]) -> None:
+    for row in range(len(start) - 1):
+        at, end = U(start[row]), U(start[row + 1])
+        hashes[0, row] = siphash(secret[0], secret[1], letters, at, end)
+        hashes[1, row] = siphash(secret[2], secret[3], letters, at, end)
+
+
+@kernel
+def _keep_some(
+    order: NDArray[np.int64],
+    high: Words,
+    low: Words,
+    letters: NDArray[np.uint8],
+    weight: Weights,
+    most: int,
+    kept: Weights,
+) -> int:
+    """Write how many of each row's records are kept, and return how many units there are.
+
+    `order` sorts the rows by the first half of their unit.
+    """
+    ranks, positions = np.empty(_FEW, np.uint64), np.empty(_FEW, np.int64)
+    start, units = 0, 0
+    while start < len(order):
+        stop = start + 1
+        while stop < len(order) and high[order[stop]] == high[order[start]]:
+            stop += 1
+        while start < stop:
+            end = _bring_together(order, start, stop, low)
+            _keep_of_unit(order[start:end], high, low, letters, weight, most, kept, ranks, positions)
+            start = end
+            units += 1
+    return units
+
+
+@kernel
+def _bring_together(order: NDArray[np.int64], start: int, stop: int, low: Words) -> int:
+    """Move the rows of the first row's unit before all others; return where they end."""
+    end = start + 1
+    for at in range(start + 1, stop):
+        if low[order[at]] == low[order[start]]:
+            order[at], order[end] = order[end], order[at]
+            end += 1
+    return end
+
+
+@kernel
+def _keep_of_unit(
+    rows: NDArray[np.int64],
+    high: Words,
+    low: Words,
+    letters: NDArray[np.uint8],
+    weight: Weights,
+    most: int,
+    kept: Weights,
+    ranks: Words,
+    positions: NDArray[np.int64],
+) -> None:
+    total = 0
+    for row in rows:
+        total += weight[row]
+        kept[row] = weight[row]
+    if total <= most:
+        return
+    # The unit's hash is the key for all that is random about it: one order for one set of records, then positions.
+    key0, key1 = high[rows[0]], low[rows[0]]
+    width = U(len(letters) // len(weight))
+    rank = ranks[: len(rows)] if len(rows) <= _FEW else np.empty(len(rows), np.uint64)
+    for i in range(len(rows)):
+        at = U(rows[i]) * width
+        rank[i] = siphash(key0, key1, letters, at, at + width)
+    _order(rows, rank)
+    keeping = most <= total - most  # else it is fewer to choose what to drop
+    number = most if keeping else total - most
+    chosen = positions[:number] if number <= _FEW else np.empty(number, np.int64)
+    _choose(key1, key0, total, chosen)
+    at_chosen, seen = 0, 0
+    for row in rows:
+        seen += weight[row]
+        inside = 0
+        while at_chosen < len(chosen) and chosen[at_chosen] < seen:
+            at_chosen += 1
+            inside += 1
+        kept[row] = inside if keeping else weight[row] - inside
+
+
+@kernel
+def _order(rows: NDArray[np.int64], rank: Words) -> None:
+    """Sort the rows by their rank; rows of one rank are alike."""
+    if len(rows) > _FEW:
+        rows[:] = rows[np.argsort(rank)]
+        return
+    for i in range(1, len(rows)):
+        row, key, at = rows[i], rank[i], i
+        while at > 0 and rank[at - 1] > key:
+            rows[at], rank[at] = rows[at - 1], rank[at - 1]
+            at -= 1
+        rows[at], rank[at] = row, key
+
+
+@kernel
+def _choose(key0: np.uint64, key1: np.uint64, total: int, chosen: NDArray[np.int64]) -> None:
+    """Fill in distinct positions from 0 … total - 1, all sets alike probable, in order."""
+    mask = U(total - 1)
+    for shift in (1, 2, 4, 8, 16, 32):
+        mask |= mask >> U(shift)
+    found, drawn = 0, U(0)
+    while found < len(chosen):
+        for i in range(found, len(chosen)):
+            position = U(total)
+            while position >= U(total):
+                position = siphash_word(key0, key1, drawn) & mask
+                drawn += U(1)
+            chosen[i] = np.int64(position)
+        _sort(chosen)
+        found = 1
+        for i in range(1, len(chosen)):  # what was drawn twice is drawn again
+            if chosen[i] != chosen[found - 1]:
+                chosen[found] = chosen[i]
+                found += 1
+
+
+@kernel
+def _sort(values: NDArray[np.int64]) -> None:
+    if len(values) > _FEW:
+        values.sort()
+        return
+    for i in range(1, len(values)):
+        value, at = values[i], i
+        while at > 0 and values[at - 1] > value:
+            values[at] = values[at - 1]
+            at -= 1
+        values[at] = value

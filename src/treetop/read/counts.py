@@ -1,0 +1,153 @@
+"""Counts: the private table as sparse leaf counts, sorted so that what lies under any node is one range.
+
+A leaf is addressed by its path: at every level of the spine, the rank of the child among its siblings. The ranks are
+packed level by level into 64-bit words, coarse levels in the high bits, so that sorting the words sorts the leaves in
+spine order. Most spines fit one word; a longer path simply takes more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.basics.sorting import sort_rows
+from treetop.domain.spine import Spine
+from treetop.errors import DataError
+
+LARGEST_TOTAL = 2**53
+"""Sums stay far from the limits of int64, and exact in every tool that reads the release."""
+
+_WORD = 64
+
+
+@dataclass(frozen=True)
+class Digit:
+    """Where the rank of one level stands in the packed path."""
+
+    word: int
+    """Which 64-bit word."""
+    shift: int
+    """How far from its low end."""
+    bits: int
+    """How many bits."""
+
+
+def layout(spine: Spine) -> tuple[Digit, ...]:
+    """Return the place of every level's rank; a rank never straddles two words."""
+    digits = []
+    word, free = 0, _WORD
+    for level in spine.levels:
+        bits = (level.widest - 1).bit_length()
+        if bits > free:
+            word, free = word + 1, _WORD
+        free -= bits
+        digits.append(Digit(word, free, bits))
+    return tuple(digits)
+
+
+def packed_paths(spine: Spine) -> list[list[NDArray[np.uint64] | None]]:
+    """Return, per word and attribute, what each leaf of the attribute adds to the key (None: nothing)."""
+    digits = layout(spine)
+    parts: list[list[NDArray[np.uint64] | None]] = [[None] * len(spine.attributes) for _ in range(digits[-1].word + 1)]
+    for level, digit in zip(spine.levels, digits, strict=True):
+        if digit.bits == 0:
+            continue
+        tree = spine.trees[level.attribute]
+        rank = np.arange(tree.sizes[level.depth]) - np.repeat(level.first[:-1], np.diff(level.first))
+        path = rank[tree.ancestors(level.depth)].astype(np.uint64) << np.uint64(digit.shift)
+        already = parts[digit.word][level.attribute]
+        parts[digit.word][level.attribute] = path if already is None else already | path
+    return parts
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Sparse leaf counts in spine order: private, and read by the measuring step only."""
+
+    keys: tuple[NDArray[np.uint64], ...] = field(repr=False)
+    """The packed paths of the leaves that are present, ascending and distinct: one array a word."""
+    before: NDArray[np.int64] = field(repr=False)
+    """The sum of all counts before each leaf; one longer than the keys, so ranges are subtractions."""
+
+    @staticmethod
+    def from_leaves(
+        spine: Spine, leaves: Sequence[NDArray[np.integer]], counts: NDArray[np.int64] | None = None
+    ) -> Counts:
+        """Count records given as one array of leaf numbers per attribute, each worth `counts` (1 when None)."""
+        for leaf, tree, name in zip(leaves, spine.trees, spine.attributes, strict=True):
+            if leaf.dtype.kind not in "iu" or (len(leaf) and not 0 <= leaf.min() <= leaf.max() < tree.sizes[-1]):
+                raise DataError(f"the leaves of {name!r} must be whole numbers from 0 to {tree.sizes[-1] - 1}")
+        if counts is not None and counts.dtype.kind not in "iu":
+            raise DataError(f"counts are whole numbers, not {counts.dtype}")
+        return Counts.from_keys(pack(spine, leaves), None if counts is None else counts.copy())
+
+    @staticmethod
+    def from_keys(keys: list[NDArray[np.uint64]], counts: NDArray[np.int64] | None = None) -> Counts:
+        """Count records given by their packed paths, one array a word, each worth `counts` (1 when None).
+
+        The arrays are given away: they may be overwritten.
+        """
+        if counts is not None and len(counts):
+            _check(counts)
+            if not counts.all():
+                present = counts > 0
+                keys, counts = [key[present] for key in keys], counts[present]
+        return _merge(*sort_rows(keys, counts))
+
+    @property
+    def total(self) -> int:
+        """The number of records."""
+        return int(self.before[-1])
+
+    def __len__(self) -> int:
+        return len(self.before) - 1
+
+    def __repr__(self) -> str:
+        return "Counts(private)"  # neither the total nor the number of leaves is public
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A hash of all counts. It binds the noise to the data and never leaves the process."""
+        digest = hashlib.blake2b(digest_size=32)
+        for array in (*self.keys, self.before):
+            digest.update(len(array).to_bytes(8, "little"))
+            digest.update(np.ascontiguousarray(array).data.cast("B"))
+        return digest.digest()
+
+
+def _check(counts: NDArray[np.int64]) -> None:
+    lowest = int(counts.argmin())
+    if counts[lowest] < 0:
+        raise DataError(f"row {lowest + 1} has the count {counts[lowest]}: counts cannot be negative")
+    # In floating point first: there the sum cannot wrap around.
+    if counts.sum(dtype=np.float64) > 2 * LARGEST_TOTAL or counts.sum() > LARGEST_TOTAL:
+        raise DataError("the counts add up to more than 2^53: check that the count column holds counts")
+
+
+def pack(spine: Spine, leaves: Sequence[NDArray[np.integer]] | NDArray[np.integer]) -> list[NDArray[np.uint64]]:
+    """Return the packed paths of leaves given as one array of leaf numbers per attribute: one array a word."""
+    keys = []
+    for parts in packed_paths(spine):
+        key = np.zeros(len(leaves[0]), dtype=np.uint64)
+        for part, leaf in zip(parts, leaves, strict=True):
+            if part is not None:
+                key |= part[leaf]
+        keys.append(key)
+    return keys
+
+
+def _merge(keys: list[NDArray[np.uint64]], counts: NDArray[np.int64] | None) -> Counts:
+    """Make equal sorted keys one leaf."""
+    rows = len(keys[0])
+    starts = np.zeros(rows, dtype=bool)
+    starts[:1] = True
+    for key in keys:
+        starts[1:] |= key[1:] != key[:-1]
+    bounds = np.append(np.flatnonzero(starts), rows)
+    before = bounds if counts is None else np.concatenate([[0], np.cumsum(counts)])[bounds]
+    return Counts(tuple(key[bounds[:-1]] for key in keys), before.astype(np.int64, copy=False))

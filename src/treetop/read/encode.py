@@ -1,0 +1,282 @@
+"""From a private table to counts: codes become leaf numbers, unknown codes are dealt with as the plan says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, NoReturn, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from treetop.basics.nearest import nearest
+from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.spine import Spine
+from treetop.errors import DataError
+from treetop.read.bound import Bound, Bounder
+from treetop.read.codebook import Codebook
+from treetop.read.counts import Counts, packed_paths
+from treetop.read.dropping import MadeTable
+from treetop.read.spelling import cleaned
+from treetop.read.tally import Tally
+from treetop.read.weights import Weighing
+from treetop.tables import table as tables
+from treetop.tables.header import is_unvouched, refuse_code
+from treetop.tables.table import Batch
+
+if TYPE_CHECKING:
+    from treetop.measure.descent import Progress
+
+Unknown = Literal["error", "drop"] | Mapping[str, str]
+"""Missing codes and codes that are not in the hierarchy: refuse them, drop their rows, or count them under a leaf
+that is named for each attribute."""
+
+_REMEDY = 'Correct the table or the hierarchy; or set unknown to "drop", or to the leaf that such rows count under'
+
+
+def read_counts(
+    table: tables.Table,
+    spine: Spine,
+    columns: Mapping[str, str] | None = None,
+    count: str | None = None,
+    unknown: Unknown = "error",
+    bound: Bound | None = None,
+    progress: Progress | None = None,
+    tally: Tally | None = None,
+) -> Counts:
+    """Read a private table of records, or of rows with a count, and count its leaves, batch by batch.
+
+    `columns` names the column of each attribute where it differs from the attribute's own name. With a `bound`, at most
+    so many records of each unit are counted. A table without rows is one like any other, and may be what its neighbour
+    with one unit less looks like: it is counted, and the steward is warned by the log. A `tally` is told what had
+    unknown codes and how many units there were.
+    """
+    tally = Tally() if tally is None else tally
+    tally.unknown = unknown
+    attributes = _attributes(spine, _columns(spine, columns), unknown)
+    weighing = None if count is None else Weighing(count)
+    bounder = None if bound is None else Bounder(bound, attributes[0].words)
+    collected: Collected = Gathered(attributes[0].words) if bounder is None else bounder
+    wanted = [*(attribute.column for attribute in attributes), count, None if bound is None else bound.id]
+    rows = 0
+    for batch in tables.batches(table, [name for name in dict.fromkeys(wanted) if name is not None]):
+        for attribute in attributes if is_unvouched(batch.rows.schema) else ():
+            refuse_code(attribute.column, attribute.tree.codes, batch.where)
+        rows += len(batch.rows)
+        leaves = [attribute.leaves(batch, unknown) for attribute in attributes]
+        weights = None if weighing is None else weighing.read(batch)
+        ids = None if bound is None else _ids(batch, bound, unknown)
+        if unknown != "error":
+            known = _known(leaves, ids)
+            tally.add(known, weights)
+            for attribute, leaf in zip(attributes, leaves, strict=True):
+                attribute.tell(tally, batch, leaf, weights)
+            if unknown == "drop":
+                leaves = [leaf[known] for leaf in leaves]
+                weights = None if weights is None else weights[known]
+                ids = None if ids is None else ids.filter(pa.array(known))
+            else:
+                leaves = [attribute.with_other(leaf) for attribute, leaf in zip(attributes, leaves, strict=True)]
+        collected.add(_pack(attributes, leaves), weights, ids)
+        if progress is not None:
+            progress("reading", batch.done)
+    if isinstance(table, MadeTable):
+        table.tell(tally)
+    if not rows:
+        tables.warn_of_none(table)
+    every = None if bounder is None or not tally.compares else Counts.from_keys(*bounder.all())
+    counts = Counts.from_keys(*collected.kept())
+    if tally.compares:
+        tally.every = (every or counts).digest
+    if bounder is not None and not getattr(table, "one_row_each", False):
+        tally.units, tally.unit_rows = bounder.units, bounder.rows
+    if progress is not None:
+        progress("reading", 1.0)
+    return counts
+
+
+class Collected(Protocol):
+    """The rows of a table so far."""
+
+    def add(
+        self, keys: Sequence[NDArray[np.uint64]], weights: NDArray[np.int64] | None, ids: pa.StringArray | None
+    ) -> None:
+        """Add rows: their packed paths, how many records each stands for (1 when None), and their units."""
+
+    def kept(self) -> tuple[list[NDArray[np.uint64]], NDArray[np.int64] | None]:
+        """Return the packed paths of the rows that count, and how many records each stands for."""
+
+
+class Gathered:
+    """All rows of a table."""
+
+    def __init__(self, words: int) -> None:
+        self._keys: list[list[NDArray[np.uint64]]] = [[] for _ in range(words)]
+        self._weights: list[NDArray[np.int64]] = []
+
+    def add(
+        self, keys: Sequence[NDArray[np.uint64]], weights: NDArray[np.int64] | None, ids: pa.StringArray | None
+    ) -> None:
+        """Add rows."""
+        for word, key in zip(self._keys, keys, strict=True):
+            word.append(key)
+        if weights is not None:
+            self._weights.append(weights)
+
+    def kept(self) -> tuple[list[NDArray[np.uint64]], NDArray[np.int64] | None]:
+        """Return all rows."""
+        weights = np.concatenate(self._weights) if self._weights else None
+        keys = []
+        while self._keys:
+            keys.append(np.concatenate(self._keys.pop(0)))
+        return keys, weights
+
+
+@dataclass(frozen=True, eq=False)
+class _Attribute:
+    """How the codes of one attribute become parts of packed paths."""
+
+    name: str
+    column: str
+    tree: Hierarchy
+    book: Codebook
+    other: int | None
+    """The leaf for unknown codes."""
+    parts: Sequence[NDArray[np.uint64] | None]
+    """Per word, what each leaf adds to the path."""
+
+    @property
+    def words(self) -> int:
+        return len(self.parts)
+
+    def leaves(self, batch: Batch, unknown: Unknown) -> NDArray[np.int64]:
+        """Return the leaf number of every row; -1 for an unknown code, unless that is refused."""
+        column = batch.rows.column(self.column)
+        if pa.types.is_dictionary(column.type):
+            codes = tables.text(column.dictionary, self.column)
+            found = np.append(self.book.find(codes), -1)  # the last is for missing values
+            leaves: NDArray[np.int64] = found[column.indices.cast(pa.int64()).fill_null(len(codes)).to_numpy()]
+        else:
+            leaves = self.book.find(tables.text(column, self.column))
+        if unknown == "error" and len(leaves) and leaves.min() < 0:
+            self._refuse(batch, leaves)
+        return leaves
+
+    def with_other(self, leaves: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the leaves with the one for unknown codes in the place of those."""
+        return leaves if self.other is None else np.where(leaves < 0, self.other, leaves)
+
+    def tell(self, tally: Tally, batch: Batch, leaves: NDArray[np.int64], weights: NDArray[np.int64] | None) -> None:
+        """Tell which codes are unknown, and how many records have them."""
+        if len(leaves) == 0 or leaves.min() >= 0:
+            return
+        unknown = np.flatnonzero(leaves < 0)
+        codes = tables.text(batch.rows.column(self.column).take(pa.array(unknown)), self.column)
+        tally.add_codes(self.column, codes, None if weights is None else weights[unknown], self.book, self._width)
+
+    @cached_property
+    def _width(self) -> int:
+        return int(pc.max(pc.utf8_length(self.tree.codes[-1])).as_py())
+
+    def _refuse(self, batch: Batch, leaves: NDArray[np.int64]) -> NoReturn:
+        unknown = np.flatnonzero(leaves < 0)
+        row = int(unknown[0])
+        codes = tables.text(batch.rows.column(self.column), self.column)
+        code, place = codes[row].as_py(), batch.place(self.column, row)
+        if not code:
+            raise DataError(f"{place}: the code is missing.{batch.hint(row)} {_REMEDY}")
+        others = len(codes.take(pa.array(unknown)).unique()) - 1
+        more = f" (nor are {others} more codes after it)" if others else ""
+        raise DataError(
+            f"{place}: {code!r} is not a {self.tree.levels[-1]} code in the hierarchy of {self.name!r}{more}"
+            f"{self._hint(code)}. {_REMEDY}"
+        )
+
+    def _hint(self, code: str) -> str:
+        """Say what would make a code known."""
+        bare = code.strip()
+        padded = bare.zfill(self._width)
+        trimmed, zeros = self.book.find(pa.array([bare, padded])) >= 0
+        if trimmed:
+            return f". The hierarchy has {bare!r}: trim the column"
+        if zeros and bare:
+            return f". The hierarchy has {padded!r}: leading zeros were lost, read the column as text"
+        return ""
+
+
+def _columns(spine: Spine, columns: Mapping[str, str] | None) -> dict[str, str]:
+    column_of = {attribute: attribute for attribute in spine.attributes}
+    for attribute, column in (columns or {}).items():
+        if attribute not in column_of:
+            raise DataError(
+                f"columns: there is no attribute {attribute!r}{nearest(attribute, column_of)}; "
+                f"the attributes are {', '.join(column_of)}"
+            )
+        column_of[attribute] = column
+    return column_of
+
+
+def _attributes(spine: Spine, column_of: Mapping[str, str], unknown: Unknown) -> list[_Attribute]:
+    books: dict[int, Codebook] = {}
+    attributes = []
+    paths = packed_paths(spine)
+    for index, (name, tree) in enumerate(spine.attributes.items()):
+        if id(tree) not in books:
+            books[id(tree)] = Codebook(tree.codes[-1])
+        other = _other_leaf(unknown, name, tree) if isinstance(unknown, Mapping) else None
+        parts = [_from_given(spine.trees[index], tree, word[index]) for word in paths]
+        attributes.append(_Attribute(name, column_of[name], tree, books[id(tree)], other, parts))
+    return attributes
+
+
+def _from_given(used: Hierarchy, given: Hierarchy, part: NDArray[np.uint64] | None) -> NDArray[np.uint64] | None:
+    """Map leaves of the hierarchy as given, where the spine may skip levels or stop at a coarser one."""
+    if part is None or given is used:
+        return part
+    depth = given.depth(used.levels[-1])
+    return part[used.encode(given.codes[depth])[given.ancestors(depth)]]
+
+
+def _other_leaf(unknown: Mapping[str, str], attribute: str, tree: Hierarchy) -> int:
+    code = unknown.get(attribute)
+    leaf = -1 if code is None else int(tree.encode(pa.array([code]))[0])
+    if leaf < 0:
+        raise DataError(
+            f"unknown codes of {attribute!r} go to {code!r}, which is not a leaf of its hierarchy: "
+            f'name one, as in unknown={{"{attribute}": "other"}}, and add it to the hierarchy'
+        )
+    return leaf
+
+
+def _ids(batch: Batch, bound: Bound, unknown: Unknown) -> pa.StringArray:
+    """Return the units of the rows; a row without one cannot be bounded."""
+    ids = cleaned(tables.text(batch.rows.column(bound.id), bound.id), bound.clean)
+    row = tables.first_missing(ids)
+    if row is not None and unknown != "drop":
+        raise DataError(
+            f"{batch.place(bound.id, row)}: the id is missing.{batch.hint(row)} Correct the table, or set unknown = "
+            '"drop"'
+        )
+    return ids
+
+
+def _known(leaves: Sequence[NDArray[np.int64]], ids: pa.StringArray | None) -> NDArray[np.bool_]:
+    known: NDArray[np.bool_] = np.logical_and.reduce([leaf >= 0 for leaf in leaves])
+    if ids is not None:
+        known &= pc.fill_null(pc.not_equal(ids, ""), False).to_numpy(zero_copy_only=False)
+    return known
+
+
+def _pack(attributes: Sequence[_Attribute], leaves: Sequence[NDArray[np.int64]]) -> list[NDArray[np.uint64]]:
+    keys = []
+    for word in range(attributes[0].words):
+        key = np.zeros(len(leaves[0]), dtype=np.uint64)
+        for attribute, leaf in zip(attributes, leaves, strict=True):
+            part = attribute.parts[word]
+            if part is not None:
+                key |= part[leaf]
+        keys.append(key)
+    return keys

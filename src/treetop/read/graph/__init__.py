@@ -1,0 +1,1 @@
+"""Graphs as they are read: people, edges, cleaning and projection, by public rules."""

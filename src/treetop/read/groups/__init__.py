@@ -1,0 +1,1 @@
+"""Groups as they are read: public lists, and the sizes of private groups."""

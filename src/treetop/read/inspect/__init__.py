@@ -1,0 +1,159 @@
+"""Inspecting a private table: what its columns look like, and which attributes a plan could have.
+
+What it finds tells about private data, and is for the steward only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from treetop.basics.frozen import FrozenMap
+from treetop.basics.nearest import nearest
+from treetop.basics.resolved import resolved
+from treetop.errors import DataError
+from treetop.read.inspect.columns import Column, describe_columns
+from treetop.read.inspect.identify import Identifier, find_identifiers
+from treetop.read.inspect.lookup import Lookup, Match, match_columns, read_lookup
+from treetop.read.inspect.naming import find_names
+from treetop.read.inspect.nesting import SAMPLE, find_chains, sample_codes
+from treetop.read.inspect.suggest import Suggestion, suggest_attributes, suggest_count
+from treetop.tables import table as tables
+from treetop.tables.fixed import refuse_fixed
+from treetop.tables.header import is_unvouched, refuse_code, refuse_first_row, refuse_value
+from treetop.tables.source import Source
+
+__all__ = ["SAMPLE", "Column", "Identifier", "Inspection", "Lookup", "Match", "Suggestion", "inspect_table"]
+
+
+@dataclass(frozen=True, eq=False)
+class Inspection:
+    """What a private table looks like. It tells about the private data, and is not for release."""
+
+    path: str
+    """The table, as messages name it."""
+    source: Source
+    """Where it is, and how it is read."""
+    rows: int
+    """How many rows it has."""
+    columns: tuple[Column, ...]
+    """Its columns."""
+    chains: tuple[tuple[str, ...], ...]
+    """Columns that nest, coarse to fine: each value of a finer one stands under one value of the coarser."""
+    lookup: Lookup | None
+    """The public hierarchy file, when one was given."""
+    matches: tuple[Match, ...]
+    """Columns whose values are codes of the hierarchy file."""
+    names: Mapping[str, str]
+    """Columns that are names, one to one with the codes of another column, each with that column."""
+    count: str | None
+    """The column that says, or may say, how many records a row stands for."""
+    count_is_stated: bool
+    """Whether the steward named it; otherwise it is a guess, and a question."""
+    identifiers: tuple[Identifier, ...]
+    """Columns that could tell who is protected."""
+    attributes: tuple[Suggestion, ...]
+    """The attributes that a plan could have."""
+
+    @property
+    def sampled(self) -> bool:
+        """Whether nesting was judged from a sample of the rows."""
+        return self.rows > SAMPLE
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "path": self.path,
+            "rows": self.rows,
+            "columns": [column.to_dict() for column in self.columns],
+            "chains": [list(chain) for chain in self.chains],
+            "chains_from_sample": self.sampled,
+            "hierarchy": None if self.lookup is None else str(self.lookup.path),
+            "matches": [match.to_dict() for match in self.matches],
+            "names": dict(self.names),
+            "count": self.count,
+            "count_is_stated": self.count_is_stated,
+            "identifiers": [identifier.to_dict() for identifier in self.identifiers],
+            "attributes": [attribute.to_dict() for attribute in self.attributes],
+        }
+
+
+def _refuse_row_as_names(rows: pa.Table, columns: Sequence[Column], lookup: Lookup | None, path: str) -> None:
+    """Refuse names that are values of their column or codes of the hierarchy: the draft would hold a private row."""
+    public = [] if lookup is None else [one.values for one in lookup.columns.values() if one.values is not None]
+    for column in columns if is_unvouched(rows.schema) else ():
+        refuse_code(column.name, public, path)
+        if column.values is not None:
+            refuse_value(column.name, column.values, path)
+
+
+def _judged(source: Source, rows: pa.Table, lookup: Lookup | None) -> Source:
+    """Return the source of a draft: it vouches for names that were compared with rows and with public codes.
+
+    Without those it does not, so that a release still compares names with the codes of its hierarchies.
+    """
+    return replace(source, header=True) if is_unvouched(rows.schema) and lookup is not None else source
+
+
+def inspect_table(
+    table: str | Path | Source, hierarchy: str | Path | Source | None = None, count: str | None = None
+) -> Inspection:
+    """Describe a private table; `hierarchy` is a public file, `count` names a column of counts."""
+    source = table if isinstance(table, Source) else Source(table)
+    path = str(source)
+    public = Source(hierarchy) if isinstance(hierarchy, str | Path) else hierarchy
+    if public is not None and resolved(str(public)) == resolved(path):
+        raise DataError(
+            f"{path} is given as its own hierarchy, but which codes occur in a private table is private: "
+            "take the hierarchy from a public file"
+        )
+    refuse_fixed(source)
+    rows = tables.read(source, None)
+    if is_unvouched(rows.schema):
+        refuse_first_row(rows, path)
+    if not len(rows):
+        tables.warn_of_none(source)
+    if len(set(rows.column_names)) < len(rows.column_names):
+        raise DataError(f"{path}: two columns have the same name: {', '.join(rows.column_names)}")
+    if count is not None and count not in rows.column_names:
+        raise DataError(
+            f"{path}: there is no column {count!r}{nearest(count, rows.column_names)}; "
+            f"the columns are {', '.join(rows.column_names)}"
+        )
+    columns = describe_columns(rows, count)
+    lookup = None if public is None else read_lookup(public)
+    _refuse_row_as_names(rows, columns, lookup, path)
+    matches = () if lookup is None else match_columns(columns, lookup)
+    matched = {match.column for match in matches}
+    columns = tuple(column.known_code() if column.name in matched else column for column in columns)
+    sample = sample_codes(rows, [column.name for column in columns if column.kind == "code"])
+    names = find_names(columns, sample, matches, lookup)
+    chains = find_chains({name: codes for name, codes in sample.items() if name not in names})
+    counts = suggest_count(columns, sample) if count is None else count
+    attributes = suggest_attributes(
+        [column for column in columns if column.name not in names],
+        chains,
+        [match for match in matches if match.column not in names],
+        sample,
+        counts,
+    )
+    used = {attribute.column for attribute in attributes} | {name for chain in chains for name in chain}
+    used |= {*names, *matched, *([] if counts is None else [counts])}
+    return Inspection(
+        path=path,
+        source=_judged(source, rows, lookup),
+        rows=rows.num_rows,
+        columns=columns,
+        chains=chains,
+        lookup=lookup,
+        matches=matches,
+        names=FrozenMap(names),
+        count=counts,
+        count_is_stated=count is not None,
+        identifiers=find_identifiers(rows, columns, used),
+        attributes=attributes,
+    )

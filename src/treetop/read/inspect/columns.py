@@ -1,0 +1,198 @@
+"""What one column of a table looks like: codes, counts, ids, dates or other numbers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from treetop.read.inspect.prefixes import Prefixes, find_prefixes, lost_zeros
+from treetop.tables import table as tables
+
+Kind = Literal["code", "count", "id", "date", "number", "constant", "empty", "other"]
+
+
+def words(name: str) -> frozenset[str]:
+    """Return the words of a column's name.
+
+    >>> sorted(words("homeTract_id"))
+    ['home', 'id', 'tract']
+    """
+    return frozenset(re.findall(r"[a-z]+|[0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()))
+
+
+_COUNT_WORDS = words(
+    "count counts n num number flow flows trips commuters flights pop population households people persons "
+    "freq frequency total weight volume records journeys travellers travelers employees jobs"
+)
+_ID_WORDS = words(
+    "person user device imei phone customer patient respondent household passenger rider card subscriber "
+    "employee visitor uuid guid "
+    "pessoa persona persone personne individuo utente usuario usager cliente client paciente paziente tessera tarjeta"
+)
+_DATE_WORDS = words("date day month year time datetime timestamp period week quarter hour")
+_DATE = r"^(\d{4}-\d{2}(-\d{2}([ T].*)?)?|\d{1,2}[/.]\d{1,2}[/.]\d{4}.*)$"
+_NEARLY_ALL = 0.95
+_FEW_ROWS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column of a private table."""
+
+    name: str
+    """Its name."""
+    type: str
+    """What it holds, in plain words."""
+    distinct: int
+    """How many different values it has."""
+    missing: int
+    """How many rows have none."""
+    kind: Kind
+    """What it looks like."""
+    prefixes: Prefixes | None = None
+    """How its codes can be cut into levels."""
+    note: str = ""
+    """What the steward should know about it."""
+    values: pa.Array | None = field(default=None, repr=False)
+    """The different values, as text; None where they are not codes."""
+
+    @property
+    def largest(self) -> int | None:
+        """The largest of its values where they are whole numbers."""
+        if self.kind != "count" or self.values is None or not len(self.values):
+            return None
+        return int(pc.max(self.values.cast(pa.int64())).as_py())
+
+    def known_code(self) -> Column:
+        """Return the column as one of codes, as a lookup has shown it to be."""
+        return replace(self, kind="code")
+
+    def looks_like(self) -> str:
+        """Say in a few words what the column looks like."""
+        words = {
+            "code": "codes",
+            "count": "counts",
+            "id": "identifiers (nearly all distinct, or named so)",
+            "date": "dates or times",
+            "number": "numbers",
+            "constant": "one value only",
+            "empty": "empty",
+            "other": "not codes",
+        }[self.kind]
+        if self.kind == "code" and self.prefixes is not None:
+            words = f"prefix codes: {self.prefixes.sentence()}"
+        return words
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the description as plain values; the column's own values stay out."""
+        return {
+            "name": self.name,
+            "type": self.type,
+            "distinct": self.distinct,
+            "missing": self.missing,
+            "looks_like": self.kind,
+            "prefixes": None if self.prefixes is None else self.prefixes.to_dict(),
+            "note": self.note,
+        }
+
+
+def describe_columns(table: pa.Table, count: str | None = None) -> tuple[Column, ...]:
+    """Describe every column of a table; `count` is known to hold counts."""
+    return tuple(_describe(name, table.column(name), name == count) for name in table.column_names)
+
+
+def _describe(name: str, given: pa.ChunkedArray, is_count: bool) -> Column:
+    column = tables.plain(given)
+    kind = column.type
+    values = _codes(column, name)
+    if values is None:
+        distinct, missing = _tally(column)
+        return _without_codes(name, kind, column, distinct, missing, is_count)
+    missing = _missing(column)
+    seen = pc.drop_null(values)
+    present = len(column) - missing
+    plain = "whole number" if pa.types.is_integer(kind) else "true or false" if pa.types.is_boolean(kind) else "text"
+    whole = plain == "whole number" or _all(seen, r"^(0|[1-9][0-9]{0,17})$")
+    base = Column(name, plain, len(seen), missing, "code", values=seen)
+    if is_count:
+        return replace(base, kind="count")
+    if not len(seen):
+        return replace(base, kind="empty")
+    if _is_date(name, seen, whole):
+        return replace(base, kind="date")
+    if whole and not missing and words(name) & _COUNT_WORDS and not _any_negative(seen):
+        return replace(base, kind="count")
+    prefixes = find_prefixes(seen, repeats=present >= 2 * len(seen))
+    note = "" if prefixes is not None else lost_zeros(seen)
+    if prefixes is not None and prefixes.known:
+        return replace(base, prefixes=prefixes)
+    if _is_id(name, len(seen), present):
+        return replace(base, kind="id")
+    if len(seen) == 1:
+        return replace(base, kind="constant")
+    return replace(base, prefixes=prefixes, note=note)
+
+
+def _without_codes(
+    name: str, kind: pa.DataType, column: pa.ChunkedArray, distinct: int, missing: int, is_count: bool
+) -> Column:
+    """Describe a column whose values are no codes: dates, fractions, nested values."""
+    if pa.types.is_temporal(kind):
+        return Column(name, "date or time", distinct, missing, "date")
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        whole = bool(pc.all(pc.equal(column, pc.floor(column))).as_py())
+        if is_count or (whole and not missing and words(name) & _COUNT_WORDS):
+            return Column(name, "number", distinct, missing, "count")
+        note = "whole numbers stored as fractions: if these are codes, read them as text" if whole else ""
+        return Column(name, "number", distinct, missing, "number", note=note)
+    return Column(name, str(kind), distinct, missing, "other", note="to use it as an attribute, read it as text")
+
+
+def _codes(column: pa.ChunkedArray, name: str) -> pa.Array | None:
+    """Return the different values as text, or None where they cannot be codes."""
+    kind = column.type
+    texts = (pa.types.is_string, pa.types.is_large_string)
+    if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or any(is_text(kind) for is_text in texts)):
+        return None
+    values = tables.text(pa.chunked_array([pc.unique(column)]), name).combine_chunks()
+    return values.filter(pc.fill_null(pc.not_equal(values, ""), False))
+
+
+def _missing(column: pa.ChunkedArray) -> int:
+    blank = 0
+    if not (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
+        blank = pc.sum(pc.equal(column, "")).as_py() or 0
+    return int(column.null_count + blank)
+
+
+def _tally(column: pa.ChunkedArray) -> tuple[int, int]:
+    try:
+        return int(pc.count_distinct(column).as_py()), int(column.null_count)
+    except pa.ArrowNotImplementedError:  # nested values
+        return 0, int(column.null_count)
+
+
+def _all(values: pa.Array, pattern: str) -> bool:
+    return len(values) > 0 and bool(pc.all(pc.match_substring_regex(values, pattern)).as_py())
+
+
+def _any_negative(values: pa.Array) -> bool:
+    return bool(pc.any(pc.starts_with(values, "-")).as_py())
+
+
+def _is_date(name: str, values: pa.Array, whole: bool) -> bool:
+    if _all(values, _DATE):
+        return True
+    return whole and bool(words(name) & _DATE_WORDS) and len(values) <= 400
+
+
+def _is_id(name: str, distinct: int, present: int) -> bool:
+    if present < _FEW_ROWS:
+        return False
+    if distinct >= _NEARLY_ALL * present:
+        return True
+    return bool(words(name) & _ID_WORDS) and distinct > 0.01 * present

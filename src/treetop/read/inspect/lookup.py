@@ -1,0 +1,175 @@
+"""Matching a private table with a public hierarchy file: which columns hold codes of which of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from treetop.errors import DataError
+from treetop.read.inspect.columns import Column, describe_columns, words
+from treetop.read.inspect.nesting import Codes, chain_above, determines, sample_codes
+from treetop.tables import table as tables
+from treetop.tables.source import Source, as_public
+
+_HALF = 0.5
+_COVER = 0.05
+_ENOUGH = 20
+_SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """A public hierarchy file."""
+
+    path: Path
+    """The file."""
+    encoding: str | None
+    """Its encoding; UTF-8 when None."""
+    columns: Mapping[str, Column]
+    """Its columns, by name."""
+    codes: Mapping[str, Codes] = field(repr=False)
+    """Those that can hold codes."""
+
+    def levels(self, leaf: str) -> tuple[str, ...]:
+        """Return the columns above a leaf column, coarse to fine, and the leaf column."""
+        return chain_above(leaf, self.codes)
+
+    def label(self, leaf: str) -> str | None:
+        """Return the column with the names of the leaves."""
+        for name in self.codes:
+            named = "name" in words(name) and words(name) - {"name"} <= words(leaf)
+            if name != leaf and named and determines(self.codes[leaf], self.codes[name]):
+                return name
+        return None
+
+    def coordinates(self) -> tuple[str, str] | None:
+        """Return the columns with latitude and longitude."""
+        latitude = [name for name in self.columns if words(name) & {"lat", "latitude"}]
+        longitude = [name for name in self.columns if words(name) & {"lon", "lng", "long", "longitude"}]
+        return (latitude[0], longitude[0]) if latitude and longitude else None
+
+
+@dataclass(frozen=True)
+class Match:
+    """A column of the private table whose values are codes of a hierarchy file."""
+
+    column: str
+    """The column of the private table."""
+    leaf: str
+    """The column of the hierarchy file."""
+    levels: tuple[str, ...]
+    """The columns of the hierarchy file from coarse to the matching one."""
+    codes: int
+    """How many different codes the private column has."""
+    matched: int
+    """How many of them are in the hierarchy file, as they are."""
+    unmatched: tuple[str, ...]
+    """The first few that are not."""
+    lost_zeros: int
+    """How many would match if leading zeros were put back."""
+    label: str | None
+    """The column of the hierarchy file with names."""
+    coordinates: tuple[str, str] | None
+    """Its columns with latitude and longitude."""
+
+    @property
+    def fit(self) -> float:
+        """The share of the codes that are in the hierarchy file, leading zeros put back."""
+        return (self.matched + self.lost_zeros) / self.codes
+
+    def sentence(self) -> str:
+        """Say how well the column matches."""
+        all_of = f"{self.matched:,} of {self.codes:,} codes of {self.column} are in {self.leaf}"
+        levels = f" ({' > '.join(self.levels)})" if len(self.levels) > 1 else ""
+        if not self.unmatched:
+            return f"{all_of}{levels}"
+        shown = ", ".join(repr(code) for code in self.unmatched)
+        more = self.codes - self.matched - len(self.unmatched)
+        ending = f" and {more:,} more" if more > 0 else ""
+        zeros = ""
+        if self.lost_zeros:
+            zeros = f"; {self.lost_zeros:,} of them would be with their leading zeros: read the column as text"
+        return f"{all_of}{levels}; not there: {shown}{ending}{zeros}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "column": self.column,
+            "hierarchy_column": self.leaf,
+            "levels": list(self.levels),
+            "codes": self.codes,
+            "matched": self.matched,
+            "unmatched_examples": list(self.unmatched),
+            "leading_zeros_lost": self.lost_zeros,
+        }
+
+
+def read_lookup(source: Source) -> Lookup:
+    """Read a public hierarchy file."""
+    try:
+        table = tables.read(as_public(source))
+    except DataError as problem:
+        told = str(problem).replace("--encoding", "--hierarchy-encoding")
+        raise DataError(f"hierarchy: {told}") from problem
+    columns = {column.name: column for column in describe_columns(table)}
+    usable = [name for name, column in columns.items() if column.values is not None and column.distinct]
+    return Lookup(Path(str(source)), source.encoding, columns, sample_codes(table, usable))
+
+
+def match_columns(columns: Sequence[Column], lookup: Lookup) -> tuple[Match, ...]:
+    """Return, for every column that holds codes of the lookup, where it fits best."""
+    return tuple(match for column in columns if (match := _best(column, lookup)) is not None)
+
+
+def _best(column: Column, lookup: Lookup) -> Match | None:
+    if column.values is None or not len(column.values) or column.kind == "count":
+        return None
+    matches = list(_matches(column.name, column.values, lookup))
+    return max(matches, key=lambda match: (match.fit, match.matched), default=None)
+
+
+def _matches(name: str, values: pa.Array, lookup: Lookup) -> Iterator[Match]:
+    for leaf in lookup.codes:
+        known = lookup.columns[leaf].values
+        assert known is not None  # only such columns are there
+        missing = values.filter(pc.invert(pc.is_in(values, value_set=known)))
+        matched = len(values) - len(missing)
+        zeros = _lost(missing, known)
+        if not matched and zeros < _ENOUGH:
+            zeros = 0
+        if not _is_match(matched + zeros, len(values), known):
+            continue
+        yield Match(
+            column=name,
+            leaf=leaf,
+            levels=lookup.levels(leaf),
+            codes=len(values),
+            matched=matched,
+            unmatched=tuple(sorted(missing.to_pylist())[:_SHOWN]),
+            lost_zeros=zeros,
+            label=lookup.label(leaf),
+            coordinates=lookup.coordinates(),
+        )
+
+
+def _is_match(matched: int, codes: int, known: pa.Array) -> bool:
+    if matched < max(2, _HALF * codes):
+        return False
+    # Small whole numbers are in every numbering: a few of them prove nothing.
+    numbers = bool(pc.all(pc.match_substring_regex(known, "^[0-9]{1,4}$")).as_py())
+    return not numbers or matched >= min(_ENOUGH, _COVER * len(known))
+
+
+def _lost(missing: pa.Array, known: pa.Array) -> int:
+    """Count the codes that match when leading zeros are put back."""
+    widths = pc.unique(pc.utf8_length(known)).to_pylist()
+    if len(widths) != 1 or not len(missing):
+        return 0
+    shorter = missing.filter(pc.less(pc.utf8_length(missing), widths[0]))
+    padded = pc.utf8_lpad(shorter, width=widths[0], padding="0")
+    return int(pc.sum(pc.is_in(padded, value_set=known)).as_py() or 0)

@@ -1,0 +1,63 @@
+"""Columns that name the codes of another column: one to one with it, so that they tell nothing more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import pyarrow.compute as pc
+
+from treetop.read.inspect.columns import Column, words
+from treetop.read.inspect.lookup import Lookup, Match
+from treetop.read.inspect.nesting import Codes, determines
+
+_NAMING = words("name names label labels title description descr nome nombre nom denominazione descrizione")
+_CERTAIN = 20
+
+
+def find_names(
+    columns: Sequence[Column], sample: Mapping[str, Codes], matches: Sequence[Match], lookup: Lookup | None
+) -> dict[str, str]:
+    """Return the columns that are names, each with the column whose codes it names."""
+    leaf = {match.column: match.leaf for match in matches}
+    names: dict[str, str] = {}
+    listed = sorted((column for column in columns if column.name in sample), key=lambda one: _unlike_codes(one, leaf))
+    for code, other in combinations(listed, 2):
+        if code.name in names or other.name in names or not _one_to_one(sample[code.name], sample[other.name]):
+            continue
+        if _is_one_kind(code, other, leaf):
+            continue
+        if _is_no_accident(sample[code.name]) or _is_in(lookup, leaf.get(code.name), leaf.get(other.name)):
+            names[other.name] = code.name
+    return names
+
+
+def _unlike_codes(column: Column, leaf: Mapping[str, str]) -> tuple[bool, bool, bool, float]:
+    """Say what speaks against codes: the lookup does not know them; the column's name; values of several lengths."""
+    lengths = pc.utf8_length(column.values)
+    uneven = pc.min(lengths) != pc.max(lengths)
+    return column.name not in leaf, bool(words(column.name) & _NAMING), uneven, pc.mean(lengths).as_py()
+
+
+def _one_to_one(one: Codes, other: Codes) -> bool:
+    return one.distinct == other.distinct and determines(one, other)
+
+
+def _is_one_kind(one: Column, other: Column, leaf: Mapping[str, str]) -> bool:
+    """Whether both hold the same codes, as two ends do."""
+    if one.name in leaf and leaf[one.name] == leaf.get(other.name):
+        return True
+    return bool(pc.any(pc.is_in(other.values, value_set=one.values)).as_py())
+
+
+def _is_no_accident(codes: Codes) -> bool:
+    """Whether unrelated columns would hardly go together so: each row of a value after the first is one more chance."""
+    return (len(codes.number) - codes.distinct) * math.log2(codes.distinct) >= _CERTAIN
+
+
+def _is_in(lookup: Lookup | None, leaf: str | None, other: str | None) -> bool:
+    """Whether two columns of the lookup are one to one as well."""
+    if lookup is None or leaf is None or other is None:
+        return False
+    return _one_to_one(lookup.codes[leaf], lookup.codes[other])

@@ -1,0 +1,84 @@
+"""Columns that nest: each value of a finer column stands under one value of a coarser one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from treetop.tables import table as tables
+
+SAMPLE = 200_000
+"""Pairs of columns are compared on at most this many rows, evenly spread over the table."""
+
+_MOST_COLUMNS = 24
+_FINER = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """One column as numbers: which of its values each row has."""
+
+    number: NDArray[np.int64]
+    """The value of each row; a missing one counts as a value."""
+    distinct: int
+    """How many values there are."""
+
+
+def sample_codes(table: pa.Table, columns: Sequence[str]) -> dict[str, Codes]:
+    """Number the values of some columns on a sample of the rows."""
+    rows = table.num_rows
+    if rows > SAMPLE:
+        chosen = pa.array(np.linspace(0, rows - 1, SAMPLE).astype(np.int64))
+        table = table.select(list(columns)).take(chosen)
+    return {name: _codes(table.column(name)) for name in list(columns)[:_MOST_COLUMNS]}
+
+
+def determines(finer: Codes, coarser: Codes) -> bool:
+    """Whether every value of the finer column occurs with one value of the coarser only."""
+    pairs = len(np.unique(finer.number * max(coarser.distinct, 1) + coarser.number))
+    return pairs == finer.distinct
+
+
+def find_chains(sample: Mapping[str, Codes], repeats: int = 2) -> tuple[tuple[str, ...], ...]:
+    """Return the chains of columns that nest, coarse to fine, longest for each finest column.
+
+    A column whose values hardly recur determines everything by accident, so a value has to stand for
+    `repeats` rows on average.
+    """
+    recurring = {name: codes for name, codes in sample.items() if 2 <= codes.distinct <= len(codes.number) / repeats}
+    chains = {name: chain_above(name, recurring) for name in recurring}
+    coarser = {name for chain in chains.values() for name in chain[:-1]}
+    return tuple(chain for name, chain in chains.items() if len(chain) > 1 and name not in coarser)
+
+
+def chain_above(finest: str, columns: Mapping[str, Codes]) -> tuple[str, ...]:
+    """Return the longest chain of columns that nest above one, coarse to fine; of equals, the first."""
+    under = columns[finest]
+    above = [
+        name
+        for name, codes in columns.items()
+        if codes.distinct >= 2 and _FINER * codes.distinct <= under.distinct and determines(under, codes)
+    ]
+    best: dict[str, tuple[str, ...]] = {}
+    for name in sorted(above, key=lambda name: columns[name].distinct):
+        best[name] = (name,)
+        for coarser in [other for other in best if other != name]:
+            nests = _FINER * columns[coarser].distinct <= columns[name].distinct
+            if nests and len(best[coarser]) >= len(best[name]) and determines(columns[name], columns[coarser]):
+                best[name] = (*best[coarser], name)
+    order = list(columns)
+    longest = max(best.values(), key=lambda chain: (len(chain), -order.index(chain[-1])), default=())
+    return (*longest, finest)
+
+
+def _codes(column: pa.ChunkedArray) -> Codes:
+    encoded = tables.plain(column).combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    values = len(encoded.dictionary)
+    number = np.asarray(encoded.indices.fill_null(values).to_numpy(zero_copy_only=False), dtype=np.int64)
+    return Codes(number, values + int(encoded.null_count > 0))

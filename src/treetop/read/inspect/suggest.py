@@ -1,0 +1,161 @@
+"""Which attributes a plan for a table could have, from what its columns look like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from treetop.domain.spine import RESERVED
+from treetop.read.inspect.columns import Column, words
+from treetop.read.inspect.lookup import Match
+from treetop.read.inspect.nesting import Codes, determines
+from treetop.read.inspect.prefixes import Prefixes
+
+_ORIGIN = words("origin orig o from home pickup start source residence departure u")
+_DESTINATION = words("destination dest d to work dropoff end target workplace arrival v")
+_ENDS = _ORIGIN | _DESTINATION
+_MOST_FLAT = 4
+_MOST_VALUES = 1000
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """An attribute that a plan could have."""
+
+    name: str
+    """The name of the attribute."""
+    column: str
+    """Its column in the private table."""
+    match: Match | None = None
+    """Where it was found in the hierarchy file."""
+    prefixes: Prefixes | None = None
+    """How its codes can be cut into levels."""
+    chain: tuple[str, ...] = ()
+    """The columns of the private table that nest above it, and itself."""
+    same_as: str | None = None
+    """An earlier attribute with the same hierarchy."""
+
+    def same_hierarchy(self, other: Suggestion) -> bool:
+        """Whether both attributes hold codes of one kind."""
+        if self.match or other.match:
+            return bool(self.match and other.match and self.match.leaf == other.match.leaf)
+        if self.prefixes or other.prefixes:
+            mine, theirs = self.prefixes, other.prefixes
+            return bool(mine and theirs and (mine.length, mine.known) == (theirs.length, theirs.known))
+        ends = words(self.column) & _ENDS and words(other.column) & _ENDS
+        return bool(ends) and _kinds(self.chain or (self.column,)) == _kinds(other.chain or (other.column,))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"name": self.name, "column": self.column, "same_as": self.same_as}
+
+
+def suggest_count(columns: Sequence[Column], sample: Mapping[str, Codes]) -> str | None:
+    """Return the column of counts: named so, or the only whole number beside codes that never recur."""
+    named = [column.name for column in columns if column.kind == "count"]
+    if named:
+        return named[0]
+    numbers = [column for column in columns if column.kind == "code" and column.type == "whole number"]
+    keys = [codes for name, codes in sample.items() if name not in {column.name for column in numbers}]
+    if len(numbers) != 1 or len(keys) < 2:
+        return None
+    rows = len(keys[0].number)
+    together = np.zeros(rows, np.int64)
+    for codes in keys:
+        together = np.unique(together * codes.distinct + codes.number, return_inverse=True)[1]
+    return numbers[0].name if rows > 1 and len(np.unique(together)) == rows else None
+
+
+def suggest_attributes(
+    columns: Sequence[Column],
+    chains: Sequence[tuple[str, ...]],
+    matches: Sequence[Match],
+    sample: Mapping[str, Codes],
+    count: str | None,
+) -> tuple[Suggestion, ...]:
+    """Return attributes: columns that match a lookup, or prefix codes and nesting columns, or plain codes."""
+    above = {name for chain in chains for name in chain[:-1]}
+    rest = [column for column in columns if column.kind == "code" and column.name != count and column.name not in above]
+    found = (
+        _matched([match for match in matches if match.column != count], sample)
+        or _structured(rest, {chain[-1]: chain for chain in chains})
+        or _plain(rest)
+    )
+    return _share(_name(found))
+
+
+def _matched(matches: Sequence[Match], sample: Mapping[str, Codes]) -> list[Suggestion]:
+    """Keep the finest of matching columns that nest, and one where three or more hold codes of one kind."""
+    coarser = {
+        match.column
+        for match in matches
+        for finer in matches
+        if match.leaf in finer.levels[:-1] and _nest(sample, finer.column, match.column)
+    }
+    finest = [match for match in matches if match.column not in coarser]
+    by_leaf: dict[str, list[Match]] = {}
+    for match in finest:
+        by_leaf.setdefault(match.leaf, []).append(match)
+    kept = [
+        match
+        for group in by_leaf.values()
+        for match in (group if len(group) <= 2 else [max(group, key=lambda one: one.fit)])
+    ]
+    return [Suggestion(match.column, match.column, match=match) for match in kept]
+
+
+def _nest(sample: Mapping[str, Codes], finer: str, coarser: str) -> bool:
+    return finer in sample and coarser in sample and determines(sample[finer], sample[coarser])
+
+
+def _structured(rest: Sequence[Column], chains: Mapping[str, tuple[str, ...]]) -> list[Suggestion]:
+    return [
+        Suggestion(column.name, column.name, prefixes=column.prefixes, chain=chains.get(column.name, ()))
+        for column in rest
+        if column.prefixes is not None or column.name in chains
+    ]
+
+
+def _plain(rest: Sequence[Column]) -> list[Suggestion]:
+    """Take two columns that are named like two ends, or else the first few with not too many values."""
+    flat = [Suggestion(column.name, column.name) for column in rest]
+    for one in flat:
+        for other in flat:
+            if one.column != other.column and one.same_hierarchy(other):
+                return [one, other]
+    few = {column.name for column in rest if column.distinct <= _MOST_VALUES}
+    return [one for one in flat if one.column in few][:_MOST_FLAT]
+
+
+def _name(found: list[Suggestion]) -> list[Suggestion]:
+    """Call two ends of one kind origin and destination, and keep the other names apart."""
+    if len(found) == 2 and found[0].same_hierarchy(found[1]):
+        first, second = (words(one.column) for one in found)
+        swapped = bool(first & _DESTINATION or second & _ORIGIN) and not first & _ORIGIN
+        names = ("destination", "origin") if swapped else ("origin", "destination")
+        return sorted((replace(one, name=name) for one, name in zip(found, names, strict=True)), key=_origin_first)
+    return [replace(one, name=_safe(one.name)) for one in found]
+
+
+def _origin_first(suggestion: Suggestion) -> bool:
+    return suggestion.name != "origin"
+
+
+def _share(found: Sequence[Suggestion]) -> tuple[Suggestion, ...]:
+    shared: list[Suggestion] = []
+    for one in found:
+        twin = next((other for other in shared if other.same_as is None and one.same_hierarchy(other)), None)
+        shared.append(one if twin is None else replace(one, same_as=twin.name))
+    return tuple(shared)
+
+
+def _safe(name: str) -> str:
+    name = name.replace(".", "_")
+    return f"{name}_code" if name.lower() in RESERVED or not name.strip() else name
+
+
+def _kinds(chain: tuple[str, ...]) -> list[frozenset[str]]:
+    return [words(name) - _ENDS for name in chain]

@@ -1,0 +1,253 @@
+"""What was left out or looks wrong while a private table was read: for the steward's terminal, never in a release.
+
+How many records have unknown codes is private. So it is told to whoever runs the release, before anything is spent, and
+nothing of it is written to a folder. Whether a release is refused for it depends on private data as well.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from treetop.domain.unit import Unit
+from treetop.errors import ManyDropped
+from treetop.read.codebook import Codebook
+
+if TYPE_CHECKING:
+    from treetop.read.encode import Unknown
+
+MOST_DROPPED = 0.03
+"""Up to this share of the rows, and of the records, is dropped without being asked for again."""
+
+_SHOWN = 5
+_MOST_CODES = 20_000
+_LOG = logging.getLogger(__name__)
+
+Weights = NDArray[np.int64]
+
+
+@dataclass(eq=False, repr=False)
+class UnknownCodes:
+    """The unknown codes of one column."""
+
+    column: str
+    """The column."""
+    often: dict[str, int] = field(default_factory=dict)
+    """How many records each code has; of very many codes, the commonest."""
+    records: int = 0
+    """How many records have an unknown code."""
+    trimmed: int = 0
+    """How many of them have a code that is known without the blanks around it."""
+    padded: int = 0
+    """How many of the others have one that is known with its leading zeros."""
+    stripped: int = 0
+    """How many of the others have one that is known without them."""
+
+    def add(self, codes: pa.StringArray, weights: Weights, book: Codebook, width: int) -> None:
+        """Add the unknown codes of some rows; known ones have at most `width` characters."""
+        encoded = pc.fill_null(codes, "").dictionary_encode()
+        weight = np.bincount(encoded.indices.to_numpy(), weights, len(encoded.dictionary)).astype(np.int64)
+        self.records += int(weight.sum())
+        trim = pc.utf8_trim_whitespace(encoded.dictionary)
+        bare = book.find(trim) >= 0
+        blank = pc.equal(trim, "").to_numpy(zero_copy_only=False)
+        zeros = ~bare & ~blank & (book.find(pc.utf8_lpad(trim, width=width, padding="0")) >= 0)
+        self.trimmed += int(weight[bare].sum())
+        self.padded += int(weight[zeros].sum())
+        short = pc.utf8_ltrim(trim, characters="0")
+        short = pc.if_else(pc.equal(short, ""), "0", short)
+        self.stripped += int(weight[~bare & ~blank & ~zeros & (book.find(short) >= 0)].sum())
+        for at in np.argsort(-weight)[:_MOST_CODES].tolist():
+            code = encoded.dictionary[at].as_py()
+            self.often[code] = self.often.get(code, 0) + int(weight[at])
+        if len(self.often) > 2 * _MOST_CODES:
+            self.often = dict(self.commonest(_MOST_CODES))
+
+    def commonest(self, number: int) -> list[tuple[str, int]]:
+        """Return the commonest codes with their records."""
+        return sorted(self.often.items(), key=lambda pair: (-pair[1], pair[0]))[:number]
+
+    def sentences(self) -> Iterator[str]:
+        """Say which codes they are, and what would make them known."""
+        listed = ", ".join(
+            f"{code[:40]!r} ({number:,})" if code else f"missing ({number:,})"
+            for code, number in self.commonest(_SHOWN)
+        )
+        more = len(self.often) - _SHOWN
+        yield f"Unknown in column {self.column!r}: {listed}{f' and {more:,} more codes' if more > 0 else ''}."
+        if self.padded:
+            yield (
+                f"{self.padded:,} of these {self.records:,} would be known with their leading zeros: read column "
+                f"{self.column!r} as text, or put the zeros back."
+            )
+        if self.stripped:
+            yield (
+                f"{self.stripped:,} of these {self.records:,} would be known without their leading zeros: write "
+                f"the codes of column {self.column!r} in one way."
+            )
+        if self.trimmed:
+            yield (
+                f"{self.trimmed:,} of these {self.records:,} would be known without the blanks around them: trim "
+                f"column {self.column!r}."
+            )
+
+
+@dataclass(eq=False, repr=False)
+class LeftOut:
+    """What was left out of an edge table before its edges were counted. Private."""
+
+    rows: int = 0
+    """How many rows there were."""
+    unknown: int = 0
+    """How many of them had an id that no node has."""
+    codes: dict[str, UnknownCodes] = field(default_factory=dict)
+    """The unknown ids by column."""
+    self_loops: int = 0
+    """How many went from a node to itself."""
+    repeated: int = 0
+    """How many of the others were there before."""
+
+    def add_codes(self, column: str, codes: pa.StringArray, book: Codebook, width: int) -> None:
+        """Add the unknown ids of a column."""
+        self.codes.setdefault(column, UnknownCodes(column)).add(codes, np.ones(len(codes), np.int64), book, width)
+
+    def sentences(self, dropped: str = "were dropped") -> Iterator[str]:
+        """Say what was left out; nothing where nothing was."""
+        if self.unknown:
+            share = self.unknown / self.rows
+            yield (
+                f"{self.unknown:,} of {self.rows:,} edges {dropped} ({share:.1%}), because an id is not in the node "
+                "table."
+            )
+            for told in self.codes.values():
+                yield from told.sentences()
+        if self.self_loops:
+            yield f"{self.self_loops:,} of {self.rows:,} edges {dropped}, because they go from a node to itself."
+        if self.repeated:
+            yield f"{self.repeated:,} of {self.rows:,} edges {dropped}, because they repeat another one."
+
+    def tell(self) -> None:
+        """Tell the steward by the log."""
+        _tell(list(self.sentences()))
+
+
+@dataclass(eq=False, repr=False)
+class Tally:
+    """What a steward should know about a table that was read. Private."""
+
+    compares: bool = False
+    """Whether all records are to be compared with those of another table."""
+    every: bytes | None = None
+    """A digest of all records, also of those beyond a limit of contributions, where they are to be compared."""
+    unknown: Unknown = "error"
+    """What happened to unknown codes."""
+    rows: int = 0
+    """How many rows there were."""
+    records: int = 0
+    """How many records they stand for."""
+    unknown_rows: int = 0
+    """How many rows had an unknown code, or no id."""
+    unknown_records: int = 0
+    """How many records they stand for."""
+    codes: dict[str, UnknownCodes] = field(default_factory=dict)
+    """The unknown codes by column."""
+    units: int | None = None
+    """How many ids there were; None where there is no id."""
+    unit_rows: int = 0
+    """How many rows had one."""
+    left: LeftOut | None = None
+    """What was left out of an edge table before; None where the table is not one."""
+
+    @property
+    def dropped(self) -> int:
+        """How many records were dropped because of a code or an id that is unknown.
+
+        Self-loops and repeated edges are not among them: where they are dropped, the graph is stated to have none.
+        """
+        own = self.unknown_records if self.unknown == "drop" else 0
+        return own if self.left is None else own + self.left.unknown
+
+    @property
+    def dropped_share(self) -> float:
+        """The share of the rows, or of the records where that is larger, that was dropped as unknown."""
+        if self.left is None:
+            return self.share if self.unknown == "drop" else 0.0
+        return self.dropped / max(self.left.rows, 1)  # edges have no counts: a row is a record
+
+    @property
+    def share(self) -> float:
+        """The share of the rows that had an unknown code, or of the records where that is larger."""
+        return max(self.unknown_rows / max(self.rows, 1), self.unknown_records / max(self.records, 1))
+
+    def add(self, known: NDArray[np.bool_], weights: Weights | None) -> None:
+        """Add rows: which of them are known, and how many records each stands for (1 when None)."""
+        number, left = len(known), int(np.count_nonzero(~known))
+        self.rows += number
+        self.unknown_rows += left
+        self.records += number if weights is None else int(weights.sum())
+        self.unknown_records += left if weights is None else int(weights[~known].sum())
+
+    def add_codes(
+        self, column: str, codes: pa.StringArray, weights: Weights | None, book: Codebook, width: int
+    ) -> None:
+        """Add the unknown codes of a column."""
+        told = self.codes.setdefault(column, UnknownCodes(column))
+        told.add(codes, np.ones(len(codes), np.int64) if weights is None else weights, book, width)
+
+    def sentences(self, dropped: str = "were dropped") -> list[str]:
+        """Say what became of unknown codes; nothing where there were none."""
+        left = [] if self.left is None else list(self.left.sentences(dropped))
+        if not self.unknown_rows:
+            return left
+        if isinstance(self.unknown, Mapping):
+            leaves = ", ".join(f"{name} {code!r}" for name, code in self.unknown.items())
+            became = f"count under the leaf for unknown codes ({leaves})"
+        else:
+            became = dropped
+        rows = f"{self.unknown_rows:,} of {self.rows:,} rows {became}"
+        counted = f", which stand for {self.unknown_records:,} of {self.records:,} records"
+        first = f"{rows}{'' if self.records == self.rows else counted} ({self.share:.1%})."
+        return [*left, first, *(line for told in self.codes.values() for line in told.sentences())]
+
+    def about_units(self, unit: Unit) -> list[str]:
+        """Say when the id of a unit tells nothing together."""
+        if self.units is None or self.units < 2 or self.units < self.unit_rows:
+            return []
+        return [
+            f"No id in column {unit.id!r} stands in more than one row: each row is then a {unit.entity} of its own. If "
+            f"one {unit.entity} can have several rows, this is not the column that tells, and they are protected row "
+            "by row only."
+        ]
+
+    def settle(self, unit: Unit, allow_dropped: bool) -> None:
+        """Tell the steward; refuse instead where more was dropped than is likely to be meant."""
+        if not allow_dropped and self.dropped_share > MOST_DROPPED:
+            raise ManyDropped(
+                "\n  ".join(
+                    [
+                        f"more than {MOST_DROPPED:.0%} of the table has unknown codes; nothing was measured or spent:",
+                        *self.sentences("would be dropped"),
+                        "Correct the table, or what it is read against; if this is as it should be, allow it "
+                        "(--allow-dropped, or allow_dropped=True in Python). All this is private.",
+                    ]
+                )
+            )
+        self.tell(unit)
+
+    def tell(self, unit: Unit) -> None:
+        """Tell the steward by the log, which the command line shows on the terminal."""
+        _tell([*self.sentences(), *self.about_units(unit)])
+
+
+def _tell(told: list[str]) -> None:
+    for line in told:
+        _LOG.warning("%s", line)
+    if told:
+        _LOG.warning("this is about the private table, and for the steward only")

@@ -1,0 +1,1 @@
+"""Releases: the public result of one run, with tables, queries, intervals, estimates and the folder."""

@@ -1,0 +1,245 @@
+"""How far released counts are from the truth, level by level: for the steward, since private data tell it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.domain.spine import Spine
+from treetop.domain.unit import TOTAL
+from treetop.measure.evidence import Remainders
+from treetop.read.counts import Counts, Digit, layout, pack
+from treetop.release.release import Release
+from treetop.release.tree import spans
+
+SIZES = ((0, 0), (1, 4), (5, 10), (11, 24), (25, 99), (100, None))
+"""The classes of true counts for which the bias is told apart."""
+
+Values: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Bias:
+    """How far the nodes of one size are off on average, and in which direction."""
+
+    size: str
+    """The true counts, such as "5–10"."""
+    nodes: int
+    """How many public nodes have such a count."""
+    bias: float | None
+    """The mean of released less true count; None where there is no such node."""
+
+
+@dataclass(frozen=True)
+class LevelErrors:
+    """The errors of one level."""
+
+    level: int
+    """The position in the spine; the total is 0."""
+    name: str
+    """The name of the level."""
+    nodes: int
+    """How many public nodes it has."""
+    true_nodes: int
+    """How many of them are truly above zero."""
+    released_nodes: int
+    """How many are released above zero."""
+    negative: int
+    """How many are released below zero."""
+    fractional: int
+    """How many are released as a number that is not whole."""
+    largest: float
+    """The largest absolute error; a whole number where all released counts are."""
+    mean: float
+    """The mean absolute error of the nodes that are not zero in truth or in the release."""
+    mean_of_all: float
+    """The mean absolute error of all public nodes."""
+    root_mean_square: float
+    """The root of the mean squared error of all public nodes."""
+    largest_released: float
+    """The largest absolute error of the nodes that are released above zero."""
+    mean_released: float
+    """The mean absolute error of the nodes that are released above zero."""
+    false_discoveries: float
+    """The share of the released nodes above zero that are truly zero."""
+    false_mass: float
+    """The same by count: the share of what is released above zero that lies in nodes that are truly zero."""
+    false_negatives: float
+    """The share of the nodes truly above zero that are released as zero or less."""
+    lost_mass: float
+    """The same by count: the share of the true count that lies in nodes released as zero or less, or in none."""
+    resolved: float
+    """The share of the released total that is resolved down to the level; the rest was left at coarser nodes."""
+    biases: tuple[Bias, ...]
+    """The bias by size of true count."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+def measure_errors(release: Release, truth: Counts, dropped: int = 0) -> tuple[LevelErrors, ...]:
+    """Compare a release with the true counts of the same spine, at the total and at every level.
+
+    What was left unresolved at a node counts there and above, and is in no node further down. So many records were
+    `dropped` from the truth: they belong to the total, and are lost at every level.
+    """
+    return errors_of(release.spine, pack(release.spine, release.nodes), release.count, truth, release.left, dropped)
+
+
+def errors_of(
+    spine: Spine,
+    keys: Sequence[NDArray[np.uint64]],
+    values: Values,
+    truth: Counts,
+    left: Remainders | None = None,
+    dropped: int = 0,
+) -> tuple[LevelErrors, ...]:
+    """Compare any estimate of the leaves with the true counts of the same spine, at the total and at every level.
+
+    `keys` are the leaves' packed paths as `read.counts.pack` makes them, best in spine order: both sides are then
+    two sorted runs, which are merged in linear time. `values` may be negative or fractions; a leaf that is not there
+    is an estimate of zero. The count of a coarser node is the sum of its leaves, on both sides, and of what was `left`
+    at it or below. What was `dropped` from the truth stands in no node but the total, and is lost everywhere else.
+    """
+    _check(truth, keys, values)
+    left = left if left is not None else Remainders.join([], len(spine.attributes))
+    whole = values.sum() + left.count.sum()
+    nodes = merge(keys, values, truth)
+    rows = []
+    for level, digit in zip(reversed(spine.levels), reversed(layout(spine)), strict=True):
+        nodes = _sums(nodes, digit)
+        missing = _share(left.count[left.level < level.index].sum(), whole)
+        rows.append(_compare(level.index, level.name, level.nodes, nodes.released, nodes.true, 1 - missing, dropped))
+        nodes = _with_remainders(nodes, spine, left[left.level == level.index - 1])
+    total = nodes.released.sum(keepdims=True), nodes.true.sum(keepdims=True) + dropped
+    return (_compare(0, TOTAL, 1, *total, 1.0), *reversed(rows))
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """Released and true values side by side, in spine order."""
+
+    keys: list[NDArray[np.uint64]]
+    """The packed paths, one array a word."""
+    released: Values
+    """What is released there; 0 where only the truth has it."""
+    true: NDArray[np.int64]
+    """What is true there; 0 where only the release has it."""
+
+
+def _check(truth: Counts, keys: Sequence[NDArray[np.uint64]], values: Values) -> None:
+    if len(keys) != len(truth.keys) or any(len(key) != len(values) for key in keys):
+        raise ValueError(f"give {len(truth.keys)} words of keys, each as long as the values: {len(values)}")
+    if not np.isfinite(values).all():
+        raise ValueError("an estimate must be finite")
+
+
+def merge(keys: Sequence[NDArray[np.uint64]], values: Values, truth: Counts) -> Merged:
+    """Bring both sides into one order; a leaf of both stands there twice."""
+    ours = Merged(list(keys), values, np.zeros(len(values), np.int64))
+    nothing: Values = np.zeros(len(truth), values.dtype)  # type: ignore[assignment]
+    return _together(ours, Merged(list(truth.keys), nothing, np.diff(truth.before)))
+
+
+def _with_remainders(nodes: Merged, spine: Spine, left: Remainders) -> Merged:
+    """Add what was left at the nodes of the next level up: at the first leaf of each, from where it is summed."""
+    if len(left) == 0:
+        return nodes
+    keys = pack(spine, spans(spine, left)[0])
+    return _together(nodes, Merged(keys, left.count, np.zeros(len(left), np.int64)))
+
+
+def _together(one: Merged, other: Merged) -> Merged:
+    words = [np.concatenate(pair) for pair in zip(one.keys, other.keys, strict=True)]
+    # A stable sort recognises runs: of one word it merges them as fast as a loop that is written for it.
+    order = np.argsort(words[0], kind="stable") if len(words) == 1 else np.lexsort(words[::-1])
+    released: Values = np.concatenate([one.released, other.released])
+    true = np.concatenate([one.true, other.true])
+    return Merged([word[order] for word in words], released[order], true[order])
+
+
+def starts(keys: Sequence[NDArray[np.uint64]], digit: Digit) -> NDArray[np.bool_]:
+    """Return where a node of the digit's level begins, in keys that are sorted."""
+    found = np.zeros(len(keys[0]), dtype=bool)
+    found[:1] = True
+    for i, word in enumerate(keys[: digit.word + 1]):
+        below = digit.shift if i == digit.word else 0
+        if below < 64:  # a level above all that is told apart has nothing to compare
+            found[1:] |= (word[1:] ^ word[:-1]) >> np.uint64(below) != 0
+    return found
+
+
+def _sums(nodes: Merged, digit: Digit) -> Merged:
+    """Sum consecutive nodes with the same path down to the digit's level."""
+    if len(nodes.true) == 0:
+        return nodes
+    first = np.flatnonzero(starts(nodes.keys, digit))
+    keys = [word[first] for word in nodes.keys]
+    return Merged(keys, np.add.reduceat(nodes.released, first), np.add.reduceat(nodes.true, first))
+
+
+def _compare(
+    index: int, name: str, nodes: int, released: Values, true: NDArray[np.int64], resolved: float, dropped: int = 0
+) -> LevelErrors:
+    error = released - true
+    absolute = np.abs(error)
+    found, there = released > 0, true > 0
+    true_nodes, released_nodes = int(np.count_nonzero(there)), int(np.count_nonzero(found))
+    invented, lost = found & ~there, there & ~found
+    shown = int(np.count_nonzero(there | (released != 0)))
+    off = float(absolute.sum())
+    return LevelErrors(
+        level=index,
+        name=name,
+        nodes=nodes,
+        true_nodes=true_nodes,
+        released_nodes=released_nodes,
+        negative=int(np.count_nonzero(released < 0)),
+        fractional=0 if released.dtype.kind == "i" else int(np.count_nonzero(released != np.rint(released))),
+        largest=absolute.max(initial=0).item(),
+        mean=off / max(shown, 1),
+        mean_of_all=off / nodes,
+        root_mean_square=math.sqrt(np.square(error, dtype=np.float64).sum() / nodes),
+        largest_released=absolute[found].max(initial=0).item(),
+        mean_released=float(absolute[found].sum()) / max(released_nodes, 1),
+        false_discoveries=_share(np.count_nonzero(invented), released_nodes),
+        false_mass=_share(released[invented].sum(), released[found].sum()),
+        false_negatives=_share(np.count_nonzero(lost), true_nodes),
+        lost_mass=_share(true[lost].sum() + dropped, true.sum() + dropped),
+        resolved=resolved,
+        biases=_biases(nodes - true_nodes, error, true),
+    )
+
+
+def _share(part: np.number | int, whole: np.number | int) -> float:
+    """Return a part of the whole; of nothing it is none."""
+    return float(part) / float(whole) if whole else 0.0
+
+
+def size_label(low: int, high: int | None) -> str:
+    """Name a class of true counts.
+
+    >>> [size_label(low, high) for low, high in SIZES]
+    ['0', '1–4', '5–10', '11–24', '25–99', '100+']
+    """
+    return f"{low}+" if high is None else f"{low}–{high}" if high > low else str(low)
+
+
+def _biases(zeros: int, error: Values, true: NDArray[np.int64]) -> tuple[Bias, ...]:
+    most = SIZES[-1][0]
+    size = np.minimum(true, most)
+    nodes = np.bincount(size, minlength=most + 1)
+    off = np.bincount(size, error.astype(np.float64, copy=False), minlength=most + 1)
+    biases = []
+    for low, high in SIZES:
+        inside = slice(low, most + 1 if high is None else high + 1)
+        # Public nodes that are in neither table are zeros without error; they may be too many for 64 bits.
+        number = zeros if low == 0 else int(nodes[inside].sum())
+        biases.append(Bias(size_label(low, high), number, float(off[inside].sum()) / number if number else None))
+    return tuple(biases)

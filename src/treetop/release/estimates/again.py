@@ -1,0 +1,78 @@
+"""Estimating again: counts of lower error from all that a descent has measured.
+
+The descent decides what is measured; then `whole_numbers.lower_error` makes other counts of the same measurements. It
+reads noisy values only, so that it costs no privacy, and can be done at any time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from treetop.errors import ReleaseError
+from treetop.plan.plan import CONFIDENCE
+from treetop.release.estimates.align import align
+from treetop.release.estimates.whole_numbers import lower_error
+from treetop.release.measurements import Measurements
+from treetop.release.tree import ReleasedTree
+
+if TYPE_CHECKING:
+    from treetop.release.release import Release
+
+STEP = "the next release can, with keep_measurements=True (--keep-measurements), but it spends its loss again"
+"""What to do where not all measurements were kept."""
+
+
+def all_measurements(release: Release) -> Measurements:
+    """Return all that was measured for a release, refusing one that has not kept it."""
+    if release.selection:
+        raise ReleaseError("estimates are made of a whole release: ask before `where`")
+    if release.evidence is None:
+        from treetop.card.rebuild import rebuild_plan
+
+        rebuild_plan(release.card, release.spine).refuse_unless_top_down()  # others have nothing to keep
+    if release.evidence is None or not release.measurements.complete:
+        raise ReleaseError(f"estimates need all that was measured, and this release has not kept it: {STEP}")
+    return release.measurements
+
+
+def root_of(release: Release, measurements: Measurements) -> int:
+    """Return what was measured of the total, or the public total."""
+    return release.total if measurements.total is None else measurements.total
+
+
+def with_lower_error(release: Release, measurements: Measurements) -> Release:
+    """Return a release with counts of lower error; it keeps all measurements."""
+    nodes, count = lower_error(measurements, root_of(release, measurements))
+    evidence = align(ReleasedTree(release.spine, nodes, count), measurements)
+    return replace(release, nodes=nodes, count=count, evidence=evidence, kept=measurements)
+
+
+def estimated_again(release: Release) -> Release:
+    """Return a new release of the same measurements, with counts of lower error and a card that says so."""
+    from treetop.card import Facts, describe_release
+    from treetop.card.first_format import words_only
+    from treetop.card.rebuild import rebuild_plan
+
+    measurements = all_measurements(release)
+    if words_only(release.card, release.plan_toml or ""):
+        raise ReleaseError(
+            "this release of a graph says in words only which graphs are neighbours, as version 0.2.0 did, and a new "
+            "card could not vouch for that. Ask it for `estimates`, which writes no card, or release the graph again"
+        )
+    plan = rebuild_plan(release.card, release.spine)
+    if plan.repair == "least-squares":
+        raise ReleaseError("the counts of this release are those of lower error already: there is nothing to do")
+    if plan.resolve != "full":
+        raise ReleaseError(
+            "this release leaves counts unresolved, at nodes whose children it does not name: they have no place in a "
+            'second estimate. Ask it for `estimates`, or release with resolve = "full"'
+        )
+    # It keeps what intervals come from, and so has them.
+    confidence = plan.confidence or CONFIDENCE
+    plan = replace(plan, prefer="lower-error", repair="least-squares", order="ascending", confidence=confidence)
+    told = Facts.of_card(release.card)
+    source = f"Estimated again from the measurements of release {told.id}: nothing was spent."
+    # What a twin gave was of other counts.
+    facts = replace(told.again(), description=f"{told.description} {source}".lstrip(), coverage=None)
+    return replace(with_lower_error(release, measurements), card=describe_release(plan, facts), plan_toml=None)

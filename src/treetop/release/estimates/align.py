@@ -1,0 +1,108 @@
+"""Aligning measurements with a released tree: which released node each measured node is, and what intervals need of it.
+
+Leaves that are estimated again from all measurements are not those that the descent has retained: some of its nodes are
+gone, and leaves that it left at zero may be there. The interval of a single node is as valid as before: it comes from
+the node's own measurement, or from those of all that is beside the way to it, whatever decides on what is released.
+
+Sums are different: they rely on that what is measured at a level was decided by the levels above. That is true of the
+descent, and not of what is left of it, where a node stays or goes by what was measured below it. So the intervals of
+sums come from the tree of the descent, which the measurements tell (`descended`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.errors import ReleaseError
+from treetop.measure.evidence import NOTHING, Evidence, LevelEvidence, Remainders
+from treetop.read.counts import pack
+from treetop.release.estimates.measured_tree import TreeLevel, measured_tree
+from treetop.release.measurements import Measurements
+from treetop.release.tree import ReleasedTree, spans
+
+if TYPE_CHECKING:
+    from treetop.release.release import Release
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The measured nodes of one level below the root, as nodes of a released tree."""
+
+    level: TreeLevel
+    """The measured nodes, and only children on the way to others."""
+    parent: Ints
+    """The row of each one's parent among the released nodes of the level above; −1 where it is not released."""
+    row: Ints
+    """The row of each among the released nodes of its own level; −1 where it is not released."""
+
+
+def released_rows(tree: ReleasedTree, measured: list[TreeLevel]) -> Iterator[Found]:
+    """Yield, level by level from the top down, where measured nodes stand in a released tree."""
+    row = np.zeros(1, np.int64) if len(tree.at(0)) else np.full(1, -1)
+    for level, split in zip(measured[1:], tree.spine.levels, strict=True):
+        parent = row[level.parent]
+        row = tree.children(split.index, parent, level.nodes[split.attribute])
+        yield Found(level, parent, row)
+
+
+def align(tree: ReleasedTree, measurements: Measurements) -> Evidence:
+    """Return what the intervals of released nodes are made from; all measurements must have been kept."""
+    measured = measured_tree(measurements, measurements.total or 0)  # what the root has makes no difference here
+    levels = (_level(tree, index, found) for index, found in enumerate(released_rows(tree, measured), start=1))
+    return Evidence(measurements.total, tuple(levels), measurements.laws)
+
+
+def _level(tree: ReleasedTree, index: int, found: Found) -> LevelEvidence:
+    parents = tree.parents(index)
+    fanout = tree.fanout(index)
+    own = np.full(len(parents), NOTHING)
+    released = found.level.measured & (found.row >= 0)
+    own[found.row[released]] = found.level.value[released]
+    beside = found.level.measured & (found.parent >= 0)
+    slots = found.level.value[beside]
+    if (own[fanout[parents] > 1] == NOTHING).any() or int(fanout[fanout > 1].sum()) != len(slots):
+        raise ReleaseError(f"a node of {tree.spine.levels[index - 1].name} is released, but was not measured")
+    highest = np.full(len(fanout), NOTHING)
+    dropped = beside & (found.row < 0)
+    np.maximum.at(highest, found.parent[dropped], found.level.value[dropped])
+    return LevelEvidence(own, highest, slots)
+
+
+def descended(release: Release, measurements: Measurements) -> Release:
+    """Return a release as the descent has left it: every node that has measured children, with zeros where needed.
+
+    Below a node of which nothing is released any more one leaf stands, at zero; any one would do: what else was
+    measured beside it is known.
+    """
+    measured = measured_tree(measurements, measurements.total or 0)
+    rows = [np.zeros(1, np.int64), *(found.row for found in released_rows(release.tree, measured))]
+    missing = [_missing(release, measured, rows, index) for index in range(len(measured) - 1)]
+    nodes = np.concatenate([release.nodes, *missing], axis=1).astype(np.int32)
+    count = np.concatenate([release.count, *(np.zeros(leaves.shape[1], np.int64) for leaves in missing)])
+    order = np.lexsort(pack(release.spine, nodes)[::-1])
+    whole = replace(release, nodes=nodes[:, order], count=count[order], kept=None)
+    return replace(whole, evidence=align(whole.tree, measurements))
+
+
+def _missing(release: Release, measured: list[TreeLevel], rows: list[Ints], index: int) -> Ints:
+    """Return a leaf for each node of a level that has measured children, none of which goes on or is released."""
+    below = measured[index + 1]
+    goes_on = rows[index + 1] >= 0
+    if index + 2 < len(measured):
+        goes_on[measured[index + 2].parent] = True
+    divided, covered = np.zeros(len(measured[index]), dtype=bool), np.zeros(len(measured[index]), dtype=bool)
+    divided[below.parent] = True
+    covered[below.parent[goes_on]] = True
+    start, stop = spans(release.spine, Remainders(np.full(len(below), index + 1, np.int32), below.nodes, below.value))
+    single = np.flatnonzero((stop - start == 1).all(axis=0) & ~covered[below.parent])
+    _, first = np.unique(below.parent[single], return_index=True)
+    if len(first) != int((divided & ~covered).sum()):
+        raise ReleaseError("the measurements are not those of one descent: below some node they end too early")
+    return start[:, single[first]]

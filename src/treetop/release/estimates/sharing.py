@@ -1,0 +1,149 @@
+"""Sharing a node's count among its children, as whole numbers: from what least squares, or Bayes' rule, say of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.basics.kernel import kernel
+from treetop.repair.settle import begin, mix, settled, solve
+from treetop.repair.state import ASCENDING, CHEBYSHEV, EUCLIDEAN, STATE_SIZE
+from treetop.repair.sweep import SCRATCH_SIZE
+
+Ints = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
+
+@kernel
+def share_by_least_squares(
+    first: Ints, value: Reals, variance: Reals, open_: NDArray[np.bool_], count: Ints, seed: int, out: Ints
+) -> None:
+    """Share counts among children by their estimates, of which only those that are open may have some.
+
+    The gap between the count and the sum of the estimates is divided by variance, as least squares have it. The
+    rounded estimates of all children are repaired by the least largest change, small ones lowered first; then what
+    fell to children that are not open goes evenly to the others.
+    """
+    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
+    for i in range(len(count)):
+        a, b = first[i], first[i + 1]
+        if count[i] <= 0 or b - a <= 1:
+            out[a:b] = count[i]
+            continue
+        gap, together = count[i] - value[a:b].sum(), variance[a:b].sum()
+        for j in range(a, b):
+            out[j] = np.int64(np.rint(value[j] + gap * variance[j] / together))
+        begin(state, b - a, count[i], CHEBYSHEV, ASCENDING, np.uint64(seed + a))
+        solve(state, scratch, out[a:b])
+        kept = np.empty(b - a, np.int64)
+        size, total = 0, 0
+        for j in range(a, b):
+            out[j] = settled(state, out[j])
+            if open_[j]:
+                kept[size] = out[j]
+                total += out[j]
+                size += 1
+            else:
+                out[j] = 0
+        if total == count[i]:
+            continue
+        begin(state, size, count[i], EUCLIDEAN, ASCENDING, np.uint64(seed + a))
+        solve(state, scratch, kept[:size])
+        size = 0
+        for j in range(a, b):
+            if open_[j]:
+                out[j] = settled(state, kept[size])
+                size += 1
+
+
+@kernel
+def share_by_probability(
+    first: Ints,
+    measured: Ints,
+    kind: Ints,
+    units: Ints,
+    shift: Ints,
+    cell: int,
+    lowest: int,
+    count: Ints,
+    seed: int,
+    out: Ints,
+) -> None:
+    """Share counts among children so that the expected sum of absolute errors is least.
+
+    A unit more for a child that has y changes its expected error by 1 − 2·P(count > y), which grows with y. So it is
+    best to give unit by unit to the child for which the next one is likeliest (exactly, up to the distance between two
+    steps): all units above one threshold, which is found by bisection, then what is left to those right below it.
+    """
+    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
+    steps = len(shift)
+    for i in range(len(count)):
+        a, b = first[i], first[i + 1]
+        if count[i] <= 0 or b - a <= 1:
+            out[a:b] = count[i]
+            continue
+        low, high = -1, steps
+        while high - low > 1:
+            middle = (low + high) // 2
+            total = np.int64(0)
+            for j in range(a, b):
+                total += _due(units, shift, cell, lowest, kind[j], measured[j], middle)
+            if total <= count[i]:
+                low = middle
+            else:
+                high = middle
+        left = count[i]
+        for j in range(a, b):
+            out[j] = _due(units, shift, cell, lowest, kind[j], measured[j], max(low, 0))
+            left -= out[j]
+        if left == 0:
+            continue
+        if low < 0 or high == steps:  # beyond the steps: all children give, or take, alike
+            begin(state, b - a, count[i], EUCLIDEAN, ASCENDING, np.uint64(seed + a))
+            solve(state, scratch, out[a:b])
+            for j in range(a, b):
+                out[j] = settled(state, out[j])
+            continue
+        _give(units, shift, cell, lowest, kind[a:b], measured[a:b], high, left, seed + a, out[a:b])
+
+
+@kernel
+def _due(units: Ints, shift: Ints, cell: int, lowest: int, kind: int, measured: int, step: int) -> np.int64:
+    """Return how many units a child has at a step."""
+    at = max((measured - lowest) // cell, 0)
+    if at < units.shape[2]:
+        return np.int64(units[kind, step, at])
+    return np.int64(max(measured + shift[step], 0))
+
+
+@kernel
+def _give(
+    units: Ints,
+    shift: Ints,
+    cell: int,
+    lowest: int,
+    kind: Ints,
+    measured: Ints,
+    step: int,
+    left: int,
+    seed: int,
+    out: Ints,
+) -> None:
+    """Give what is left to the children that have more at the next step, in proportion to it; equals at random."""
+    room = np.empty(len(out), np.int64)
+    order = np.empty(len(out), np.int64)
+    total = 0
+    for j in range(len(out)):
+        room[j] = max(_due(units, shift, cell, lowest, kind[j], measured[j], step) - out[j], 0)
+        total += room[j]
+        order[j] = (measured[j] << 20) | np.int64(mix(np.uint64(seed + j)) >> np.uint64(44))
+    passed, given = np.int64(0), np.int64(0)
+    for j in np.argsort(-order):
+        passed += room[j]
+        # In floats, since the product may leave 64 bits; whatever that rounds, the sum is exact.
+        due = np.int64(left)
+        if passed < total:
+            due = np.int64(min(due, np.ceil(float(left) * float(passed) / total)))
+        part = due - given
+        out[j] += part
+        given += part

@@ -1,0 +1,102 @@
+"""Whole numbers of lower error: estimates from all measurements, made non-negative and consistent from the top down.
+
+Above the last level, least squares say what each child of a node should have; a child whose own children were not
+measured, because the descent left it at zero, stays at zero, since nobody knows where below it a count would belong. At
+the last measured level the counts are shared by how probable each is to be there (`prior`), for the least expected
+absolute error. All of it works on noisy values, so it costs no privacy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.basics.checked import whole_number, whole_numbers
+from treetop.domain.spine import Spine
+from treetop.measure.evidence import Remainders
+from treetop.noise import Law
+from treetop.read.counts import pack
+from treetop.release.estimates import prior
+from treetop.release.estimates.least_squares import from_below
+from treetop.release.estimates.measured_tree import TreeLevel, as_measured, measured_tree
+from treetop.release.estimates.sharing import share_by_least_squares, share_by_probability
+from treetop.release.measurements import Measurements
+from treetop.release.tree import spans
+
+Ints = NDArray[np.int64]
+
+LARGEST = 1 << 56
+"""No plan gives a measurement beyond it; one in a folder that was tampered with may be."""
+FEWEST = 50
+"""Of fewer measurements than this nothing is learned about true counts."""
+
+
+def lower_error(measurements: Measurements, total: int) -> tuple[NDArray[np.int32], Ints]:
+    """Return leaves (by attribute, in spine order) and their counts above zero, from all measurements.
+
+    `total` is the public one, or what was measured of it. Equals are treated alike, by chance that comes from the
+    measurements themselves: they are public, and the same ones give the same answer.
+    """
+    spine, laws = measurements.spine, measurements.laws
+    whole_number(total, "the total", least=-LARGEST)
+    for seen in measurements.levels:
+        if seen is not None:
+            whole_numbers(seen.value, "the measurements", most=LARGEST)
+    tree = measured_tree(measurements, total)
+    estimates = from_below(as_measured(tree, laws))
+    seed = _seed(measurements)
+    last = max(index for index, level in enumerate(tree) if index == 0 or level.measured.any())
+    count = np.array([max(round(float(estimates[0].value[0])), 0)])
+    leaves: list[tuple[Ints, Ints]] = []
+    for index in range(last + 1):
+        level, leaf = tree[index], spans(spine, _at(index, tree[index]))
+        single = (leaf[1] - leaf[0] == 1).all(axis=0)
+        divided = np.zeros(len(level), dtype=bool)
+        if index < last:
+            divided[tree[index + 1].parent] = True
+        if index > 0:
+            first = np.searchsorted(level.parent, np.arange(len(count) + 1))
+            law, out = laws[index], np.zeros(len(level), np.int64)
+            if index == last and law is not None and single.all() and len(level) >= FEWEST:
+                _share_last(law, first, level, count, seed, out)
+            else:
+                variance = np.where(np.isfinite(estimates[index].variance), estimates[index].variance, 1.0)
+                share_by_least_squares(first, estimates[index].value, variance, divided | single, count, seed, out)
+            count = out
+        done = single & ~divided & (count > 0)
+        leaves.append((leaf[0][:, done], count[done]))
+    return _in_order(spine, leaves)
+
+
+def _share_last(law: Law, first: Ints, level: TreeLevel, count: Ints, seed: int, out: Ints) -> None:
+    """Share counts among children of which nothing further was measured."""
+    fanout = np.diff(first)
+    average = np.repeat(count / np.maximum(fanout, 1), fanout)
+    useful = level.measured & (average > 0)
+    kind = np.zeros(len(level), np.int64)
+    kind[useful] = prior.classes(average[useful])
+    learned = prior.learn(law, level.value[useful], kind[useful])
+    share_by_probability(
+        first, level.value, kind, learned.units, learned.shift, learned.cell, learned.lowest, count, seed, out
+    )
+
+
+def _at(index: int, level: TreeLevel) -> Remainders:
+    return Remainders(np.full(len(level), index, np.int32), level.nodes, level.value)
+
+
+def _seed(measurements: Measurements) -> int:
+    digest = hashlib.sha256()
+    for level in measurements.levels:
+        if level is not None:
+            digest.update(np.ascontiguousarray(level.value).tobytes())
+    return int.from_bytes(digest.digest()[:7], "little")
+
+
+def _in_order(spine: Spine, leaves: list[tuple[Ints, Ints]]) -> tuple[NDArray[np.int32], Ints]:
+    nodes = np.concatenate([part for part, _ in leaves], axis=1).astype(np.int32)
+    count = np.concatenate([part for _, part in leaves])
+    order = np.lexsort(pack(spine, nodes)[::-1])
+    return nodes[:, order], count[order]

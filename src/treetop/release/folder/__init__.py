@@ -1,0 +1,46 @@
+"""The release folder: written whole or not at all, and read back with its own hierarchies."""
+
+from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS
+from treetop.release.folder.place import check_place, claimed
+from treetop.release.folder.read import (
+    CARD,
+    COUNTS,
+    HIERARCHIES,
+    NODES,
+    PAGE,
+    PLACES,
+    PLAN,
+    file_sha256,
+    load,
+    read_card,
+    read_release,
+    read_spine,
+)
+from treetop.release.folder.unresolved import UNRESOLVED
+from treetop.release.folder.write import Draft, drafted, nodes_schema, nodes_table, released, save
+
+__all__ = [
+    "CARD",
+    "COUNTS",
+    "EVIDENCE",
+    "HIERARCHIES",
+    "MEASUREMENTS",
+    "NODES",
+    "PAGE",
+    "PLACES",
+    "PLAN",
+    "UNRESOLVED",
+    "Draft",
+    "check_place",
+    "claimed",
+    "drafted",
+    "file_sha256",
+    "load",
+    "nodes_schema",
+    "nodes_table",
+    "read_card",
+    "read_release",
+    "read_spine",
+    "released",
+    "save",
+]

@@ -1,0 +1,1 @@
+"""Releases of group sizes, and what is derived from them."""

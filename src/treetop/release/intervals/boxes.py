@@ -1,0 +1,130 @@
+"""Boxes: what queries ask for. Of every attribute a box has all leaves, or those under one node of its hierarchy.
+
+Boxes of one table differ in which nodes these are, not in how deep they stand. At every level of the spine a box
+meets some nodes: those that share, in every attribute, as much of the box's node as is refined by then. A node that it
+meets is partial while some attribute has to be refined further, and all of it lies inside from one level on, the same
+for all nodes that the box meets: there the box is *settled*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.domain.spine import Level, Spine
+
+Ints = NDArray[np.int64]
+
+Range = tuple[int, int]
+"""The first leaf of a node, and the one after its last."""
+
+
+def narrowed(ranges: Mapping[int, Range], more: Iterable[tuple[int, int, int]]) -> dict[int, Range]:
+    """Add conditions (attribute, start, stop) to ranges by attribute."""
+    found = dict(ranges)
+    for attribute, start, stop in more:
+        earlier = found.get(attribute, (start, stop))
+        found[attribute] = (max(earlier[0], start), min(earlier[1], stop))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """The boxes of a table, one a row."""
+
+    spine: Spine
+    """The public order of refinement."""
+    depth: tuple[int, ...]
+    """How many levels of each attribute a box's node is down; 0 where it has all leaves."""
+    leaf: Ints = field(repr=False)
+    """For each attribute (row) and box (column), a leaf under the box's node."""
+
+    @staticmethod
+    def one(spine: Spine, ranges: Mapping[int, Range]) -> Boxes:
+        """Return the box of some conditions."""
+        leaf = [[ranges.get(attribute, (0, 0))[0]] for attribute in range(len(spine.trees))]
+        return Boxes(spine, condition_depths(spine, ranges), np.array(leaf, np.int64))
+
+    @staticmethod
+    def of_rows(spine: Spine, ranges: Mapping[int, Range], levels: Sequence[Level], leaf: Ints) -> Boxes:
+        """Return the boxes of a table by some levels under conditions, from a leaf of each row."""
+        depths = list(condition_depths(spine, ranges))
+        inside = leaf.copy()
+        for attribute in range(len(depths)):
+            inside[attribute] = ranges.get(attribute, (0, 0))[0]
+        for level in levels:
+            inside[level.attribute] = leaf[level.attribute]
+            depths[level.attribute] = max(depths[level.attribute], level.depth + 1)
+        return Boxes(spine, tuple(depths), inside)
+
+    def __len__(self) -> int:
+        return len(self.leaf[0])
+
+    @cached_property
+    def _widths(self) -> list[list[Ints]]:
+        """For every attribute and number of its levels, how many leaves the node around each box's leaf has."""
+        widths = []
+        for tree, leaf in zip(self.spine.trees, self.leaf, strict=True):
+            around = [np.full(len(leaf), tree.sizes[-1])]
+            for depth in range(len(tree.levels)):
+                ancestor = tree.ancestors(depth)
+                around.append(np.bincount(ancestor)[ancestor[leaf]])
+            widths.append(around)
+        return widths
+
+    @cached_property
+    def settled(self) -> Ints:
+        """The level from which on nodes that a box meets lie inside it; a step to an only child changes nothing."""
+        settled = np.zeros(len(self), np.int64)
+        met = [0] * len(self.spine.trees)
+        for level in self.spine.levels:
+            attribute = level.attribute
+            met[attribute] += 1
+            if met[attribute] <= self.depth[attribute]:
+                around = self._widths[attribute]
+                settled[around[met[attribute]] < around[met[attribute] - 1]] = level.index
+        return settled
+
+    @cached_property
+    def single(self) -> NDArray[np.bool_]:
+        """Which boxes are one node of the spine."""
+        single = np.ones(len(self), dtype=bool)
+        for index in np.unique(self.settled).tolist():
+            here = self.settled == index
+            for around, depth, refined in zip(self._widths, self.depth, self.spine.depths(index), strict=True):
+                single[here] &= around[max(refined, depth)][here] == around[depth][here]
+        return single
+
+    def meet(self, index: int, nodes: Mapping[int, Ints], number: int) -> tuple[Ints, Ints]:
+        """Return each box's group at a level, and that of each of so many nodes: boxes meet those of their group.
+
+        `nodes` has the nodes of every attribute that is refined by then. A node that no box meets has group −1.
+        """
+        group, found = np.zeros(len(self), np.int64), np.zeros(number, np.int64)
+        for attribute, refined in enumerate(self.spine.depths(index)):
+            shared = min(refined, self.depth[attribute])
+            if shared == 0:
+                continue
+            tree = self.spine.trees[attribute]
+            size = tree.sizes[shared - 1]
+            own = tree.ancestors(shared - 1)[self.leaf[attribute]]
+            distinct, group = np.unique(group * size + own, return_inverse=True)
+            keys = found * size + tree.ancestors(shared - 1, finer=refined - 1)[nodes[attribute]]
+            place = np.minimum(np.searchsorted(distinct, keys), len(distinct) - 1)
+            found = np.where(distinct[place] == keys, place, -1)
+        return group, found
+
+
+def condition_depths(spine: Spine, ranges: Mapping[int, Range]) -> tuple[int, ...]:
+    """Return how many levels of each attribute the nodes of conditions are down."""
+    depths = []
+    for attribute, tree in enumerate(spine.trees):
+        start, stop = ranges.get(attribute, (0, tree.sizes[-1]))
+        ends = [(0, tree.sizes[-1])]
+        ends += [tree.below(depth, int(tree.ancestors(depth)[start])) for depth in range(len(tree.levels))]
+        depths.append(ends.index((start, stop)))
+    return tuple(depths)

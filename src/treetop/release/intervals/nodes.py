@@ -1,0 +1,116 @@
+"""The intervals of single nodes, released or not, from what was measured on the way to them.
+
+A measurement m of a node differs from its true count by noise of a known law, so the true count lies within m ± k with
+probability 1 − α, k the law's exact quantile. That holds whether or not the node was likely to be measured: who is
+measured at a level is decided by the noise of the levels above, which is independent.
+
+A node is never larger than one that it belongs to, so the interval ends at the upper bounds of all measured ancestors
+as well. Each of those may fail, too: nine tenths of the risk α belong to the node's own measurement, and one tenth is
+shared by the upper bounds above it. By the union bound an interval then misses with a probability of at most α.
+
+A child that was not retained has an upper bound, too. Of all those of one node the highest is kept, and serves for
+everything below the node that is not released. A node may go missing at any level on the way to it, so that these
+bounds share one risk over the levels: the same that the upper bounds of ancestors share, and by the same events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.measure.evidence import NOTHING, Evidence
+from treetop.noise import Law
+
+Ints = NDArray[np.int64]
+
+OWN = Fraction(9, 10)
+"""The part of the risk that a node's own measurement has; the rest is that of the bounds above it."""
+
+
+class Interval(NamedTuple):
+    """Where a true count lies, as far as the privacy noise is concerned."""
+
+    lower: int
+    """It is at least this,"""
+    upper: int
+    """and at most this."""
+
+
+@dataclass(frozen=True, eq=False)
+class LevelIntervals:
+    """The intervals of the released nodes of one level, in spine order."""
+
+    lower: Ints = field(repr=False)
+    """The true count of a node is at least this,"""
+    upper: Ints = field(repr=False)
+    """and at most this, with the stated confidence."""
+    absent: Ints = field(repr=False)
+    """And that of every node below it that has no released ancestor further down is at most this."""
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+
+@dataclass(frozen=True)
+class Margins:
+    """How far measurements of one law are trusted."""
+
+    own: int
+    """From a node's own measurement, to both sides."""
+    above: int
+    """Upwards from that of an ancestor, retained or not."""
+
+    @staticmethod
+    def of(law: Law | None, risk: Fraction, measured_levels: int) -> Margins:
+        """Divide a risk: most to the measurement itself, the rest evenly to those on the way to it."""
+        if law is None:
+            return Margins(0, 0)
+        above = (1 - OWN) * risk / max(measured_levels, 1)
+        return Margins(law.margin(OWN * risk), _upwards(law, above))
+
+
+def _upwards(law: Law, risk: Fraction) -> int:
+    """Return the least k with P(N < −k) ≤ risk."""
+    return max(law.quantile(1 - risk), 0)
+
+
+def node_intervals(
+    total: int, parents: Sequence[Ints], evidence: Evidence, confidence: Fraction
+) -> tuple[LevelIntervals, ...]:
+    """Return the intervals of the root and of every level below it.
+
+    `total` is the released total, `parents` says for the released nodes of each level below the root which released
+    node above them they belong to. A release of nothing has no nodes, and no intervals.
+    """
+    risk = 1 - confidence
+    levels = sum(law is not None for law in evidence.laws)
+    margins = [Margins.of(law, risk, levels) for law in evidence.laws]
+    root = total if evidence.total is None else evidence.total
+    measured = np.full(1 if total > 0 else 0, root, np.int64)
+    # What no descendant can exceed: the least of the upper bounds on the way.
+    ceiling = np.maximum(measured + margins[0].above, 0)
+    lower = np.maximum(measured - margins[0].own, 0)
+    upper = np.maximum(measured + margins[0].own, 0)
+    found = []
+    for seen, parent, margin in zip(evidence.levels, parents, margins[1:], strict=True):
+        found.append(LevelIntervals(lower, upper, _absent(seen.highest, margin, ceiling)))
+        only = seen.measured == NOTHING  # has all that its parent has
+        own = np.where(only, 0, seen.measured)
+        above = ceiling[parent]
+        new_upper = np.clip(own + margin.own, 0, above)
+        new_lower = np.clip(own - margin.own, 0, new_upper)
+        ceiling = np.where(only, above, np.clip(own + margin.above, 0, above))
+        lower, upper = np.where(only, lower[parent], new_lower), np.where(only, upper[parent], new_upper)
+    found.append(LevelIntervals(lower, upper, np.zeros(len(lower), np.int64)))
+    return tuple(found)
+
+
+def _absent(highest: Ints, margin: Margins, ceiling: Ints) -> Ints:
+    """Return the upper bound of everything that is not retained right below each node; 0 where there is no such."""
+    none = highest == NOTHING
+    return np.where(none, 0, np.clip(np.where(none, 0, highest) + margin.above, 0, ceiling))

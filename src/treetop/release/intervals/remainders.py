@@ -1,0 +1,70 @@
+"""The intervals of what was left unresolved at a node: the true count of its children that are not named.
+
+That is the node's own count less those of its named children. Which children are named is decided by their own noise,
+so a margin that fits one of them would be too narrow for those that were chosen. Instead the node and all of its b
+public children, named or not, are taken at a risk of α/(b + 1) each: then all are within their margins at once with the
+stated confidence, whichever were chosen. The count cannot exceed the node's own either, nor what its unnamed children
+may have, each at most its margin above the highest measurement among them.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.measure.evidence import NOTHING
+from treetop.noise import Law
+
+if TYPE_CHECKING:
+    from treetop.release.release import Release
+
+Ints = NDArray[np.int64]
+
+
+def remainder_intervals(release: Release, confidence: float) -> tuple[Ints, Ints]:
+    """Return the lower and upper bounds of a release's remainders, in their order."""
+    left, evidence, tree = release.left, release.evidence, release.tree
+    assert evidence is not None
+    if left is None:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    lower, upper = np.zeros(len(left), np.int64), np.zeros(len(left), np.int64)
+    risk = 1 - Fraction(str(confidence))
+    # Each node's measurement, or that of the nearest ancestor with the same leaves, and the level of that.
+    value = np.full(len(tree.at(0)), release.total if evidence.total is None else evidence.total, np.int64)
+    level = np.zeros(len(value), np.int64)
+    for refined, below in zip(release.spine.levels, evidence.levels, strict=True):
+        index = refined.index - 1
+        there = np.flatnonzero(left.level == index)
+        row = tree.rows(index)
+        parent = tree.parents(index + 1)
+        named = np.bincount(parent, minlength=len(value))[row]
+        sums = np.zeros(len(value), np.int64)
+        np.add.at(sums, parent, below.measured)
+        node = left.nodes[refined.attribute, there]
+        children = refined.first[node + 1] - refined.first[node]
+        for own in np.unique(level[row]).tolist():
+            chosen = level[row] == own
+            about = row[chosen]
+            margin = _margins(evidence.laws[own], children[chosen], risk)
+            each = _margins(evidence.laws[index + 1], children[chosen], risk)
+            middle, slack = value[about] - sums[about], margin + named[chosen] * each
+            unnamed = (children - named)[chosen] * np.maximum(below.highest[about] + each, 0)
+            lower[there[chosen]] = np.maximum(middle - slack, 0)
+            upper[there[chosen]] = np.maximum(
+                np.minimum(np.minimum(middle + slack, value[about] + margin), unnamed), lower[there[chosen]]
+            )
+        only = below.measured == NOTHING
+        value = np.where(only, value[parent], below.measured)
+        level = np.where(only, level[parent], index + 1)
+    return lower, upper
+
+
+def _margins(law: Law | None, children: Ints, risk: Fraction) -> Ints:
+    """Return how far a measurement may be off where a node has so many children."""
+    if law is None:
+        return np.zeros(len(children), np.int64)
+    distinct, which = np.unique(children, return_inverse=True)
+    return np.array([law.margin(risk / (number + 1)) for number in distinct.tolist()], np.int64)[which]

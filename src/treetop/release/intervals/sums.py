@@ -1,0 +1,254 @@
+"""The intervals of sums: of any box of nodes, from what was measured on the way to them.
+
+A box that is one node has the interval of that node. Any other is settled at some level (`boxes`):
+there one child of every partial node above lies inside it, and together these children are all of the box that is not
+below a node which was dropped on the way. With x = q + N for true count, noise and measurement:
+
+- *Inside.* Which nodes are measured at a level is decided by the levels above, so their noise is independent of being
+  there, whether or not they are released afterwards. The sum of the x differs from that of the q by n draws.
+- *Dropped.* Of the C partial nodes that a level measures, those that are not retained, Z, were low by their own noise.
+  Between none and all of each is in the box. Their q sum to at most Σ x + what a sum over |Z| of C selected draws of −N
+  can be (`treetop.release.intervals.sum_noise`), which holds for any selection at all.
+- *Stopping.* The whole box is also within what was dropped so far and the nodes that go on at any one level, all of
+  them: these are a selection of what their level measured, too. The least of such bounds serves. At a level where the
+  box is still below a single node this is that node's upper bound.
+
+Half of the risk α belongs to the lower end, which the inside alone decides. Of the upper end's half, nine tenths are
+the inside's, and the measured levels above share one tenth evenly; one event a level covers whatever is dropped or
+stopped at there, so the union bound gives α. How many levels those are is public, and does not depend on the noise.
+
+At levels with so many public nodes that only released ones have their measurement kept, those inside are a selection as
+well, for the lower end; for the upper end an unreleased child counts with the highest measurement of such children of
+its parent. What is unresolved is a node that was not retained, like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.measure.evidence import NOTHING, Evidence, LevelEvidence
+from treetop.noise import Law
+from treetop.release.intervals.boxes import Boxes
+from treetop.release.intervals.nodes import OWN
+from treetop.release.intervals.sum_noise import selected_margins, sum_margins
+
+if TYPE_CHECKING:
+    from treetop.release.release import Release
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Some measured nodes of one level, for every box."""
+
+    number: Ints
+    """How many they are."""
+    value: Ints
+    """The sum of their measurements, or more."""
+
+    def __add__(self, other: _Part) -> _Part:
+        return _Part(self.number + other.number, self.value + other.value)
+
+    def __getitem__(self, chosen: Ints) -> _Part:
+        return _Part(self.number[chosen], self.value[chosen])
+
+
+@dataclass(frozen=True, eq=False)
+class _Met:
+    """What the boxes meet at one level."""
+
+    law: Law | None
+    """The noise there."""
+    measured: Ints
+    """How many nodes were measured, for every box."""
+    retained: _Part
+    """Those that were retained."""
+    dropped: _Part
+    """Those that were not."""
+    kept: bool
+    """Whether the value of what was dropped is known, rather than bounded."""
+    going_on: Mapping[int, _Part]
+    """All retained nodes, by the level at which they, or the ancestors with the same leaves, were measured."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Front:
+    """The released nodes of one level."""
+
+    group: Ints
+    """The group of boxes that each is met by; −1 for none."""
+    value: Ints
+    """Its measurement, or that of the nearest ancestor with the same leaves."""
+    level: Ints
+    """The level of that."""
+
+
+def box_intervals(release: Release, boxes: Boxes, confidence: float) -> tuple[Ints, Ints]:
+    """Return the lower and upper bounds of the true counts of boxes, for a whole release that has evidence."""
+    evidence = release.evidence
+    assert evidence is not None
+    risk = 1 - Fraction(str(confidence))
+    if len(boxes) == 0:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    if release.total == 0:  # nothing was measured below the total
+        most = _most_of_nothing(evidence, risk)
+        return np.zeros(len(boxes), np.int64), np.full(len(boxes), most)
+    walk = _Walk(release, boxes, evidence)
+    lower, upper = walk.sums(risk)
+    single = np.flatnonzero(boxes.single)
+    if single.size:
+        of_nodes = release.intervals if confidence == release.confidence else release.intervals_at(confidence)
+        for index in np.unique(walk.last_level[single]).tolist():
+            rows = single[walk.last_level[single] == index]
+            node, found = walk.last_node[rows], of_nodes[index]
+            there = boxes.settled[rows] == index
+            lower[rows] = np.where(there, found.lower[node], 0)
+            upper[rows] = np.where(there, found.upper[node], found.absent[node])
+    return lower, upper
+
+
+def _most_of_nothing(evidence: Evidence, risk: Fraction) -> int:
+    law = evidence.laws[0]
+    return 0 if law is None or evidence.total is None else max(evidence.total + max(law.quantile(1 - risk), 0), 0)
+
+
+class _Walk:
+    """The way down to the boxes, which notes at every level what they meet."""
+
+    def __init__(self, release: Release, boxes: Boxes, evidence: Evidence) -> None:
+        self._release, self._boxes, self._evidence = release, boxes, evidence
+        self.last_node, self.last_level = np.zeros(len(boxes), np.int64), np.zeros(len(boxes), np.int64)
+        root = np.array([release.total if evidence.total is None else evidence.total])
+        self._front = _Front(np.zeros(1, np.int64), root, np.zeros(1, np.int64))
+        self._group = np.zeros(len(boxes), np.int64)
+        one, none = np.ones(len(boxes), np.int64), np.zeros(len(boxes), np.int64)
+        total = _Part(one, root[none])
+        self.met = [_Met(evidence.laws[0], one, total, _Part(none, none), True, {0: total})]
+        for index in range(1, int(boxes.settled.max(initial=0)) + 1):
+            self._descend(index)
+
+    def _descend(self, index: int) -> None:
+        release, boxes, above, group_above = self._release, self._boxes, self._front, self._group
+        seen, law = self._evidence.levels[index - 1], self._evidence.laws[index]
+        at = release.tree.at(index)
+        parent = release.tree.parents(index)
+        group, met = boxes.meet(index, {a: column for a, _, column in at.refined}, len(at))
+        candidates = self._candidates(index)
+        measured = _sums(above.group, candidates, group_above)
+        own = (seen.measured != NOTHING) & (met >= 0)
+        retained = _part(met[own], seen.measured[own], group)
+        slots = release.measurements.levels[index - 1]
+        if slots is not None:
+            names = dict(enumerate(slots.nodes))
+            _, slot_group = boxes.meet(index, names, len(slots))
+            value = _sums(slot_group, slots.value, group) - retained.value
+        else:
+            value = _at_most(seen, candidates, above.group, group_above, parent[own], met[own], group)
+        only = seen.measured == NOTHING
+        self._front = _Front(
+            met, np.where(only, above.value[parent], seen.measured), np.where(only, above.level[parent], index)
+        )
+        self._group = group
+        going_on = {
+            level: _part(met[there], self._front.value[there], group)
+            for level in np.unique(self._front.level[met >= 0]).tolist()
+            for there in [(self._front.level == level) & (met >= 0)]
+        }
+        dropped = _Part(measured - retained.number, value)
+        self.met.append(_Met(law, measured, retained, dropped, slots is not None, going_on))
+        self._note_last(index, met)
+
+    def _candidates(self, index: int) -> Ints:
+        """Return how many measured children of each released node above a box can meet: one, or all of them."""
+        level = self._release.spine.levels[index - 1]
+        fanout = self._release.tree.fanout(index)
+        several = 1 if self._boxes.depth[level.attribute] > level.depth else fanout
+        candidates: Ints = np.where(fanout > 1, several, 0)
+        return candidates
+
+    def _note_last(self, index: int, met: Ints) -> None:
+        """Note the released node that a box is below, for boxes that are below a single one."""
+        node = np.full(int(self._group.max(initial=0)) + 1, -1)
+        there = np.flatnonzero(met >= 0)
+        node[met[there]] = there
+        found = (node[self._group] >= 0) & (self._boxes.settled >= index)
+        self.last_node[found], self.last_level[found] = node[self._group][found], index
+
+    def sums(self, risk: Fraction) -> tuple[Ints, Ints]:
+        """Return the bounds of the boxes that are several nodes; 0 for the others."""
+        lower, upper = np.zeros(len(self._boxes), np.int64), np.zeros(len(self._boxes), np.int64)
+        several, settled = ~self._boxes.single, self._boxes.settled
+        for index in np.unique(settled[several]).tolist():
+            rows = np.flatnonzero(several & (settled == index))
+            lower[rows] = self._lower(index, rows, risk / 2)
+            upper[rows] = np.maximum(self._upper(index, rows, risk / 2), 0)
+        return np.clip(lower, 0, upper), upper
+
+    def _lower(self, index: int, rows: Ints, risk: Fraction) -> Ints:
+        met = self.met[index]
+        found = met.retained[rows]
+        if met.law is None:
+            return found.value
+        if not met.kept:
+            return found.value - selected_margins(met.law, met.measured[rows], found.number, risk)
+        return found.value + met.dropped.value[rows] - sum_margins(met.law, met.measured[rows], risk)
+
+    def _upper(self, index: int, rows: Ints, risk: Fraction) -> Ints:
+        above = self.met[:index]
+        measured = sum(met.law is not None for met in above)
+        share = (1 - OWN) * risk / max(measured, 1)
+        dropped = [_bound(met, met.dropped[rows], rows, share) for met in above]
+        met = self.met[index]
+        inside = (met.retained + met.dropped)[rows].value
+        if met.law is not None:
+            inside = inside + sum_margins(met.law, met.measured[rows], OWN * risk if measured else risk)
+        least = np.maximum(inside, 0)
+        for bound in dropped:
+            least = least + bound
+        for stop, last in enumerate(above):
+            stopped = np.zeros(len(rows), np.int64)
+            for level in range(stop + 1):
+                more = last.going_on.get(level)
+                stopped += (
+                    dropped[level]
+                    if more is None
+                    else _bound(above[level], (above[level].dropped + more)[rows], rows, share)
+                )
+            least = np.minimum(least, stopped)
+        return least
+
+
+def _bound(met: _Met, part: _Part, rows: Ints, risk: Fraction) -> Ints:
+    """Return what the true counts of a selection of what was measured at a level sum to at most."""
+    if met.law is None:
+        return part.value
+    margins = selected_margins(met.law, met.measured[rows], part.number, risk)
+    bound: Ints = np.maximum(part.value + margins, 0)
+    return bound
+
+
+def _at_most(
+    seen: LevelEvidence, candidates: Ints, above: Ints, group_above: Ints, parent: Ints, met: Ints, group: Ints
+) -> Ints:
+    """Return at least the sum of the measurements of what was dropped: each as high as the highest beside it."""
+    highest = np.where(seen.highest == NOTHING, 0, seen.highest)
+    return _sums(above, candidates * highest, group_above) - _sums(met, highest[parent], group)
+
+
+def _part(met: Ints, value: Ints, group: Ints) -> _Part:
+    return _Part(_sums(met, np.ones(len(met), np.int64), group), _sums(met, value, group))
+
+
+def _sums(met: Ints, value: Ints, group: Ints) -> Ints:
+    """Return, for every box, the sum over what its group has met."""
+    found = np.zeros(int(group.max(initial=0)) + 1, np.int64)
+    there = met >= 0
+    np.add.at(found, met[there], value[there])
+    return found[group]

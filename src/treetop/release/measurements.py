@@ -1,0 +1,147 @@
+"""Measurements: what was measured, node by node. All of it is noisy, hence public; it opens with one call.
+
+Kept on request in full, and always at levels whose public nodes are few: sums over many nodes take their intervals from
+them, and better estimates can be made of them at any time, at no cost in privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.domain.spine import Spine
+from treetop.errors import ReleaseError
+from treetop.measure.evidence import Evidence
+from treetop.noise import Law
+from treetop.release.tree import ReleasedTree
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class LevelMeasurements:
+    """The measurements of one level, in spine order: of all public children of retained nodes that have several."""
+
+    nodes: NDArray[np.int32] = field(repr=False)
+    """For each attribute (row) and measured node (column), the attribute's node; 0 while it is not refined."""
+    value: Ints = field(repr=False)
+    """True count plus noise."""
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """The measurements of a release, by level."""
+
+    spine: Spine
+    """The public order of refinement."""
+    total: int | None
+    """What was measured of the total; None where the total is public."""
+    laws: tuple[Law | None, ...]
+    """The noise of the total and of every level; None where nothing is measured."""
+    levels: tuple[LevelMeasurements | None, ...] = field(repr=False)
+    """For each level below the root, what was measured there; None where it was not kept."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every measurement was kept."""
+        return all(level is not None for level in self.levels)
+
+    @staticmethod
+    def of(tree: ReleasedTree, evidence: Evidence) -> Measurements:
+        """Say of which nodes the measurements are that were kept in a descent to this tree."""
+        levels: list[LevelMeasurements | None] = []
+        for level, seen in zip(tree.spine.levels, evidence.levels, strict=True):
+            above = tree.at(level.index - 1)
+            nodes = np.zeros((len(tree.spine.attributes), len(above)), np.int32)
+            for attribute, _, column in above.refined:
+                nodes[attribute] = column
+            first = level.first[nodes[level.attribute]]
+            fanout = tree.fanout(level.index)
+            fanout[fanout == 1] = 0
+            if int(fanout.sum()) != len(seen.slots):
+                levels.append(None)
+                continue
+            slots = nodes.repeat(fanout, axis=1)
+            rank = np.arange(len(seen.slots)) - np.repeat(np.cumsum(fanout) - fanout, fanout)
+            slots[level.attribute] = np.repeat(first, fanout) + rank
+            levels.append(LevelMeasurements(slots, seen.slots))
+        return Measurements(tree.spine, evidence.total, evidence.laws, tuple(levels))
+
+    def table(self) -> pa.Table:
+        """Return one row a measurement: the level, the node's codes (null while not refined), value and variance."""
+        import pyarrow as pa
+
+        names = list(self.spine.attributes)
+        schema = pa.schema(
+            [
+                ("level", pa.int32()),
+                *((name, pa.dictionary(pa.int32(), pa.string())) for name in names),
+                ("value", pa.int64()),
+                ("variance", pa.float64()),
+            ]
+        )
+        parts = []
+        if self.total is not None:
+            parts.append(self._rows(schema, 0, np.zeros((len(names), 1), np.int32), np.array([self.total])))
+        for level, seen in zip(self.spine.levels, self.levels, strict=True):
+            if seen is not None:
+                parts.append(self._rows(schema, level.index, seen.nodes, seen.value))
+        return pa.concat_tables(parts) if parts else schema.empty_table()
+
+    def _rows(self, schema: pa.Schema, index: int, nodes: NDArray[np.int32], value: Ints) -> pa.Table:
+        import pyarrow as pa
+
+        law = self.laws[index]
+        variance = 0.0 if law is None else law.standard_deviation**2
+        columns = []
+        for tree, node, depth in zip(self.spine.trees, nodes, self.spine.depths(index), strict=True):
+            codes = pa.array([], pa.string()) if depth == 0 else tree.codes[depth - 1]
+            mask = np.full(len(value), depth == 0)
+            columns.append(pa.DictionaryArray.from_arrays(pa.array(node, mask=mask), codes))
+        arrays = [pa.array(np.full(len(value), index, np.int32)), *columns, pa.array(value)]
+        return pa.Table.from_arrays([*arrays, pa.array(np.full(len(value), variance))], schema=schema)
+
+    @staticmethod
+    def from_table(table: pa.Table, spine: Spine, laws: Sequence[Law | None]) -> Measurements:
+        """Read what `table` wrote."""
+        index = table.column("level").to_numpy()
+        bounds = np.searchsorted(index, np.arange(len(spine.levels) + 2))
+        if not (index[1:] >= index[:-1]).all() or bounds[0] != 0 or bounds[-1] != len(index) or bounds[1] > 1:
+            raise ReleaseError("the measurements are not those of this spine, level by level")
+        value = table.column("value").to_numpy()
+        levels = []
+        for level, start, stop in zip(spine.levels, bounds[1:], bounds[2:], strict=False):
+            part = table.slice(start, stop - start)
+            measured = laws[level.index] is not None
+            levels.append(
+                LevelMeasurements(_nodes(part, spine, level.index), value[start:stop])
+                if stop > start or not measured
+                else None
+            )
+        total = int(value[0]) if bounds[1] else None
+        return Measurements(spine, total, tuple(laws), tuple(levels))
+
+
+def _nodes(part: pa.Table, spine: Spine, index: int) -> NDArray[np.int32]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    nodes = np.zeros((len(spine.attributes), part.num_rows), np.int32)
+    for attribute, (name, depth) in enumerate(zip(spine.attributes, spine.depths(index), strict=True)):
+        if depth > 0:
+            codes = spine.trees[attribute].codes[depth - 1]
+            found = pc.index_in(pc.cast(part.column(name), pa.string()), value_set=codes)
+            nodes[attribute] = pc.fill_null(found, -1).to_numpy()
+    if nodes.size and nodes.min() < 0:
+        raise ReleaseError("a measurement has a code that is not in its hierarchy")
+    return nodes

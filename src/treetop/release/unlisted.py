@@ -1,0 +1,86 @@
+"""Public nodes that are not released: how many there are, and their upper bounds, without listing them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.domain.spine import Spine
+from treetop.release.intervals import LevelIntervals
+from treetop.release.release import Release
+from treetop.release.tree import LevelNodes
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LevelSums:
+    """What arithmetic says of one level, whatever the truth is."""
+
+    fanouts: Ints = field(repr=False)
+    """How many children each released node of the level above has; none for the root."""
+    measured: int
+    """How many nodes are measured: all children of released nodes that have several."""
+    measured_bounds: float
+    """The sum of the upper bounds of those that are measured and not released."""
+    bounds: float
+    """The sum of the upper bounds of all that are not released."""
+
+
+def level_sums(release: Release, intervals: Sequence[LevelIntervals]) -> list[LevelSums]:
+    """Return the sums of the total and of every level.
+
+    A public node that is not released has the bound of the deepest released node v above it. So the sum over all of
+    them counts, for every v, its descendants less those of its released children; by level, that is a sum over released
+    nodes of descendants times the bound of the node less that of its parent.
+    """
+    spine, tree, evidence = release.spine, release.tree, release.evidence
+    assert evidence is not None
+    found = [LevelSums(np.zeros(0, np.int64), int(evidence.laws[0] is not None), 0.0, 0.0)]
+    nodes = tree.at(0)
+    gains: list[tuple[LevelNodes, Floats]] = [(nodes, intervals[0].absent.astype(np.float64))]
+    for level, above, own in zip(spine.levels, intervals[:-1], intervals[1:], strict=True):
+        fanouts = _fanouts(spine, level.index, nodes)
+        several = fanouts > 1
+        nodes, parent = tree.at(level.index), tree.parents(level.index)
+        inherited = above.absent[parent].astype(np.float64)
+        bounds = sum(float(_descendants(spine, at, level.index, one) @ gain) for at, (one, gain) in enumerate(gains))
+        shared = float(fanouts[several].astype(np.float64) @ above.absent[several].astype(np.float64))
+        found.append(
+            LevelSums(
+                fanouts=fanouts,
+                measured=int(fanouts[several].sum()),
+                measured_bounds=shared - float(inherited[several[parent]].sum()),
+                bounds=bounds - float(inherited.sum()),
+            )
+        )
+        gains.append((nodes, own.absent - inherited))
+    return found
+
+
+def _fanouts(spine: Spine, index: int, above: LevelNodes) -> Ints:
+    """Return how many children the released nodes above a level have."""
+    level = spine.levels[index - 1]
+    node = {attribute: nodes for attribute, _, nodes in above.refined}.get(level.attribute)
+    at = np.zeros(len(above), np.int64) if node is None else node
+    fanouts: Ints = level.first[at + 1] - level.first[at]
+    return fanouts
+
+
+def _descendants(spine: Spine, at: int, index: int, nodes: LevelNodes) -> Floats:
+    """Return how many public nodes of a level are below each released node of one above it."""
+    number = np.ones(len(nodes))
+    refined: dict[int, Ints | int] = {attribute: column for attribute, _, column in nodes.refined}
+    for attribute, (start, stop) in enumerate(zip(spine.depths(at), spine.depths(index), strict=True)):
+        if start == stop:
+            continue
+        first = spine.trees[attribute].first
+        edge = np.arange(len(first[start]))
+        for depth in range(start, stop):
+            edge = first[depth][edge]
+        number *= np.diff(edge)[refined.get(attribute, 0)]
+    return number

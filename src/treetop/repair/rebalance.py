@@ -1,0 +1,63 @@
+"""Rebalancing: pulling noisy counts towards public shares of their noisy parent. Off by default, and seldom worth it.
+
+It reads noisy values only, so it costs nothing. Rebalancing by the true count, as a first attempt at graphs did, adds a
+number that depends on it and is paid for by nobody. What it gains in variance it pays in bias: counts that differ from
+the public share are pulled towards it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from treetop.basics.checked import MOST, real_numbers, whole_number
+from treetop.errors import NumberError
+from treetop.repair import euclidean
+
+
+@dataclass(frozen=True, eq=False)
+class Rebalanced:
+    """Counts that were pulled towards their public shares."""
+
+    count: NDArray[np.int64]
+    """Non-negative whole numbers that sum to the parent."""
+    weight: float
+    """How much of a measurement's distance from its share is kept: 1 is all of it, 0 is the share itself."""
+    pulled: NDArray[np.float64]
+    """How far each count was moved towards its share: what a reader who does not believe the shares calls bias."""
+
+
+def rebalance(
+    measured: ArrayLike,
+    parent: int,
+    variance: Fraction | float,
+    shares: ArrayLike | None = None,
+    seed: int | None = None,
+) -> Rebalanced:
+    """Return the counts of a node's children, from their measurements, the released parent and public shares.
+
+    Each is p·C + k·(x − p·C) with k = τ²/(τ² + σ²): x the measurement, C the parent, p the public share (even when
+    None), σ² the variance of the noise, and τ² what the measurements vary about their shares beyond it. Then the
+    nearest whole numbers that are not negative and sum to C.
+
+    >>> rebalance([41, 22, 39], parent=102, variance=100).count.tolist()
+    [34, 34, 34]
+    """
+    x = real_numbers(measured, "the measurements", least=-MOST)
+    if len(x) == 0:
+        raise NumberError("give one measurement a child, and at least one")
+    p = np.full(len(x), 1 / len(x)) if shares is None else real_numbers(shares, "the shares")
+    if p.shape != x.shape:
+        raise NumberError(f"give one measurement and one share a child, not {x.shape} and {p.shape}")
+    if (p < 0).any() or abs(p.sum() - 1) > 1e-9:
+        raise NumberError("shares are not negative and sum to 1")
+    parent = whole_number(parent, "the parent's count")
+    noise = float(real_numbers([float(variance)], "the variance", least=0)[0])
+    aim = p * parent
+    spread = max(0.0, float(((x - aim) ** 2).mean()) - noise)
+    weight = spread / (spread + noise) if noise > 0 else 1.0
+    drawn = aim + weight * (x - aim)
+    return Rebalanced(euclidean(np.rint(drawn), parent, seed=seed), weight, drawn - x)

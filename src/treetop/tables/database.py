@@ -1,0 +1,204 @@
+"""Reading from databases in batches: DuckDB files, and SQLite and PostgreSQL through their Arrow drivers.
+
+A query may come from a plan file that someone else wrote. It can only read: it is one statement, and the database is
+opened so that it can change nothing, reach no other file, and load nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+
+from treetop.basics.nearest import nearest
+from treetop.errors import DataError
+from treetop.tables import table as tables
+from treetop.tables.source import Source
+
+Kind = Literal["duckdb", "sqlite", "postgresql"]
+Run = Callable[[str], pa.RecordBatchReader]
+
+_LIST = {
+    "duckdb": "select table_name from information_schema.tables order by 1",
+    "sqlite": "select name from sqlite_master where type in ('table', 'view') and name not like 'sqlite_%' order by 1",
+    "postgresql": "select table_name::text from information_schema.tables "
+    "where table_schema not in ('pg_catalog', 'information_schema') order by 1",
+}
+_ROWS = 1 << 16
+_CLOSED: dict[str, Any] = {
+    "enable_external_access": "false",
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",
+    "lock_configuration": "true",
+}
+"""How DuckDB is opened: no other file, no extension, no variable of Python's, and none of it to be set back."""
+_READ_ONLY = {
+    "sqlite": ("pragma query_only = on", "pragma trusted_schema = off"),
+    "postgresql": ("set transaction read only",),
+}
+"""What is said before the first query. PostgreSQL lets a transaction that has begun to read never write again."""
+_SQLITE_TOKEN = re.compile(
+    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^]]*]|--[^\n]*|/\*.*?(?:\*/|$)|.""", re.DOTALL
+)
+
+
+def read_database(
+    kind: Kind, location: str | Path, source: Source, columns: Sequence[str] | None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a query or a table, at least one."""
+    where = str(source)
+    with _connected(kind, location, where) as database:
+        run = database.run
+        query = _query(source.query, kind, run, where)
+        with _explained(where, "the query failed"):
+            if not database.is_one_query(query):
+                raise DataError(f"{where}: the query failed: it is not one statement that only reads: give one select")
+            names = run(f"select * from ({query}\n) as t limit 0").schema.names
+        tables.require(columns, names, where)
+        wanted = ", ".join(_quoted(name) for name in (names if columns is None else columns))
+        with _explained(where, "the query failed"):
+            reader = run(f"select {wanted} from ({query}\n) as t")
+            empty = True
+            for batch in reader:
+                empty = False
+                yield batch
+            if empty:
+                yield pa.RecordBatch.from_pylist([], reader.schema)
+
+
+def sqlite_path(url: str) -> Path:
+    """Return the file of `sqlite:///file`; one more slash, or one that is meant, makes it absolute."""
+    path = Path(unquote(re.sub(r"^sqlite:///?", "", url, flags=re.IGNORECASE)))
+    absolute = Path("/") / path
+    return absolute if not path.exists() and absolute.exists() else path
+
+
+@dataclass(frozen=True)
+class _Database:
+    """A database that is open for reading only."""
+
+    run: Run
+    """Runs a statement."""
+    is_one_query: Callable[[str], bool]
+    """Tells whether a text is one statement that reads. A query is put in parentheses: it must not close them itself,
+    and go on with statements of its own."""
+
+
+@contextmanager
+def _connected(kind: Kind, location: str | Path, where: str) -> Iterator[_Database]:
+    if kind == "duckdb":
+        import duckdb
+
+        with _explained(where, "cannot be opened"):
+            database = duckdb.connect(str(location), read_only=True, config=_CLOSED)
+        with database:
+            yield _Database(lambda query: database.sql(query).to_arrow_reader(_ROWS), partial(_is_one, database))
+        return
+    driver = _driver(kind)
+    with _explained(where, "cannot be reached" if kind == "postgresql" else "cannot be opened", location):
+        uri = str(location) if kind == "postgresql" else f"file:{quote(str(location))}?mode=ro"
+        connection = driver.connect(uri, autocommit=kind == "sqlite")  # elsewhere, all is one transaction
+    with connection, connection.cursor() as cursor:
+        if kind == "sqlite":  # it takes a column's type from its first batch
+            cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(_ROWS)})
+
+        def run(query: str) -> pa.RecordBatchReader:
+            cursor.execute(query)
+            return cursor.fetch_record_batch()
+
+        def is_prepared(query: str) -> bool:  # the server refuses to prepare several statements
+            cursor.adbc_prepare(query)
+            return True
+
+        with _explained(where, "cannot be read"):
+            for statement in _READ_ONLY[kind]:
+                cursor.execute(statement)
+        yield _Database(run, _is_one_of_sqlite if kind == "sqlite" else is_prepared)
+
+
+def _is_one(database: Any, query: str) -> bool:
+    kinds = [statement.type.name for statement in database.extract_statements(query)]
+    return kinds in (["SELECT"], ["MULTI"])  # the second is what DuckDB calls a pivot
+
+
+def _is_one_of_sqlite(query: str) -> bool:
+    """Find a second statement, or a parenthesis too many, outside of texts, names and comments."""
+    depth = 0
+    for token in _SQLITE_TOKEN.findall(query):
+        depth += (token == "(") - (token == ")")
+        if token == ";" or depth < 0:
+            return False
+    return True
+
+
+def _driver(kind: Kind) -> Any:
+    try:
+        return importlib.import_module(f"adbc_driver_{kind}.dbapi")
+    except ImportError as problem:
+        raise DataError(
+            f'reading from {kind} needs a driver that is not installed: pip install "treetop[sql]"'
+        ) from problem
+
+
+def _query(query: str | None, kind: Kind, run: Run, where: str) -> str:
+    """Return the query, or one for all of the table that is meant."""
+    if query is not None and not query.strip():
+        raise DataError(f"{where}: the query is blank: give a query, or the name of a table")
+    if query is not None and re.search(r"[\s(]", query.strip()):
+        return query.strip().rstrip(";")
+    with _explained(where, "cannot be read"):
+        present = [row["name"] for batch in run(_LIST[kind]) for row in batch.rename_columns(["name"]).to_pylist()]
+    if query is None:
+        if len(present) != 1:
+            held = f"the tables are {', '.join(present)}" if present else "there are no tables"
+            raise DataError(f"{where}: give a query, or the name of a table; {held}")
+        return f"select * from {_quoted(present[0])}"
+    name = query.strip()
+    if name in present:
+        return f"select * from {_quoted(name)}"
+    if "." in name:  # schema.table
+        return "select * from " + ".".join(map(_quoted, name.split(".")))
+    raise DataError(
+        f"{where}: there is no table {name!r}{nearest(name, present)}; the tables are {', '.join(present) or 'none'}"
+    )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+@contextmanager
+def _explained(where: str, what: str, url: str | Path = "") -> Iterator[None]:
+    """Turn whatever a driver raises into an error, without a traceback that might show a password."""
+    try:
+        yield
+    except (DataError, GeneratorExit):
+        raise
+    except Exception as problem:
+        message = " ".join(str(problem).split())
+        hint = ""
+        if "type" in message.lower() and "expected" in message.lower():
+            hint = ". A column that holds several types is read with cast(… as text) in the query"
+        raise DataError(f"{where}: {what}: {_discreet(message, str(url))}{hint}") from None
+
+
+def _discreet(message: str, url: str) -> str:
+    """Leave out a message that may quote a password: of a URL that is misread, parts turn up anywhere."""
+    secrets = re.findall(r"^[^:]+://[^:@/?#]*:(.*)@", url, flags=re.DOTALL)
+    secrets += re.findall(r"(?i)(?:password|passphrase|pwd)=(.*)", url, flags=re.DOTALL)
+    if any(re.search(r"[@:/?#%&\s]", secret) or secret in message for secret in secrets):
+        return (
+            "check host, port, user and password; in a URL, the signs @ : / ? # of a password are written %40 %3A "
+            "%2F %3F %23"
+        )
+    return message

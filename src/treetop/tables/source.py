@@ -1,0 +1,289 @@
+"""Where a table is: files of any kind, standard input, or a database with a query."""
+
+from __future__ import annotations
+
+import codecs
+import glob
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from treetop.basics.frozen import FrozenMap
+from treetop.errors import DataError
+from treetop.errors.showing import discreet
+from treetop.tables.positions import as_positions
+
+FileKind = Literal["csv", "parquet", "duckdb", "sqlite"]
+BlankLines = Literal["record", "skip"]
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_POSTGRES = ("postgresql", "postgres")
+_PACKED = {".gz", ".zst", ".bz2"}
+_TABLES = {".csv", ".tsv", ".txt", ".parquet", ".pq"} | _PACKED
+
+
+@dataclass(frozen=True, repr=False)
+class Source:
+    """A table by its location; it may stand wherever a table may.
+
+    >>> Source("postgresql://ann:secret@db/census", query="trips")
+    Source('postgresql://ann:***@db/census')
+    """
+
+    location: str | Path | Sequence[str | Path]
+    """A file, a folder, a pattern, a list of files, "-" for standard input, or a database URL:
+    `sqlite:///file`, `postgresql://user@host/database`."""
+    query: str | None = None
+    """For a database: a query, or the name of a table; it may be left out where there is only one table."""
+    delimiter: str | None = None
+    """The character between the fields of a CSV file; found from its header when None."""
+    encoding: str | None = None
+    """The encoding of a text file; UTF-8 when None."""
+    fields: Mapping[str, Any] | None = None
+    """For fixed-width text, where each field stands: its first and last character, counted from 1, as in
+    `{"home": [8, 13]}`, or several such pieces, which are joined."""
+    keep: Mapping[str, str | Sequence[str]] | None = None
+    """The values of some columns that a row must have to be in the table at all, as in `{"year": "2008"}`. Decide them
+    without looking at private data: the table is then the rows that are kept, and the others are no part of it."""
+    header: bool | None = None
+    """Whether the first line of a CSV file holds the names of its columns. None is yes, and a name that is a code of a
+    hierarchy, a number or a date is refused; True vouches for it, False says that every line is a row."""
+    names: Sequence[str] | None = None
+    """The names of all columns, in order, of a CSV file without a header; column1, column2, … when None."""
+    blank_lines: BlankLines = "record"
+    """What a line with nothing in it is: a record in which everything is missing, or nothing. A record may then vanish
+    by being emptied, so a plan that releases the total exactly does not take such a table."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.location, str | Path):
+            object.__setattr__(self, "location", tuple(self.location))
+        elif isinstance(self.location, str) and _URL.match(self.location.lstrip()):
+            object.__setattr__(self, "location", self.location.strip())
+        if self.fields is not None:
+            object.__setattr__(self, "fields", as_positions(self.fields))
+            if self.delimiter is not None:
+                raise DataError("fixed-width text has no delimiter: give fields or a delimiter, not both")
+        if self.keep is not None:
+            object.__setattr__(self, "keep", as_kept(self.keep))
+        if self.delimiter is not None and not re.fullmatch(r"[\t -~]", self.delimiter):
+            raise DataError(f"the delimiter is {self.delimiter!r}: give one character, such as ';'")
+        self._check_header()
+        if self.blank_lines not in get_args(BlankLines):
+            raise DataError(f'blank_lines is {self.blank_lines!r}: choose "record" or "skip"')
+        if self.encoding is not None and not _is_encoding(self.encoding):
+            raise DataError(f'{self.encoding!r} is not an encoding: name one, such as "utf-8" or "latin-1"')
+        if self.scheme is not None and self.scheme not in ("sqlite", *_POSTGRES):
+            raise DataError(
+                f"{self}: cannot read from {self.scheme}://; give a file, sqlite:///file, or "
+                "postgresql://user@host/database"
+            )
+
+    def _check_header(self) -> None:
+        if self.names is not None:
+            object.__setattr__(self, "names", as_names(self.names))
+        if self.names is not None and self.header is not False:
+            raise DataError("names are for a CSV file without a header line: say header = false as well")
+        if self.fields is not None and self.header is not None:
+            raise DataError("fixed-width text has no header line: its fields have their names already")
+
+    def __repr__(self) -> str:
+        return f"Source({str(self)!r})"
+
+    def __str__(self) -> str:
+        """Name the source as messages do: without a password."""
+        if isinstance(self.location, tuple):
+            return ", ".join(without_password(str(one)) for one in self.location)
+        return "standard input" if self.location == "-" else without_password(str(self.location))
+
+    @property
+    def scheme(self) -> str | None:
+        """The scheme of a database URL; None for anything else."""
+        found = _URL.match(self.location) if isinstance(self.location, str) else None
+        return None if found is None else found[1].lower()
+
+    def files(self) -> list[Path]:
+        """Return the files of the source, in order; those of a folder or a pattern by name."""
+        location = self.location
+        if isinstance(location, tuple):
+            if not location:
+                raise DataError("the list of files is empty: name at least one")
+            return _refuse_twice([file for one in location for file in Source(one).files()], str(self))
+        path = Path(location)  # type: ignore[arg-type]  # a tuple was dealt with above
+        try:
+            if path.is_dir():
+                return _refuse_twice(_in_folder(path), str(path))
+            if path.exists():
+                return [path]
+            if re.match(r"(?i)\s*(select|with)\s", str(location)):
+                raise DataError(
+                    f"{location}: a query goes beside its database: name that as the table, and give the query with "
+                    "--query, as query in the plan file, or as Source('sqlite:///file', query='select …') in Python"
+                )
+            if glob.has_magic(str(path)):
+                found = [Path(one) for one in glob.glob(str(path), recursive=True)]  # noqa: PTH207 - absolute too
+                if files := sorted(file for file in found if file.is_file()):
+                    return _refuse_twice(files, str(path))
+                raise DataError(f"{path}: no file matches this pattern")
+        except (OSError, ValueError) as problem:
+            raise DataError(f"cannot be read: {problem}") from problem
+        raise DataError(f"{path}: no such file")
+
+
+def as_source(table: Any) -> Source | None:
+    """Return a path or a list of paths as a source, and None for what holds its rows itself."""
+    if isinstance(table, Source):
+        return table
+    if isinstance(table, str | Path):
+        return Source(table)
+    if isinstance(table, list | tuple) and all(isinstance(one, str | Path) for one in table):
+        return Source(table)
+    return None
+
+
+def as_public(table: Any) -> Any:
+    """Return a public table as one that is read kindly: blank lines are nothing, and its first line may say anything.
+
+    Nobody is protected in it, and a plan names the columns that it takes from it.
+    """
+    source = as_source(table)
+    if source is None:
+        return table
+    vouched = True if source.header is None and source.fields is None else source.header
+    return replace(source, blank_lines="skip", header=vouched)
+
+
+def as_names(names: Any) -> tuple[str, ...]:
+    """Return the names of the columns of a file that does not hold them.
+
+    >>> as_names(["home", "work"])
+    ('home', 'work')
+    """
+    listed = tuple(names) if isinstance(names, list | tuple) else ()
+    if not listed or not all(isinstance(name, str) and name.strip() for name in listed):
+        raise DataError(f'names is {names!r}: list the names of all columns in order, as in ["origin", "destination"]')
+    if len(set(listed)) < len(listed):
+        raise DataError("names: two columns have the same name: give each a name of its own")
+    return listed
+
+
+def as_kept(keep: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]] | None:
+    """Return the values that rows must have, by column; None where nothing is asked.
+
+    >>> as_kept({"record": "S", "year": ["2007", "2008"]})
+    {'record': ('S',), 'year': ('2007', '2008')}
+    """
+    kept: dict[str, tuple[str, ...]] = {}
+    for column, values in keep.items():
+        listed = (values,) if isinstance(values, str) else tuple(values) if isinstance(values, list | tuple) else ()
+        if not listed or not all(isinstance(value, str) and value for value in listed):
+            raise DataError(
+                f"keep: the values of {column!r} are {values!r}: give a text, or a list of texts, as in "
+                f'keep = {{ {column} = ["2007", "2008"] }}'
+            )
+        kept[column] = listed
+    return FrozenMap(kept) if kept else None
+
+
+def file_kind(head: bytes) -> FileKind:
+    """Tell what a file is from its first bytes, whatever its name claims."""
+    if head[:4] == b"PAR1":
+        return "parquet"
+    if head[8:12] == b"DUCK":
+        return "duckdb"
+    return "sqlite" if head[:16] == b"SQLite format 3\0" else "csv"
+
+
+def is_database(source: Source) -> bool:
+    """Tell whether a table is in a database; of a file, its first bytes say so."""
+    if source.scheme is not None:
+        return True
+    if reads_once(source.location):
+        return False
+    try:
+        for file in source.files():
+            with file.open("rb") as stream:
+                if file_kind(stream.read(16)) in ("duckdb", "sqlite"):
+                    return True
+    except (DataError, OSError, ValueError):  # what is not there is said where it is read
+        return False
+    return False
+
+
+def reads_once(location: Any) -> bool:
+    """Tell whether a table can be read only once: standard input, a pipe, or a device.
+
+    >>> reads_once("-"), reads_once("sqlite:///trips.db"), reads_once("no such file")
+    (True, False, False)
+    """
+    if isinstance(location, list | tuple):
+        return any(map(reads_once, location))
+    if location is None or (isinstance(location, str) and _URL.match(location)):
+        return False
+    if location == "-":
+        return True
+    try:
+        path = Path(location)
+        return path.exists() and not (path.is_file() or path.is_dir())
+    except (OSError, ValueError):
+        return False
+
+
+def without_password(url: str) -> str:
+    """Return a URL with its password, and anything that might be part of it, blotted out."""
+    scheme = _URL.match(url)
+    if scheme is None:
+        return discreet(url)
+    if scheme[1].lower() == "sqlite":
+        return url
+    # An unescaped password may hold any of /?#@: so it reaches to the last @.
+    url = re.sub(r"^([^:]+://[^:@/?#]*):.*@", r"\1:***@", url, flags=re.DOTALL)
+    return re.sub(r"(?i)(password|passphrase|pwd)=.*", r"\1=***", url, flags=re.DOTALL)
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    files = sorted(
+        file
+        for file in folder.rglob("*")
+        if file.suffix.lower() in _TABLES
+        and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+        and file.is_file()
+    )
+    if not files:
+        raise DataError(f"{folder}: the folder holds no CSV or Parquet file")
+    return files
+
+
+def _refuse_twice(files: list[Path], where: str) -> list[Path]:
+    """Refuse a file beside its own copy: each row would count twice, and so would everybody in it."""
+    seen: dict[object, Path] = {}
+    for file in files:
+        about = file.stat()
+        traits = ((about.st_dev, about.st_ino), _without_endings(file))  # a link to it, and a copy in another form
+        other = next((seen[trait] for trait in traits if trait in seen), None)
+        if other is not None:
+            raise DataError(
+                f"{where}: holds {other.name} and {file.name}, which look like the same rows, and would be read twice: "
+                "take one of them away, or name the file that is meant, or a pattern such as folder/*.csv"
+            )
+        seen |= dict.fromkeys(traits, file)
+    return files
+
+
+def _without_endings(file: Path) -> Path:
+    """Return what a file is called apart from how it is packed and written.
+
+    >>> _without_endings(Path("trips.2001.csv.gz")).name
+    'trips.2001'
+    """
+    if file.suffix.lower() in _PACKED:
+        file = file.with_suffix("")
+    return file.with_suffix("") if file.suffix.lower() in _TABLES else file
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        return codecs.lookup(name)._is_text_encoding
+    except (LookupError, ValueError):
+        return False

@@ -1,0 +1,87 @@
+"""The floor plan, checked: every package of `src/treetop` imports only from those before it.
+
+An import counts wherever it stands: inside a function and under `TYPE_CHECKING` as well. Inside functions only the edge
+(`treetop/__init__.py`, `cli`) imports from the package, so that `treetop --help` starts at once; elsewhere a lazy
+import would be a way around a cycle. There are no exceptions.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "src"
+
+LAYERS = (
+    "errors",
+    "basics",
+    "noise",
+    "tables",
+    "domain",
+    "privacy",
+    "ledger",
+    "read",
+    "repair",
+    "plan",
+    "card",
+    "measure",
+    "release",
+    "check",
+    "choose",
+    "compare",
+    "publish",
+    "export",
+    "cli",
+)
+"""From the ground up."""
+
+EDGE = ("cli", "__init__", "__main__")
+"""What may import from anywhere, and inside functions."""
+
+
+def findings(source: Path = SOURCE) -> Iterator[str]:
+    """Yield what stands where it should not, one line each."""
+    package = source / "treetop"
+    for path in sorted(package.iterdir()):
+        if path.suffix == ".py" and path.stem not in ("errors", *EDGE):
+            yield f"{path.name}: a loose module: give it a place in one of the layers"
+        if path.is_dir() and path.name not in (*LAYERS, "examples", "__pycache__"):
+            yield f"{path.name}/: not a layer: name it in {Path(__file__).name}, at its place in the order"
+    for path in sorted(package.rglob("*.py")):
+        own = path.relative_to(package).parts[0].removesuffix(".py")
+        if own not in EDGE:
+            yield from _of_module(path, own, package)
+
+
+def _of_module(path: Path, own: str, package: Path) -> Iterator[str]:
+    where = path.relative_to(package).as_posix()
+    for line, target, inside in _imports(ast.parse(path.read_text(encoding="utf-8"))):
+        other = target.split(".")[1] if "." in target else "__init__"
+        if inside:
+            yield f"{where}:{line}: imports {target} inside a function"
+        if other != own and (other not in LAYERS or LAYERS.index(other) >= LAYERS.index(own)):
+            yield f"{where}:{line}: {own} is below {other}, and imports {target}"
+
+
+def _imports(tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
+    """Yield every import of the package: its line, the module, and whether it stands inside a function."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    inside = {id(node) for function in functions for node in ast.walk(function)}
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            bare = node.module == "treetop"
+            names = [f"treetop.{alias.name}" for alias in node.names] if bare else [node.module]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            if name.split(".")[0] == "treetop":
+                yield node.lineno, name, id(node) in inside
+
+
+if __name__ == "__main__":
+    found = list(findings())
+    sys.stdout.write("".join(f"{one}\n" for one in found))
+    sys.exit(1 if found else 0)
