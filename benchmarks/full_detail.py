@@ -27,6 +27,7 @@ from benchmarks.italy import prepared
 from benchmarks.synthetic import OriginDestination, italy_like
 from treetop.measure.frontier import Frontier
 from treetop.measure.level import refine
+from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.plan.accuracy import text_table
 from treetop.read.counts import Counts
@@ -141,7 +142,7 @@ def levels(plan: tt.Plan, counts: Counts) -> list[tuple[str, ...]]:
     """Descend on one thread, level by level."""
     rows: list[tuple[str, ...]] = [("level", "parents", "slots", "kept", "seconds")]
     nodes = Frontier.root(len(plan.spine.attributes), counts.total, len(counts))
-    for step in plan.descent.steps:
+    for step in descent_of(plan).steps:
         first, node = step.level.first, nodes.nodes[step.level.attribute]
         fanout = first[node + 1] - first[node]
         parents, slots = len(nodes), int(fanout[fanout > 1].sum())

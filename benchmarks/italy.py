@@ -16,6 +16,7 @@ from benchmarks.synthetic import italy_like
 from benchmarks.timing import median_seconds
 from treetop.measure.descent import descend
 from treetop.measure.level import CHUNK
+from treetop.measure.topdown import descent_of
 from treetop.noise import Key, NoiseStream
 from treetop.read.counts import Counts
 
@@ -32,7 +33,7 @@ def prepared(detail: Detail, epsilon: float) -> tuple[tt.Plan, Counts]:
 
 def slots(plan: tt.Plan, counts: Counts, key: Key) -> int:
     """How many samples a release draws: the children of every retained node that has several."""
-    leaves = descend(plan.descent, counts, key)
+    leaves = descend(descent_of(plan), counts, key)
     release = tt.Release(plan.spine, leaves.nodes, leaves.count, {})
     drawn = 0
     for level in plan.spine.levels:
@@ -58,7 +59,7 @@ def overhead() -> list[tuple[str, str, str, str]]:
         plan, counts = prepared("municipality", epsilon)
         key = Key(bytes(32))
         size = slots(plan, counts, key)
-        release = median_seconds(partial(descend, plan.descent, counts, key), 15)
+        release = median_seconds(partial(descend, descent_of(plan), counts, key), 15)
         noise = median_seconds(partial(noise_alone, plan, size, key), 15)
         name = f"(c) municipalities, ε = {epsilon}"
         found.append(
@@ -91,9 +92,9 @@ def full_detail() -> list[tuple[str, str, str, str]]:
 def main() -> None:
     plan, counts = prepared("section", float(sys.argv[1]))
     key = Key(bytes(32))
-    leaves = descend(plan.descent, counts, key)
-    one = median_seconds(lambda: descend(plan.descent, counts, key, threads=1), 3)
-    two = median_seconds(lambda: descend(plan.descent, counts, key, threads=min(2, os.cpu_count() or 1)), 3)
+    leaves = descend(descent_of(plan), counts, key)
+    one = median_seconds(lambda: descend(descent_of(plan), counts, key, threads=1), 3)
+    two = median_seconds(lambda: descend(descent_of(plan), counts, key, threads=min(2, os.cpu_count() or 1)), 3)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
     print(slots(plan, counts, key), len(leaves), one, two, peak)
 

@@ -12,9 +12,9 @@ from treetop.errors import Overspent, PlanError, ReleaseError, Unfinished
 from treetop.measure import questions
 from treetop.noise import Key
 from treetop.noise.gate import WARNING, Gate, bind, digest
-from treetop.plan.groups import planned
 from treetop.plan.groups.unit import GroupUnit
-from treetop.release import run
+from treetop.publish import releasing
+from treetop.publish.plans import GroupTablePlan
 
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(["a", "b"])})
 PLAN = tt.Plan(SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1))
@@ -59,7 +59,7 @@ def test_what_fails_after_it_was_charged_says_that_the_loss_stays_spent(
     def fail(*_: Any, **__: Any) -> None:
         raise problem
 
-    monkeypatch.setattr(run, "run_plan", fail)
+    monkeypatch.setattr(releasing, "run_plan", fail)
     spent: list[bool] = []
     with pytest.raises(Unfinished, match="after the loss was charged, which stays spent") as error:
         PLAN.release(TABLE, before_measuring=lambda: spent.append(True))
@@ -86,9 +86,9 @@ def test_group_sizes_that_fail_after_they_were_measured_are_unfinished(monkeypat
     def fail(*_: Any) -> None:
         raise IndexError("beyond")
 
-    monkeypatch.setattr(planned, "_leaves", fail)
+    monkeypatch.setattr(releasing, "leaves_above_zero", fail)
     unit, regions = GroupUnit("person", event="move"), tt.Hierarchy.flat(["a", "b"])
-    plan = planned.GroupTablePlan.make(regions, 3, unit, tt.Loss(rho=1), rows="histogram", number=2)
+    plan = GroupTablePlan.make(regions, 3, unit, tt.Loss(rho=1), rows="histogram", number=2)
     table = pa.table({"place": ["a", "b"], "size": [1, 2], "count": [1, 1]})
     spent: list[bool] = []
     with pytest.raises(Unfinished, match="IndexError: beyond"):

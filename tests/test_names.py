@@ -12,9 +12,8 @@ import treetop as tt
 from treetop.check.checking import check_folder
 from treetop.domain.spine import RESERVED, WrittenSpine
 from treetop.errors import PlanError, PlanFileError, SpineError
-from treetop.plan.file import read_plan
-from treetop.plan.groups.planned import GroupTablePlan
 from treetop.plan.groups.unit import GroupUnit
+from treetop.publish.plans import GroupTablePlan, read_plan
 
 SEX = tt.Hierarchy.flat(["f", "m"])
 PLAN = """

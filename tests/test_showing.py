@@ -10,7 +10,7 @@ import pytest
 
 from treetop.errors import DataError, PlanFileError
 from treetop.errors.showing import brief, discreet, printable, visible
-from treetop.plan.file import read_plan
+from treetop.publish.plans import read_plan
 from treetop.tables.source import Source
 
 

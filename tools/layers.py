@@ -31,8 +31,8 @@ LAYERS = (
     "check",
     "choose",
     "compare",
-    "publish",
     "export",
+    "publish",
     "cli",
 )
 """From the ground up."""

@@ -31,8 +31,9 @@ from treetop.compare.mechanisms.topdown import descend as descend_by
 from treetop.compare.peak import Peak
 from treetop.measure.descent import descend
 from treetop.measure.evidence import Witness
+from treetop.measure.topdown import descent_of
 from treetop.noise import Key
-from treetop.plan.plan import Plan
+from treetop.publish.plans import Plan
 from treetop.read.counts import pack
 from treetop.release.errors import errors_of
 from treetop.release.estimates.whole_numbers import lower_error
@@ -211,9 +212,9 @@ def _without_estimates(table: Table, key: Key) -> Iterator[tuple[Setting, Run]]:
         if setting in (DEFAULT, EXACT) or setting.way == "lower-error":
             continue
         if setting.way == "closest":
-            leaves = descend_by(plan_of(table, EXACT).descent, table.truth, key, closest)
+            leaves = descend_by(descent_of(plan_of(table, EXACT)), table.truth, key, closest)
         else:
-            leaves = descend(plan_of(table, setting).descent, table.truth, key)
+            leaves = descend(descent_of(plan_of(table, setting)), table.truth, key)
         yield setting, errors_of(table.spine, pack(table.spine, leaves.nodes), leaves.count, table.truth)
 
 
@@ -221,7 +222,7 @@ def with_estimates(table: Table, plan: Plan, key: Key) -> tuple[Run, Run, Cost, 
     """Descend once, and estimate again from all that was measured: as `Plan.release` does for "lower-error"."""
     start = time.process_time()
     witness = Witness(every=max(level.nodes for level in plan.levels))
-    leaves = descend(plan.descent, table.truth, key, witness=witness)
+    leaves = descend(descent_of(plan), table.truth, key, witness=witness)
     descent = time.process_time() - start
     errors = errors_of(table.spine, pack(table.spine, leaves.nodes), leaves.count, table.truth)
     evidence = witness.evidence([level.law for level in plan.levels])

@@ -18,6 +18,7 @@ from treetop.noise import Key
 from treetop.plan.groups.plan import MOST_CELLS_ALTERNATING, GroupPlan, GroupRepair
 from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.privacy import Loss
+from treetop.publish.groups import release_groups
 
 EPSILONS = (0.1, 0.5, 1.0)
 REPEATS = 30
@@ -67,7 +68,7 @@ def run_once(table: Table, mechanism: str, epsilon: float, seed: int) -> Run:
     plan = GroupPlan(sizes.regions, sizes.largest, UNIT, Loss(epsilon=epsilon), form, repair)
     key = Key(seed.to_bytes(32, "big"))
     start = time.process_time()
-    release = plan.release(sizes, key)
+    release = release_groups(plan, sizes, key)
     seconds = time.process_time() - start
     truth = plan.tree.sum_up(sizes.number.T).T
     wrong = np.abs(release.counts - truth)

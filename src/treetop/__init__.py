@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from treetop.domain.hierarchy import Hierarchy
     from treetop.domain.spine import Spine
     from treetop.errors import TreetopError
-    from treetop.plan.plan import Plan
     from treetop.privacy import Loss, Split, Unit
+    from treetop.publish.plans import Plan
     from treetop.read.counts import Counts
     from treetop.release.release import Release
     from treetop.tables.source import Source
@@ -22,7 +22,7 @@ _HOME = {
     "Counts": "treetop.read.counts",
     "Hierarchy": "treetop.domain.hierarchy",
     "Loss": "treetop.privacy",
-    "Plan": "treetop.plan.plan",
+    "Plan": "treetop.publish.plans",
     "Release": "treetop.release.release",
     "Source": "treetop.tables.source",
     "Spine": "treetop.domain.spine",

@@ -22,7 +22,8 @@ from treetop.errors import IncompletePlan
 from treetop.ledger import Ledger
 from treetop.measure import questions
 from treetop.noise import NoiseStream
-from treetop.plan.file import read_plan
+from treetop.publish import asking
+from treetop.publish.plans import read_plan
 from treetop.read.graph.graph import Graph
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -187,7 +188,7 @@ def test_a_question_that_is_asked_twice_at_once_is_asked_once(ask: Ask) -> None:
 
 
 def test_a_negative_answer_becomes_zero_and_is_not_dropped(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(questions, "measure", lambda *_, before_measuring, **__: [before_measuring() or -7])
+    monkeypatch.setattr(asking, "measure", lambda *_, before_measuring, **__: [before_measuring() or -7])
     (answer,) = ask("--rho", "0.02", "--where", "region=Nitra")["answers"]
     assert (answer["count"], answer["lower"], answer["measured"]) == (0, 0, -7)
     assert answer["upper"] == answer["margin"] - 7 > 0

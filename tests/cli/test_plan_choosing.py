@@ -19,9 +19,9 @@ import pytest
 import treetop as tt
 from treetop import cli
 from treetop.choose import PROMISE
-from treetop.cli import choosing
+from treetop.choose.public import read_twin
 from treetop.errors import IncompletePlan
-from treetop.plan.file import read_plan
+from treetop.publish.plans import read_plan
 
 PLAN = """
 title = "Trips"   # of one week
@@ -365,7 +365,7 @@ def with_persons(plan: Path, twin: str) -> Path:
 
 
 def total_of_twin(plan: Path, location: Path) -> int:
-    found, _ = choosing.read_twin(read_plan(plan), str(location), None)
+    found, _ = read_twin(read_plan(plan), str(location), None)
     assert found.twin is not None
     return found.twin.total
 

@@ -466,21 +466,22 @@ def test_releases_killed_at_any_moment_never_measure_more_than_the_ledger_shows(
 # The process counts its own steps while it makes a release, and kills itself at one of them.
 COUNTING = """
 import os, sys
-import treetop.check.checking, treetop.read.encode, treetop.release.run
-from treetop.cli import main, release
-last, steps, run = int(sys.argv[1]), 0, release.Run.__call__
+import treetop.check.checking
+from treetop.cli import main
+from treetop.publish import publishing
+last, steps, run = int(sys.argv[1]), 0, publishing.publish
 def watch(frame, what, argument):
     global steps
     steps += 1
     if steps == last:
         os.kill(os.getpid(), 9)
-def counted(*arguments):
+def counted(*arguments, **options):
     sys.setprofile(watch)
     try:
-        return run(*arguments)
+        return run(*arguments, **options)
     finally:
         sys.setprofile(None)
-release.Run.__call__ = counted
+publishing.publish = counted
 main(["release", "plan.toml", "trips.csv", "--out", "out", "--ledger", "wide", "--force", "--quiet"])
 print("steps:", steps, file=sys.stderr)
 """
@@ -649,7 +650,7 @@ def test_a_ledger_on_a_full_disk_is_not_charged_and_nothing_is_measured(
     small_disk: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Ledger.create("disk/ledger", loss=Loss(rho=1))
-    around(monkeypatch, "treetop.read.encode:read_counts", nothing, lambda: fill(small_disk, 0))
+    around(monkeypatch, "treetop.publish.releasing:read_counts", nothing, lambda: fill(small_disk, 0))
     monkeypatch.setattr("treetop.release.run.descend", lambda *_, **__: pytest.fail("it was measured"))
     code, message = fail(capsys, "plan.toml", "trips.csv", "--out", "out", "--ledger", "disk/ledger")
     assert (code, "make sure that the disk works and has room" in message) == (2, True)

@@ -74,7 +74,7 @@ def test_an_older_copy_of_the_ledger_is_refused_where_its_head_was_noted(
 def test_a_copy_that_is_put_back_while_the_table_is_read_is_refused_before_anything_is_measured(
     desk: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from treetop.read import encode
+    from treetop.publish import releasing
 
     shutil.copy("ledger", "older")
     main([*RELEASE, "--out", "first", "--quiet"])
@@ -84,7 +84,7 @@ def test_a_copy_that_is_put_back_while_the_table_is_read_is_refused_before_anyth
         shutil.copy("older", "ledger")
         return read(*arguments, **options)
 
-    monkeypatch.setattr(encode, "read_counts", while_it_is_put_back)
+    monkeypatch.setattr(releasing, "read_counts", while_it_is_put_back)
     monkeypatch.setattr("treetop.release.run.descend", lambda *_, **__: pytest.fail("it was measured"))
     code, message = refused(capsys, *RELEASE, "--out", "out", "--expect-head", head())
     assert (code, "an older copy" in message) == (3, True)

@@ -42,7 +42,7 @@ def test_a_second_release_to_the_same_place_is_refused_before_it_is_charged(
     if force:
         main([*RELEASE, "--out", "out"])
     before = len(entries())
-    from treetop.read import encode
+    from treetop.publish import releasing
 
     read = encode.read_counts
     messages: list[str] = []
@@ -53,7 +53,7 @@ def test_a_second_release_to_the_same_place_is_refused_before_it_is_charged(
             messages.append(refused(capsys, "--out", "out", *force))
         return read(*arguments, **options)
 
-    monkeypatch.setattr(encode, "read_counts", while_another_starts)
+    monkeypatch.setattr(releasing, "read_counts", while_another_starts)
     main([*RELEASE, "--out", "out", *force])
     assert "another process is writing there now" in messages[1]
     assert entries()[before:] == ["complete"]

@@ -13,6 +13,7 @@ import treetop as tt
 from experiments.kit.paper_tables import paper_table, with_spine
 from treetop.measure.descent import descend
 from treetop.measure.evidence import Witness
+from treetop.measure.topdown import descent_of
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law
 from treetop.read.counts import Counts, pack
 from treetop.release.errors import errors_of
@@ -27,7 +28,7 @@ UNIT = tt.Unit("trip", contributions=1, neighbours="replace")
 
 def measured(plan: tt.Plan, counts: Counts, run: int) -> tuple[ReleasedTree, Measurements]:
     witness = Witness(1 << 62)
-    leaves = descend(plan.descent, counts, Key(run.to_bytes(32, "big")), witness=witness)
+    leaves = descend(descent_of(plan), counts, Key(run.to_bytes(32, "big")), witness=witness)
     tree = ReleasedTree(plan.spine, leaves.nodes, leaves.count)
     return tree, Measurements.of(tree, witness.evidence([level.law for level in plan.levels]))
 

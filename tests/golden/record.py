@@ -28,9 +28,9 @@ from treetop.compare.mechanisms import MECHANISMS
 from treetop.domain.relation import Relation
 from treetop.measure.degrees import DegreePlan
 from treetop.measure.questions import Batch, measure, parse
-from treetop.measure.regional import RegionalPlan
 from treetop.noise import Key
-from treetop.plan.file import read_plan
+from treetop.publish.plans import read_plan
+from treetop.publish.regional import RegionalPlan
 from treetop.read.encode import read_counts
 from treetop.read.graph.cleaning import Cleaning
 from treetop.read.graph.graph import Graph

@@ -18,8 +18,8 @@ from experiments.kit.pokec_like import SocialNetwork, pokec_like
 from treetop.errors import DataError, LossError, Overspent, PlanError
 from treetop.measure import degrees
 from treetop.measure.degrees import DegreePlan, Form
-from treetop.measure.regional import RegionalPlan
 from treetop.noise import Key, NoiseStream
+from treetop.publish.regional import RegionalPlan
 from treetop.read.graph.cleaning import Cleaning
 from treetop.read.graph.edges import Edges
 from treetop.read.graph.graph import Graph

@@ -15,7 +15,7 @@ from treetop.card.html import render
 from treetop.check.checking import check_folder
 from treetop.cli import main
 from treetop.errors import IncompletePlan, PlanFileError, TreetopError
-from treetop.plan.file import read_plan
+from treetop.publish.plans import read_plan
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "graph"
 

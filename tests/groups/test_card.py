@@ -16,9 +16,9 @@ import treetop as tt
 from treetop.card import Facts, describe_release
 from treetop.card.rebuild import rebuild_plan
 from treetop.check.checking import check_card, check_folder
-from treetop.plan.file import read_plan
-from treetop.plan.groups.planned import GroupTablePlan
 from treetop.plan.groups.unit import Event, Form, GroupUnit
+from treetop.publish.groups import release_groups
+from treetop.publish.plans import GroupTablePlan, read_plan
 from treetop.read.groups.sizes import GroupSizes
 
 PLACES = tt.Hierarchy.from_prefixes(["a1", "a2", "b1"], [1], ["state", "county"])
@@ -131,6 +131,6 @@ def test_no_count_is_further_from_the_truth_than_its_bound(form: Form) -> None:
     bounds = [row.bound for row in made.accuracy(0.9).levels]
     assert bounds[0] == 0 and 0 < bounds[1] < 30_000
     for _ in range(30):
-        release = made.core.release(truth)
+        release = release_groups(made.core, truth)
         for bound, level in zip(bounds[1:], made.core.tree.levels, strict=True):
             assert np.abs(release.counts[level] - sums[level]).max() <= bound

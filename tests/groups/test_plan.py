@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from treetop.basics.memory import TooLarge
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError, LossError, PlanError, QueryError
+from treetop.measure.groups import measure_groups
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
 from treetop.plan.groups.plan import GroupPlan
-from treetop.plan.groups.planned import GroupTablePlan
 from treetop.plan.groups.unit import Event, Form, GroupUnit
 from treetop.privacy import Loss
+from treetop.publish.groups import release_groups
+from treetop.publish.plans import GroupTablePlan
 from treetop.read.groups.sizes import GroupSizes
 
 from .events import neighbours
@@ -64,7 +66,7 @@ def test_no_neighbours_are_told_apart_by_more_than_the_loss(form: Form, event: E
     homes = ["a1", "a1", "a2", "c3"]
 
     def measured(groups: tuple[int, ...]) -> NDArray[np.int64]:
-        return made._measure(GroupSizes.from_rows(PLACES, homes, groups, largest=3), key)[0]
+        return measure_groups(made, GroupSizes.from_rows(PLACES, homes, groups, largest=3), key)[0]
 
     worst = Fraction(0)
     for groups in ((1, 1, 2, 3), (0, 2, 4, 1), (0, 3, 1, 0)):
@@ -123,11 +125,11 @@ def test_parts_that_do_not_fit_are_refused(changes: dict[str, Any], error: type[
 def test_sizes_of_another_plan_are_refused() -> None:
     other = GroupSizes.from_rows(PLACES, ["a1"], [1], largest=5)
     with pytest.raises(DataError, match="another largest size"):
-        plan().release(other)
+        release_groups(plan(), other)
 
 
 def test_an_unknown_level_is_refused() -> None:
-    release = plan().release(GroupSizes.from_rows(PLACES, ["a1"], [1], largest=6))
+    release = release_groups(plan(), GroupSizes.from_rows(PLACES, ["a1"], [1], largest=6))
     with pytest.raises(QueryError, match="did you mean 'county'"):
         release.level("conty")
 
@@ -178,7 +180,7 @@ def test_what_does_not_fit_in_memory_is_refused_with_its_bytes_and_not_charged(m
     plan = GroupPlan(places, 9, GroupUnit("person", event="join-leave"), Loss(epsilon=1))
     sizes = GroupSizes(places, np.ones((2, 10), np.int64))
     with pytest.raises(TooLarge, match=r"3 regions with 10 sizes would take about 2,400 bytes of memory, and 1,000"):
-        plan.release(sizes, before_measuring=lambda: spent.append(True))
+        release_groups(plan, sizes, before_measuring=lambda: spent.append(True))
     assert not spent
 
 
@@ -187,9 +189,9 @@ def test_a_release_with_a_key_that_somebody_knows_says_that_it_is_not_private() 
     plan = GroupPlan(places, 9, GroupUnit("person", event="join-leave"), Loss(epsilon=1))
     sizes = GroupSizes(places, np.ones((2, 10), np.int64))
     spent: list[str] = []
-    fixed = plan.release(sizes, Key(bytes(32)), before_measuring=lambda: spent.append("charged"))
+    fixed = release_groups(plan, sizes, Key(bytes(32)), before_measuring=lambda: spent.append("charged"))
     assert spent == ["charged"]
     assert not fixed.private and fixed.warning is not None and "NOT PRIVATE" in repr(fixed)
     assert b"Not private" in fixed.table("total").schema.metadata[b"warning"]
-    fresh = plan.release(sizes)
+    fresh = release_groups(plan, sizes)
     assert fresh.private and fresh.warning is None and fresh.table("total").schema.metadata is None

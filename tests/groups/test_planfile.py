@@ -10,8 +10,8 @@ import pytest
 
 from treetop.errors import IncompletePlan, LossError, PlanError, PlanFileError, TreetopError, UnitError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
-from treetop.plan.file import PlanFile, describe_plan, read_plan
-from treetop.plan.groups.planned import GroupTablePlan
+from treetop.plan.file import describe_plan
+from treetop.publish.plans import GroupTablePlan, PlanFile, read_plan
 
 Write = Callable[..., Path]
 

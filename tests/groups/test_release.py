@@ -13,10 +13,12 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from treetop.domain.hierarchy import Hierarchy
+from treetop.measure.groups import measure_groups
 from treetop.noise import Key, NoiseStream
 from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
 from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.privacy import Loss
+from treetop.publish.groups import release_groups
 from treetop.read.groups.sizes import GroupSizes
 from treetop.repair import relax_tree
 from treetop.repair.groups import Known, repair_direct, round_direct
@@ -45,7 +47,7 @@ def test_an_exact_release_is_whole_adds_up_and_keeps_the_total(loss: Loss, form:
     sizes = some_sizes()
     unit = GroupUnit("person", event)  # type: ignore[arg-type]
     plan = GroupPlan(PLACES, 12, unit, loss, form, split={"total": 1, "state": 2, "county": 5})
-    release = plan.release(sizes)
+    release = release_groups(plan, sizes)
     assert release.counts.dtype == np.int64 and release.counts.min() >= 0
     assert release.violations == 0
     for level in plan.levels:
@@ -57,9 +59,9 @@ def test_an_exact_release_is_whole_adds_up_and_keeps_the_total(loss: Loss, form:
 def test_the_same_key_gives_the_same_release_on_any_number_of_threads(form: Form, repair: GroupRepair) -> None:
     sizes = some_sizes()
     plan = GroupPlan(PLACES, 12, PERSON, Loss(epsilon=0.5), form, repair)
-    one, two = plan.release(sizes, KEY), plan.release(sizes, KEY, threads=3)
+    one, two = release_groups(plan, sizes, KEY), release_groups(plan, sizes, KEY, threads=3)
     assert (one.counts == two.counts).all()
-    assert (plan.release(sizes).counts != one.counts).any()
+    assert (release_groups(plan, sizes).counts != one.counts).any()
 
 
 def test_other_data_and_other_plans_have_unrelated_noise() -> None:
@@ -69,7 +71,7 @@ def test_other_data_and_other_plans_have_unrelated_noise() -> None:
     moved[0, 1:3] += [1, -1]
     runs = [(plan, sizes), (plan, GroupSizes(PLACES, moved)),
             (GroupPlan(PLACES, 12, GroupUnit("voter", "join-leave"), Loss(epsilon=0.01), "direct"), sizes)]  # fmt: skip
-    noise = [run.release(own, KEY).counts - truth(run, own) for run, own in runs]
+    noise = [release_groups(run, own, KEY).counts - truth(run, own) for run, own in runs]
     for a, b in itertools.combinations(noise, 2):
         assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 0.3
 
@@ -78,7 +80,7 @@ def test_other_data_and_other_plans_have_unrelated_noise() -> None:
 def test_measurements_are_the_counts_plus_the_noise_of_their_level(form: Form) -> None:
     plan = GroupPlan(PLACES, 12, PERSON, Loss(epsilon=1), form, split={"total": 1, "state": 2, "county": 5})
     sizes = some_sizes()
-    measured, known = plan._measure(sizes, KEY)
+    measured, known = measure_groups(plan, sizes, KEY)
     exact = truth(plan, sizes)
     exact = exact.cumsum(axis=1) if form == "cumulative" else exact
     assert known.total == sizes.number.sum()
@@ -102,13 +104,13 @@ def test_measurements_are_the_counts_plus_the_noise_of_their_level(form: Form) -
 def test_without_noise_the_truth_comes_back(form: Form, repair: GroupRepair, public: Public) -> None:
     sizes = some_sizes()
     plan = GroupPlan(PLACES, 12, PERSON, Loss(epsilon=1_000), form, repair, public=public)
-    assert (plan.release(sizes).counts == truth(plan, sizes)).all()
+    assert (release_groups(plan, sizes).counts == truth(plan, sizes)).all()
 
 
 def test_rounding_may_break_sums_which_exact_repair_does_not() -> None:
     sizes = some_sizes()
     broken = [
-        GroupPlan(PLACES, 12, PERSON, Loss(epsilon=0.5), form, "rounded").release(sizes, KEY).violations
+        release_groups(GroupPlan(PLACES, 12, PERSON, Loss(epsilon=0.5), form, "rounded"), sizes, KEY).violations
         for form in ("direct", "cumulative")
     ]
     assert min(broken) > 0
@@ -116,7 +118,7 @@ def test_rounding_may_break_sums_which_exact_repair_does_not() -> None:
 
 def test_the_rounded_release_is_the_relaxation_rounded() -> None:
     plan = GroupPlan(PLACES, 12, PERSON, Loss(epsilon=0.5), "direct", "rounded")
-    measured, known = plan._measure(some_sizes(), KEY)
+    measured, known = measure_groups(plan, some_sizes(), KEY)
     rounded = round_direct(plan.tree, measured, plan.weights, known, KEY, 1)
     real = relax_tree(plan.tree, measured.T, plan.weights, known.total).T
     assert np.abs(rounded - real).max() <= 0.5
@@ -148,7 +150,7 @@ def test_the_direct_release_is_as_near_to_its_measurements_as_a_mixed_integer_pr
         sizes = GroupSizes(places, rng.integers(0, 3, (3, 3)).astype(np.int64))
         plan = GroupPlan(places, 2, PERSON, Loss(epsilon=2), "direct")
         key = Key(rng.bytes(32))
-        measured, known = plan._measure(sizes, key)
+        measured, known = measure_groups(plan, sizes, key)
         released = repair_direct(plan.tree, measured, plan.weights, known, KEY, 1)
         assert int(((released - measured) ** 2).sum()) == direct_by_milp(plan, measured, known, known.total)
 
@@ -160,14 +162,14 @@ def test_cumulative_releases_err_less_than_direct_ones() -> None:
     for form in ("direct", "cumulative"):
         plan = GroupPlan(PLACES, 60, PERSON, Loss(epsilon=0.2), form)
         exact = truth(plan, sizes)
-        runs = [plan.release(sizes, Key(bytes([i] * 32))).counts for i in range(10)]
+        runs = [release_groups(plan, sizes, Key(bytes([i] * 32))).counts for i in range(10)]
         errors[form] = np.mean([[np.abs(run - exact)[own].sum() for own in plan.tree.levels] for run in runs], axis=0)
     assert (errors["cumulative"] < 0.8 * errors["direct"]).all()
 
 
 def test_a_level_comes_as_a_table_of_what_is_not_zero() -> None:
     sizes = GroupSizes.from_rows(PLACES, ["a1", "d5"], [0, 7], [3, 2], largest=12)
-    release = GroupPlan(PLACES, 12, PERSON, Loss(epsilon=1_000)).release(sizes)
+    release = release_groups(GroupPlan(PLACES, 12, PERSON, Loss(epsilon=1_000)), sizes)
     assert release.table("state").to_pylist() == [
         {"region": "a", "size": 0, "groups": 3},
         {"region": "d", "size": 7, "groups": 2},
@@ -186,7 +188,7 @@ def test_households_of_the_united_states_by_size() -> None:
     errors = {}
     for form in ("direct", "cumulative"):
         plan = GroupPlan(counties, 7, PERSON, Loss(epsilon=0.1), form)
-        release = plan.release(sizes, KEY, threads=2)
+        release = release_groups(plan, sizes, KEY, threads=2)
         assert release.violations == 0 and release.level("county").sum() == 105_480_101
         errors[form] = int(np.abs(release.counts - truth(plan, sizes)).sum())
     assert errors["cumulative"] < errors["direct"] < 0.02 * 3 * 105_480_101

@@ -21,7 +21,9 @@ from treetop.compare.mechanisms.tda_l2 import project_and_round
 from treetop.compare.mechanisms.tda_linf import solve, solve_each
 from treetop.compare.mechanisms.topdown import LevelRepair, descend
 from treetop.measure import descent as engine
+from treetop.measure.topdown import descent_of
 from treetop.noise import Key
+from treetop.publish.plans import runnable
 from treetop.read.counts import pack
 from treetop.repair import _repair, chebyshev, euclidean
 from treetop.repair.state import ASCENDING, CHEBYSHEV, EUCLIDEAN
@@ -41,7 +43,7 @@ def test_the_engine_publishes_what_a_release_of_the_same_plan_does(kind: type[In
     codes = {
         name: tree.codes[-1].take(rng.integers(0, tree.sizes[-1], 4_000)) for name, tree in spine.attributes.items()
     }
-    release = mechanism.plan.release(pa.table(codes), testing_key=KEY.secret)
+    release = runnable(mechanism.plan).release(pa.table(codes), testing_key=KEY.secret)
     numbers = [tree.encode(codes[name]) for name, tree in spine.attributes.items()]
     estimate = mechanism.run(tt.Counts.from_leaves(spine, numbers), KEY, threads=2)
     assert len(estimate) > 20
@@ -70,8 +72,8 @@ def test_the_plain_descent_is_the_engine_but_for_its_repair(kind: int, seed: int
     unit = rng.choice([TRIP, ANYONE, tt.Unit("person", 3, "replace")])
     plan = tt.Plan(spine, unit, tt.Loss(rho=10.0 ** rng.uniform(-4, 2)), repair=("chebyshev", "euclidean")[kind])
     counts = tables.table(spine, rng.choice([0, 1, 30, 300]), seed)
-    plain = descend(plan.descent, counts, KEY, engine_repair(kind))
-    expected = engine.descend(plan.descent, counts, KEY)
+    plain = descend(descent_of(plan), counts, KEY, engine_repair(kind))
+    expected = engine.descend(descent_of(plan), counts, KEY)
     assert np.array_equal(plain.nodes, expected.nodes)
     assert np.array_equal(plain.count, expected.count)
 
@@ -92,7 +94,7 @@ def test_every_node_of_a_descent_is_repaired_as_well_as_can_be(repair: LevelRepa
     spine = tables.random_spine(rng)
     plan = tt.Plan(spine, rng.choice([TRIP, ANYONE]), tt.Loss(rho=10.0 ** rng.uniform(-3, 1)))
     seen: list[tuple[Ints, int, Ints]] = []
-    leaves = descend(plan.descent, tables.table(spine, 20, seed), KEY, watched(repair, seen))
+    leaves = descend(descent_of(plan), tables.table(spine, 20, seed), KEY, watched(repair, seen))
     assert (leaves.count > 0).all()
     for x, count, y in seen:
         assert len(x) > 1 and count > 0
@@ -205,4 +207,4 @@ def test_the_euclidean_mechanisms_agree_in_distribution() -> None:
 
 
 def test_the_order_of_lowering_is_the_ascending_one() -> None:
-    assert InfTDA(tables.pairs(), TRIP, LOSS).plan.descent.steps[0].order == ASCENDING
+    assert descent_of(InfTDA(tables.pairs(), TRIP, LOSS).plan).steps[0].order == ASCENDING

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from treetop.errors import TreetopError
-from treetop.plan.file import read_plan
 from treetop.plan.file.attributes import KEYS
 from treetop.plan.file.describe import key, value
 from treetop.plan.file.sections import SECTIONS, TOP
+from treetop.publish.plans import read_plan
 
 FUZZ = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -22,7 +22,8 @@ from treetop.errors import (
     TreetopError,
     UnitError,
 )
-from treetop.plan.file import describe_plan, read_plan
+from treetop.plan.file import describe_plan
+from treetop.publish.plans import read_plan
 
 Write = Callable[[str], Path]
 

@@ -11,7 +11,8 @@ import pytest
 
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError, HierarchyError, PlanFileError, TreetopError
-from treetop.plan.file import PlanFile, describe_plan, read_plan
+from treetop.plan.file import describe_plan
+from treetop.publish.plans import PlanFile, read_plan
 from treetop.read.encode import read_counts
 
 Write = Callable[[str], Path]

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from treetop.errors import TreetopError
-from treetop.plan.file import describe_plan, read_plan
+from treetop.plan.file import describe_plan
 from treetop.plan.resolution import Resolution
+from treetop.publish.plans import read_plan
 
 Write = Callable[[str], Path]
 

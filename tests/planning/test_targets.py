@@ -18,6 +18,7 @@ from treetop.choose.grid import error_grid, render_grid
 from treetop.choose.targets import PROMISE, loss_for
 from treetop.errors import LossError, PlanError
 from treetop.noise import DiscreteGaussian
+from treetop.plan.plan import PurePlan
 
 WIDE = tt.Hierarchy.from_prefixes([f"{i:03d}" for i in range(300)], widths=[1], levels=["county", "town"])
 SPINE = tt.Spine(["place.county", "sex", "place.town"], {"place": WIDE, "sex": tt.Hierarchy.flat(["f", "m"])})
@@ -25,7 +26,7 @@ PERSON = tt.Unit("person", neighbours="add-remove")
 TRIP = tt.Unit("trip", neighbours="replace")
 
 
-def law_of(plan: tt.Plan, name: str) -> Any:
+def law_of(plan: PurePlan, name: str) -> Any:
     return next(level.law for level in plan.levels if level.name == name)
 
 

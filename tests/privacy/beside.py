@@ -29,6 +29,7 @@ from treetop.measure.degrees import DegreePlan
 from treetop.measure.degrees import Form as DegreeForm
 from treetop.noise import Law
 from treetop.plan.groups.unit import Event, Form
+from treetop.publish.groups import release_groups
 from treetop.read.bound import Bound
 from treetop.read.counts import Counts
 from treetop.read.graph.edges import Edges
@@ -255,7 +256,7 @@ def other_data_get_other_noise() -> str | None:
         return Counts.from_leaves(histogram.spine, [np.arange(3), np.arange(3)], np.array([5, 5, count]))
 
     runs: dict[str, Callable[[int], object]] = {
-        "group sizes": lambda i: sizes.core.release(dwellings.read(sizes, dwellings.TABLES[i]), KEY),
+        "group sizes": lambda i: release_groups(sizes.core, dwellings.read(sizes, dwellings.TABLES[i]), KEY),
         "degrees": lambda i: degrees.measure(*graph_of((0, 1, 2), ((0, 1), (1, 2))[: i + 1], {}), testing_key=secret),
         "answers": lambda i: answers(("A1", "B1")[i]),
         "the histogram": lambda i: histogram.run(leaves(5 + i), KEY),

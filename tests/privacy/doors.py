@@ -19,7 +19,8 @@ from treetop.domain.policies import Policies
 from treetop.errors import PlanError
 from treetop.measure import questions
 from treetop.measure.degrees import DegreePlan
-from treetop.measure.regional import RegionalPlan
+from treetop.publish.groups import release_groups
+from treetop.publish.regional import RegionalPlan
 from treetop.read.graph.graph import Graph
 
 from . import dwellings
@@ -140,7 +141,7 @@ def _doors() -> dict[str, Callable[[bytes | None, Charge], bool]]:
             .private
         ),
         "degrees by region": lambda s, charge: regional.release(graph, "town", key(s), before_measuring=charge).private,
-        "group sizes": lambda s, charge: sizes.core.release(read, key(s), before_measuring=charge).private,
+        "group sizes": lambda s, charge: release_groups(sizes.core, read, key(s), before_measuring=charge).private,
         "tables of group sizes": lambda s, charge: sizes.release(read, before_measuring=charge, testing_key=s).card[
             "private"
         ],

@@ -10,9 +10,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop.measure.groups import measure_groups
 from treetop.noise import Law
-from treetop.plan.groups.planned import GroupTablePlan
 from treetop.plan.groups.unit import Event, Form, GroupUnit
+from treetop.publish.plans import GroupTablePlan
 from treetop.read.groups.lists import GroupList
 from treetop.read.groups.sizes import GroupSizes
 from treetop.repair.groups import Known
@@ -70,7 +71,7 @@ def neighbours(people: People, event: Event, quantity: int) -> Iterator[People]:
 def measured(made: GroupTablePlan, sizes: GroupSizes) -> tuple[list[tuple[Law, Integers]], Known]:
     """What a release measures, level by level, without the noise but with its laws; and what it takes as public."""
     with laws_drawn_from() as drawn, noise_is(np.zeros(1_000, np.int64)):
-        counts, known = made.core._measure(sizes, KEY)
+        counts, known = measure_groups(made.core, sizes, KEY)
     levels = [own for level, own in zip(made.core.levels, made.core.tree.levels, strict=True) if level.law is not None]
     return [(law, counts[own]) for law, own in zip(drawn, levels, strict=True)], known
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop.measure.frontier import Frontier
+from treetop.measure.topdown import descent_of
 from treetop.noise import Key, Keystream, Law, NoiseStream
 from treetop.read.counts import Counts
 
@@ -101,8 +102,8 @@ class Engine:
     def of(plan: tt.Plan, rows: Rows) -> Engine:
         counts = counts_of(plan, rows)
         with laws_drawn_from() as drawn:
-            descents.descend(plan.descent, counts, KEY)
-        steps = plan.descent.steps
+            descents.descend(descent_of(plan), counts, KEY)
+        steps = descent_of(plan).steps
         measured = [step.level.divides for step in steps]
         if len(drawn) not in (sum(measured), sum(measured) + 1):
             raise Unexplained(f"{len(drawn)} streams of noise were opened for {sum(measured)} levels that divide")
@@ -155,7 +156,7 @@ class Engine:
         nodes[-1] = np.arange(times)
         above = Frontier(nodes, counts, np.full(times, start, np.int64), np.full(times, stop, np.int64))
         noise = x - np.array([self.true_count((*path, child)) for child in children])
-        step = self.plan.descent.steps[len(path)]
+        step = descent_of(self.plan).steps[len(path)]
         with noise_is(noise.ravel()):
             below = descents.refine(step, self.counts, above, key, chunk)
         result = np.zeros((times, len(children)), np.int64)
@@ -165,12 +166,12 @@ class Engine:
     def totals(self, measured: range) -> dict[int, float]:
         """The law of the released total, as far as it comes from these measurements of it."""
         if self.total is None:
-            return {descents.measure_total(self.counts, self.plan.descent.total, KEY): 1.0}
+            return {descents.measure_total(self.counts, descent_of(self.plan).total, KEY): 1.0}
         law: dict[int, float] = defaultdict(float)
         for value in measured:
             noise = value - self.counts.total
             with noise_is(np.array([noise])):
-                law[descents.measure_total(self.counts, self.plan.descent.total, KEY)] += self.total.mass(noise)
+                law[descents.measure_total(self.counts, descent_of(self.plan).total, KEY)] += self.total.mass(noise)
         return law
 
 
@@ -317,7 +318,7 @@ def many_releases(plan: tt.Plan, counts: Counts, times: int, key: Key) -> NDArra
     The root stands many times in one frontier, so that one descent draws fresh words for each: a million releases a
     second instead of a few hundred. The total, where it is measured, is measured once a time.
     """
-    descent = plan.descent
+    descent = descent_of(plan)
     totals = np.full(times, counts.total)
     if descent.total is not None:
         totals = np.array([descents.measure_total(counts, descent.total, key.derive("time", i)) for i in range(times)])

@@ -15,8 +15,8 @@ from treetop.measure.degrees import DegreePlan
 from treetop.measure.questions import Batch
 from treetop.noise import NoiseStream
 from treetop.plan.groups.unit import Event, Form, GroupUnit
-from treetop.plan.plan import Plan
 from treetop.privacy import Sensitivity, Unit
+from treetop.publish.plans import Plan
 from treetop.read.bound import Bounder
 from treetop.read.counts import Counts
 from treetop.read.groups.sizes import GroupSizes

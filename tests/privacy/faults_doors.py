@@ -10,7 +10,7 @@ from typing import Any
 from treetop.domain.graph_unit import Facts, GraphUnit
 from treetop.noise import Key
 from treetop.noise.gate import Gate
-from treetop.plan.plan import Plan
+from treetop.publish.plans import Plan
 
 from .faults import Fault, Patch
 

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop.measure.topdown import descent_of
 from treetop.noise import Key, Keystream
 from treetop.read.encode import read_counts
 
@@ -36,7 +37,7 @@ def streams(threads: int = 1, chunk: int = 64) -> dict[bytes, dict[int, int]]:
     """The words that a run reads, by stream and position."""
     plan, counts = many_places()
     with small_trees_are_cut_too(), words_read() as reads:
-        descents.descend(plan.descent, counts, KEY, threads, chunk=chunk)
+        descents.descend(descent_of(plan), counts, KEY, threads, chunk=chunk)
     read: dict[bytes, dict[int, int]] = {}
     for secret, start, words in reads:
         read.setdefault(secret, {}).update(enumerate(words.tolist(), start))
@@ -163,7 +164,7 @@ def test_the_engine_gives_for_a_key_what_it_always_gave(name: str) -> None:
     # From a key of the run on: it changes when the derivation, the sampler, a repair or the order of children does.
     plan, expected = KNOWN[name]
     counts = read_counts(TRIPS, plan().spine, count="n")
-    leaves = descents.descend(plan().descent, counts, KEY)
+    leaves = descents.descend(descent_of(plan()), counts, KEY)
     rows = zip(*leaves.nodes.tolist(), leaves.count.tolist(), strict=True)
     assert " ".join(f"{destination}.{origin}={count}" for destination, origin, count in rows) == expected
 
@@ -171,7 +172,7 @@ def test_the_engine_gives_for_a_key_what_it_always_gave(name: str) -> None:
 def test_trunk_and_subtrees_give_for_a_key_what_they_always_gave() -> None:
     plan, counts = many_places()
     with small_trees_are_cut_too():
-        leaves = descents.descend(plan.descent, counts, KEY, chunk=64)
+        leaves = descents.descend(descent_of(plan), counts, KEY, chunk=64)
     content = b"".join(np.ascontiguousarray(array.astype("<i8")).tobytes() for array in (leaves.nodes, leaves.count))
     assert hashlib.sha256(content).hexdigest()[:16] == "f830070b7a65e05c"
 

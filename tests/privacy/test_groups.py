@@ -16,8 +16,9 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.plan.groups.planned import GroupTablePlan
 from treetop.plan.groups.unit import Event, Form
+from treetop.publish.groups import release_groups
+from treetop.publish.plans import GroupTablePlan
 from treetop.read.groups.sizes import GroupSizes
 
 from .dwellings import LARGEST, PLACES, TABLES, People, loss_between, neighbours, plan, read
@@ -56,7 +57,7 @@ def releases(made: GroupTablePlan, sizes: GroupSizes, runs: int) -> NDArray[np.i
     """What an outsider sees of many releases: every count, and the sums of sizes of every region."""
     rows = []
     for _ in range(runs):
-        counts = made.core.release(sizes).counts
+        counts = release_groups(made.core, sizes).counts
         rows.append(np.concatenate([counts.ravel(), counts @ np.arange(LARGEST + 1), counts.cumsum(axis=1)[0]]))
     return np.array(rows)
 

@@ -21,11 +21,10 @@ from treetop.cli import main
 from treetop.errors import IncompletePlan, LossError, UnitError
 from treetop.measure.degrees import DegreePlan
 from treetop.measure.questions import Batch, Question
-from treetop.measure.regional import RegionalPlan
 from treetop.noise import Key
-from treetop.plan.file import read_plan
-from treetop.plan.groups.planned import GroupTablePlan
 from treetop.plan.groups.unit import GroupUnit
+from treetop.publish.plans import GroupTablePlan, read_plan
+from treetop.publish.regional import RegionalPlan
 from treetop.read.graph.graph import Graph
 
 SPINE = tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])})

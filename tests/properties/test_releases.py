@@ -16,6 +16,7 @@ import treetop as tt
 from treetop.measure import descent as descents
 from treetop.measure.frontier import Frontier
 from treetop.measure.level import CHUNK
+from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.read.encode import read_counts
 from treetop.repair import chebyshev, euclidean
@@ -133,7 +134,7 @@ def descended(plan: tt.Plan, table: pa.Table, threads: int = 1, chunk: int = CHU
     """Run the engine with a key of the run, on trees of which even small ones have a trunk and subtrees."""
     counts = read_counts(table, plan.spine, count="n")
     with mock.patch.object(descents, "LARGEST_TRUNK", 4), mock.patch.object(descents, "CHUNK", 8):
-        return descents.descend(plan.descent, counts, Key(KEY), threads, chunk=chunk)
+        return descents.descend(descent_of(plan), counts, Key(KEY), threads, chunk=chunk)
 
 
 @settings(max_examples=60, deadline=None)

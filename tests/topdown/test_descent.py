@@ -16,6 +16,7 @@ from treetop.measure import descent as descents
 from treetop.measure.descent import descend
 from treetop.measure.frontier import Frontier
 from treetop.measure.level import Step, refine
+from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.read.counts import Counts
 
@@ -52,7 +53,7 @@ SPINE = tt.Spine.destination_first(origin=PLACE, destination=PLACE)
 
 def test_counts_are_positive_and_sum_to_the_public_total() -> None:
     counts = random_counts(SPINE, 200)
-    leaves = descend(plan(SPINE).descent, counts, KEY)
+    leaves = descend(descent_of(plan(SPINE)), counts, KEY)
     assert leaves.count.min() > 0
     assert leaves.count.sum() == counts.total
 
@@ -61,7 +62,7 @@ def test_counts_are_positive_and_sum_to_the_public_total() -> None:
 @pytest.mark.parametrize("order", ["ascending", "descending"])
 def test_without_noise_the_data_come_back(repair: str, order: str) -> None:
     counts = random_counts(SPINE, 200)
-    leaves = descend(plan(SPINE, Fraction(10**6), repair=repair, order=order).descent, counts, KEY)
+    leaves = descend(descent_of(plan(SPINE, Fraction(10**6), repair=repair, order=order)), counts, KEY)
     assert leaves.count.tolist() == np.diff(counts.before).tolist()
 
 
@@ -69,15 +70,15 @@ def test_without_noise_the_data_come_back(repair: str, order: str) -> None:
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 64, 1 << 15])
 def test_threads_and_chunks_change_nothing(threads: int, chunk: int) -> None:
     counts = random_counts(SPINE, 300)
-    whole = descend(plan(SPINE).descent, counts, KEY)
-    cut = descend(plan(SPINE).descent, counts, KEY, threads=threads, chunk=chunk)
+    whole = descend(descent_of(plan(SPINE)), counts, KEY)
+    cut = descend(descent_of(plan(SPINE)), counts, KEY, threads=threads, chunk=chunk)
     for name in ("nodes", "count"):
         assert np.array_equal(getattr(whole, name), getattr(cut, name)), name
 
 
 def test_the_order_of_completion_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = random_counts(SPINE, 300)
-    whole = descend(plan(SPINE).descent, counts, KEY)
+    whole = descend(descent_of(plan(SPINE)), counts, KEY)
     pause = random.Random(4)
     refine_part = refine
 
@@ -86,27 +87,27 @@ def test_the_order_of_completion_changes_nothing(monkeypatch: pytest.MonkeyPatch
         return refine_part(*arguments)
 
     monkeypatch.setattr(descents, "refine", slowly)
-    again = descend(plan(SPINE).descent, counts, KEY, threads=8)
+    again = descend(descent_of(plan(SPINE)), counts, KEY, threads=8)
     assert np.array_equal(again.nodes, whole.nodes)
     assert np.array_equal(again.count, whole.count)
 
 
 def test_another_key_gives_other_noise() -> None:
     counts = random_counts(SPINE, 300)
-    one = descend(plan(SPINE).descent, counts, KEY)
-    other = descend(plan(SPINE).descent, counts, KEY.derive("other"))
+    one = descend(descent_of(plan(SPINE)), counts, KEY)
+    other = descend(descent_of(plan(SPINE)), counts, KEY.derive("other"))
     assert as_dict(one) != as_dict(other)
 
 
 def test_an_empty_table_gives_an_empty_release() -> None:
     nothing = np.empty(0, np.int64)
     counts = Counts.from_leaves(SPINE, [nothing, nothing])
-    assert len(descend(plan(SPINE).descent, counts, KEY, threads=2)) == 0
+    assert len(descend(descent_of(plan(SPINE)), counts, KEY, threads=2)) == 0
 
 
 def test_one_row_is_released_somewhere() -> None:
     counts = Counts.from_leaves(SPINE, [np.array([5]), np.array([7])])
-    assert descend(plan(SPINE).descent, counts, KEY).count.tolist() == [1]
+    assert descend(descent_of(plan(SPINE)), counts, KEY).count.tolist() == [1]
 
 
 def test_a_domain_of_one_leaf_costs_nothing_and_is_exact() -> None:
@@ -114,7 +115,7 @@ def test_a_domain_of_one_leaf_costs_nothing_and_is_exact() -> None:
     spine = tt.Spine.origin_first(origin=one, destination=one)
     single = plan(spine)
     counts = Counts.from_leaves(spine, [np.zeros(9, np.int64)] * 2)
-    assert descend(single.descent, counts, KEY).count.tolist() == [9]
+    assert descend(descent_of(single), counts, KEY).count.tolist() == [9]
     assert single.spent == 0
 
 
@@ -125,7 +126,7 @@ def test_single_children_pass_through_unmeasured() -> None:
     through = plan(spine, Fraction(1, 100))
     assert [level.law is None for level in through.levels] == [True, False, True, False]
     counts = Counts.from_leaves(spine, [np.repeat(np.arange(4), 50)])
-    leaves = descend(through.descent, counts, KEY)
+    leaves = descend(descent_of(through), counts, KEY)
     assert leaves.count.sum() == 200
 
 
@@ -135,15 +136,15 @@ def test_only_some_single_children_use_noise_for_the_others_only() -> None:
     counts = Counts.from_leaves(spine, [np.repeat(np.arange(3), [10, 20, 30])])
     upper = tt.Spine(["place.a"], {"place": tree})
     half = tt.Plan(upper, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=Fraction(1, 4)))
-    above = descend(half.descent, Counts.from_leaves(upper, [np.repeat([0, 1], [10, 50])]), KEY)
-    leaves = as_dict(descend(plan(spine).descent, counts, KEY))
+    above = descend(descent_of(half), Counts.from_leaves(upper, [np.repeat([0, 1], [10, 50])]), KEY)
+    leaves = as_dict(descend(descent_of(plan(spine)), counts, KEY))
     assert leaves[(0,)] == as_dict(above)[(0,)]
 
 
 def test_a_measured_total_that_falls_below_zero_gives_an_empty_release() -> None:
     add_remove = tt.Plan(SPINE, tt.Unit("trip", neighbours="add-remove"), tt.Loss(rho=Fraction(1, 10**6)))
     counts = Counts.from_leaves(SPINE, [np.array([5]), np.array([7])])
-    totals = [int(descend(add_remove.descent, counts, KEY.derive("run", run)).count.sum()) for run in range(40)]
+    totals = [int(descend(descent_of(add_remove), counts, KEY.derive("run", run)).count.sum()) for run in range(40)]
     assert min(totals) == 0 < max(totals)
 
 
@@ -154,7 +155,7 @@ def test_a_node_wider_than_a_chunk_is_refined_in_blocks(chunk: int) -> None:
     counts = random_counts(spine, 60)
     for order in ("ascending", "descending"):
         for repair in ("chebyshev", "euclidean"):
-            wide = plan(spine, Fraction(1, 50), order=order, repair=repair).descent
+            wide = descent_of(plan(spine, Fraction(1, 50), order=order, repair=repair))
             assert as_dict(descend(wide, counts, KEY, chunk=chunk)) == as_dict(descend(wide, counts, KEY))
 
 
@@ -163,7 +164,7 @@ def test_memory_follows_the_data_and_not_the_domain() -> None:
 
     big = tt.Hierarchy.flat([f"{i:07d}" for i in range(1_000_000)])
     spine = tt.Spine(["zone"], {"zone": big})
-    descent = plan(spine).descent
+    descent = descent_of(plan(spine))
     counts = Counts.from_leaves(spine, [np.arange(0, 1_000_000, 20_000)], np.full(50, 1_000))
     descend(descent, counts, KEY)
     tracemalloc.start()
@@ -183,9 +184,9 @@ def test_many_attributes_and_levels_work() -> None:
     assert len(spine.levels) == 20
     assert spine.leaves > 2**64
     counts = random_counts(spine, 50)
-    noiseless = descend(plan(spine, Fraction(10**6)).descent, counts, KEY, threads=2)
+    noiseless = descend(descent_of(plan(spine, Fraction(10**6))), counts, KEY, threads=2)
     assert noiseless.count.tolist() == np.diff(counts.before).tolist()
-    noisy = descend(plan(spine).descent, counts, KEY)
+    noisy = descend(descent_of(plan(spine)), counts, KEY)
     assert noisy.count.sum() == counts.total
 
 
@@ -193,7 +194,7 @@ def test_a_descent_takes_noise_of_the_planned_size() -> None:
     flat = tt.Spine(["zone"], {"zone": tt.Hierarchy.flat([f"{i:03d}" for i in range(400)])})
     planned = plan(flat, Fraction(1, 200))
     counts = Counts.from_leaves(flat, [np.arange(400)], np.full(400, 10_000))
-    errors: NDArray[np.int64] = descend(planned.descent, counts, KEY).count - 10_000
+    errors: NDArray[np.int64] = descend(descent_of(planned), counts, KEY).count - 10_000
     law = planned.levels[1].law
     assert law is not None
     assert errors.std() == pytest.approx(law.standard_deviation, rel=0.15)
@@ -201,7 +202,7 @@ def test_a_descent_takes_noise_of_the_planned_size() -> None:
 
 def test_the_tree_is_cut_into_subtrees_that_cover_it() -> None:
     counts = random_counts(SPINE, 300)
-    planned = plan(SPINE).descent
+    planned = descent_of(plan(SPINE))
     assert 0 < planned.trunk < len(planned.steps)
     nodes = Frontier.root(2, counts.total, len(counts))
     for step in planned.steps[: planned.trunk]:
@@ -213,13 +214,13 @@ def test_the_tree_is_cut_into_subtrees_that_cover_it() -> None:
 
 def test_progress_reaches_the_end() -> None:
     told: list[float] = []
-    descend(plan(SPINE).descent, random_counts(SPINE, 100), KEY, progress=lambda _, done: told.append(done))
+    descend(descent_of(plan(SPINE)), random_counts(SPINE, 100), KEY, progress=lambda _, done: told.append(done))
     assert told == sorted(told)
     assert told[-1] == 1.0
 
 
 def test_a_failing_subtree_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    descent = plan(SPINE).descent
+    descent = descent_of(plan(SPINE))
     refine_part = refine
 
     def broken_below_the_trunk(step: Step, *rest: Any) -> Frontier:

@@ -17,6 +17,7 @@ from treetop.measure import descent as descents
 from treetop.measure.descent import Descent, descend
 from treetop.measure.frontier import Frontier
 from treetop.measure.level import Step
+from treetop.measure.topdown import descent_of
 from treetop.noise import Key, NoiseStream
 from treetop.read.counts import Counts
 from treetop.repair import _repair
@@ -139,7 +140,7 @@ def test_the_engine_does_what_the_plain_descent_does(seed: int, monkeypatch: pyt
     monkeypatch.setattr(descents, "LARGEST_TRUNK", rng.choice([1, 20, 1 << 14]))
     monkeypatch.setattr(descents, "CHUNK", rng.choice([1, 8, 1 << 15]))
     spine = random_spine(rng)
-    planned = random_plan(rng, spine).descent
+    planned = descent_of(random_plan(rng, spine))
     rows, largest = rng.choice([0, 1, 5, 60]), rng.choice([1, 50, 10**6])
     truth: dict[Node, int] = {}
     for _ in range(rows):

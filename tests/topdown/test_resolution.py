@@ -17,6 +17,7 @@ from treetop.measure import descent as descents
 from treetop.measure.descent import descend
 from treetop.measure.evidence import NOTHING, Evidence, Remainders, Witness
 from treetop.measure.frontier import Frontier
+from treetop.measure.topdown import descent_of
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law
 from treetop.plan.resolution import HighMeasurements, Resolution, _p_values, fixed_threshold
 from treetop.read.counts import Counts
@@ -54,7 +55,7 @@ def run(
 ) -> tuple[Frontier, Remainders, Evidence, ReleasedTree]:
     """Descend and keep every measurement."""
     witness = Witness(every=max(level.nodes for level in planned.levels))
-    leaves = descend(planned.descent, counts, key, witness=witness, **options)
+    leaves = descend(descent_of(planned), counts, key, witness=witness, **options)
     left = witness.remainders(len(planned.spine.attributes))
     evidence = witness.evidence([level.law for level in planned.levels])
     return leaves, left, evidence, ReleasedTree(planned.spine, leaves.nodes, leaves.count, left)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from importlib import import_module
 from typing import Any, Protocol
 
 from treetop.card import words
 from treetop.card.composition import amount, sentence
 from treetop.card.facts import FORMAT, Facts
 from treetop.card.first_format import as_first_format
+from treetop.card.groups import words as group_words
 from treetop.card.meaning import CONVERSION, EXACT, epsilon_of, exact, meaning
 from treetop.card.schema import validate_fields
 from treetop.noise.gate import WARNING
 from treetop.plan.accuracy import LevelAccuracy
+from treetop.plan.groups.planned import PureGroupTablePlan
 from treetop.plan.levels import PlannedLevel
 from treetop.plan.plan import CONFIDENCE, Plan
 from treetop.privacy.loss import COMPARED_AT
@@ -23,7 +24,7 @@ UNTITLED = "Untitled release"
 
 
 class Words(Protocol):
-    """What a kind of plan says on its cards, in the module that `Plan.WORDS` names."""
+    """What a kind of plan says on its cards."""
 
     def mechanism(self, plan: Any) -> str:
         """Say what is measured, and how it becomes a release."""
@@ -58,8 +59,7 @@ class Words(Protocol):
 
 def words_of(plan: Plan) -> Words:
     """Return what this kind of plan says."""
-    said: Words = import_module(plan.WORDS)
-    return said
+    return group_words if isinstance(plan, PureGroupTablePlan) else words
 
 
 def draft_card(plan: Plan, facts: Facts) -> dict[str, Any]:

@@ -16,9 +16,10 @@ from treetop.card import first_format, schema
 from treetop.card.content import draft_card
 from treetop.card.facts import Facts, misfit
 from treetop.card.html import render
-from treetop.card.rebuild import check_kind, promise, rebuild_plan
+from treetop.card.rebuild import rebuild_plan
 from treetop.check import arithmetic, counting
 from treetop.check.compare import differences
+from treetop.check.kinds import check_kind, promise
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError, TreetopError
 from treetop.plan.plan import Plan

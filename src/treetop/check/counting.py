@@ -16,6 +16,7 @@ from treetop.check.compare import differences
 from treetop.errors import ReleaseError
 from treetop.plan.file import describe_plan
 from treetop.plan.plan import Plan
+from treetop.release.estimates.again import with_lower_error
 from treetop.release.folder import (
     COUNTS,
     EVIDENCE,
@@ -187,8 +188,6 @@ def intervals(release: Release, folder: Path) -> Iterator[str]:
 
 def estimated(release: Release) -> Iterator[str]:
     """Estimate the counts of lower error again from all measurements, which gives the same ones."""
-    from treetop.release.estimates.again import with_lower_error
-
     if not release.measurements.complete:
         yield f"{MEASUREMENTS} does not hold all that was measured, which counts of lower error are made from"
         return

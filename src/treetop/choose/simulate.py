@@ -24,6 +24,7 @@ from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import PlanError
 from treetop.measure.descent import Progress
+from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.plan.accuracy import text_table
 from treetop.plan.plan import Plan
@@ -147,7 +148,7 @@ def trials(
     prior.fits(plan.spine)
     if runs < 1:
         raise PlanError(f"the number of trials is {runs}: give 1 or more")
-    plan.descent  # noqa: B018  # made once, not by every thread
+    descent_of(plan)  # made once, not by every thread
     secret = Key(hashlib.blake2b(f"trial {seed}".encode(), digest_size=32).digest())
 
     def run(number: int) -> list[T]:

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.cli.charging import expect_head, open_ledger, raise_unfinished, tell_spent
+from treetop.cli.charging import expect_head
 from treetop.cli.interrupts import check_interrupt, finish
 from treetop.cli.progress import Bar
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from treetop.ledger import Ledger, Reservation
-    from treetop.ledger.budget import Budget, Currency
-    from treetop.measure.questions import Answer, Batch, Question
     from treetop.plan.file import PlanFile
     from treetop.privacy import Loss
+    from treetop.publish.asking import Answers, Asked
 
 
 def _number(text: str) -> Decimal:
@@ -57,13 +51,24 @@ def command(plan: Path, table: str | None, as_json: bool, **options: Any) -> Non
     question that it has answered at least as accurately is answered the same again, and costs nothing.
     """
     from treetop.plan.file import read_plan
+    from treetop.publish.asking import ask
 
     amounts = {name: options.pop(name) for name in ("epsilon", "delta", "rho")}
     given = _is_given(**amounts)
     file = read_plan(plan, stand_in=1 if given else None)
     loss = _loss(file, **amounts) if given else None
+    asked = _questions(*(options.pop(name) for name in ("where", "questions", "listed")))
     with Bar(shown=not as_json) as bar:
-        outcome = Asking(file, loss, **options)(table, bar)
+        outcome = ask(
+            file,
+            table,
+            asked,
+            loss=loss,
+            progress=bar,
+            before_charging=check_interrupt,
+            before_recording=finish,
+            **options,
+        )
     if as_json:
         click.echo(json.dumps(summarise(file, outcome, options["confidence"]), indent=2, ensure_ascii=False))
     else:
@@ -84,156 +89,24 @@ def _loss(file: PlanFile, epsilon: Decimal | None, delta: Decimal | None, rho: D
     return Loss(epsilon=epsilon, delta=delta, rho=rho, large_delta=file.plan.loss.large_delta and delta is not None)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a batch of questions came to."""
-
-    answers: Sequence[Answer]
-    """The answers, in the order in which they were asked."""
-    reservation: Reservation | None
-    """What was charged; None where every question was answered before."""
-    dataset: str
-    """The data set."""
-    remaining: Fraction
-    """What is left of its budget."""
-    budget: Budget
-    """The budget."""
-    head: str
-    """The head of the ledger, to be noted elsewhere."""
+def _questions(where: Sequence[str], questions: Sequence[str], listed: Path | None) -> list[Asked]:
+    """Return what is asked: conditions of one question, whole questions, and those of a file."""
+    found: list[Asked] = [list(where)] if where else []
+    found += [*questions, *([] if listed is None else _lines(listed))]
+    if not found:
+        raise click.UsageError("ask something: --where NAME=CODE, --question CONDITIONS or --file FILE")
+    return found
 
 
-@dataclass
-class Asking:
-    """Questions about one plan, asked at once: looked up, checked, charged, measured, recorded."""
-
-    file: PlanFile
-    """The plan."""
-    loss: Loss | None
-    """What they may cost; the plan's loss when None."""
-    ledger: Path
-    """The ledger."""
-    dataset: str | None
-    """The data set to charge."""
-    expect_head: str | None
-    """A head of the ledger that was noted elsewhere."""
-    where: Sequence[str]
-    """Conditions of one question."""
-    questions: Sequence[str]
-    """Whole questions."""
-    listed: Path | None
-    """A file with questions."""
-    confidence: float
-    """How sure the margins are."""
-    query: str | None
-    """The query for a database."""
-    allow_dropped: bool = False
-    """Whether any number of records with unknown codes may be dropped."""
-    reservation: Reservation | None = None
-    """What has been charged by now."""
-
-    def __call__(self, table: str | None, bar: Bar) -> Outcome:
-        """Answer all questions."""
-        from treetop.measure.questions import Batch, answer, recalled
-
-        plan = self.file.plan
-        plan.refuse_unless_top_down()  # a question counts records, and other plans bound something else
-        location = table or self.file.source
-        if location is None:
-            raise click.UsageError("name the private TABLE, or give the plan a [data] source")
-        source = self.file.table(location, self.query)  # what cannot be read so is refused before a ledger is opened
-        asked = self._asked(location)
-        book, dataset = open_ledger(self.ledger, self.dataset, self.expect_head)
-        kept, loss = book.answers(dataset), self.loss or plan.loss
-        law = Batch(plan.spine, tuple(asked.values()), plan.unit, loss).law
-        found = {}
-        for name, question in asked.items():
-            told = recalled(kept, name)
-            if told is not None and told[1].standard_deviation <= law.standard_deviation:
-                found[name] = answer(question, *told, self.confidence, free=True)
-            else:
-                answer(question, 0, law, self.confidence)  # a confidence that is none spends nothing
-        new = {name: question for name, question in asked.items() if name not in found}
-        if new:
-            batch = Batch(plan.spine, tuple(new.values()), plan.unit, loss)
-            measured = self._measure(batch, list(new), book, dataset, source, bar)
-            for (name, question), number in zip(new.items(), measured, strict=True):
-                found[name] = answer(question, number, batch.law, self.confidence)
-        answers = [found[name] for name in asked]
-        return Outcome(answers, self.reservation, dataset, book.remaining(dataset), book.budget, book.head()[1])
-
-    def _asked(self, location: str) -> dict[str, Question]:
-        """Return the questions by what makes them the same, each once."""
-        from treetop.measure.questions import fingerprint, from_conditions, parse, place
-
-        plan, file = self.file.plan, self.file
-        found = [parse(line, plan.spine) for line in (*self.questions, *self._lines())]
-        if self.where:
-            found.insert(0, from_conditions(self.where, plan.spine))
-        if not found:
-            raise click.UsageError("ask something: --where NAME=CODE, --question CONDITIONS or --file FILE")
-        read: dict[str, Any] = {
-            "tables": [place(one) for one in (location, *(() if file.graph is None else file.graph.beside))],
-            "query": self.query or file.query,
-            "delimiter": file.delimiter,
-            "encoding": file.encoding,
-            "fields": file.fields and dict(file.fields),
-            "count": file.count,
-            "keep": file.keep and dict(file.keep),
-            "graph": None if file.graph is None else file.graph.describe(),
-        }
-        # What is as it was before there was a choice is not said, so that earlier answers are found.
-        read |= {"header": file.header, "names": file.names} if file.header is False else {}
-        read |= {"blank_lines": file.blank_lines} if file.blank_lines != "record" else {}
-        return {fingerprint(one, plan, file.columns, read): one for one in found}
-
-    def _lines(self) -> list[str]:
-        if self.listed is None:
-            return []
-        try:
-            text = self.listed.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            raise click.UsageError(f"{self.listed}: is not UTF-8 text: give a file with one question a line") from None
-        return [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-
-    def _measure(self, batch: Batch, names: list[str], book: Ledger, dataset: str, source: Any, bar: Bar) -> list[int]:
-        from treetop.ledger import unit_text
-        from treetop.measure.questions import measure, stored
-
-        plan = self.file.plan
-        currency: Currency = "pure" if batch.loss.definition == "pure" else "zcdp"
-        unit = unit_text(plan.unit)
-        book.check(dataset, batch.spent, currency, unit)  # before the table is read
-        many = "a question" if len(names) == 1 else f"{len(names):,} questions"
-        title = f"{many}: {plan.title}" if plan.title else many
-
-        def reserve() -> None:
-            check_interrupt()
-            self.reservation = book.reserve(dataset, batch.spent, currency, unit, title, plan.digest)
-
-        try:
-            measured = measure(
-                batch,
-                plan,
-                source,
-                columns=self.file.columns,
-                count=self.file.count,
-                before_measuring=reserve,
-                progress=bar,
-                allow_dropped=self.allow_dropped,
-            )
-            answers = [stored(name, number, batch.law) for name, number in zip(names, measured, strict=True)]
-            assert self.reservation is not None
-            finish()
-            # Recorded before it is told: an answer that was seen can always be had again.
-            self.reservation.complete(sha256(json.dumps(answers).encode()).hexdigest(), answers)
-        except BaseException as problem:  # whatever it is, also too little memory
-            tell_spent(self.reservation, self.ledger)
-            raise_unfinished(self.reservation, problem)
-            raise
-        return measured
+def _lines(listed: Path) -> list[str]:
+    try:
+        text = listed.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise click.UsageError(f"{listed}: is not UTF-8 text: give a file with one question a line") from None
+    return [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
 
 
-def summarise(file: PlanFile, outcome: Outcome, confidence: float) -> dict[str, Any]:
+def summarise(file: PlanFile, outcome: Answers, confidence: float) -> dict[str, Any]:
     """Return the answers and what they cost, as plain values."""
     charged = outcome.reservation
     return {
@@ -266,7 +139,7 @@ def summarise(file: PlanFile, outcome: Outcome, confidence: float) -> dict[str, 
     }
 
 
-def render(file: PlanFile, outcome: Outcome, confidence: float) -> str:
+def render(file: PlanFile, outcome: Answers, confidence: float) -> str:
     """Return the answers for people."""
     from treetop.plan.accuracy import text_table
 

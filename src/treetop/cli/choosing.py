@@ -16,14 +16,13 @@ import click
 from treetop.basics.resolved import resolved
 from treetop.cli.chosen import Found, render, summarise
 from treetop.cli.progress import Bar
-from treetop.errors import DataError, IncompletePlan, LossError, PlanError, PlanFileError
+from treetop.errors import IncompletePlan, LossError, PlanError, PlanFileError
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
     from treetop.basics.exact import Number
     from treetop.choose import GridRow, Prior, Target, Trials
-    from treetop.choose.guard import Role
     from treetop.domain.spine import Spine
     from treetop.plan.file import PlanFile
     from treetop.plan.plan import Plan
@@ -161,6 +160,7 @@ def run(path: Path, wishes: Wishes, confidence: float, as_json: bool) -> None:
 def choose(file: PlanFile, wishes: Wishes, confidence: float, bar: Bar) -> Found:
     """Answer what was asked."""
     from treetop.choose import error_grid, filled_in, forecast, loss_for, plot_grid, read_target, simulate
+    from treetop.choose.public import private_tables, read_twin
 
     plan, spine = file.plan, file.plan.spine
     kind, delta = _definition(file, wishes)
@@ -205,7 +205,7 @@ def choose(file: PlanFile, wishes: Wishes, confidence: float, bar: Bar) -> Found
     if wishes.write is not None:
         _write(wishes.write, filled_in(file.text, plan, str(file.path)))
         files.append(wishes.write)
-    guarded = bool(_private_tables(file))
+    guarded = bool(private_tables(file))
     told = (confidence, tuple(files), guarded, tuple(notes))
     return Found(file, plan, targets, answer, best, grid, delta, trials, grid_trials, *told)
 
@@ -270,76 +270,14 @@ def _weights(texts: Sequence[str], spine: Spine) -> dict[str, Number]:
 
 
 def _prior(file: PlanFile, location: str, source: str | None) -> tuple[Prior, list[str]]:
-    if source is None and not _is_release(location):
+    from treetop.choose.public import is_release, read_public
+
+    if source is None and not is_release(location):
         raise click.UsageError(
             f"say where {location} is from, since only public facts may shape the noise: "
             '--prior-source "ISTAT, commuting 2011"'
         )
-    return _public(file, location, source or "", "prior")
-
-
-def read_twin(
-    file: PlanFile, location: str, source: str | None = None, *, compare: bool = True
-) -> tuple[Prior, list[str]]:
-    """Read a public twin as the plan reads its table, which it must not be; say what was not done alike.
-
-    Without `compare` the caller has the private counts at hand, and will see to it that these are others.
-    """
-    return _public(file, location, source or ("" if _is_release(location) else location), "twin", compare)
-
-
-def _is_release(location: str) -> bool:
-    return (Path(location) / "card.json").is_file()
-
-
-def _public(file: PlanFile, location: str, source: str, role: Role, compare: bool = True) -> tuple[Prior, list[str]]:
-    """Take a release, or read a table as the private one is read, which it must not be; say what was not done alike."""
-    from treetop.choose import Prior, refuse_private
-    from treetop.choose.prior import read_alike
-    from treetop.release.release import Release
-    from treetop.tables.source import Source
-
-    if _is_release(location):
-        return Prior.from_release(Release.load(location), source), []
-    for private in _private_tables(file):
-        refuse_private(location, private, role)
-    plan = file.plan
-    stated = Source(location) if file.graph is not None else file.table(location)
-    table, bound, notes = read_alike(stated, plan.unit, role)
-    prior = Prior.from_public_table(
-        table, plan.spine, source=source, columns=file.columns, count=file.count, unknown=plan.unknown, bound=bound
-    )
-    if compare:
-        notes += _compare(file, prior, role)
-    return prior, notes
-
-
-def _compare(file: PlanFile, prior: Prior, role: Role) -> list[str]:
-    """Refuse a public table with the records of the private one; say so where they cannot be compared."""
-    from treetop.choose.guard import refuse_same_records
-    from treetop.tables.source import Source, reads_once
-
-    if file.source is None:
-        return []  # said once, for all that was asked
-    if reads_once(file.source):
-        return [f"The {role} was not compared with {Source(file.source)}: be sure that it is public."]
-    try:
-        private = file.plan.counts(file.table(file.source), file.columns, file.count)
-    except DataError:  # what it says is about private rows, and this output is not
-        return [
-            f"The {role} could not be compared with the private table, which cannot be read as the plan says: be sure "
-            f"that the {role} is public."
-        ]
-    refuse_same_records(prior.records, private, role)
-    return []
-
-
-def _private_tables(file: PlanFile) -> list[Any]:
-    """Return what the plan is known to read: its table, or both tables of a graph."""
-    if file.graph is not None:
-        tables = (file.source, file.graph.graph.nodes, file.graph.graph.edges)
-        return [table for table in tables if table is not None]
-    return [] if file.source is None else [file.table(file.source)]
+    return read_public(file, location, source or "", "prior")
 
 
 def _check_place(out: Path, plan: Path) -> None:

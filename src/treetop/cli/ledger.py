@@ -12,11 +12,11 @@ from typing import Any
 import click
 
 from treetop.basics.exact import plain
-from treetop.cli.charging import expect_head, tell, warn_of_network
+from treetop.cli.charging import expect_head, tell
 from treetop.cli.terminal import style
 from treetop.errors import LedgerError
 from treetop.errors.showing import printable
-from treetop.ledger import Balance, Entry, Ledger
+from treetop.ledger import Balance, Entry, Ledger, warn_of_network
 from treetop.ledger.budget import Budget, plain_down
 from treetop.ledger.names import alike, listed
 from treetop.privacy.loss import Loss
@@ -77,7 +77,7 @@ def create(
     ledger = Ledger.create(file, loss=loss, datasets=datasets, any_dataset=any_dataset)
     for position, name in enumerate(ledger.datasets):
         _tell_alike(name, alike(name, ledger.datasets[:position]))
-    warn_of_network(ledger)
+    warn_of_network(ledger.path)
     if as_json:
         click.echo(json.dumps(_about(ledger) | {"warnings": loss.warnings()}, indent=2))
         return

@@ -1,7 +1,7 @@
 """The ledger: the durable record, in one SQLite file, of what has been spent on data sets."""
 
 from treetop.ledger.book import DEFAULT_DATASET, Ledger, Reservation
-from treetop.ledger.disk import network_disk
+from treetop.ledger.disk import network_disk, warn_of_network
 from treetop.ledger.entry import Balance, Entry
 from treetop.ledger.log import OldCopy
 from treetop.ledger.unit import OtherUnit, unit_text
@@ -16,4 +16,5 @@ __all__ = [
     "Reservation",
     "network_disk",
     "unit_text",
+    "warn_of_network",
 ]

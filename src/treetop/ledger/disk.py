@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path
 
@@ -9,6 +10,9 @@ MOUNTS = Path("/proc/self/mounts")
 """Where Linux lists its file systems."""
 
 _NETWORK = re.compile(r"(nfs\d?|cifs|smb\w*|afs|ncpfs|9p|fuse\.(sshfs|s3fs|rclone|gcsfuse|glusterfs|davfs\w*))")
+
+
+_log = logging.getLogger("treetop")
 
 
 def network_disk(path: Path) -> str | None:
@@ -29,3 +33,14 @@ def network_disk(path: Path) -> str | None:
 
 def _unescaped(text: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+
+
+def warn_of_network(path: Path) -> None:
+    """Say that a network disk may let two machines spend at once."""
+    if (kind := network_disk(path)) is not None:
+        _log.warning(
+            "%s is on a network disk (%s): locks may not hold there, and two machines may spend the same budget. Keep "
+            "a ledger on a local disk, and charge it from one machine",
+            path,
+            kind,
+        )

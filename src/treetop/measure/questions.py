@@ -11,29 +11,34 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.progress import Progress
 from treetop.basics.resolved import resolved
 from treetop.domain.conditions import parse_conditions
 from treetop.domain.spine import Spine
 from treetop.errors import DataError, LossError, PlanError, QueryError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law, NoiseStream
 from treetop.noise.gate import Gate, digest
+from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss, Sensitivity, Unit, cost_of, noise_for
+from treetop.read.bound import Bound
 from treetop.read.counts import Counts, layout
-
-if TYPE_CHECKING:
-    from treetop.measure.descent import Progress
-    from treetop.plan.plan import Plan
-    from treetop.tables.table import Table
+from treetop.read.dropping import MadeTable
+from treetop.read.encode import read_counts
+from treetop.read.tally import Tally
+from treetop.tables.database import sqlite_path
+from treetop.tables.source import Source
+from treetop.tables.table import Table
 
 MOST_QUESTIONS = 10_000
 MOST_PATTERNS = 1 << 16
@@ -66,8 +71,6 @@ class Question:
 
 def parse(text: str, spine: Spine) -> Question:
     """Read a question as it is typed: `region=Zilina hobby="live music"`, with quotes around spaces."""
-    import shlex
-
     try:
         conditions = shlex.split(text)
     except ValueError as problem:
@@ -174,7 +177,7 @@ class Measured(list[int]):
 
 def measure(
     batch: Batch,
-    plan: Plan,
+    plan: PurePlan,
     table: Table,
     *,
     columns: Mapping[str, str] | None = None,
@@ -189,10 +192,6 @@ def measure(
     Nothing is spent before that call, which is where the loss is reserved; noise is drawn after it. As in a release,
     `ManyDropped` is raised before it where much of the table would be dropped, unless `allow_dropped`.
     """
-    from treetop.read.bound import Bound
-    from treetop.read.encode import read_counts
-    from treetop.read.tally import Tally
-
     _refuse_other(batch, plan)
     plan.check_table(table)
     _refuse_large_delta(batch, table)
@@ -210,7 +209,7 @@ def measure(
         return Measured([int(noise[i]) + count for i, count in enumerate(true)], gate.private)
 
 
-def _refuse_other(batch: Batch, plan: Plan) -> None:
+def _refuse_other(batch: Batch, plan: PurePlan) -> None:
     """Refuse questions whose noise is made for another unit or domain than the plan reads the table by."""
     stated = [
         {name: getattr(unit, name) for name in ("id", "id_clean", "contributions", "neighbours")}
@@ -234,8 +233,6 @@ def _refuse_large_delta(batch: Batch, table: Table) -> None:
     A release may ask because of its exact total as well, which it publishes; questions do not publish it, and a refusal
     would tell of it.
     """
-    from treetop.read.dropping import MadeTable
-
     if isinstance(table, MadeTable):
         batch.loss.refuse_large_delta(table.public_units, f"the number of units ({batch.unit.entity}), which is public")
 
@@ -316,9 +313,6 @@ def _farthest(patterns: Iterable[int], questions: int) -> int:
 
 def place(location: str) -> str:
     """Return where a table is, the same from every folder: a whole path, or a database without its password."""
-    from treetop.tables.database import sqlite_path
-    from treetop.tables.source import Source
-
     source = Source(location)
     if location == "-" or source.scheme not in (None, "sqlite"):
         return str(source)
@@ -328,7 +322,7 @@ def place(location: str) -> str:
         raise DataError(f"{location!r}: cannot be read: {problem}") from problem
 
 
-def fingerprint(question: Question, plan: Plan, columns: Mapping[str, str], read: Mapping[str, Any]) -> str:
+def fingerprint(question: Question, plan: PurePlan, columns: Mapping[str, str], read: Mapping[str, Any]) -> str:
     """Return what makes two questions the same: the domain, the unit, the ranges, and in `read` where the table is and
     how it is read.
 

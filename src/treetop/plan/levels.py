@@ -13,6 +13,7 @@ from treetop.domain.unit import TOTAL
 from treetop.errors import LossError, PlanError
 from treetop.noise import Law
 from treetop.privacy import Loss, Split, Unit, cost, level_noise, shares
+from treetop.privacy.exact_accounting import rho_of_levels
 from treetop.read.counts import LARGEST_TOTAL
 
 
@@ -77,8 +78,6 @@ def _spent_by(unit: Unit, loss: Loss, share: Mapping[str, Fraction]) -> Loss:
     """The loss as the levels divide it: with exact accounting, the rho that it leaves to these shares."""
     if loss.accounting != "exact" or not share:
         return loss
-    from treetop.privacy.exact_accounting import rho_of_levels
-
     return Loss(rho=rho_of_levels(unit, loss, share))
 
 

@@ -1,36 +1,34 @@
-"""A plan: everything that is decided before private data is read, with its accuracy and its cost."""
+"""A plan: everything that is decided before private data is read, with its accuracy and its cost.
+
+A `PurePlan` decides, and cannot be run; `treetop.Plan`, above it, also runs: as paths are pure or of this machine.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, Literal
 
 from treetop.basics.exact import Number
 from treetop.basics.frozen import FrozenMap
 from treetop.basics.nearest import nearest
+from treetop.domain.graph_unit import Facts as GraphFacts
 from treetop.domain.spine import Spine
 from treetop.errors import PlanError
 from treetop.plan.accuracy import Accuracy, LevelAccuracy
 from treetop.plan.levels import PlannedLevel, plan_levels
 from treetop.plan.resolution import Resolution
 from treetop.privacy import Loss, Split, Unit
-
-if TYPE_CHECKING:
-    from treetop.domain.graph_unit import Facts as GraphFacts
-    from treetop.measure.descent import Descent, Progress
-    from treetop.read.counts import Counts
-    from treetop.read.encode import Unknown
-    from treetop.read.tally import Tally
-    from treetop.release.release import Release
-    from treetop.repair import Order, Repair
-    from treetop.tables.table import Table
-
+from treetop.read.counts import Counts
+from treetop.read.dropping import MadeTable, refuse_exact_total
+from treetop.read.encode import Unknown, read_counts
+from treetop.read.tally import Tally
+from treetop.repair import Order, Repair
+from treetop.tables.table import Table
 
 CONFIDENCE = 0.95
 """The confidence of intervals, margins and bounds, unless a plan says otherwise."""
@@ -45,7 +43,7 @@ PREFERENCES: Mapping[Prefer, tuple[Repair, Order]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class PurePlan:
     """What will be released, for whom it is private, and at what loss; made without private data."""
 
     spine: Spine
@@ -76,9 +74,6 @@ class Plan:
     """What the levels divide among them: epsilon when pure, otherwise rho."""
     levels: tuple[PlannedLevel, ...] = field(init=False, repr=False)
     """The total and every level of the spine, with noise and cost."""
-
-    WORDS: ClassVar[str] = "treetop.card.words"
-    """The module that says on a card what this kind of plan does: `treetop.card.content.Words`."""
 
     def __post_init__(self) -> None:
         for what, value, kind in (("spine", self.spine, Spine), ("unit", self.unit, Unit), ("loss", self.loss, Loss)):
@@ -203,8 +198,6 @@ class Plan:
 
     def check_table(self, table: Table) -> None:
         """Refuse a table whose reading does not agree with the plan; nothing is read, and nothing spent."""
-        from treetop.read.dropping import MadeTable, refuse_exact_total
-
         if (table.facts if isinstance(table, MadeTable) else None) != self.graph:
             raise PlanError(
                 "the plan and the table do not state the same graph: relation, direction, degree bound and what is "
@@ -240,20 +233,6 @@ class Plan:
             bound += largest if level.index == 0 else 2 * largest
         return bound
 
-    def _refuse_large_delta(self, table: Table, counts: Counts) -> None:
-        """Ask about a large delta, now that a number of units is known which is the same for all neighbours.
-
-        It would be published, or is public already: to refuse for it tells nothing of anyone.
-        """
-        from treetop.read.dropping import MadeTable
-
-        if self.levels[0].law is None:
-            self.loss.refuse_large_delta(counts.total, f"the number of units ({self.unit.entity}), which is exact")
-        elif isinstance(table, MadeTable):
-            self.loss.refuse_large_delta(
-                table.public_units, f"the number of units ({self.unit.entity}), which is public"
-            )
-
     def refuse_unless_top_down(self) -> None:
         """Refuse a kind of plan that is not measured from the top down, for what is only about those that are."""
 
@@ -270,92 +249,10 @@ class Plan:
     ) -> Counts:
         """Read the private table as true counts, all records of every unit: for a steward who compares a release with
         them. A `tally` is told how many records were dropped on the way."""
-        from treetop.read.encode import read_counts
-
         return read_counts(table, self.spine, columns, count, self.unknown, tally=tally)
 
-    @cached_property
-    def descent(self) -> Descent:
-        """The plan in the engine's terms."""
-        from treetop.measure.descent import Descent
-        from treetop.measure.level import Step
-        from treetop.noise.sampler import sampler
-        from treetop.read.counts import layout
-        from treetop.repair import KINDS, ORDERS
 
-        for level in self.levels:
-            if level.law is not None:
-                sampler(level.law)  # now, once and before data is read: a noise that cannot be drawn is refused here
-        total, *below = self.levels
-        leaf = len(self.spine.levels)
-        steps = (
-            Step(
-                level,
-                digit,
-                planned.law,
-                KINDS[self.repair],
-                ORDERS[self.order],
-                last=level.index == leaf,
-                resolution=self.resolve if isinstance(self.resolve, Resolution) else None,
-            )
-            for level, digit, planned in zip(self.spine.levels, layout(self.spine), below, strict=True)
-        )
-        return Descent(len(self.spine.attributes), total.law, tuple(steps))
-
-    def release(
-        self,
-        table: Table,
-        *,
-        columns: Mapping[str, str] | None = None,
-        count: str | None = None,
-        threads: int | None = None,
-        progress: Progress | None = None,
-        before_measuring: Callable[[], object] | None = None,
-        keep_measurements: bool = False,
-        allow_dropped: bool = False,
-        testing_key: bytes | None = None,
-    ) -> Release:
-        """Read the private table, run the plan once, and return the public result.
-
-        `columns` names the column of each attribute where it is not the attribute's name, `count` a column that says
-        how many records a row stands for. Every call draws fresh noise and spends the loss again; `before_measuring`
-        is called when the table has been read and nothing has been spent yet. With `keep_measurements` the release
-        keeps all that was measured, for later estimates; one of lower error that has intervals always does. Where
-        unknown codes are dropped, the log tells the steward how many; above 3 % of the table `ManyDropped` is raised
-        and nothing is spent, unless `allow_dropped`. With a `testing_key` of 32 bytes the noise is reproducible, and
-        the release says that it is not private.
-        """
-        from treetop.card import Facts, describe_release
-        from treetop.noise.gate import Gate
-        from treetop.read.bound import Bound
-        from treetop.read.dropping import kept
-        from treetop.read.encode import read_counts
-        from treetop.read.tally import Tally
-        from treetop.release.run import run_plan
-
-        gate = Gate(testing_key)
-        self.check_table(table)
-        # Drafted first: a card that lacks a required field stops the release before it spends.
-        card = describe_release(self, Facts(private=gate.private, columns=columns, count=count, keep=kept(table)))
-        self.descent  # noqa: B018  # now, before data is read: a noise that cannot be drawn is refused here
-        decided = bytes.fromhex(self.digest)
-        bound = None
-        if self.unit.id is not None:
-            bound = Bound.of(self.unit, gate.choice("bound", decided))
-        tally = Tally()
-        counts = read_counts(table, self.spine, columns, count, self.unknown, bound, progress, tally)
-        self._refuse_large_delta(table, counts)
-        tally.settle(self.unit, allow_dropped)
-        with gate.charged(before_measuring, "run", decided, counts.digest) as key:
-            return run_plan(
-                self,
-                counts,
-                key,
-                card,
-                threads=threads or os.cpu_count() or 1,
-                progress=progress,
-                keep_measurements=keep_measurements,
-            )
+Plan = PurePlan
 
 
 def as_confidence(value: object) -> float:

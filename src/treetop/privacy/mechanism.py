@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from treetop.basics.exact import Number, positive
 from treetop.domain.unit import Sensitivity, Unit
 from treetop.errors import LossError
+from treetop.noise import DiscreteGaussian, DiscreteLaplace
 from treetop.privacy.loss import Loss
-
-if TYPE_CHECKING:
-    from treetop.noise import DiscreteGaussian, DiscreteLaplace
-
 
 WHOLE = Fraction(1)
 
@@ -23,8 +19,6 @@ def noise_for(change: Sensitivity, loss: Loss, share: Fraction = WHOLE) -> Discr
     It has the variance Δ₂²/(2·rho) of the Gaussian (Canonne, Kamath and Steinke 2020, Theorem 14) or, when the loss
     is pure, the scale Δ₁/epsilon of the Laplace. Shares add up (Bun and Steinke 2016, Lemma 1.7).
     """
-    from treetop.noise import DiscreteGaussian, DiscreteLaplace
-
     if loss.definition == "pure":
         return DiscreteLaplace(change.l1 / (loss.budget * share))
     return DiscreteGaussian(change.l2_squared / (2 * loss.budget * share))
@@ -32,8 +26,6 @@ def noise_for(change: Sensitivity, loss: Loss, share: Fraction = WHOLE) -> Discr
 
 def cost_of(change: Sensitivity, law: DiscreteGaussian | DiscreteLaplace) -> Fraction:
     """What counts with this noise cost, from the noise back: rho for the Gaussian, pure epsilon for the Laplace."""
-    from treetop.noise import DiscreteLaplace
-
     if isinstance(law, DiscreteLaplace):
         return change.l1 / law.scale
     return change.l2_squared / (2 * law.variance)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from treetop.measure.descent import descend
 from treetop.measure.evidence import Witness
+from treetop.measure.topdown import descent_of
 from treetop.release.release import Release
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def run_plan(
 ) -> Release:
     """Descend once, and return the release with what it needs for intervals, remainders and later estimates."""
     witness = _witness(plan, keep_measurements)
-    leaves = descend(plan.descent, counts, key, threads, progress, witness=witness)
+    leaves = descend(descent_of(plan), counts, key, threads, progress, witness=witness)
     release = Release(plan.spine, leaves.nodes, leaves.count, card)
     if witness is None:
         return release

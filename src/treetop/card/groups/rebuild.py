@@ -1,19 +1,16 @@
-"""From a card of group sizes back to its plan, and what only such a card promises: the public number of groups."""
+"""From a card of group sizes back to its plan."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from treetop.domain.spine import Spine
 from treetop.plan.groups.planned import GroupTablePlan
 from treetop.plan.groups.table_unit import GroupTableUnit
 from treetop.plan.groups.unit import GroupUnit
 from treetop.privacy import Loss, Split
-
-if TYPE_CHECKING:
-    from treetop.release.release import Release
 
 
 def rebuild_unit(card: Mapping[str, Any]) -> GroupTableUnit:
@@ -44,23 +41,3 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> GroupTablePlan:
         public=groups["public"],
         list_sha256=groups["list_sha256"],
     )
-
-
-def promise(card: Mapping[str, Any]) -> str:
-    """Return what is checked of group sizes alone, in words."""
-    groups = card["plan"]["groups"]
-    return (
-        f"as many groups as there are publicly, {groups['number']:,}, at every level, of sizes 0 to "
-        f"{groups['largest']:,}"
-    )
-
-
-def check(card: Mapping[str, Any], release: Release) -> Iterator[str]:
-    """Compare the number of groups, to which every level adds up, and the sizes with what is public about them."""
-    groups = card["plan"]["groups"]
-    number, largest = groups["number"], groups["largest"]
-    sizes = release.spine.attributes["size"].codes[-1].to_pylist()
-    if [int(size) for size in sizes] != list(range(largest + 1)):
-        yield f"the sizes are {sizes[0]} to {sizes[-1]}, but the plan has 0 to {largest}"
-    if release.total != number:
-        yield f"the release has {release.total:,} groups, but there are {number:,}, which is public"

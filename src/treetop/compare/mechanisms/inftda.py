@@ -8,6 +8,7 @@ from typing import ClassVar
 from treetop.compare.mechanisms.estimate import Estimate
 from treetop.compare.mechanisms.planned import Planned
 from treetop.measure.descent import descend
+from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.noise.gate import bind
 from treetop.read.counts import Counts
@@ -27,7 +28,7 @@ class InfTDA(Planned):
 
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
         """Descend once."""
-        leaves = descend(self.plan.descent, counts, self._bound(counts, key), threads)
+        leaves = descend(descent_of(self.plan), counts, self._bound(counts, key), threads)
         return Estimate.from_nodes(self.spine, leaves.nodes, leaves.count)
 
     def _bound(self, counts: Counts, key: Key) -> Key:

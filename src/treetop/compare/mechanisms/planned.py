@@ -12,6 +12,7 @@ from treetop.compare.mechanisms.estimate import Estimate
 from treetop.compare.mechanisms.mechanism import promise
 from treetop.compare.mechanisms.topdown import LevelRepair, descend
 from treetop.domain.spine import Spine
+from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.noise.gate import bind
 from treetop.plan.levels import PlannedLevel
@@ -51,7 +52,7 @@ class Planned:
         unknown: Literal["drop", "error"] = "drop" if self.records_may_be_dropped else "error"
         plan = Plan(self.spine, self.unit, self.loss, self.split, repair=self.plan_repair, unknown=unknown)
         object.__setattr__(self, "plan", plan)
-        plan.descent  # noqa: B018  # now, before data is read: a noise that cannot be drawn is refused here
+        descent_of(plan)  # now, before data is read: a noise that cannot be drawn is refused here
 
     @property
     def levels(self) -> tuple[PlannedLevel, ...]:
@@ -79,5 +80,5 @@ class OwnRepair(Planned):
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
         """Descend once, on one thread."""
         bound = bind(key, self.name, bytes.fromhex(self.plan.digest), counts.digest)
-        leaves = descend(self.plan.descent, counts, bound, self.level_repair)
+        leaves = descend(descent_of(self.plan), counts, bound, self.level_repair)
         return Estimate.from_nodes(self.spine, leaves.nodes, leaves.count)

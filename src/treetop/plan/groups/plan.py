@@ -1,9 +1,8 @@
-"""A plan for group sizes: everything that is decided before private data is read, and the one run that reads it."""
+"""A plan for group sizes: everything that is decided before private data is read, and what it costs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -16,13 +15,11 @@ from treetop.basics.exact import Number, whole
 from treetop.basics.memory import refuse_beyond_memory
 from treetop.basics.nearest import nearest
 from treetop.domain.hierarchy import Hierarchy
-from treetop.errors import DataError, LossError, PlanError
-from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, NoiseStream
-from treetop.noise.gate import Gate, digest
+from treetop.errors import LossError, PlanError
+from treetop.noise import DiscreteGaussian, DiscreteLaplace
 from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.privacy import TOTAL, Loss, Split, cost_of, noise_for, shares
-from treetop.read.groups.sizes import CELL_BYTES, MOST_CELLS, GroupSizes, check_cells
-from treetop.release.groups.release import GroupRelease
+from treetop.read.groups.sizes import CELL_BYTES, MOST_CELLS, check_cells
 from treetop.repair import Tree, whole_weights
 from treetop.repair import groups as repairs
 
@@ -151,6 +148,11 @@ class GroupPlan:
         """The name of the mechanism in the paper."""
         return _WAYS[self.form, self.repair][0]
 
+    @property
+    def repaired(self) -> Callable[..., NDArray[np.int64]]:
+        """Makes counts that add up of measurements."""
+        return _WAYS[self.form, self.repair][1]
+
     @cached_property
     def tree(self) -> Tree:
         """The regions, with the root, as a tree."""
@@ -182,55 +184,3 @@ class GroupPlan:
             "public": self.public,
             "levels": [[level.name, level.law.describe() if level.law else None] for level in self.levels],
         }
-
-    def release(
-        self,
-        sizes: GroupSizes,
-        key: Key | None = None,
-        threads: int = 1,
-        *,
-        before_measuring: Callable[[], object] | None = None,
-    ) -> GroupRelease:
-        """Measure the private sizes once and return what may be published.
-
-        `before_measuring` is called when nothing has been spent yet: it charges a ledger. The key is fresh; with one
-        that a test gives, the release says that it is not private. The result does not depend on `threads`.
-        """
-        with self.released(sizes, key, threads, before_measuring) as release:
-            return release
-
-    @contextmanager
-    def released(
-        self, sizes: GroupSizes, key: Key | None, threads: int, before_measuring: Callable[[], object] | None
-    ) -> Iterator[GroupRelease]:
-        """Release, for what makes more of it: what fails in the block is `Unfinished`, for the loss is spent."""
-        if sizes.regions.digest != self.regions.digest or sizes.largest != self.largest:
-            raise DataError("these group sizes have other regions, or another largest size, than the plan")
-        self.check_number(int(sizes.number.sum()))
-        self.check_memory()
-        gate = Gate(key)
-        with gate.charged(before_measuring, "groups", digest(self.describe()), sizes.digest) as own:
-            measured, known = self._measure(sizes, own.derive("noise"))
-            _, way = _WAYS[self.form, self.repair]
-            counts = way(self.tree, measured, self.weights, known, own.derive("repair"), threads)
-            yield GroupRelease(self, counts, gate.private)
-
-    def _measure(self, sizes: GroupSizes, key: Key) -> tuple[NDArray[np.int64], repairs.Known]:
-        """Return the counts of every region and size plus noise, and the numbers of groups, which are public.
-
-        It is the only step that reads private counts. One unit moves each level by at most the sensitivity that its
-        noise was made for; where nothing is measured there are zeros, which have no weight.
-        """
-        measured = np.zeros((self.tree.nodes, self.largest + 1), np.int64)
-        truth = self.tree.sum_up(sizes.number.T).T
-        groups = truth.sum(axis=1)
-        if self.form == "cumulative":
-            truth = truth.cumsum(axis=1)
-        for depth, (level, own) in enumerate(zip(self.levels, self.tree.levels, strict=True)):
-            if level.law is not None:
-                NoiseStream(level.law, key.derive("level", depth)).fill(measured[own].reshape(-1), 0)
-                measured[own] += truth[own]
-        if self.public == "regions":
-            return measured, repairs.Known(int(groups[0]), groups, np.full(len(groups), True))
-        high = np.full(len(groups), groups[0])
-        return measured, repairs.Known(int(groups[0]), high, np.arange(len(groups)) == 0)

@@ -7,13 +7,12 @@ one of its levels, and all that a `Plan` and a `Release` can do holds here too.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import isqrt
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
+from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,26 +21,20 @@ from treetop.basics.exact import Number, whole
 from treetop.basics.nearest import nearest
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
+from treetop.domain.unit import TOTAL
 from treetop.errors import DataError, PlanError
-from treetop.noise import Key
-from treetop.noise.gate import Gate, bind
-from treetop.plan.groups.plan import GroupPlan, Public
+from treetop.plan.groups.plan import GroupLevel, GroupPlan, Public
 from treetop.plan.groups.table_unit import GroupTableUnit
 from treetop.plan.groups.unit import Form, GroupUnit
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss, Split
+from treetop.read.counts import Counts
 from treetop.read.groups.lists import GroupList
 from treetop.read.groups.read import Columns, Reader, Rows
-from treetop.read.groups.sizes import GroupSizes, check_cells
+from treetop.read.groups.sizes import check_cells
+from treetop.read.tally import Tally
 from treetop.tables.source import as_source
-
-if TYPE_CHECKING:
-    from treetop.measure.descent import Descent, Progress
-    from treetop.plan.groups.plan import GroupLevel
-    from treetop.read.counts import Counts
-    from treetop.read.tally import Tally
-    from treetop.release.release import Release
-    from treetop.tables.table import Table
+from treetop.tables.table import Table
 
 SIZE = "size"
 """The attribute of the sizes, and its one level."""
@@ -51,10 +44,10 @@ _ANY = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, eq=False)
-class GroupTablePlan(Plan):
-    """What will be released of group sizes; make one with `make`. It is a `Plan`, and its release a `Release`.
+class PureGroupTablePlan(PurePlan):
+    """What will be released of group sizes; make one with `make`. It is a plan like any other.
 
-    >>> plan = GroupTablePlan.make(
+    >>> plan = PureGroupTablePlan.make(
     ...     Hierarchy.flat(["east", "west"]), 9, GroupUnit("person", event="join-leave"), Loss(epsilon=1),
     ...     rows="histogram", number=20,
     ... )
@@ -73,10 +66,9 @@ class GroupTablePlan(Plan):
     list_sha256: str | None = field(default=None, repr=False)
     """Its SHA-256; all that a card keeps of it."""
 
-    WORDS: ClassVar[str] = "treetop.card.groups.words"
-
-    @staticmethod
+    @classmethod
     def make(
+        cls,
         regions: Hierarchy,
         largest: int,
         unit: GroupUnit,
@@ -92,7 +84,7 @@ class GroupTablePlan(Plan):
         place: str = "place",
         title: str = "",
         population: int | None = None,
-    ) -> GroupTablePlan:
+    ) -> Self:
         """Return a plan; nothing private is read.
 
         The levels of a split are `size`, for all regions together, and those of the place. `number` is of all groups;
@@ -104,7 +96,7 @@ class GroupTablePlan(Plan):
             raise PlanError("the number of groups is public and released exactly: give it, or the list of groups")
         if place.casefold() in _COLUMNS:
             raise PlanError(f"the place cannot be called {place!r}, as a column of group sizes is: rename it")
-        return GroupTablePlan(
+        return cls(
             spine=spine_of(regions, largest, place),
             unit=GroupTableUnit(unit, form, largest, id, population),
             loss=loss,
@@ -120,7 +112,7 @@ class GroupTablePlan(Plan):
 
     def __post_init__(self) -> None:
         if not isinstance(self.unit, GroupTableUnit):
-            raise PlanError(f"unit is {self.unit!r}: a plan for group sizes is made with GroupTablePlan.make")
+            raise PlanError(f"unit is {self.unit!r}: a plan for group sizes is made with PureGroupTablePlan.make")
         if self.rows not in ("people", "groups", "histogram"):
             kinds = ("people", "groups", "histogram")
             raise PlanError(f"rows is {self.rows!r}{nearest(str(self.rows), kinds)}; choose one of {', '.join(kinds)}")
@@ -218,11 +210,6 @@ class GroupTablePlan(Plan):
         own = max(at for at, level in enumerate(measured) if level.index <= index)
         return min(isqrt(4 * squares // weights[own]), self.number)
 
-    @cached_property
-    def descent(self) -> Descent:
-        """Refuse: group sizes are measured all levels at once."""
-        return refuse()
-
     def reader(self, columns: Mapping[str, str] | None = None, count: str | None = None) -> Reader:
         """Return how the private table is read; `columns` as in `release`."""
         given = dict(columns or {})
@@ -275,57 +262,12 @@ class GroupTablePlan(Plan):
 
         No group is ever dropped, so that a `tally` is told nothing.
         """
-        from treetop.read.counts import Counts
-
-        sizes = self.reader(columns, count).read(_inner(table))
-        nodes, number = _leaves(self.spine, sizes.number)
+        sizes = self.reader(columns, count).read(inner(table))
+        nodes, number = leaves_above_zero(sizes.number)
         return Counts.from_leaves(self.spine, list(nodes), number)
 
-    def release(
-        self,
-        table: Table,
-        *,
-        columns: Mapping[str, str] | None = None,
-        count: str | None = None,
-        threads: int | None = None,
-        progress: Progress | None = None,
-        before_measuring: Callable[[], object] | None = None,
-        keep_measurements: bool = False,
-        allow_dropped: bool = False,
-        testing_key: bytes | None = None,
-    ) -> Release:
-        """Read the private table, run the plan once, and return the public result.
 
-        `columns` names the columns: of the place and, by what a row is, `group` and `quantity` (people), `size` and
-        `group` (groups), or `size` (histogram), whose numbers of groups are in the column `count`. A table may also be
-        `GroupSizes`. All else is as in `Plan.release`; no group is ever dropped, whatever is allowed.
-        """
-        from treetop.card import Facts, describe_release
-        from treetop.release.release import Release
-        from treetop.tables.source import Source
-
-        gate = Gate(testing_key)
-        if keep_measurements:
-            raise PlanError("a release of group sizes keeps no measurements: leave keep_measurements out")
-        self.core.check_memory()
-        table = _inner(table)
-        self.check_table(table)
-        keep = table.keep if isinstance(table, Source) else None
-        card = describe_release(self, Facts(private=gate.private, columns=columns, count=count, keep=keep))
-        sizes = table if isinstance(table, GroupSizes) else self.reader(columns, count).read(table, progress)
-        if int(sizes.number.sum()) != self.number:
-            raise DataError(
-                f"there are {int(sizes.number.sum()):,} groups, but the plan says {self.number:,}, which is public"
-            )
-        if self.listed is not None and not np.array_equal(sizes.number.sum(axis=1), self.listed.by_region):
-            raise DataError("the groups of some region are not as many as on the public list: correct one of them")
-        key = None if testing_key is None else bind(Key(testing_key), "plan", bytes.fromhex(self.digest))
-        workers = threads or os.cpu_count() or 1
-        with self.core.released(sizes, key, workers, before_measuring) as released:
-            if progress is not None:
-                progress("measuring", 1.0)
-            nodes, number = _leaves(self.spine, released.level(self.regions.levels[-1]))
-            return Release(self.spine, nodes.astype(np.int32), number, card)
+GroupTablePlan = PureGroupTablePlan
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,17 +303,16 @@ def spine_of(regions: Hierarchy, largest: int, place: str = "place") -> Spine:
 
 def _core_levels(regions: Hierarchy) -> list[str]:
     """Return the levels that the mechanism measures, as it names them: of several that are alike, the finest."""
-    from treetop.privacy import TOTAL
-
     names, nodes = (TOTAL, *regions.levels), (1, *regions.sizes)
     return [name for k, name in enumerate(names) if k + 1 == len(names) or nodes[k] < nodes[k + 1]]
 
 
-def _leaves(spine: Spine, number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def leaves_above_zero(number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the leaves above zero in spine order: by size, then by region; sizes are numbered as their codes sort."""
     size, region = np.nonzero(number.T)
     return np.stack([size, region]), number[region, size]
 
 
-def _inner(table: Table) -> Any:
+def inner(table: Table) -> Any:
+    """Return the table of a `GroupTable`; any other as it is."""
     return table.table if isinstance(table, GroupTable) else table

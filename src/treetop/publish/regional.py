@@ -16,6 +16,7 @@ from treetop.noise import Key
 from treetop.plan.groups.plan import GroupPlan
 from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.privacy import Loss, Sensitivity
+from treetop.publish.groups import release_groups
 from treetop.read.graph.graph import Graph
 from treetop.read.groups.sizes import GroupSizes
 from treetop.release.groups.release import GroupRelease
@@ -135,4 +136,4 @@ class RegionalPlan:
                 f"the node table, column {column!r}, row {row + 1}: {code!r} is not a leaf region; clean it"
             )
         sizes = GroupSizes.from_rows(self.regions, leaf, degrees, largest=self.largest)
-        return self.core.release(sizes, key, threads, before_measuring=before_measuring)
+        return release_groups(self.core, sizes, key, threads, before_measuring=before_measuring)

@@ -1,0 +1,54 @@
+"""Measuring group sizes: every region of every level at once, and the repair that makes them add up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.errors import DataError
+from treetop.noise import Key, NoiseStream
+from treetop.noise.gate import Charge, Gate, digest
+from treetop.plan.groups.plan import GroupPlan
+from treetop.read.groups.sizes import GroupSizes
+from treetop.repair.groups import Known
+
+
+@contextmanager
+def measured_groups(
+    plan: GroupPlan, sizes: GroupSizes, gate: Gate, charge: Charge | None, threads: int = 1
+) -> Iterator[NDArray[np.int64]]:
+    """Measure private sizes once, and yield the repaired numbers of groups of every region and size.
+
+    What fails in the block is `Unfinished`, for the loss is spent. The result does not depend on `threads`.
+    """
+    if sizes.regions.digest != plan.regions.digest or sizes.largest != plan.largest:
+        raise DataError("these group sizes have other regions, or another largest size, than the plan")
+    plan.check_number(int(sizes.number.sum()))
+    plan.check_memory()
+    with gate.charged(charge, "groups", digest(plan.describe()), sizes.digest) as key:
+        measured, known = measure_groups(plan, sizes, key.derive("noise"))
+        yield plan.repaired(plan.tree, measured, plan.weights, known, key.derive("repair"), threads)
+
+
+def measure_groups(plan: GroupPlan, sizes: GroupSizes, key: Key) -> tuple[NDArray[np.int64], Known]:
+    """Return the counts of every region and size plus noise, and the numbers of groups, which are public.
+
+    It is the only step that reads private counts. One unit moves each level by at most the sensitivity that its noise
+    was made for; where nothing is measured there are zeros, which have no weight.
+    """
+    measured = np.zeros((plan.tree.nodes, plan.largest + 1), np.int64)
+    truth = plan.tree.sum_up(sizes.number.T).T
+    groups = truth.sum(axis=1)
+    if plan.form == "cumulative":
+        truth = truth.cumsum(axis=1)
+    for depth, (level, own) in enumerate(zip(plan.levels, plan.tree.levels, strict=True)):
+        if level.law is not None:
+            NoiseStream(level.law, key.derive("level", depth)).fill(measured[own].reshape(-1), 0)
+            measured[own] += truth[own]
+    if plan.public == "regions":
+        return measured, Known(int(groups[0]), groups, np.full(len(groups), True))
+    high = np.full(len(groups), groups[0])
+    return measured, Known(int(groups[0]), high, np.arange(len(groups)) == 0)

@@ -1,0 +1,37 @@
+"""A plan in the engine's terms."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from treetop.measure.descent import Descent
+from treetop.measure.level import Step
+from treetop.noise.sampler import sampler
+from treetop.plan.plan import PurePlan
+from treetop.plan.resolution import Resolution
+from treetop.read.counts import layout
+from treetop.repair import KINDS, ORDERS
+
+
+@lru_cache(maxsize=32)
+def descent_of(plan: PurePlan) -> Descent:
+    """Return what a descent does for a plan; a noise that cannot be drawn is refused here, before data is read."""
+    plan.refuse_unless_top_down()
+    for level in plan.levels:
+        if level.law is not None:
+            sampler(level.law)
+    total, *below = plan.levels
+    leaf = len(plan.spine.levels)
+    steps = (
+        Step(
+            level,
+            digit,
+            planned.law,
+            KINDS[plan.repair],
+            ORDERS[plan.order],
+            last=level.index == leaf,
+            resolution=plan.resolve if isinstance(plan.resolve, Resolution) else None,
+        )
+        for level, digit, planned in zip(plan.spine.levels, layout(plan.spine), below, strict=True)
+    )
+    return Descent(len(plan.spine.attributes), total.law, tuple(steps))

@@ -1,0 +1,168 @@
+"""Asking: noisy counts by question. Each is charged before its noise is drawn, and is free when asked again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from treetop.basics.progress import Progress
+from treetop.domain.spine import Spine
+from treetop.errors import PlanError, QueryError
+from treetop.ledger import Ledger, Reservation
+from treetop.ledger.budget import Budget
+from treetop.measure.questions import (
+    Answer,
+    Batch,
+    Question,
+    answer,
+    fingerprint,
+    from_conditions,
+    measure,
+    parse,
+    place,
+    recalled,
+    stored,
+)
+from treetop.plan.file import PlanFile, read_plan
+from treetop.privacy import Loss
+from treetop.publish.charging import Account, Milestone, nothing, spending
+
+Asked = str | Sequence[str] | Mapping[str, str]
+"""A question: as it is typed, `region=Zilina hobby=music`; as a list of such conditions; or as codes by name."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What questions that were asked at once came to."""
+
+    answers: tuple[Answer, ...]
+    """The answers, in the order in which they were asked."""
+    reservation: Reservation | None
+    """What was charged; None where every question was answered before."""
+    dataset: str
+    """The data set."""
+    remaining: Fraction
+    """What is left of its budget."""
+    budget: Budget
+    """The budget."""
+    head: str
+    """The head of the ledger, to be noted elsewhere."""
+
+
+def ask(
+    plan: PlanFile | str | Path,
+    table: str | None = None,
+    questions: Sequence[Asked] = (),
+    *,
+    ledger: str | Path | Ledger,
+    dataset: str | None = None,
+    expect_head: str | None = None,
+    loss: Loss | None = None,
+    confidence: float = 0.95,
+    query: str | None = None,
+    allow_dropped: bool = False,
+    progress: Progress | None = None,
+    before_charging: Milestone = nothing,
+    before_recording: Milestone = nothing,
+) -> Answers:
+    """Ask how many records of the private table of a plan file match some codes; all that is asked shares one loss.
+
+    The ledger keeps the answers: a question that it has answered at least as accurately is answered the same again, and
+    costs nothing. The loss is the plan's, unless one is given.
+    """
+    file = plan if isinstance(plan, PlanFile) else read_plan(plan)
+    file.plan.refuse_unless_top_down()  # a question counts records, and other plans bound something else
+    location = table or file.source
+    if location is None:
+        raise PlanError("name the private TABLE, or give the plan a [data] source")
+    source = file.table(location, query)  # what cannot be read so is refused before a ledger is opened
+    asked = _asked(file, location, query, questions)
+    account = Account(ledger, dataset, expect_head)
+    told = loss or file.plan.loss
+    batch = Batch(file.plan.spine, tuple(asked.values()), file.plan.unit, told)
+    found, new = _recalled(account, asked, batch, confidence)
+    if new:
+        batch = Batch(file.plan.spine, tuple(new.values()), file.plan.unit, told)
+        account.check(batch.spent, batch.loss, batch.unit)  # before the table is read
+        with spending(account):
+            measured = measure(
+                batch,
+                file.plan,
+                source,
+                columns=file.columns,
+                count=file.count,
+                before_measuring=lambda: _reserve(account, batch, file, before_charging),
+                progress=progress,
+                allow_dropped=allow_dropped,
+            )
+            answers = [stored(name, number, batch.law) for name, number in zip(new, measured, strict=True)]
+            before_recording()
+            # Recorded before it is told: an answer that was seen can always be had again.
+            account.complete(sha256(json.dumps(answers).encode()).hexdigest(), answers)
+        for (name, question), number in zip(new.items(), measured, strict=True):
+            found[name] = answer(question, number, batch.law, confidence)
+    book = account.ledger
+    return Answers(
+        tuple(found[name] for name in asked),
+        account.reservation,
+        account.dataset,
+        book.remaining(account.dataset),
+        book.budget,
+        book.head()[1],
+    )
+
+
+def _reserve(account: Account, batch: Batch, file: PlanFile, before_charging: Milestone) -> None:
+    before_charging()
+    asked = len(batch.questions)
+    many = "a question" if asked == 1 else f"{asked:,} questions"
+    title = f"{many}: {file.plan.title}" if file.plan.title else many
+    account.reserve(batch.spent, batch.loss, batch.unit, title, file.plan.digest)
+
+
+def _recalled(
+    account: Account, asked: Mapping[str, Question], batch: Batch, confidence: float
+) -> tuple[dict[str, Answer], dict[str, Question]]:
+    """Return the answers that the ledger has, at least as accurate as asking would give, and what is left to ask."""
+    kept, law = account.ledger.answers(account.dataset), batch.law
+    found, new = {}, {}
+    for name, question in asked.items():
+        told = recalled(kept, name)
+        if told is not None and told[1].standard_deviation <= law.standard_deviation:
+            found[name] = answer(question, *told, confidence, free=True)
+        else:
+            answer(question, 0, law, confidence)  # a confidence that is none spends nothing
+            new[name] = question
+    return found, new
+
+
+def _asked(file: PlanFile, location: str, query: str | None, questions: Sequence[Asked]) -> dict[str, Question]:
+    """Return the questions by what makes them the same, each once."""
+    if not questions:
+        raise QueryError("there is no question: ask at least one")
+    read: dict[str, Any] = {
+        "tables": [place(one) for one in (location, *(() if file.graph is None else file.graph.beside))],
+        "query": query or file.query,
+        "delimiter": file.delimiter,
+        "encoding": file.encoding,
+        "fields": file.fields and dict(file.fields),
+        "count": file.count,
+        "keep": file.keep and dict(file.keep),
+        "graph": None if file.graph is None else file.graph.describe(),
+    }
+    # What is as it was before there was a choice is not said, so that earlier answers are found.
+    read |= {"header": file.header, "names": file.names} if file.header is False else {}
+    read |= {"blank_lines": file.blank_lines} if file.blank_lines != "record" else {}
+    found = [_question(one, file.plan.spine) for one in questions]
+    return {fingerprint(one, file.plan, file.columns, read): one for one in found}
+
+
+def _question(asked: Asked, spine: Spine) -> Question:
+    if isinstance(asked, str):
+        return parse(asked, spine)
+    return Question.of(spine, asked) if isinstance(asked, Mapping) else from_conditions(asked, spine)

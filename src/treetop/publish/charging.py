@@ -1,0 +1,100 @@
+"""Charging a ledger: checked before data is read, charged before noise is drawn, completed when all is done."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from treetop.domain.unit import Unit
+from treetop.errors import PlanError, TreetopError, Unfinished
+from treetop.ledger import Ledger, Reservation, unit_text, warn_of_network
+from treetop.ledger.budget import Currency
+from treetop.ledger.names import listed
+from treetop.privacy import Loss
+
+_log = logging.getLogger("treetop")
+
+
+class Account:
+    """A data set of a ledger, and what one run charges to it."""
+
+    def __init__(self, ledger: str | Path | Ledger, dataset: str | None = None, expect_head: str | None = None) -> None:
+        """Open it; what looks wrong with the ledger or the name is told before anything is charged."""
+        self.name = str(ledger.path if isinstance(ledger, Ledger) else ledger)
+        self.ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, head=expect_head)
+        self.dataset = self.ledger.dataset_named(dataset)
+        self.reservation: Reservation | None = None
+        """What has been charged by now."""
+        near = self.ledger.alike(self.dataset) if self.ledger.any_dataset else []
+        if near:
+            _log.warning(
+                "%r is a new data set of %s, with a whole budget of its own, and looks like %s: the same data under "
+                "two names pays only half of what it costs",
+                self.dataset,
+                self.name,
+                listed(near),
+            )
+        warn_of_network(self.ledger.path)
+
+    @staticmethod
+    def open(
+        ledger: str | Path | Ledger | None,
+        dataset: str | None,
+        expect_head: str | None,
+        testing_key: bytes | None = None,
+    ) -> Account | None:
+        """Return the account that is named, if one is."""
+        if ledger is None:
+            for name, given in (("dataset", dataset), ("expect_head", expect_head)):
+                if given is not None:
+                    raise PlanError(f"{name} is about a ledger: give the ledger as well")
+            return None
+        if testing_key is not None:
+            raise PlanError("a release with a testing key protects nobody and is not charged: leave the ledger out")
+        return Account(ledger, dataset, expect_head)
+
+    def check(self, spent: Fraction, loss: Loss, unit: Unit) -> None:
+        """Refuse what the budget does not allow; nothing is charged."""
+        self.ledger.check(self.dataset, spent, currency(loss), unit_text(unit))
+
+    def reserve(self, spent: Fraction, loss: Loss, unit: Unit, title: str, digest: str) -> Reservation:
+        """Charge it. From here on the loss is spent, whatever happens."""
+        self.reservation = self.ledger.reserve(self.dataset, spent, currency(loss), unit_text(unit), title, digest)
+        return self.reservation
+
+    def complete(self, sha256: str, answers: Sequence[Any] = ()) -> str | None:
+        """Record that it is done, and return the head of the ledger, to be noted elsewhere."""
+        return None if self.reservation is None else self.reservation.complete(sha256, answers)
+
+
+@contextmanager
+def spending(account: Account | None) -> Iterator[None]:
+    """Say of whatever fails after its loss was charged that the loss stays spent, and what to note."""
+    try:
+        yield
+    except BaseException as problem:  # whatever it is, also too little memory
+        charged = None if account is None else account.reservation
+        if account is None or charged is None:
+            raise
+        _log.warning("the loss stays spent: entry %s of %s", charged.number, account.name)
+        _log.warning("ledger head: %s", charged.sha256)
+        if isinstance(problem, TreetopError) and not isinstance(problem, Unfinished):
+            raise Unfinished(str(problem)) from problem
+        raise
+
+
+def currency(loss: Loss) -> Currency:
+    """Return what a cost is stated in."""
+    return "pure" if loss.definition == "pure" else "zcdp"
+
+
+Milestone = Callable[[], None]
+"""Called at a point of a run; what it raises stops the run there."""
+
+
+def nothing() -> None:
+    """Do nothing at a milestone."""

@@ -1,0 +1,250 @@
+"""Publishing: a plan is run once on a private table, charged to a ledger, and its release written to a folder.
+
+In this order: what cannot succeed is refused, the table is read, the loss is charged, the counts are measured, the
+folder is written whole, and the ledger records it. Before the charge nothing is lost; after it, the loss stays spent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from treetop.basics.progress import Progress
+from treetop.basics.resolved import resolved
+from treetop.card import Facts, describe_release
+from treetop.card.composition import expected_composition, reserved_composition
+from treetop.choose.coverage import twin_coverage
+from treetop.choose.public import read_twin
+from treetop.errors import DataError, LedgerError, Overspent, PlanError
+from treetop.export.places import read_places
+from treetop.ledger import Ledger, Reservation
+from treetop.plan.file import PlanFile, describe_plan, read_plan
+from treetop.plan.file.attributes import Lookup
+from treetop.plan.plan import PurePlan
+from treetop.publish.charging import Account, Milestone, nothing, spending
+from treetop.publish.releasing import Run, run
+from treetop.release.folder import claimed, drafted
+from treetop.release.release import Release
+from treetop.tables.source import as_public, reads_once
+from treetop.tables.table import Table, read
+
+
+@dataclass(frozen=True)
+class Published:
+    """A release that is in its folder, and what it took."""
+
+    release: Release
+    """The release."""
+    folder: Path
+    """Where it is."""
+    reservation: Reservation | None = None
+    """What was charged; None without a ledger."""
+    head: str | None = None
+    """The head of the ledger, to be noted elsewhere."""
+    notes: tuple[str, ...] = ()
+    """What was not done alike for a public twin."""
+
+
+def publish(
+    plan: PurePlan | PlanFile | str | Path,
+    table: Table | str | None = None,
+    out: str | Path = "release",
+    *,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    expect_head: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    count: str | None = None,
+    description: str = "",
+    period: str | None = None,
+    query: str | None = None,
+    force: bool = False,
+    nodes: bool = False,
+    keep_measurements: bool = False,
+    twin: str | None = None,
+    allow_dropped: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    testing_key: bytes | None = None,
+    before_charging: Milestone = nothing,
+    before_placing: Milestone = nothing,
+) -> Published:
+    """Run a plan once on a private table and write the release to the folder `out`: whole, or not at all.
+
+    A plan file says itself how its table is read: `columns`, `count`, `description` and `period` are for plans that are
+    made in Python. The loss is charged to the `dataset` of a `ledger` before anything is measured. `twin` names
+    a public table, or a release, on which intervals are tried first; the card says how they held. The rest is as in
+    `Plan.release` and `Release.save`.
+    """
+    if isinstance(plan, PurePlan):
+        file, facts = None, Facts(testing_key is None, description, period, columns, count)
+    else:
+        file = plan if isinstance(plan, PlanFile) else read_plan(plan)
+        plan, facts = file.plan, Facts.of_file(file, private=testing_key is None)
+        keep_measurements = keep_measurements or file.keep_measurements
+        if (columns, count, description, period) != (None, None, "", None):
+            raise PlanError("the plan file says columns, count, description and period: leave them out, or correct it")
+    job = _Publishing(
+        plan=plan,
+        file=file,
+        out=Path(out),
+        how=Run(facts, None, threads, progress, keep_measurements, allow_dropped, testing_key),
+        query=query,
+        twin=twin,
+        folder={"force": force, "nodes": nodes},
+        before_charging=before_charging,
+        before_placing=before_placing,
+    )
+    with claimed(job.out, force) as beside:
+        source = job.source(table)
+        job.refuse_second_reading(table)
+        job.account = Account.open(ledger, dataset, expect_head, testing_key)
+        return job(table, source, beside)
+
+
+@dataclass
+class _Publishing:
+    """One run of `publish`."""
+
+    plan: PurePlan
+    file: PlanFile | None
+    out: Path
+    how: Run
+    query: str | None
+    twin: str | None
+    folder: dict[str, Any]
+    before_charging: Milestone
+    before_placing: Milestone
+    account: Account | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def __call__(self, table: Table | str | None, source: Any, beside: Path) -> Published:
+        self._check_budget()
+        self._try_twin(table)
+        places = {} if self.file is None else _places(self.file)
+        describe_release(self.plan, self.how.facts)  # a card that lacks a field stops it here
+        with spending(self.account):
+            release = run(self.plan, source, replace(self.how, charge=None if self.account is None else self._reserve))
+            toml = None if self.file is None else describe_plan(self.file)
+            release = replace(release, card=describe_release(self.plan, self.how.facts), plan_toml=toml)
+            options: dict[str, Any] = {**self.folder, "places": places, "beside": beside}
+            with drafted(release, self.out, progress=self.how.progress, **options) as draft:
+                self.before_placing()
+                draft.place()
+                head = self._complete(draft.card_sha256)
+        reservation = None if self.account is None else self.account.reservation
+        return Published(release, self.out, reservation, head, tuple(self.notes))
+
+    def source(self, table: Table | str | None) -> Any:
+        """Return the private table with the options to read it."""
+        if self.file is None:
+            if table is None:
+                raise PlanError("name the private table")
+            return table
+        location = table or self.file.source
+        if location is None:
+            raise PlanError("name the private TABLE, or give the plan a [data] source")
+        if not isinstance(location, str | Path):
+            return self.plan.own_table(location)
+        for name, lookup in self.file.lookups.items():
+            if _same_file(str(location), lookup.file):
+                raise DataError(
+                    f"{location} is the hierarchy of {name!r}, not a private table: name the table, and never "
+                    "take a hierarchy from it"
+                )
+        return self.file.table(str(location), self.query)
+
+    def refuse_second_reading(self, table: Table | str | None) -> None:
+        """Refuse to compare a twin with standard input or a pipe: that can be read once, and the release needs it."""
+        if self.twin is None:
+            return
+        if self.file is None:
+            raise PlanError("a twin is read as the plan file says: publish a plan file, or leave the twin out")
+        if any(reads_once(one) for one in (table or self.file.source, self.twin) if isinstance(one, str)):
+            raise PlanError(
+                "a twin is compared with the private table before the release reads that, and standard input or a "
+                "pipe can be read once: name files for both"
+            )
+
+    def _try_twin(self, table: Table | str | None) -> None:
+        """Try the plan on its public twin, with testing keys only, before anything is measured."""
+        if self.twin is None or self.file is None:
+            return
+        location = str(table) if isinstance(table, str | Path) else self.file.source
+        file = replace(self.file, source=location, query=self.query or self.file.query)
+        self.plan.refuse_unless_top_down()
+        prior, self.notes = read_twin(file, self.twin, compare=False)
+        private = self.plan.counts(self.source(table), self.file.columns, self.file.count)
+        found = twin_coverage(self.plan, prior, progress=self.how.progress, private=private).to_dict()
+        self._state(coverage={"twin": found["twin"], "runs": found["runs"]})
+
+    def _state(self, **facts: Any) -> None:
+        """State more on the card."""
+        self.how = replace(self.how, facts=replace(self.how.facts, **facts))
+
+    def _check_budget(self) -> None:
+        """Refuse what the ledger does not allow, before the table is read."""
+        if self.account is None:
+            return
+        try:
+            self.account.check(self.plan.spent, self.plan.loss, self.plan.unit)
+        except Overspent as problem:
+            if self.plan.loss.accounting != "exact":
+                raise
+            raise Overspent(
+                f"{problem}. Exact accounting is for a release alone, and a ledger adds up rho, of which it spends "
+                'more than its epsilon allows otherwise: write accounting = "zcdp", or a smaller epsilon'
+            ) from problem
+        self._state(composition=expected_composition(self.account.ledger, self.account.dataset, self.plan))
+
+    def _reserve(self) -> None:
+        self.before_charging()
+        assert self.account is not None
+        plan = self.plan
+        reservation = self.account.reserve(plan.spent, plan.loss, plan.unit, plan.title, plan.digest)
+        self._state(composition=reserved_composition(self.account.ledger, reservation))
+
+    def _complete(self, card_sha256: str) -> str | None:
+        try:
+            return None if self.account is None else self.account.complete(card_sha256)
+        except LedgerError as problem:
+            raise LedgerError(f"{self.out} is written, but the ledger could not record it: {problem}") from problem
+
+
+def _places(file: PlanFile) -> dict[str, pa.Table]:
+    """Return the coordinates that the plan's public files give for its leaves, for the folder to carry."""
+    spine, found = file.plan.spine, {}
+    for tree, (name, given) in zip(spine.trees, spine.attributes.items(), strict=True):
+        lookup = file.lookups.get(name)
+        if lookup is not None and lookup.latitude is not None and tree.levels[-1] == given.levels[-1]:
+            with _as_read(lookup) as path:
+                found[tree.digest] = read_places(
+                    path, code=lookup.code, latitude=lookup.latitude, longitude=lookup.longitude, name=lookup.name
+                ).to_table()
+    return found
+
+
+@contextmanager
+def _as_read(lookup: Lookup) -> Iterator[Path]:
+    """Yield a public file that needs no options to be read: itself, or a copy of what its options select."""
+    if not (lookup.source.encoding or lookup.source.delimiter or lookup.source.keep):
+        yield lookup.file
+        return
+    with TemporaryDirectory() as folder:
+        copy = Path(folder, f"{lookup.file.stem}.parquet")
+        pq.write_table(read(as_public(lookup.source)), copy)
+        yield copy
+
+
+def _same_file(location: str, other: Path) -> bool:
+    try:
+        return resolved(location) == resolved(other)
+    except (OSError, ValueError):  # a path that cannot be, or a URL
+        return False

@@ -1,0 +1,144 @@
+"""Running a plan once: the private table is read, the loss is charged, and the counts are measured.
+
+Who pays, and when: `charge` is called when the table has been read and nothing has been measured yet; what cannot be
+charged raises, and nothing is measured.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from treetop.basics.progress import Progress
+from treetop.card import Facts, describe_release
+from treetop.errors import DataError, PlanError
+from treetop.measure.groups import measured_groups
+from treetop.measure.topdown import descent_of
+from treetop.noise import Key
+from treetop.noise.gate import Charge, Gate, bind
+from treetop.plan.groups.planned import PureGroupTablePlan, inner, leaves_above_zero
+from treetop.plan.plan import PurePlan
+from treetop.read.bound import Bound
+from treetop.read.counts import Counts
+from treetop.read.dropping import MadeTable, kept
+from treetop.read.encode import read_counts
+from treetop.read.groups.sizes import GroupSizes
+from treetop.read.tally import Tally
+from treetop.release.release import Release
+from treetop.release.run import run_plan
+from treetop.tables.source import Source
+from treetop.tables.table import Table
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run is told beside its plan and its table."""
+
+    facts: Facts = field(default_factory=Facts)
+    """What the card states that the plan does not know."""
+    charge: Charge | None = None
+    """Charges the loss; what it raises stops the run."""
+    threads: int | None = None
+    """How many threads; all cores when None. The result does not depend on it."""
+    progress: Progress | None = None
+    """Told what is being done."""
+    keep_measurements: bool = False
+    """Whether the release keeps all that was measured, for later estimates."""
+    allow_dropped: bool = False
+    """Whether any number of records with unknown codes may be dropped."""
+    testing_key: bytes | None = None
+    """Reproducible noise, of a release that is not private."""
+
+    @property
+    def columns(self) -> Mapping[str, str] | None:
+        """The column of each attribute."""
+        return self.facts.columns
+
+    @property
+    def workers(self) -> int:
+        """How many threads there are."""
+        return self.threads or os.cpu_count() or 1
+
+    def card(self, plan: PurePlan, gate: Gate, keep: Any) -> dict[str, Any]:
+        """Draft the card, before anything is spent: one that lacks a required field stops the release."""
+        facts = self.facts if self.facts.keep is not None else replace(self.facts, keep=keep)
+        return describe_release(plan, replace(facts, private=gate.private))
+
+
+@singledispatch
+def run(plan: object, table: Table, how: Run) -> Release:
+    """Read the private table, run the plan once, and return the public result."""
+    raise PlanError(f"{plan!r} is not a plan")
+
+
+@run.register
+def _top_down(plan: PurePlan, table: Table, how: Run) -> Release:
+    gate = Gate(how.testing_key)
+    plan.check_table(table)
+    card = how.card(plan, gate, kept(table))
+    descent_of(plan)  # now, before data is read: a noise that cannot be drawn is refused here
+    decided = bytes.fromhex(plan.digest)
+    bound = None if plan.unit.id is None else Bound.of(plan.unit, gate.choice("bound", decided))
+    tally = Tally()
+    counts = read_counts(table, plan.spine, how.columns, how.facts.count, plan.unknown, bound, how.progress, tally)
+    _refuse_large_delta(plan, table, counts)
+    tally.settle(plan.unit, how.allow_dropped)
+    with gate.charged(how.charge, "run", decided, counts.digest) as key:
+        return run_plan(
+            plan,
+            counts,
+            key,
+            card,
+            threads=how.workers,
+            progress=how.progress,
+            keep_measurements=how.keep_measurements,
+        )
+
+
+def _refuse_large_delta(plan: PurePlan, table: Table, counts: Counts) -> None:
+    """Ask about a large delta, now that a number of units is known which is the same for all neighbours.
+
+    It would be published, or is public already: to refuse for it tells nothing of anyone.
+    """
+    if plan.levels[0].law is None:
+        plan.loss.refuse_large_delta(counts.total, f"the number of units ({plan.unit.entity}), which is exact")
+    elif isinstance(table, MadeTable):
+        plan.loss.refuse_large_delta(table.public_units, f"the number of units ({plan.unit.entity}), which is public")
+
+
+@run.register
+def _group_sizes(plan: PureGroupTablePlan, table: Table, how: Run) -> Release:
+    if how.keep_measurements:
+        raise PlanError("a release of group sizes keeps no measurements: leave keep_measurements out")
+    gate = Gate(how.testing_key)
+    plan.core.check_memory()
+    table = inner(table)
+    plan.check_table(table)
+    card = how.card(plan, gate, table.keep if isinstance(table, Source) else None)
+    sizes = _sizes(plan, table, how)
+    given = how.testing_key
+    # The mechanism binds its key to its own decisions: a testing key is bound to those of the plan as well.
+    own = gate if given is None else Gate(bind(Key(given), "plan", bytes.fromhex(plan.digest)))
+    with measured_groups(plan.core, sizes, own, how.charge, how.workers) as counts:
+        if how.progress is not None:
+            how.progress("measuring", 1.0)
+        nodes, number = leaves_above_zero(counts[plan.core.tree.levels[-1]])
+        return Release(plan.spine, nodes.astype(np.int32), number, card)
+
+
+def _sizes(plan: PureGroupTablePlan, table: Any, how: Run) -> GroupSizes:
+    """Read the group sizes, which must be as many as is public."""
+    given = isinstance(table, GroupSizes)
+    sizes = table if given else plan.reader(how.columns, how.facts.count).read(table, how.progress)
+    if int(sizes.number.sum()) != plan.number:
+        raise DataError(
+            f"there are {int(sizes.number.sum()):,} groups, but the plan says {plan.number:,}, which is public"
+        )
+    if plan.listed is not None and not np.array_equal(sizes.number.sum(axis=1), plan.listed.by_region):
+        raise DataError("the groups of some region are not as many as on the public list: correct one of them")
+    return sizes
