@@ -21,6 +21,7 @@ from benchmarks.peers.environments import HOME, Environment
 from benchmarks.timing import median_seconds
 from experiments.group_sizes.tables import Table, census_like, taxi_like
 from treetop.measure.groups import measure_groups
+from treetop.measure.workload import Measuring
 from treetop.noise import Key
 from treetop.plan.groups.plan import GroupPlan
 from treetop.plan.groups.unit import Form, GroupUnit
@@ -113,7 +114,7 @@ def one_size(form: Form, largest: int, python: Path) -> Row | None:
     """
     table = census_like(largest=largest)
     plan = GroupPlan(table.sizes.regions, largest, UNIT, tt.Loss(epsilon=1), form)
-    y, known = measure_groups(plan, table.sizes, Key(bytes(32)))
+    y, known = measure_groups(plan, table.sizes, Measuring(plan.workload, Key(bytes(32))))
     tree, threads, key = plan.tree, min(2, os.cpu_count() or 1), Key(bytes(32))
     repair = repair_direct if form == "direct" else repair_cumulative
     exact = median_seconds(lambda: repair(tree, y, plan.weights, known, key, threads), 3)

@@ -75,6 +75,7 @@ def test_a_copy_that_is_put_back_while_the_table_is_read_is_refused_before_anyth
     desk: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from treetop.publish import releasing
+    from treetop.read import encode
 
     shutil.copy("ledger", "older")
     main([*RELEASE, "--out", "first", "--quiet"])

@@ -43,6 +43,7 @@ def test_a_second_release_to_the_same_place_is_refused_before_it_is_charged(
         main([*RELEASE, "--out", "out"])
     before = len(entries())
     from treetop.publish import releasing
+    from treetop.read import encode
 
     read = encode.read_counts
     messages: list[str] = []

@@ -13,6 +13,7 @@ from treetop.basics.memory import TooLarge
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError, LossError, PlanError, QueryError
 from treetop.measure.groups import measure_groups
+from treetop.measure.workload import Measuring
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
 from treetop.plan.groups.plan import GroupPlan
 from treetop.plan.groups.unit import Event, Form, GroupUnit
@@ -66,7 +67,9 @@ def test_no_neighbours_are_told_apart_by_more_than_the_loss(form: Form, event: E
     homes = ["a1", "a1", "a2", "c3"]
 
     def measured(groups: tuple[int, ...]) -> NDArray[np.int64]:
-        return measure_groups(made, GroupSizes.from_rows(PLACES, homes, groups, largest=3), key)[0]
+        return measure_groups(
+            made, GroupSizes.from_rows(PLACES, homes, groups, largest=3), Measuring(made.workload, key)
+        )[0]
 
     worst = Fraction(0)
     for groups in ((1, 1, 2, 3), (0, 2, 4, 1), (0, 3, 1, 0)):

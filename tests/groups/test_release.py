@@ -14,6 +14,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from treetop.domain.hierarchy import Hierarchy
 from treetop.measure.groups import measure_groups
+from treetop.measure.workload import Measuring
 from treetop.noise import Key, NoiseStream
 from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
 from treetop.plan.groups.unit import Form, GroupUnit
@@ -80,7 +81,7 @@ def test_other_data_and_other_plans_have_unrelated_noise() -> None:
 def test_measurements_are_the_counts_plus_the_noise_of_their_level(form: Form) -> None:
     plan = GroupPlan(PLACES, 12, PERSON, Loss(epsilon=1), form, split={"total": 1, "state": 2, "county": 5})
     sizes = some_sizes()
-    measured, known = measure_groups(plan, sizes, KEY)
+    measured, known = measure_groups(plan, sizes, Measuring(plan.workload, KEY))
     exact = truth(plan, sizes)
     exact = exact.cumsum(axis=1) if form == "cumulative" else exact
     assert known.total == sizes.number.sum()
@@ -118,7 +119,7 @@ def test_rounding_may_break_sums_which_exact_repair_does_not() -> None:
 
 def test_the_rounded_release_is_the_relaxation_rounded() -> None:
     plan = GroupPlan(PLACES, 12, PERSON, Loss(epsilon=0.5), "direct", "rounded")
-    measured, known = measure_groups(plan, some_sizes(), KEY)
+    measured, known = measure_groups(plan, some_sizes(), Measuring(plan.workload, KEY))
     rounded = round_direct(plan.tree, measured, plan.weights, known, KEY, 1)
     real = relax_tree(plan.tree, measured.T, plan.weights, known.total).T
     assert np.abs(rounded - real).max() <= 0.5
@@ -150,7 +151,7 @@ def test_the_direct_release_is_as_near_to_its_measurements_as_a_mixed_integer_pr
         sizes = GroupSizes(places, rng.integers(0, 3, (3, 3)).astype(np.int64))
         plan = GroupPlan(places, 2, PERSON, Loss(epsilon=2), "direct")
         key = Key(rng.bytes(32))
-        measured, known = measure_groups(plan, sizes, key)
+        measured, known = measure_groups(plan, sizes, Measuring(plan.workload, key))
         released = repair_direct(plan.tree, measured, plan.weights, known, KEY, 1)
         assert int(((released - measured) ** 2).sum()) == direct_by_milp(plan, measured, known, known.total)
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop.measure.groups import measure_groups
+from treetop.measure.workload import Measuring
 from treetop.noise import Law
 from treetop.plan.groups.unit import Event, Form, GroupUnit
 from treetop.publish.plans import GroupTablePlan
@@ -71,7 +72,7 @@ def neighbours(people: People, event: Event, quantity: int) -> Iterator[People]:
 def measured(made: GroupTablePlan, sizes: GroupSizes) -> tuple[list[tuple[Law, Integers]], Known]:
     """What a release measures, level by level, without the noise but with its laws; and what it takes as public."""
     with laws_drawn_from() as drawn, noise_is(np.zeros(1_000, np.int64)):
-        counts, known = measure_groups(made.core, sizes, KEY)
+        counts, known = measure_groups(made.core, sizes, Measuring(made.core.workload, KEY))
     levels = [own for level, own in zip(made.core.levels, made.core.tree.levels, strict=True) if level.law is not None]
     return [(law, counts[own]) for law, own in zip(drawn, levels, strict=True)], known
 

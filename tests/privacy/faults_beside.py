@@ -15,8 +15,8 @@ from treetop.measure.degrees import DegreePlan
 from treetop.measure.questions import Batch
 from treetop.noise import NoiseStream
 from treetop.plan.groups.unit import Event, Form, GroupUnit
+from treetop.plan.plan import PurePlan
 from treetop.privacy import Sensitivity, Unit
-from treetop.publish.plans import Plan
 from treetop.read.bound import Bounder
 from treetop.read.counts import Counts
 from treetop.read.groups.sizes import GroupSizes
@@ -28,7 +28,7 @@ fixed: Any = import_module("treetop.tables.fixed")
 tables: Any = import_module("treetop.tables.table")
 flat: Any = import_module("treetop.compare.mechanisms.dense")
 stability: Any = import_module("treetop.compare.mechanisms.stability")
-sizes: Any = import_module("treetop.plan.groups.plan")
+workloads: Any = import_module("treetop.measure.workload")
 degrees: Any = import_module("treetop.measure.degrees")
 graphs: Any = import_module("treetop.read.graph.graph")
 questions: Any = import_module("treetop.measure.questions")
@@ -129,7 +129,7 @@ def empty_groups_left_out(patch: Patch) -> None:
 
 
 def noise_of_half_the_scale_on_group_sizes(patch: Patch) -> None:
-    _halve_noise(patch, sizes)
+    _halve_noise(patch, workloads)
 
 
 def the_key_reused_for_other_group_sizes(patch: Patch) -> None:
@@ -198,7 +198,7 @@ def degrees_of_graphs_that_are_not_projected(patch: Patch) -> None:
 
 
 def noise_of_half_the_scale_on_degrees(patch: Patch) -> None:
-    _halve_noise(patch, degrees)
+    _halve_noise(patch, workloads)
 
 
 def the_number_of_people_taken_as_public(patch: Patch) -> None:
@@ -235,7 +235,7 @@ def questions_to_units_with_several_records_taken_for_one(patch: Patch) -> None:
 
 
 def noise_of_half_the_scale_on_answers(patch: Patch) -> None:
-    _halve_noise(patch, questions)
+    _halve_noise(patch, workloads)
 
 
 def one_draw_of_noise_for_all_questions(patch: Patch) -> None:
@@ -244,11 +244,11 @@ def one_draw_of_noise_for_all_questions(patch: Patch) -> None:
             for at in range(len(out)):
                 super().fill(out[at : at + 1], 0)
 
-    patch.setattr(questions, "NoiseStream", OneDraw)
+    patch.setattr(workloads, "NoiseStream", OneDraw)
 
 
 def a_twin_compared_by_its_file_only(patch: Patch) -> None:
-    for module in ("guard", "prior", "simulate"):
+    for module in ("guard", "prior", "public", "simulate"):
         named = import_module(f"treetop.choose.{module}")
         patch.setattr(named, "refuse_same_records", lambda *_: None)
 
@@ -282,7 +282,7 @@ def a_blank_line_of_fixed_width_that_is_no_record(patch: Patch) -> None:
 
 
 def lines_skipped_on_the_way_to_an_exact_total(patch: Patch) -> None:
-    patch.setattr(Plan, "check_table", lambda *_: None)
+    patch.setattr(PurePlan, "check_table", lambda *_: None)
 
 
 def a_table_without_kept_rows_refused(patch: Patch) -> None:

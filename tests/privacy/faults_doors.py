@@ -10,7 +10,7 @@ from typing import Any
 from treetop.domain.graph_unit import Facts, GraphUnit
 from treetop.noise import Key
 from treetop.noise.gate import Gate
-from treetop.publish.plans import Plan
+from treetop.plan.plan import PurePlan
 
 from .faults import Fault, Patch
 
@@ -29,16 +29,16 @@ def rows_that_are_not_kept_told_exactly(patch: Patch) -> None:
 
 
 def a_plan_that_is_not_compared_with_its_table(patch: Patch) -> None:
-    patch.setattr(Plan, "check_table", lambda plan, table: None)
+    patch.setattr(PurePlan, "check_table", lambda plan, table: None)
 
 
 def a_card_that_does_not_name_its_relation(patch: Patch) -> None:
-    describe, of_plan = Plan.describe, content.of_plan
+    describe, of_plan = PurePlan.describe, content.of_plan
 
     def without(told: dict[str, Any]) -> dict[str, Any]:
         return {name: entry for name, entry in told.items() if name != "graph"}
 
-    patch.setattr(Plan, "describe", lambda plan: without(describe(plan)))
+    patch.setattr(PurePlan, "describe", lambda plan: without(describe(plan)))
     patch.setattr(content, "of_plan", lambda plan: without(of_plan(plan)))
 
 

@@ -16,8 +16,8 @@ from treetop.card.schema import validate_fields
 from treetop.noise.gate import WARNING
 from treetop.plan.accuracy import LevelAccuracy
 from treetop.plan.groups.planned import PureGroupTablePlan
-from treetop.plan.levels import PlannedLevel
 from treetop.plan.plan import CONFIDENCE, Plan
+from treetop.plan.workload import Part
 from treetop.privacy.loss import COMPARED_AT
 
 UNTITLED = "Untitled release"
@@ -188,7 +188,7 @@ def _levels(plan: Plan) -> list[dict[str, Any]]:
     return [_level(plan, level, row) for level, row in zip(plan.levels, rows, strict=True)]
 
 
-def _level(plan: Plan, level: PlannedLevel, accuracy: LevelAccuracy) -> dict[str, Any]:
+def _level(plan: Plan, level: Part, accuracy: LevelAccuracy) -> dict[str, Any]:
     measured = level.law is not None
     change = plan.unit.sensitivity(level.name)
     return {
@@ -205,7 +205,7 @@ def _level(plan: Plan, level: PlannedLevel, accuracy: LevelAccuracy) -> dict[str
     }
 
 
-def _noise(level: PlannedLevel) -> dict[str, Any] | None:
+def _noise(level: Part) -> dict[str, Any] | None:
     if level.law is None:
         return None
     described = level.law.describe()

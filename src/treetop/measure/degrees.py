@@ -33,8 +33,10 @@ from treetop.basics.exact import whole
 from treetop.basics.nearest import nearest
 from treetop.domain.relation import ENTITIES, Relation, check_relation, sentences
 from treetop.errors import DataError, LossError, PlanError
-from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, NoiseStream
+from treetop.measure.workload import measuring
+from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
 from treetop.noise.gate import WARNING, Gate, digest
+from treetop.plan.workload import Measured, Part, Workload
 from treetop.privacy import Loss, Neighbours, Sensitivity, cost_of, noise_for
 from treetop.read.dropping import may_drop
 from treetop.read.graph.edges import Edges
@@ -158,10 +160,16 @@ class DegreePlan:
         """The noise of each count."""
         return noise_for(self.sensitivity, self.loss)
 
+    @cached_property
+    def workload(self) -> Workload:
+        """What is measured: one table, with a cell for each degree."""
+        spent = cost_of(self.sensitivity, self.law)
+        return Workload((Part(0, "degrees", self.largest + 1, Fraction(1), Measured(self.law), spent),))
+
     @property
     def spent(self) -> Fraction:
         """What a run costs: epsilon if the loss is pure, otherwise rho."""
-        return cost_of(self.sensitivity, self.law)
+        return self.workload.spent
 
     def sentence(self) -> str:
         """Say in plain English what is protected and what is guaranteed.
@@ -219,10 +227,9 @@ Zero-concentrated differential privacy with rho 1; Gaussian noise.
         truth = self.truth(nodes, edges, gate.choice("order"))
         people = len(nodes) if self.people_are_public else None
         data = hashlib.sha256(truth.tobytes()).digest()
-        with gate.charged(before_measuring, "degrees", digest(self.describe()), data) as key:
-            noise = np.empty(len(truth), np.int64)
-            NoiseStream(self.law, key).fill(noise, 0)
-            return DegreeRelease(self, self._repaired(truth + noise, people), people, gate.private)
+        with measuring(self.workload, gate, before_measuring, "degrees", digest(self.describe()), data) as run:
+            measured = run.noisy(self.workload.parts[0], truth)
+            return DegreeRelease(self, self._repaired(measured, people), people, gate.private)
 
     def _refuse_selected(self, reason: str | None) -> None:
         """Refuse to tell exactly how many people there are where an exchange may change that."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.errors import DataError
-from treetop.noise import Key, NoiseStream
+from treetop.measure.workload import Measuring, measuring
 from treetop.noise.gate import Charge, Gate, digest
 from treetop.plan.groups.plan import GroupPlan
 from treetop.read.groups.sizes import GroupSizes
@@ -28,12 +28,12 @@ def measured_groups(
         raise DataError("these group sizes have other regions, or another largest size, than the plan")
     plan.check_number(int(sizes.number.sum()))
     plan.check_memory()
-    with gate.charged(charge, "groups", digest(plan.describe()), sizes.digest) as key:
-        measured, known = measure_groups(plan, sizes, key.derive("noise"))
-        yield plan.repaired(plan.tree, measured, plan.weights, known, key.derive("repair"), threads)
+    with measuring(plan.workload, gate, charge, "groups", digest(plan.describe()), sizes.digest) as run:
+        measured, known = measure_groups(plan, sizes, run)
+        yield plan.repaired(plan.tree, measured, plan.weights, known, run.key.derive("repair"), threads)
 
 
-def measure_groups(plan: GroupPlan, sizes: GroupSizes, key: Key) -> tuple[NDArray[np.int64], Known]:
+def measure_groups(plan: GroupPlan, sizes: GroupSizes, run: Measuring) -> tuple[NDArray[np.int64], Known]:
     """Return the counts of every region and size plus noise, and the numbers of groups, which are public.
 
     It is the only step that reads private counts. One unit moves each level by at most the sensitivity that its noise
@@ -44,10 +44,9 @@ def measure_groups(plan: GroupPlan, sizes: GroupSizes, key: Key) -> tuple[NDArra
     groups = truth.sum(axis=1)
     if plan.form == "cumulative":
         truth = truth.cumsum(axis=1)
-    for depth, (level, own) in enumerate(zip(plan.levels, plan.tree.levels, strict=True)):
-        if level.law is not None:
-            NoiseStream(level.law, key.derive("level", depth)).fill(measured[own].reshape(-1), 0)
-            measured[own] += truth[own]
+    for level, _ in plan.workload.measured:
+        own = plan.tree.levels[level.index]
+        measured[own] = run.noisy(level, truth[own], run.key.derive("noise").derive("level", level.index))
     if plan.public == "regions":
         return measured, Known(int(groups[0]), groups, np.full(len(groups), True))
     high = np.full(len(groups), groups[0])

@@ -27,9 +27,11 @@ from treetop.basics.resolved import resolved
 from treetop.domain.conditions import parse_conditions
 from treetop.domain.spine import Spine
 from treetop.errors import DataError, LossError, PlanError, QueryError
-from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law, NoiseStream
+from treetop.measure.workload import measuring
+from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law
 from treetop.noise.gate import Gate, digest
 from treetop.plan.plan import PurePlan
+from treetop.plan.workload import Measured, Part, Workload
 from treetop.privacy import Loss, Sensitivity, Unit, cost_of, noise_for
 from treetop.read.bound import Bound
 from treetop.read.counts import Counts, layout
@@ -127,10 +129,16 @@ class Batch:
         """The noise of each count."""
         return noise_for(self.sensitivity, self.loss)
 
+    @cached_property
+    def workload(self) -> Workload:
+        """What is measured: one table, of as many cells as there are questions."""
+        spent = cost_of(self.sensitivity, self.law)
+        return Workload((Part(0, "questions", len(self.questions), Fraction(1), Measured(self.law), spent),))
+
     @property
     def spent(self) -> Fraction:
         """What asking costs: rho, or epsilon for a pure loss."""
-        return cost_of(self.sensitivity, self.law)
+        return self.workload.spent
 
 
 @dataclass(frozen=True)
@@ -166,7 +174,7 @@ class Answer:
         return max(0, self.measured + self.margin)
 
 
-class Measured(list[int]):
+class Numbers(list[int]):
     """Counts plus noise, in the order of their questions."""
 
     def __init__(self, numbers: Iterable[int], private: bool = True) -> None:
@@ -186,7 +194,7 @@ def measure(
     progress: Progress | None = None,
     allow_dropped: bool = False,
     testing_key: bytes | None = None,
-) -> Measured:
+) -> Numbers:
     """Read the private table and return each count plus noise; `before_measuring` is called when it has been read.
 
     Nothing is spent before that call, which is where the loss is reserved; noise is drawn after it. As in a release,
@@ -201,12 +209,10 @@ def measure(
     counts = read_counts(table, plan.spine, columns, count, plan.unknown, bound, progress, tally)
     tally.settle(batch.unit, allow_dropped)
     asked = digest([question.ranges for question in batch.questions])
-    with gate.charged(before_measuring, "ask", decided, asked, counts.digest) as key:
-        noise = np.empty(len(batch.questions), np.int64)
-        NoiseStream(batch.law, key).fill(noise, 0)
+    with measuring(batch.workload, gate, before_measuring, "ask", decided, asked, counts.digest) as run:
         leaves, number = leaves_of(plan.spine, counts)
-        true = [_count(question, leaves, number) for question in batch.questions]
-        return Measured([int(noise[i]) + count for i, count in enumerate(true)], gate.private)
+        true = np.array([_count(question, leaves, number) for question in batch.questions], np.int64)
+        return Numbers(run.noisy(batch.workload.parts[0], true).tolist(), gate.private)
 
 
 def _refuse_other(batch: Batch, plan: PurePlan) -> None:

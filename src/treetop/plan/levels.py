@@ -3,47 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
 from treetop.basics.exact import Number
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import LossError, PlanError
 from treetop.noise import Law
+from treetop.plan.workload import Exact, Measured, Part, PassThrough, Workload
 from treetop.privacy import Loss, Split, Unit, cost, level_noise, shares
 from treetop.privacy.exact_accounting import rho_of_levels
 from treetop.read.counts import LARGEST_TOTAL
-
-
-@dataclass(frozen=True)
-class PlannedLevel:
-    """What a plan does at one level."""
-
-    index: int
-    """The position in the spine; the total is 0."""
-    name: str
-    """The name of the level."""
-    nodes: int
-    """How many nodes the public domain has there."""
-    share: Fraction
-    """Its share of the loss."""
-    law: Law | None
-    """The noise of one measurement; None where nothing is measured."""
-    cost: Fraction
-    """What it spends: rho, or epsilon for a pure loss."""
-
-    def describe(self) -> dict[str, Any]:
-        """Return it as plain values, for cards and digests."""
-        return {
-            "level": self.index,
-            "name": self.name,
-            "nodes": self.nodes,
-            "share": str(self.share),
-            "cost": str(self.cost),
-            "noise": None if self.law is None else self.law.describe(),
-        }
 
 
 def plan_levels(
@@ -53,7 +24,7 @@ def plan_levels(
     split: Literal["uniform"] | Mapping[str, Number] | Split,
     *,
     records_may_be_dropped: bool,
-) -> tuple[Fraction, tuple[PlannedLevel, ...]]:
+) -> tuple[Fraction, Workload]:
     """Return what the levels divide among them (epsilon when pure, otherwise rho), and each of them."""
     public_total = unit.total_is_exact(records_may_be_dropped)
     nodes = [(TOTAL, 1, not public_total)]
@@ -63,15 +34,16 @@ def plan_levels(
     divided = _spent_by(unit, loss, share)
     levels = []
     for index, (name, size, _) in enumerate(nodes):
-        law = level_noise(unit, divided, name, share[name]) if name in share else None
-        if law is not None:
-            _refuse_overflow(name, law, 1 if index == 0 else spine.levels[index - 1].widest)
-        spent = Fraction(0) if law is None else cost(unit, name, law)
-        levels.append(PlannedLevel(index, name, size, share.get(name, Fraction(0)), law, spent))
-    total = sum((level.cost for level in levels), Fraction(0))
-    if total > divided.budget:  # exact arithmetic: a bug, not rounding
-        raise PlanError(f"the levels would cost {total}, more than the loss {divided.budget}")
-    return divided.budget, tuple(levels)
+        if name not in share:
+            levels.append(Part(index, name, size, Fraction(0), Exact() if index == 0 else PassThrough()))
+            continue
+        law = level_noise(unit, divided, name, share[name])
+        _refuse_overflow(name, law, 1 if index == 0 else spine.levels[index - 1].widest)
+        levels.append(Part(index, name, size, share[name], Measured(law), cost(unit, name, law)))
+    workload = Workload(tuple(levels))
+    if workload.spent > divided.budget:  # exact arithmetic: a bug, not rounding
+        raise PlanError(f"the levels would cost {workload.spent}, more than the loss {divided.budget}")
+    return divided.budget, workload
 
 
 def _spent_by(unit: Unit, loss: Loss, share: Mapping[str, Fraction]) -> Loss:

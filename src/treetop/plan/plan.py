@@ -20,8 +20,9 @@ from treetop.domain.graph_unit import Facts as GraphFacts
 from treetop.domain.spine import Spine
 from treetop.errors import PlanError
 from treetop.plan.accuracy import Accuracy, LevelAccuracy
-from treetop.plan.levels import PlannedLevel, plan_levels
+from treetop.plan.levels import plan_levels
 from treetop.plan.resolution import Resolution
+from treetop.plan.workload import Part, Workload
 from treetop.privacy import Loss, Split, Unit
 from treetop.read.counts import Counts
 from treetop.read.dropping import MadeTable, refuse_exact_total
@@ -72,8 +73,8 @@ class PurePlan:
     "lower-error". `preference` tells it afterwards."""
     budget: Fraction = field(init=False, repr=False)
     """What the levels divide among them: epsilon when pure, otherwise rho."""
-    levels: tuple[PlannedLevel, ...] = field(init=False, repr=False)
-    """The total and every level of the spine, with noise and cost."""
+    workload: Workload = field(init=False, repr=False)
+    """What is measured: the total and every level of the spine, with noise and cost."""
 
     def __post_init__(self) -> None:
         for what, value, kind in (("spine", self.spine, Spine), ("unit", self.unit, Unit), ("loss", self.loss, Loss)):
@@ -100,9 +101,9 @@ class PurePlan:
         self._check_caps()
         self.loss.refuse_large_delta(self.population, f"the least number of units ({self.unit.entity}) that is public")
         dropped = self.unknown == "drop"
-        budget, levels = plan_levels(self.spine, self.unit, self.loss, self.split, records_may_be_dropped=dropped)
+        budget, workload = plan_levels(self.spine, self.unit, self.loss, self.split, records_may_be_dropped=dropped)
         object.__setattr__(self, "budget", budget)
-        object.__setattr__(self, "levels", levels)
+        object.__setattr__(self, "workload", workload)
 
     def _settle_preference(self) -> None:
         """Let a preference decide repair and order; these are what a plan then has, and it has none."""
@@ -141,7 +142,12 @@ class PurePlan:
     @property
     def spent(self) -> Fraction:
         """What a release will cost: rho, or epsilon for a pure loss. Never more than the loss."""
-        return sum((level.cost for level in self.levels), Fraction(0))
+        return self.workload.spent
+
+    @property
+    def levels(self) -> tuple[Part, ...]:
+        """The total and every level of the spine, with noise and cost."""
+        return self.workload.parts
 
     @cached_property
     def digest(self) -> str:

@@ -19,6 +19,7 @@ from treetop.card import Facts, describe_release
 from treetop.errors import DataError, PlanError
 from treetop.measure.groups import measured_groups
 from treetop.measure.topdown import descent_of
+from treetop.measure.workload import measuring
 from treetop.noise import Key
 from treetop.noise.gate import Charge, Gate, bind
 from treetop.plan.groups.planned import PureGroupTablePlan, inner, leaves_above_zero
@@ -88,11 +89,11 @@ def _top_down(plan: PurePlan, table: Table, how: Run) -> Release:
     counts = read_counts(table, plan.spine, how.columns, how.facts.count, plan.unknown, bound, how.progress, tally)
     _refuse_large_delta(plan, table, counts)
     tally.settle(plan.unit, how.allow_dropped)
-    with gate.charged(how.charge, "run", decided, counts.digest) as key:
+    with measuring(plan.workload, gate, how.charge, "run", decided, counts.digest) as door:
         return run_plan(
             plan,
             counts,
-            key,
+            door.key,
             card,
             threads=how.workers,
             progress=how.progress,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from treetop.compare.mechanisms.mechanism import NotServed
 from treetop.domain.spine import Spine
 from treetop.noise import Key, Law, NoiseStream
-from treetop.plan.levels import PlannedLevel
+from treetop.plan.workload import Part
 from treetop.read.counts import Counts, Digit, layout
 
 MOST_LEAVES = 2**24
@@ -85,7 +85,7 @@ def measure_leaves(tree: PublicTree, counts: Counts, law: Law, key: Key, threads
 
 
 def measure_levels(
-    tree: PublicTree, counts: Counts, levels: tuple[PlannedLevel, ...], key: Key, threads: int
+    tree: PublicTree, counts: Counts, levels: tuple[Part, ...], key: Key, threads: int
 ) -> list[NDArray[np.int64] | None]:
     """Return the true counts plus noise of all nodes, level by level from the total, None where nothing is measured.
 

@@ -15,7 +15,7 @@ from treetop.compare.mechanisms.mechanism import bound_key, check_parts, check_w
 from treetop.domain.spine import Spine
 from treetop.noise import Key
 from treetop.noise.sampler import sampler
-from treetop.plan.levels import PlannedLevel
+from treetop.plan.workload import Measured, Part, PassThrough
 from treetop.privacy import TOTAL, Loss, Unit, cost, level_noise
 from treetop.read.counts import Counts
 
@@ -41,7 +41,7 @@ class VanillaGauss:
     """Whether negative counts are set to zero."""
     limit: int = MOST_LEAVES
     """The most public leaves that are served."""
-    levels: tuple[PlannedLevel, ...] = field(init=False, repr=False)
+    levels: tuple[Part, ...] = field(init=False, repr=False)
     """The total and every level of the spine; only the leaves are measured."""
 
     def __post_init__(self) -> None:
@@ -91,10 +91,10 @@ class BottomUp(VanillaGauss):
     """Negative counts are set to zero."""
 
 
-def only_leaves(spine: Spine, unit: Unit, loss: Loss) -> tuple[PlannedLevel, ...]:
+def only_leaves(spine: Spine, unit: Unit, loss: Loss) -> tuple[Part, ...]:
     """Return the levels of a mechanism that measures the leaves with the whole loss, and nothing above them."""
     nodes = [(TOTAL, 1), *((level.name, level.nodes) for level in spine.levels)]
-    above = [PlannedLevel(i, name, size, Fraction(0), None, Fraction(0)) for i, (name, size) in enumerate(nodes[:-1])]
+    above = [Part(i, name, size, Fraction(0), PassThrough()) for i, (name, size) in enumerate(nodes[:-1])]
     name, size = nodes[-1]
     law = level_noise(unit, loss, name, 1)
-    return (*above, PlannedLevel(len(above), name, size, Fraction(1), law, cost(unit, name, law)))
+    return (*above, Part(len(above), name, size, Fraction(1), Measured(law), cost(unit, name, law)))

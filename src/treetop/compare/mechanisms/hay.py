@@ -21,7 +21,7 @@ from treetop.compare.mechanisms.mechanism import check_width
 from treetop.compare.mechanisms.planned import Planned
 from treetop.noise import Key
 from treetop.noise.gate import bind
-from treetop.plan.levels import PlannedLevel
+from treetop.plan.workload import Part
 from treetop.read.counts import Counts
 from treetop.release.estimates.least_squares import LEAST_VARIANCE, MeasuredLevel, least_squares
 
@@ -86,7 +86,7 @@ class Hay(PerLevel):
         return Estimate.from_leaves(self.spine, self.tree.keys, value)
 
 
-def _variance(level: PlannedLevel) -> float:
+def _variance(level: Part) -> float:
     """The variance of a level's measurements; only the total can be known exactly."""
     if level.law is None:
         return 0.0 if level.index == 0 else np.inf

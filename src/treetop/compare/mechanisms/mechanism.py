@@ -16,7 +16,7 @@ from treetop.privacy import Loss, Unit, rho_from_epsilon_loose
 if TYPE_CHECKING:
     from treetop.compare.mechanisms.estimate import Estimate
     from treetop.noise import Law
-    from treetop.plan.levels import PlannedLevel
+    from treetop.plan.workload import Part
     from treetop.read.counts import Counts
 
 
@@ -52,7 +52,7 @@ class Mechanism(Protocol):
         """The privacy loss of one run."""
 
     @property
-    def levels(self) -> tuple[PlannedLevel, ...]:
+    def levels(self) -> tuple[Part, ...]:
         """The total and every level of the spine: what is measured there, with which noise, at what cost."""
 
     @property

@@ -15,8 +15,8 @@ from treetop.domain.spine import Spine
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.noise.gate import bind
-from treetop.plan.levels import PlannedLevel
 from treetop.plan.plan import Plan
+from treetop.plan.workload import Part
 from treetop.privacy import Loss, Split, Unit
 from treetop.read.counts import Counts
 from treetop.repair import Repair
@@ -55,7 +55,7 @@ class Planned:
         descent_of(plan)  # now, before data is read: a noise that cannot be drawn is refused here
 
     @property
-    def levels(self) -> tuple[PlannedLevel, ...]:
+    def levels(self) -> tuple[Part, ...]:
         """The total and every level of the spine, with noise and cost."""
         return self.plan.levels
 

@@ -47,7 +47,7 @@ from treetop.errors import PlanError
 from treetop.noise import DiscreteLaplace, Key, Law
 from treetop.noise.balls import at_most, ball, precision, smallest
 from treetop.noise.sampler import sampler
-from treetop.plan.levels import PlannedLevel
+from treetop.plan.workload import Part
 from treetop.privacy import Loss, Unit
 from treetop.read.counts import Counts
 
@@ -75,7 +75,7 @@ class StabilityHistogram:
     """Epsilon and delta, which are used as they are."""
     threshold: Threshold = "tight"
     """The smallest that keeps delta, or the paper's 1 + Δ₁·ln(2/δ)/ε, rounded up."""
-    levels: tuple[PlannedLevel, ...] = field(init=False, repr=False)
+    levels: tuple[Part, ...] = field(init=False, repr=False)
     """The total and every level of the spine; only the leaves are measured. Costs are epsilon."""
     least: int = field(init=False)
     """The least noisy count that is published."""

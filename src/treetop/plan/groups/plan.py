@@ -16,8 +16,8 @@ from treetop.basics.memory import refuse_beyond_memory
 from treetop.basics.nearest import nearest
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import LossError, PlanError
-from treetop.noise import DiscreteGaussian, DiscreteLaplace
 from treetop.plan.groups.unit import Form, GroupUnit
+from treetop.plan.workload import Measured, Part, PassThrough, Workload
 from treetop.privacy import TOTAL, Loss, Split, cost_of, noise_for, shares
 from treetop.read.groups.sizes import CELL_BYTES, MOST_CELLS, check_cells
 from treetop.repair import Tree, whole_weights
@@ -35,20 +35,6 @@ _WAYS = {
     ("cumulative", "exact"): ("M_c^dp", repairs.repair_cumulative),
     ("cumulative", "rounded"): ("M_c^r", repairs.round_cumulative),
 }
-
-
-@dataclass(frozen=True)
-class GroupLevel:
-    """One level of regions, as it will be measured."""
-
-    name: str
-    """Its name; the root is the total."""
-    nodes: int
-    """How many regions it has."""
-    share: Fraction
-    """Its share of the loss: 0 where the level below has the same regions, so that nothing is measured."""
-    law: DiscreteGaussian | DiscreteLaplace | None
-    """The noise of each count; None where nothing is measured."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,14 +62,14 @@ class GroupPlan:
     """How the loss is divided over the levels that are measured."""
     public: Public = "total"
     """Of what the number of groups is used: of all regions together, or of each. Both are public."""
-    levels: tuple[GroupLevel, ...] = field(init=False, repr=False)
-    """The root and the levels of the regions."""
+    workload: Workload = field(init=False, repr=False)
+    """What is measured: the sizes of all regions together, and those of every level of regions."""
 
     def __post_init__(self) -> None:
         self._check()
-        object.__setattr__(self, "levels", self._levels())
-        for level in self.levels:
-            if level.law is not None and level.law.margin(Fraction(1, 2**80)) > WIDEST:
+        object.__setattr__(self, "workload", self._workload())
+        for level, law in self.workload.measured:
+            if law.margin(Fraction(1, 2**80)) > WIDEST:
                 raise LossError(f"The noise of level {level.name} is too wide for 64-bit counts; give a larger loss.")
 
     def _check(self) -> None:
@@ -109,7 +95,7 @@ class GroupPlan:
 
     def check_number(self, number: int) -> None:
         """Refuse so many groups that repairs would leave 64 bits; their number is public, so a plan can tell."""
-        widest = max(level.law.margin(Fraction(1, 2**80)) for level in self.levels if level.law is not None)
+        widest = max(law.margin(Fraction(1, 2**80)) for _, law in self.workload.measured)
         sizes, most = self.largest + 1, number + widest
         summed = self.form == "cumulative" and most * sizes**2 >= 2**62
         if summed:
@@ -128,20 +114,26 @@ class GroupPlan:
         what = f"{self.tree.nodes:,} regions with {self.largest + 1:,} sizes"
         refuse_beyond_memory(CELL_BYTES * cells, what, "lower largest, or take a larger machine")
 
-    def _levels(self) -> tuple[GroupLevel, ...]:
+    def _workload(self) -> Workload:
         names = (TOTAL, *self.regions.levels)
         nodes = (1, *self.regions.sizes)
         # A level with as many regions as the one below would be measured twice: the finer one pays.
         measured = [name for k, name in enumerate(names) if k + 1 == len(names) or nodes[k] < nodes[k + 1]]
         part = dict(zip(measured, shares(self.split, measured), strict=True))
-        return tuple(
-            GroupLevel(name, size, part.get(name, Fraction(0)), self._law(part[name]) if name in part else None)
-            for name, size in zip(names, nodes, strict=True)
-        )
+        change = self.unit.sensitivity(self.form, self.largest)
+        parts = []
+        for index, (name, size) in enumerate(zip(names, nodes, strict=True)):
+            if name not in part:
+                parts.append(Part(index, name, size, Fraction(0), PassThrough()))
+                continue
+            law = noise_for(change, self.loss, part[name])
+            parts.append(Part(index, name, size, part[name], Measured(law), cost_of(change, law)))
+        return Workload(tuple(parts))
 
-    def _law(self, share: Fraction) -> DiscreteGaussian | DiscreteLaplace:
-        """The noise that makes a level cost its share; levels add up (Bun and Steinke 2016, Lemma 1.7)."""
-        return noise_for(self.unit.sensitivity(self.form, self.largest), self.loss, share)
+    @property
+    def levels(self) -> tuple[Part, ...]:
+        """The root and the levels of the regions."""
+        return self.workload.parts
 
     @property
     def name(self) -> str:
@@ -161,18 +153,18 @@ class GroupPlan:
     @cached_property
     def weights(self) -> NDArray[np.int64]:
         """By level, whole numbers in proportion to 1/variance; 0 where nothing is measured."""
-        measured = [k for k, level in enumerate(self.levels) if level.law is not None]
         # Noise that is almost never there is as good as exact: its weight need not be larger still.
-        variances = [max(level.law.standard_deviation, 1e-3) ** 2 for level in self.levels if level.law is not None]
+        variances = [max(law.standard_deviation, 1e-3) ** 2 for _, law in self.workload.measured]
         weights = np.zeros(len(self.levels), np.int64)
-        weights[measured] = whole_weights([1 / variance for variance in variances])
+        weights[[level.index for level, _ in self.workload.measured]] = whole_weights(
+            [1 / variance for variance in variances]
+        )
         return weights
 
     @property
     def spent(self) -> Fraction:
         """What a run costs: epsilon if the loss is pure, otherwise rho."""
-        change = self.unit.sensitivity(self.form, self.largest)
-        return sum((cost_of(change, level.law) for level in self.levels if level.law is not None), Fraction(0))
+        return self.workload.spent
 
     def describe(self) -> dict[str, Any]:
         """All that was decided, for cards and for binding the noise to it."""

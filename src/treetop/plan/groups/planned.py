@@ -23,7 +23,7 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import DataError, PlanError
-from treetop.plan.groups.plan import GroupLevel, GroupPlan, Public
+from treetop.plan.groups.plan import GroupPlan, Public
 from treetop.plan.groups.table_unit import GroupTableUnit
 from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.plan.plan import PurePlan
@@ -157,20 +157,16 @@ class PureGroupTablePlan(PurePlan):
     def core(self) -> GroupPlan:
         """The mechanism, with the noise of this plan."""
         unit = self.sizes
-        measured = [level for level in self.levels if level.law is not None]
+        measured = self.workload.measured
         named = _core_levels(self.regions)
-        split = Split({name: level.share for name, level in zip(named, measured, strict=True)})
+        split = Split({name: level.share for name, (level, _) in zip(named, measured, strict=True)})
         core = GroupPlan(
             self.regions, unit.largest, unit.group, self.loss, unit.form, "exact", split, public=self.public
         )
-        own = [level.law for level in self._core_measured(core)]
-        if own != [level.law for level in measured]:  # exact arithmetic: a bug, not rounding
+        own = [law for _, law in core.workload.measured]
+        if own != [law for _, law in self.workload.measured]:  # exact arithmetic: a bug, not rounding
             raise PlanError(f"the mechanism would add the noise {own}, and not that of the plan")
         return core
-
-    @staticmethod
-    def _core_measured(core: GroupPlan) -> list[GroupLevel]:
-        return [level for level in core.levels if level.law is not None]
 
     def describe(self) -> dict[str, Any]:
         """Return the plan's decisions as plain values, for cards and digests."""

@@ -1,0 +1,89 @@
+"""A workload: what is measured, as an ordered set of tables, each with its public cells and with how it is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from treetop.noise import Law
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Told as it is: all neighbours have the same."""
+
+
+@dataclass(frozen=True)
+class PassThrough:
+    """Not measured, since it follows from another table: an only child from its parent, a sum from its parts."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Measured, with noise on every cell."""
+
+    law: Law
+    """The noise of one cell."""
+
+
+How: TypeAlias = Exact | PassThrough | Measured
+
+
+@dataclass(frozen=True)
+class Part:
+    """One table of a workload: of a spine, a level."""
+
+    index: int
+    """The position in the workload; of a spine the total is 0."""
+    name: str
+    """Its name: that of the level."""
+    nodes: int
+    """How many cells the public domain has there."""
+    share: Fraction
+    """Its share of the loss."""
+    how: How
+    """How it is measured, if it is."""
+    cost: Fraction = Fraction(0)
+    """What it spends: rho, or epsilon for a pure loss."""
+
+    @property
+    def law(self) -> Law | None:
+        """The noise of one cell; None where nothing is measured."""
+        return self.how.law if isinstance(self.how, Measured) else None
+
+    def describe(self) -> dict[str, Any]:
+        """Return it as plain values, for cards and digests."""
+        return {
+            "level": self.index,
+            "name": self.name,
+            "nodes": self.nodes,
+            "share": str(self.share),
+            "cost": str(self.cost),
+            "noise": None if self.law is None else self.law.describe(),
+        }
+
+
+@dataclass(frozen=True)
+class Workload:
+    """All that one run measures of private counts, and nothing else may be."""
+
+    parts: tuple[Part, ...]
+    """The tables, in the order in which they are measured."""
+
+    def __iter__(self) -> Iterator[Part]:
+        return iter(self.parts)
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    @property
+    def measured(self) -> list[tuple[Part, Law]]:
+        """The tables that are measured, each with its noise."""
+        return [(part, part.how.law) for part in self.parts if isinstance(part.how, Measured)]
+
+    @property
+    def spent(self) -> Fraction:
+        """What a run costs: its tables add up (Bun and Steinke 2016, Lemma 1.7)."""
+        return sum((part.cost for part in self.parts), Fraction(0))
