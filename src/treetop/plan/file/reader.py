@@ -17,6 +17,7 @@ from treetop.plan.file import checks, questions, sections
 from treetop.plan.file.attributes import Lookup, read_attributes, read_hierarchies, read_lookups
 from treetop.plan.file.fields import Fields
 from treetop.plan.plan import Plan
+from treetop.plan.splits import named_split
 from treetop.privacy import Loss, Unit
 from treetop.read.dropping import selected
 from treetop.tables.positions import Positions
@@ -155,8 +156,6 @@ def read_plan(path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
     # What remains to go wrong: a split that misses a level, a cap on a level that is not there.
     with section["loss"].located(LossError), section["unit"].located(PlanError):
         if isinstance(split, str) and split != "uniform":
-            from treetop.choose.split import named_split
-
             split = named_split(split, spine, protected, stated_loss, unknown=data.unknown)
         plan = Plan(spine, protected, stated_loss, split, **repair, **favoured, unknown=data.unknown, title=title)
     return PlanFile(

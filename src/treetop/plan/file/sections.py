@@ -13,6 +13,7 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
 from treetop.errors import PlanFileError
 from treetop.plan.file.fields import Fields
+from treetop.plan.splits import SPLITS
 from treetop.tables.positions import Positions, as_positions
 from treetop.tables.source import BlankLines, Source
 
@@ -139,8 +140,6 @@ def read_split(loss: Fields) -> Any:
     given = loss.values["split"] if loss.has("split") else "uniform"
     if given == "uniform":
         return given
-    from treetop.choose.split import SPLITS
-
     if given not in SPLITS:
         hint = nearest(given, SPLITS) if isinstance(given, str) else ""
         named = ", ".join(f'"{name}"' for name in SPLITS)
