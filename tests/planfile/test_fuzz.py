@@ -12,11 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from treetop.errors import TreetopError
-from treetop.plan.file.attributes import KEYS
+from treetop.plan import fields
+from treetop.plan.fields.ordinary import ATTRIBUTE
 from treetop.plan.file.describe import key, value
-from treetop.plan.file.sections import SECTIONS, TOP
 from treetop.publish.plans import read_plan
 
+KEYS = fields.names(ATTRIBUTE)
+SECTIONS = {name: fields.names(name) for name in fields.sections(fields.SPINE) if name != "graph"}
+TOP = [*fields.names(""), *SECTIONS, "graph", "groups"]
 FUZZ = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 

@@ -10,8 +10,8 @@ import pytest
 import treetop as tt
 from treetop.basics.exact import Number
 from treetop.choose.paste import filled_in, loss_toml
-from treetop.choose.split import SPLITS, named_split
 from treetop.errors import LossError, PlanFileError
+from treetop.plan.splits import SPLITS, named_split
 
 LOSSES = [tt.Loss(epsilon=0.5, delta=1e-9), tt.Loss(epsilon=2), tt.Loss(rho=Fraction(1, 3))]
 TITLE = 'title = "A [loss] of its own"\n'

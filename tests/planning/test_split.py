@@ -14,8 +14,9 @@ import treetop as tt
 from treetop.choose.consistency import public_coefficients, reached_coefficients
 from treetop.choose.prior import Prior
 from treetop.choose.programs import least_error, total_error
-from treetop.choose.split import SMALLEST_SHARE, measured_levels, optimal_split, preset_split, terms_of
+from treetop.choose.split import optimal_split, terms_of
 from treetop.errors import LossError, PlanError
+from treetop.plan.splits import SMALLEST_SHARE, measured_levels, preset_split
 
 PERSON = tt.Unit("person", neighbours="add-remove")
 GAUSS, LAPLACE = tt.Loss(epsilon=1, delta=1e-8), tt.Loss(epsilon=1)

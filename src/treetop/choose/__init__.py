@@ -10,9 +10,10 @@ from treetop.choose.prior import Prior, PriorLevel
 from treetop.choose.programs import Allocation, Term, least_error, least_loss
 from treetop.choose.refine import Refinement, refine_split
 from treetop.choose.simulate import Trials, simulate
-from treetop.choose.split import SPLITS, measured_levels, named_split, optimal_split, preset_split
+from treetop.choose.split import optimal_split
 from treetop.choose.targets import PROMISE, Answer, loss_for
 from treetop.errors import PrivatePrior
+from treetop.plan.splits import SPLITS, measured_levels, named_split, preset_split
 
 __all__ = [
     "PROMISE",

@@ -241,7 +241,7 @@ def _definition(file: PlanFile, wishes: Wishes) -> tuple[Definition, Fraction | 
         return "approximate", delta_between_0_and_1(wishes.delta)
     loss = file.plan.loss
     if file.loss_is_open and loss.delta is None:
-        from treetop.plan.file.questions import DELTA
+        from treetop.plan.fields.ordinary import DELTA
 
         raise IncompletePlan(
             f"{file.path} states no delta, at which an epsilon could be found. {DELTA}\n"

@@ -1,7 +1,9 @@
-"""Plan files: reading them, writing a plan as it was run, and drafting one."""
+"""Plan files: reading them, writing a plan as it was run, drafting one, and their schema."""
 
 from treetop.plan.file.describe import describe_plan
 from treetop.plan.file.draft import draft_plan
-from treetop.plan.file.reader import PlanFile, read_plan
+from treetop.plan.file.planfile import PlanFile
+from treetop.plan.file.reader import read_plan
+from treetop.plan.file.schema import plan_schema
 
-__all__ = ["PlanFile", "describe_plan", "draft_plan", "read_plan"]
+__all__ = ["PlanFile", "describe_plan", "draft_plan", "plan_schema", "read_plan"]

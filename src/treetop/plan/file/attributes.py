@@ -13,31 +13,12 @@ from treetop.basics.nearest import nearest
 from treetop.domain.branches import Ragged
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import problem_with_name
-from treetop.errors import DataError, HierarchyError, PlanFileError
-from treetop.plan.file import questions
-from treetop.plan.file.fields import Fields
+from treetop.errors import DataError, HierarchyError
+from treetop.plan import fields
+from treetop.plan.fields.ordinary import ATTRIBUTE
+from treetop.plan.fields.section import Section
 from treetop.tables import table as tables
 from treetop.tables.source import Source, as_public
-
-KEYS = (
-    "column",
-    "hierarchy",
-    "levels",
-    "same_as",
-    "values",
-    "widths",
-    "codes",
-    "child",
-    "parent",
-    "ragged",
-    "name",
-    "latitude",
-    "longitude",
-    "delimiter",
-    "encoding",
-    "keep",
-    "hierarchy_sha256",
-)
 
 _OF_A_FILE = ("codes", "child", "parent", "ragged", "name", "latitude", "longitude", "delimiter", "encoding", "keep")
 
@@ -64,34 +45,21 @@ class Lookup:
 class Attribute:
     """One attribute as a plan file states it, before its hierarchy is read."""
 
-    fields: Fields
-    """What its section says."""
+    section: Section
+    """Its section as it is written."""
     column: str
     """Its column in the private table."""
-    same_as: str | None
-    """The attribute whose hierarchy it shares."""
-    hierarchy: str | None
-    """The hierarchy file, as it is written."""
     stated: Mapping[str, Any]
-    """Everything else, checked for type."""
+    """Its fields, checked for type."""
 
-    def open_questions(self) -> list[tuple[str, str]]:
-        """Return what is still to be answered about the hierarchy."""
-        if self.same_as is not None or self.stated["values"] is not None:
-            return []
-        questions_open = []
-        if self.hierarchy is None:
-            questions_open.append(("hierarchy", questions.HIERARCHY))
-        if self.stated["widths"] is not None:
-            if self.stated["codes"] is None:
-                questions_open.append(("codes", questions.CODES))
-        elif self.stated["levels"] is None and self.stated["child"] is None:
-            questions_open.append(("levels", questions.LEVELS))
-        return [(self.fields.dotted(key), question) for key, question in questions_open]
+    @property
+    def same_as(self) -> str | None:
+        """The attribute whose hierarchy it shares."""
+        return self.stated["same_as"]  # type: ignore[no-any-return]
 
     def file(self, folder: Path) -> Path | None:
         """Return the hierarchy file, which is named relative to the plan file."""
-        return None if self.hierarchy is None else folder / self.hierarchy
+        return None if self.stated["hierarchy"] is None else folder / self.stated["hierarchy"]
 
     def source(self, folder: Path) -> Source | None:
         """Return the hierarchy file with the options to read it."""
@@ -102,10 +70,10 @@ class Attribute:
 
     def read(self, folder: Path) -> Hierarchy:
         """Read the hierarchy."""
-        with self.fields.located(), _system_errors():
+        with self.section.located(), _system_errors():
             stated = self.stated
             file = self.source(folder)
-            ragged: Ragged = "repeat" if stated["ragged"] == "repeat" else "error"
+            ragged: Ragged = stated["ragged"]
             if stated["widths"] is not None:
                 codes = stated["values"] if file is None else _column(file, stated["codes"])
                 return Hierarchy.from_prefixes(codes, stated["widths"], stated["levels"])
@@ -123,16 +91,16 @@ class Attribute:
         stated = self.stated
         code = stated["codes"] or stated["child"] or stated["levels"][-1]
         wanted = {key: stated[key] for key in ("name", "latitude", "longitude")}
-        with self.fields.located(), _system_errors():
+        with self.section.located(), _system_errors():
             if columns := [column for column in wanted.values() if column]:
                 tables.read(as_public(source), columns)
         return Lookup(Path(str(source.location)), source, code, **wanted)
 
 
-def read_attributes(top: Fields) -> dict[str, Attribute]:
+def read_attributes(top: Section, family: str) -> dict[str, Attribute]:
     """Read the sections of the attributes; their hierarchies are read later."""
     sections = top.table("attributes")
-    attributes = {name: _attribute(name, sections) for name in sections.values}
+    attributes = {name: _attribute(name, sections, family) for name in sections.values}
     for name, attribute in attributes.items():
         _check_same_as(name, attribute, attributes)
     return attributes
@@ -150,54 +118,37 @@ def read_lookups(attributes: Mapping[str, Attribute], folder: Path) -> dict[str,
     return {name: lookup for name, lookup in found.items() if lookup is not None}
 
 
-def _attribute(name: str, sections: Fields) -> Attribute:
-    fields = sections.table(name).only(KEYS)
+def _attribute(name: str, sections: Section, family: str) -> Attribute:
+    section = sections.table(name).only(fields.names(ATTRIBUTE, family))
     others = takewhile(lambda other: other != name, sections.values)
     if (problem := problem_with_name(name, others)) is not None:
-        raise PlanFileError(f"{fields.file}: [attributes] {problem}")
-    stated: dict[str, Any] = {key: fields.texts(key) for key in ("levels", "values")}
-    stated["widths"] = fields.wholes("widths")
-    stated["ragged"] = fields.choice("ragged", ("error", "repeat"))
-    for key in ("codes", "child", "parent", "name", "latitude", "longitude", "hierarchy_sha256"):
-        stated[key] = fields.name(key)
-    stated["delimiter"], stated["encoding"], stated["keep"] = fields.delimiter(), fields.encoding(), fields.keep()
-    column, same_as, hierarchy = fields.name("column"), fields.name("same_as"), fields.name("hierarchy")
-    attribute = Attribute(fields, column or name, same_as, hierarchy, stated)
-    _check_sources(attribute)
-    return attribute
+        raise sections.problem(problem)
+    stated = fields.read(section, ATTRIBUTE, family)
+    if (why := _contradiction({key for key in stated if section.has(key)})) is not None:
+        raise section.problem(why)
+    return Attribute(section, stated["column"] or name, stated)
 
 
-def _check_sources(attribute: Attribute) -> None:
-    """Refuse fields that contradict each other."""
-    fields, given = attribute.fields, attribute.fields.has
-    sources = [key for key in ("hierarchy", "same_as", "values") if given(key)]
+def _contradiction(given: set[str]) -> str | None:
+    """Say which fields contradict each other; None where none do."""
+    sources = [key for key in ("hierarchy", "same_as", "values") if key in given]
     if len(sources) > 1:
-        _refuse(fields, f"both {sources[0]} and {sources[1]} say what the hierarchy is: keep one")
-    if given("same_as"):
-        for key in ("levels", "widths", *_OF_A_FILE):
-            if given(key):
-                _refuse(
-                    fields,
-                    f"{key} belongs to the hierarchy, which is taken from another attribute: leave it out",
-                )
-    if given("values"):
-        for key in _OF_A_FILE:
-            if given(key):
-                _refuse(
-                    fields,
-                    f"{key} is a column of a hierarchy file, but the values are listed here: leave it out",
-                )
-    if given("child") != given("parent"):
-        _refuse(fields, "a parent list needs both child and parent, the names of its two columns")
-    if given("codes") and not given("widths"):
-        _refuse(
-            fields,
-            "codes names a column of codes to be cut, but widths is missing: give the prefixes' lengths",
-        )
-    if given("child") and given("widths"):
-        _refuse(fields, "widths cuts codes into levels and child/parent lists them: keep one")
-    if given("latitude") != given("longitude"):
-        _refuse(fields, "coordinates need both latitude and longitude")
+        return f"both {sources[0]} and {sources[1]} say what the hierarchy is: keep one"
+    of_hierarchy = [key for key in ("levels", "widths", *_OF_A_FILE) if key in given]
+    if "same_as" in given and of_hierarchy:
+        return f"{of_hierarchy[0]} belongs to the hierarchy, which is taken from another attribute: leave it out"
+    of_file = [key for key in _OF_A_FILE if key in given]
+    if "values" in given and of_file:
+        return f"{of_file[0]} is a column of a hierarchy file, but the values are listed here: leave it out"
+    if ("child" in given) != ("parent" in given):
+        return "a parent list needs both child and parent, the names of its two columns"
+    if "codes" in given and "widths" not in given:
+        return "codes names a column of codes to be cut, but widths is missing: give the prefixes' lengths"
+    if {"child", "widths"} <= given:
+        return "widths cuts codes into levels and child/parent lists them: keep one"
+    if ("latitude" in given) != ("longitude" in given):
+        return "coordinates need both latitude and longitude"
+    return None
 
 
 def _check_same_as(name: str, attribute: Attribute, attributes: Mapping[str, Attribute]) -> None:
@@ -205,17 +156,12 @@ def _check_same_as(name: str, attribute: Attribute, attributes: Mapping[str, Att
     if other is None:
         return
     if other not in attributes:
-        _refuse(
-            attribute.fields,
-            f"same_as names {other!r}, which is not an attribute{nearest(other, attributes)}",
+        raise attribute.section.problem(
+            f"same_as names {other!r}, which is not an attribute{nearest(other, attributes)}"
         )
     if attributes[other].same_as is not None:
         hint = "itself" if other == name else f"{other!r}, which has no hierarchy of its own"
-        _refuse(attribute.fields, f"same_as names {hint}: name the attribute that has the hierarchy")
-
-
-def _refuse(fields: Fields, why: str) -> None:
-    raise PlanFileError(f"{fields.file}: [{fields.section}] {why}")
+        raise attribute.section.problem(f"same_as names {hint}: name the attribute that has the hierarchy")
 
 
 def _flat(values: tuple[str, ...], levels: tuple[str, ...] | None) -> Hierarchy:

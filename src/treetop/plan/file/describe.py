@@ -2,44 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from treetop.plan.file.reader import PlanFile
-from treetop.plan.plan import CONFIDENCE, Plan
-from treetop.plan.resolution import Resolution
+from treetop.plan import fields
+from treetop.plan.file.planfile import PlanFile, Said
+from treetop.plan.groups.planned import SIZE, GroupTablePlan
+from treetop.plan.plan import Plan
+
+_OF_GROUPS = ("unit", "groups", "loss", "data")
+"""The sections of group sizes in the order in which they are written."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
-
-
-class Said(Protocol):
-    """What is said about the data beside a plan: by a plan file, or by the facts of a run in Python."""
-
-    @property
-    def description(self) -> str:
-        """What the release is about, at length."""
-
-    @property
-    def columns(self) -> Mapping[str, str] | None:
-        """The column of each attribute in the private table."""
-
-    @property
-    def count(self) -> str | None:
-        """The column that says how many records a row stands for."""
-
-    @property
-    def period(self) -> str | None:
-        """The time that the data are about, in words."""
-
-    @property
-    def keep(self) -> Mapping[str, Sequence[str]] | None:
-        """The values that a row must have to be in the data at all, by column."""
 
 
 def describe_plan(plan: PlanFile | Plan, said: Said | None = None) -> str:
@@ -49,43 +28,21 @@ def describe_plan(plan: PlanFile | Plan, said: Said | None = None) -> str:
     then checks their hashes. The private table's address and query are left out: they are the steward's own.
     """
     file = plan if isinstance(plan, PlanFile) else None
-    ran = plan.plan if isinstance(plan, PlanFile) else plan
-    said = file or said
-    top: dict[str, Any] = {"title": ran.title}
-    if said is not None and said.description:
-        top["description"] = said.description
-    lines = [
-        "# The plan as it was run. hierarchy_sha256 is of the levels, codes and parents of the tree.",
-        "",
-    ]
-    lines += _pairs(top)
-    own = _own_sections(ran, file, said)
-    for name, tree in zip(ran.spine.attributes, ran.spine.trees, strict=True):
-        if own is not None and name == "size":
-            continue
-        stated = _stated_attribute(file, name) or {"levels": list(tree.levels)}
-        stated = {**_column(said, name), **stated}
-        lines += _section(f"attributes.{key(name)}", {**stated, "hierarchy_sha256": tree.digest})
-    for name, values in own or [("spine", {"order": list(ran.spine.splits)}), ("unit", _unit(ran))]:
-        lines += _section(name, values)
-    lines += _section("loss", _loss(ran))
-    if own is None and ran.repair != "least-squares":
-        lines += _section("repair", {"method": ran.repair, "order": ran.order})
-    if favoured := _favoured(ran):
-        lines += _section("release", favoured)
-    lines += _section("data", _data(ran, file, said))
-    lines += _graph(ran, file)
-    return "\n".join(lines) + "\n"
-
-
-def _own_sections(plan: Plan, file: PlanFile | None, said: Said | None) -> list[tuple[str, dict[str, Any]]] | None:
-    """Return the sections of a plan for group sizes in place of the spine, the unit and the repair; None for others."""
-    if type(plan) is Plan:  # almost always: nothing is imported for it
-        return None
-    from treetop.plan.groups.planfile import describe
-    from treetop.plan.groups.planned import GroupTablePlan
-
-    return describe(plan, file, None if said is None else said.columns) if isinstance(plan, GroupTablePlan) else None
+    ran = fields.Ran(plan.plan if isinstance(plan, PlanFile) else plan, file or said, file)
+    spine, groups = ran.plan.spine, isinstance(ran.plan, GroupTablePlan)
+    family, order = (fields.GROUPS, _OF_GROUPS) if groups else (fields.SPINE, fields.sections(fields.SPINE))
+    lines = ["# The plan as it was run. hierarchy_sha256 is of the levels, codes and parents of the tree.", ""]
+    lines += _pairs(fields.written("", ran, family))
+    for name, tree in zip(spine.attributes, spine.trees, strict=True):
+        if not (groups and name == SIZE):
+            stated = _stated_attribute(file, name) or {"levels": list(tree.levels)}
+            lines += _section(
+                f"attributes.{key(name)}", {**_column(ran, name), **stated, "hierarchy_sha256": tree.digest}
+            )
+    for section in order:
+        if section != "graph" and (values := fields.written(section, ran, family)):
+            lines += _section(section, values)
+    return "\n".join([*lines, *_graph(ran)]) + "\n"
 
 
 def value(item: object) -> str:
@@ -124,84 +81,19 @@ def _stated_attribute(file: PlanFile | None, name: str) -> dict[str, Any]:
     return stated
 
 
-def _column(said: Said | None, name: str) -> dict[str, Any]:
-    columns = {} if said is None else said.columns or {}
+def _column(ran: fields.Ran, name: str) -> dict[str, Any]:
+    columns = {} if ran.said is None else ran.said.columns or {}
     return {"column": columns[name]} if name in columns else {}
 
 
-def _unit(plan: Plan) -> dict[str, Any]:
-    unit = plan.unit
-    stated: dict[str, Any] = {
-        "entity": unit.entity,
-        "contributions": unit.contributions,
-        "neighbours": unit.neighbours,
-    }
-    if unit.id is not None:
-        stated["id"] = unit.id
-    if unit.id_clean:
-        stated["id_clean"] = list(unit.id_clean)
-    if unit.per_node:
-        stated["per_node"] = unit.per_node
-    if unit.population is not None:
-        stated["population"] = unit.population
-    if unit.may_be_missing:
-        stated["may_be_missing"] = True
-    return stated
-
-
-def _loss(plan: Plan) -> dict[str, Any]:
-    loss = plan.loss
-    stated: dict[str, Any] = {
-        name: amount
-        for name, amount in (("epsilon", loss.epsilon), ("delta", loss.delta), ("rho", loss.rho))
-        if amount is not None
-    }
-    if loss.accounting == "exact":
-        stated["accounting"] = "exact"
-    if loss.large_delta:
-        stated["large_delta"] = True
-    measured = {level.name: level.share for level in plan.levels if level.law is not None}
-    if plan.split == "uniform" or not measured:
-        return {**stated, "split": "uniform"}
-    whole = math.lcm(*(share.denominator for share in measured.values()))
-    return {**stated, "split": {name: int(share * whole) for name, share in measured.items()}}
-
-
-def _favoured(plan: Plan) -> dict[str, Any]:
-    """Return what a release favours and carries, as far as it is not what every release does."""
-    stated: dict[str, Any] = {"prefer": plan.preference} if plan.repair == "least-squares" else {}
-    if isinstance(plan.resolve, Resolution):
-        stated["resolve"] = {name: Fraction(text) for name, text in plan.resolve.describe().items()}
-    if plan.confidence is None:
-        stated["intervals"] = False
-    elif plan.confidence != CONFIDENCE:
-        stated["confidence"] = Fraction(str(plan.confidence))
-    return stated
-
-
-def _data(plan: Plan, file: PlanFile | None, said: Said | None) -> dict[str, Any]:
-    stated: dict[str, Any] = {"unknown": plan.unknown}
-    for name in ("count", "period", "keep"):
-        if said is not None and getattr(said, name) is not None:
-            stated[name] = getattr(said, name)
-    for name in ("header", "names"):
-        if file is not None and getattr(file, name) is not None:
-            stated[name] = getattr(file, name)
-    if file is not None and file.blank_lines != "record":
-        stated["blank_lines"] = file.blank_lines
-    if file is not None and file.fields is not None:
-        stated["fields"] = file.fields
-    return stated
-
-
-def _graph(plan: Plan, file: PlanFile | None) -> list[str]:
+def _graph(ran: fields.Ran) -> list[str]:
     """Write how the graph was read; naming its tables there makes it a plan file again."""
-    stated = {} if file is None or file.graph is None else file.graph.describe()
-    if plan.graph is None:
+    stated = {} if ran.file is None or ran.file.graph is None else ran.file.graph.describe()
+    if ran.plan.graph is None:
         # People who are counted are an ordinary table.
         lines = ["", "# The private table was made from a graph.", *_section("graph", stated)[1:]] if stated else []
         return [line if line.startswith("#") or not line else f"# {line}" for line in lines]
-    facts = {name: entry for name, entry in plan.graph.describe().items() if name != "unknown"}
+    facts = {name: entry for name, entry in ran.plan.graph.describe().items() if name != "unknown"}
     clean = {"clean": stated.pop("clean")} if stated.get("clean") else {}
     stated.pop("clean", None)
     return [*_section("graph", {"counts": "edges", **stated, **facts}), *(f"# {line}" for line in _pairs(clean))]

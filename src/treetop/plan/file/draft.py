@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from treetop.basics.resolved import resolved
 from treetop.domain.unit import IdClean
-from treetop.plan.file import questions
+from treetop.plan import fields
+from treetop.plan.fields.ordinary import ATTRIBUTE
 from treetop.plan.file.describe import key, value
-
-if TYPE_CHECKING:
-    from treetop.read.inspect import Inspection, Suggestion
+from treetop.read.inspect import Inspection, Suggestion
 
 _WIDTH = 96
+_HIERARCHY = fields.find(ATTRIBUTE, "hierarchy").question
 
 
 def draft_plan(inspection: Inspection, folder: str | Path = ".") -> str:
@@ -46,9 +46,12 @@ def draft_plan(inspection: Inspection, folder: str | Path = ".") -> str:
         lines += ['# column = "place"', *_unknown_hierarchy(["region", "town"])]
     lines += _other_columns(inspection)
     lines += _spine(inspection)
-    lines += _unit(inspection)
-    lines += _loss()
-    lines += _data(inspection, folder)
+    seen = {("unit", "id"): _id(inspection), ("data", "source"): _data(inspection, folder)}
+    for section in fields.sections(fields.SPINE):
+        lines += _section(section, seen)
+    if inspection.source.fields is not None:
+        lines += ["", "[data.fields]", *_comment("Fixed-width text: first and last character of each field.")]
+        lines += [f"{key(name)} = {value(pieces)}" for name, pieces in inspection.source.fields.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -73,7 +76,7 @@ def _attribute(inspection: Inspection, attribute: Suggestion, folder: Path) -> l
         return lines
     if attribute.prefixes is not None:
         prefixes = attribute.prefixes
-        lines += _comment(f"{questions.HIERARCHY} It needs one column with all codes of {prefixes.length} digits.")
+        lines += _comment(f"{_HIERARCHY} It needs one column with all codes of {prefixes.length} digits.")
         lines += ['# hierarchy = "places.csv"', f"# codes = {value(prefixes.levels[-1])}"]
         lines += [f"widths = {value(prefixes.widths)}  # lengths of the prefixes: check where the cuts belong"]
         return [*lines, f"levels = {value(prefixes.levels)}"]
@@ -89,7 +92,7 @@ def _attribute(inspection: Inspection, attribute: Suggestion, folder: Path) -> l
 def _unknown_hierarchy(levels: Sequence[str]) -> list[str]:
     needs = "It needs one row for every finest code that exists, and one column a level."
     return [
-        *_comment(f"{questions.HIERARCHY} {needs}"),
+        *_comment(f"{_HIERARCHY} {needs}"),
         '# hierarchy = "places.csv"',
         f"# levels = {value(list(levels))}",
     ]
@@ -132,26 +135,20 @@ def _splits(attribute: Suggestion, inspection: Inspection) -> list[str]:
     return [f"{attribute.name}.{level}" for level in levels] or [attribute.name]
 
 
-def _unit(inspection: Inspection) -> list[str]:
-    return [
-        "",
-        "[unit]",
-        *_comment(questions.ENTITY),
-        '# entity = "trip"',
-        *_comment(questions.CONTRIBUTIONS),
-        "# contributions = 1",
-        *_comment(questions.NEIGHBOURS),
-        '# neighbours = "replace"  # or "add-remove"',
-        *_comment(questions.ID),
-        *_id(inspection),
-    ]
+def _section(section: str, seen: Mapping[tuple[str, str], list[str]]) -> list[str]:
+    """Draft what was seen, and ask for what is proposed."""
+    lines: list[str] = []
+    for one in fields.of(section, fields.SPINE):
+        asked = [*_comment(one.question or one.help), f"# {one.name} = {one.sketch}"] if one.sketch else []
+        lines += seen.get((section, one.name), asked)
+    return ["", f"[{section}]", *lines] if lines else []
 
 
 def _id(inspection: Inspection) -> list[str]:
     """Propose an id that repeats; one that never does tells rows apart, and nobody who has several."""
     ids = [one for one in inspection.identifiers if one.named]
     repeating = [one for one in ids if one.repeats]
-    lines = []
+    lines = _comment(fields.find("unit", "id").question)
     if rows := [value(one.column) for one in ids if not one.repeats]:
         lines += _comment(f"Hardly {' or '.join(rows)}: it never repeats, so that each row would be one of them.")
     if len(repeating) > 1:
@@ -161,23 +158,12 @@ def _id(inspection: Inspection) -> list[str]:
     return [*lines, f"# id_clean = {value((named.clean if named else ()) or get_args(IdClean))}"]
 
 
-def _loss() -> list[str]:
-    return [
-        "",
-        "[loss]",
-        *_comment(questions.EPSILON),
-        "# epsilon = 1.0",
-        *_comment(questions.DELTA),
-        "# delta = 1e-8",
-    ]
-
-
 def _data(inspection: Inspection, folder: Path) -> list[str]:
     source = inspection.source
     if source.location == "-":
-        lines = ["", "[data]", "# source: name the table on the command line"]
+        lines = ["# source: name the table on the command line"]
     else:
-        lines = ["", "[data]", f"source = {value(_relative(inspection.path, folder))}"]
+        lines = [f"source = {value(_relative(inspection.path, folder))}"]
     for name, option in (("query", source.query), ("delimiter", source.delimiter), ("encoding", source.encoding)):
         if option is not None:
             lines += [f"{name} = {value(option)}"]
@@ -187,7 +173,7 @@ def _data(inspection: Inspection, folder: Path) -> list[str]:
     if inspection.count is not None and inspection.count_is_stated:
         lines += [f"count = {value(inspection.count)}  # a row stands for so many records"]
     elif inspection.count is not None:
-        lines += [*_comment(questions.COUNT), f"# count = {value(inspection.count)}"]
+        lines += [*_comment(fields.find("data", "count").question), f"# count = {value(inspection.count)}"]
     if any(match.unmatched for match in inspection.matches):
         lines += _comment(
             "Optional: what to do with codes that are not in the hierarchy: stop with an error, drop their "
@@ -196,9 +182,6 @@ def _data(inspection: Inspection, folder: Path) -> list[str]:
         lines += ['# unknown = "drop"']
     if any(column.kind == "date" for column in inspection.columns):
         lines += [*_comment("Optional: the time that the table is about."), '# period = "2011"']
-    if source.fields is not None:
-        lines += ["", "[data.fields]", *_comment("Fixed-width text: first and last character of each field.")]
-        lines += [f"{key(name)} = {value(pieces)}" for name, pieces in source.fields.items()]
     return lines
 
 

@@ -5,100 +5,32 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from treetop.basics.exact import Number
-from treetop.basics.frozen import FrozenMap
+from treetop.basics.nearest import nearest
+from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.spine import Spine
 from treetop.errors import LossError, PlanError, PlanFileError
-from treetop.plan.file import checks, questions, sections
-from treetop.plan.file.attributes import Lookup, read_attributes, read_hierarchies, read_lookups
-from treetop.plan.file.fields import Fields
+from treetop.plan import fields
+from treetop.plan.fields.ordinary import ORDERS
+from treetop.plan.fields.section import Section
+from treetop.plan.file.attributes import read_hierarchies
+from treetop.plan.file.graph import as_ordinary, private_tables, read_graph
+from treetop.plan.file.groups import read_groups
+from treetop.plan.file.planfile import PlanFile
+from treetop.plan.file.stated import Stated, read_stated
 from treetop.plan.plan import Plan
-from treetop.privacy import Loss, Unit
+from treetop.plan.splits import named_split
+from treetop.privacy import Unit
 from treetop.read.dropping import selected
-from treetop.tables.positions import Positions
-from treetop.tables.source import BlankLines, Source, is_database
+from treetop.tables.source import Source, is_database
 
-if TYPE_CHECKING:
-    from treetop.plan.graphs.planfile import GraphFile
-
+_ENDS = ("origin", "destination")
 _LARGEST = 1 << 24
 """How many bytes a plan file may have."""
-
-
-@dataclass(frozen=True, eq=False)
-class PlanFile:
-    """A plan that was read from a file, with what the file says about the private table."""
-
-    plan: Plan
-    """The plan."""
-    path: Path
-    """Where it was read from."""
-    text: str = field(repr=False)
-    """The file, word for word."""
-    attributes: Mapping[str, Mapping[str, Any]] = field(repr=False)
-    """The attributes' sections as they are written."""
-    columns: Mapping[str, str]
-    """For each attribute, its column in the private table."""
-    lookups: Mapping[str, Lookup] = field(repr=False)
-    """For each attribute with a hierarchy file, the file and the columns that exports use."""
-    description: str = ""
-    """What the release is about, at length."""
-    loss_is_open: bool = False
-    """Whether the file leaves the loss open, so that the plan's epsilon only stands in for it."""
-    source: str | None = None
-    """The private table: a path (found from the plan file's folder), a glob, or a database URL."""
-    query: str | None = None
-    """The query for a database."""
-    count: str | None = None
-    """The column that says how many records a row stands for."""
-    period: str | None = None
-    """The time that the data are about, in words."""
-    delimiter: str | None = None
-    """The character between the fields of a CSV file."""
-    encoding: str | None = None
-    """The encoding of a text file."""
-    fields: Positions | None = None
-    """Where the fields of fixed-width text stand."""
-    keep: Mapping[str, tuple[str, ...]] | None = None
-    """The values that a row must have to be in the data at all."""
-    header: bool | None = None
-    """Whether the first line of a CSV file holds names: None is yes, unless one of them looks like a value."""
-    names: tuple[str, ...] | None = None
-    """The names of all columns of a CSV file that does not hold them."""
-    blank_lines: BlankLines = "record"
-    """What a line with nothing in it is: a record, or nothing."""
-    graph: GraphFile | None = None
-    """The graph whose edges or nodes are the private table."""
-    keep_measurements: bool = False
-    """Whether a release keeps all that was measured."""
-    groups: Mapping[str, Any] | None = field(default=None, repr=False)
-    """The section of a plan for group sizes as it is written."""
-
-    def table(self, location: str, query: str | None = None) -> Any:
-        """Return a private table with the options to read it that the file states: a `Source`, or a graph's table."""
-        if self.graph is not None:
-            if query is not None:
-                raise PlanError(
-                    "a query is given, but the tables of a graph are read as they are: leave --query out, and make "
-                    "a view or a file of what is to be read"
-                )
-            return self.graph.table(location)
-        source = Source(
-            location,
-            query or self.query,
-            self.delimiter,
-            self.encoding,
-            self.fields,
-            self.keep,
-            self.header,
-            self.names,
-            self.blank_lines,
-        )
-        return self.plan.own_table(source)
 
 
 def read_plan(path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
@@ -108,70 +40,114 @@ def read_plan(path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
     Raises `PlanFileError` for what cannot be understood, `IncompletePlan` for questions that are left open,
     and the engine's own errors, with file and section, for what does not fit together.
     """
-    from treetop.plan.graphs import planfile as graphs
-
     path = Path(path)
     text = _read_text(path)
-    values = _parse(text, path)
-    if "groups" in values:
-        from treetop.plan.groups.planfile import read_groups
+    given = _parse(text, path)
+    if "groups" in given:
+        return read_groups(read_stated(path, text, given, fields.GROUPS, stand_in))
+    return _read_spine(read_stated(path, text, as_ordinary(given, str(path)), fields.SPINE, stand_in))
 
-        return read_groups(path, text, values, stand_in)
-    top = Fields(str(path), "", graphs.as_ordinary(values, str(path))).only(sections.TOP, sections.HOMES)
-    section = {name: top.table(name).only(keys) for name, keys in sections.SECTIONS.items()}
-    attributes = read_attributes(top)
-    title, description = top.text("title") or "", top.text("description") or ""
-    data = sections.read_data(section["data"], path.parent)
-    order = sections.read_order(section["spine"], attributes)
-    unit, loss = sections.read_unit(section["unit"]), sections.read_loss(section["loss"], stand_in)
-    repair, split = sections.read_repair(section["repair"]), sections.read_split(section["loss"])
-    favoured = sections.read_release(section["release"], section["repair"])
-    open_ = [
-        *graphs.open_questions(top),
-        *checks.open_questions(section, attributes, order, loss.amounts["epsilon"]),
-    ]
-    questions.refuse_open(str(path), open_)
 
-    for table in (data.source, *graphs.private_tables(top, path.parent)):
-        checks.refuse_private_hierarchy(attributes, table, path)
-    columns = {name: attribute.column for name, attribute in attributes.items()}
-    checks.check_fields(section["data"], data.kept, [*columns.values(), unit["id"]])
-    trees = read_hierarchies(attributes, path.parent)
-    spine = sections.make_spine(section["spine"], order, trees)
+def _read_spine(stated: Stated) -> PlanFile:
+    values, section, folder = stated.values, stated.sections, stated.path.parent
+    data, split, unknown = values["data"], values["loss"]["split"], values["data"]["unknown"]
+    _check_order(section["spine"], values["spine"]["order"], stated.attributes)
+    _check_release(section, values["release"])
+    stated.refuse_open()
+
+    for table in (stated.source, *private_tables(values["graph"], folder)):
+        stated.refuse_private_hierarchy(table)
+    columns = {name: attribute.column for name, attribute in stated.attributes.items()}
+    stated.check_columns([*columns.values(), values["unit"]["id"]])
+    trees = read_hierarchies(stated.attributes, folder)
+    spine = _make_spine(section["spine"], values["spine"]["order"], trees)
     for name, tree in zip(spine.attributes, spine.trees, strict=True):
-        checks.check_digest(name, attributes[name], tree)
-    checks.check_unknown(section["data"], data.unknown, trees)
-    database = data.source is not None and is_database(Source(data.source))
-    dropped = selected(data.kept["keep"], data.kept["query"], data.kept["blank_lines"], database)
-    if data.unknown != "drop" and dropped is not None:
+        stated.check_digest(name, tree)
+    _check_unknown(section["data"], unknown, trees)
+    unit = fields.arguments(values, "plan.unit")
+    database = stated.source is not None and is_database(Source(stated.source))
+    dropped = selected(data["keep"], data["query"], data["blank_lines"], database)
+    if unknown != "drop" and dropped is not None:
         unit["may_be_missing"] = True
     with section["unit"].located():
         protected = Unit(**unit)
-    graph = graphs.read_graph(top, path.parent, columns, protected, data.unknown)
+    graph = read_graph(section["graph"], values["graph"], folder, columns, protected, unknown)
+    described = {"description": values[""]["description"]}
     if graph is not None:
-        protected, description = graph.unit(protected), graph.described(description)
-    with section["loss"].located():
-        stated_loss = Loss(**loss.amounts)
+        protected, described = graph.unit(protected), {"description": graph.described(described["description"])}
+    loss = stated.loss()
     # What remains to go wrong: a split that misses a level, a cap on a level that is not there.
     with section["loss"].located(LossError), section["unit"].located(PlanError):
         if isinstance(split, str) and split != "uniform":
-            from treetop.choose.split import named_split
+            split = named_split(split, spine, protected, loss, unknown=unknown)
+        plan = Plan(spine, protected, loss, split, **fields.arguments(values, "plan"))
+    return stated.plan_file(plan, columns, graph=graph, **described)
 
-            split = named_split(split, spine, protected, stated_loss, unknown=data.unknown)
-        plan = Plan(spine, protected, stated_loss, split, **repair, **favoured, unknown=data.unknown, title=title)
-    return PlanFile(
-        plan=plan,
-        path=path,
-        text=text,
-        attributes=FrozenMap({name: attribute.fields.values for name, attribute in attributes.items()}),
-        columns=FrozenMap(columns),
-        lookups=FrozenMap(read_lookups(attributes, path.parent)),
-        description=description,
-        loss_is_open=loss.is_open,
-        graph=graph,
-        keep_measurements=section["release"].flag("keep_measurements") or False,
-        **data.kept,
+
+def _check_order(section: Section, order: Any, attributes: Mapping[str, object]) -> None:
+    if isinstance(order, str) and not set(_ENDS) <= set(attributes):
+        raise section.problem(
+            f"order is {order!r}, which is for two attributes called origin and destination, but they are "
+            f"{', '.join(attributes)}: rename them, or list the levels in order"
+        )
+
+
+def _check_release(section: Mapping[str, Section], release: dict[str, Any]) -> None:
+    """Refuse what does not go together under [release]; without intervals, they have no confidence."""
+    stated = section["release"]
+    if release["prefer"] == "lower-error" and release["resolve"] != "full":
+        raise stated.problem(
+            'resolve leaves counts unnamed, which have no place where prefer = "lower-error" estimates all of them '
+            "again: keep one of them"
+        )
+    if release["prefer"] is not None and section["repair"].values:
+        raise stated.problem("prefer decides what [repair] does: keep one of them")
+    if not release["intervals"]:
+        if stated.has("confidence"):
+            raise stated.problem("intervals are off, but have a confidence: keep one")
+        release["confidence"] = None
+
+
+def _make_spine(section: Section, order: Any, trees: Mapping[str, Hierarchy]) -> Spine:
+    """Return the spine of the order that [spine] states; one attribute needs none."""
+    if isinstance(order, str):
+        _refuse_third(section, order, trees)
+    with section.located():
+        if isinstance(order, str):
+            return ORDERS[order](**trees)
+        if order is None:  # one attribute: there is only one order
+            ((name, tree),) = trees.items()
+            order = tuple(f"{name}.{level}" for level in tree.levels)
+        return Spine(order, trees)
+
+
+def _refuse_third(section: Section, order: str, trees: Mapping[str, Hierarchy]) -> None:
+    """Refuse an order of two ends for more attributes, with the list to write instead."""
+    others = {name: tree for name, tree in trees.items() if name not in _ENDS}
+    if not others:
+        return
+    ends = ORDERS[order](**{name: tree for name, tree in trees.items() if name in _ENDS})
+    listed = [*ends.splits, *(f"{name}.{level}" for name, tree in others.items() for level in tree.levels)]
+    shown = ", ".join(f'"{split}"' for split in listed)
+    raise section.problem(
+        f"order is {order!r}, which is for origin and destination, and there is {', '.join(others)} as well. Where it "
+        f"comes is yours to say: what comes first is more accurate. For example, at the end:\n  order = [{shown}]"
     )
+
+
+def _check_unknown(section: Section, unknown: Any, trees: Mapping[str, Hierarchy]) -> None:
+    """Refuse a leaf for unknown codes that is not one, before private data is read."""
+    if isinstance(unknown, str):
+        return
+    leaves = section.table("unknown")
+    for attribute in unknown:
+        if attribute not in trees:
+            raise leaves.problem(f"{attribute!r} is not an attribute{nearest(attribute, trees)}")
+    for attribute, tree in trees.items():
+        code = unknown.get(attribute)
+        if code is None or code not in tree.codes[-1].to_pylist():
+            stated = f"the leaf {code!r} is not in its hierarchy" if code else "no leaf is named for it"
+            raise leaves.problem(f"{attribute}: {stated}; name the leaf under which its unknown codes are counted")
 
 
 def _read_text(path: Path) -> str:

@@ -1,0 +1,126 @@
+"""The fields of plans, each declared once: reader, writer, digest, schema, reference and draft follow from that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from treetop.plan.fields import graph, groups, ordinary
+from treetop.plan.fields.field import GROUPS, SPINE, Field, Ran, Values, follow
+from treetop.plan.fields.section import Section
+from treetop.plan.resolution import Resolution
+
+if TYPE_CHECKING:
+    from treetop.plan.file.graph import GraphFile
+    from treetop.plan.plan import Plan
+
+__all__ = ["GROUPS", "SPINE", "Field", "Ran"]
+
+_DECLARED: list[Field] = []
+"""All fields, in the order in which they are listed."""
+
+
+def declare(*fields: Field) -> None:
+    """Add fields; no family of plans has two of one name."""
+    for one in fields:
+        if any(one.name in names(one.section, family) for family in one.families):
+            raise ValueError(f"[{one.section}] {one.name} is declared already")
+        _DECLARED.append(one)
+
+
+@contextmanager
+def declared(*fields: Field) -> Iterator[None]:
+    """Add fields for a while."""
+    declare(*fields)
+    try:
+        yield
+    finally:
+        for one in fields:
+            _DECLARED.remove(one)
+
+
+def of(section: str, family: str | None = None) -> list[Field]:
+    """Return the fields of a section: those of a family, or those of all, each name once."""
+    found: dict[str, Field] = {}
+    for one in _DECLARED:
+        if one.section == section and (family is None or family in one.families):
+            found.setdefault(one.name, one)
+    return list(found.values())
+
+
+def find(section: str, name: str) -> Field:
+    """Return a field."""
+    return next(one for one in of(section) if one.name == name)
+
+
+def names(section: str, family: str | None = None) -> list[str]:
+    """Return the names of the fields of a section."""
+    return [one.name for one in of(section, family)]
+
+
+def sections(family: str | None = None) -> list[str]:
+    """Return the sections that have fields, but for the top and for those whose names are the plan's own."""
+    found = (one.section for one in _DECLARED if family is None or family in one.families)
+    return [name for name in dict.fromkeys(found) if name and "." not in name]
+
+
+def read(section: Section, declared_as: str, family: str = SPINE) -> dict[str, Any]:
+    """Return the fields of a section, each as its kind reads it, or its default."""
+    values = {}
+    for one in of(declared_as, family):
+        value = one.kind.read(section, one.name)
+        values[one.name] = one.default if value is None else value
+    return values
+
+
+def arguments(values: Values, of_what: str, family: str = SPINE) -> dict[str, Any]:
+    """Return what was read of a thing that is made of it: a unit, a loss, a plan, a plan file."""
+    kept = [one for one in _DECLARED if family in one.families and one.at.rpartition(".")[0] == of_what]
+    return {one.at.rpartition(".")[2]: values[one.section][one.name] for one in kept}
+
+
+def open_questions(section: str, values: Values, asked_of: Values, family: str = SPINE) -> list[tuple[str, str]]:
+    """Return the fields of a section that must be answered and are not, each with its question."""
+    waiting = (one for one in of(section, family) if one.asked is not None and values.get(one.name) is None)
+    return [(one.name, one.question) for one in waiting if one.asked is not None and one.asked(asked_of)]
+
+
+def written(section: str, start: Ran | GraphFile, family: str = SPINE) -> dict[str, Any]:
+    """Return what is written of a section of a plan as it was run, or of how its graph was read."""
+    stated = {}
+    for one in sorted(of(section, family), key=lambda one: one.place or 0):
+        value = None if one.place is None else one.value(start)
+        if value is not None and value != {} and (one.always or value != one.default):
+            stated[one.name] = value
+    return stated
+
+
+def decided(plan: Plan, family: str = SPINE) -> dict[str, Any]:
+    """Return what a plan decides, as plain values, for its description and its digest."""
+    told: dict[str, Any] = {}
+    for one in _DECLARED:
+        if family not in one.families or not one.digest:
+            continue
+        value = follow(Ran(plan, None, None), one.at)
+        if one.always or value != one.default:
+            *above, name = one.digest.split(".")
+            place = told
+            for part in above:
+                place = place.setdefault(part, {})
+            place[name] = _plain(value)
+    return told
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Resolution):
+        return value.describe()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, tuple):
+        return list(value)
+    return str(value) if isinstance(value, Fraction) else value
+
+
+declare(*ordinary.FIELDS, *graph.FIELDS, *groups.FIELDS)

@@ -1,0 +1,83 @@
+"""The fields of graphs: where people and edges stand, which graphs are neighbours, and how columns are cleaned."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, get_args
+
+from treetop.domain.policies import Policy
+from treetop.domain.relation import RELATIONS
+from treetop.plan.fields.field import Field, Values
+from treetop.plan.fields.kinds import FLAG, INTEGER, NAME, TEXTS, WHOLE, Kind, choice
+from treetop.plan.fields.section import Section
+
+CLEANING = "graph.clean.COLUMN"
+"""The section of a rule of cleaning, as it is declared."""
+COUNTED = ("edges", "nodes")
+"""What may be counted of a graph."""
+LOOPS = ("error", "drop")
+"""What may become of an edge from a person to the same: none can be kept."""
+
+
+def _truth(section: Section, key: str) -> bool | None:
+    value = section.values.get(key)
+    if value is not None and not isinstance(value, bool):
+        section.refuse(key, "true or false, without quotes")
+    return value
+
+
+def _edges(read: Values) -> bool:
+    return bool(read["graph"]) and read["graph"]["counts"] == "edges"
+
+
+def _declare(section: str, name: str, kind: Kind, help: str, at: str = "", **more: Any) -> Field:
+    return Field(section, name, kind, help, **{"since": "0.2", "at": at, **more})
+
+
+_graph = partial(_declare, "graph")
+_clean = partial(_declare, CLEANING)
+
+FIELDS = (
+    _graph("counts", choice(COUNTED), '`"edges"`, or `"nodes"` to count the people; the attributes\' columns are then '
+           "those of the node table", "counts", default="edges", always=True),
+    _graph("nodes", NAME, "Instead of `[data] source`: a table of people ([graphs](graphs.md)). Attributes then have "
+           "the columns `source.NAME` and `target.NAME`", asked=lambda read: bool(read["graph"]), place=None,
+           question="Which table lists the people, with id and attributes?"),
+    _graph("edges", NAME, "And a table of who connects to whom", place=None),
+    _graph("id", NAME, "The column of the node table with the ids", "graph.id", default="id", always=True),
+    _graph("source", NAME, "The column of the edge table with the ids of those from whom edges go", "of_edges.source",
+           default="source", always=True),
+    _graph("target", NAME, "The column with the ids of those to whom they go", "of_edges.target", default="target",
+           always=True),
+    _graph("relation", choice(RELATIONS), '`"edge"`, `"user-out"` (with `[unit] contributions`) or `"node"` (with '
+           '`degree_bound`); it makes the unit, and only under `"node"` may that have another `entity`',
+           "of_edges.relation", asked=_edges,
+           question='Which graphs must be hard to tell apart? "edge": those that differ in one friendship. "user-out": '
+           'in all the out-edges of one person, which that person lists. "node": in one person with all edges, in and '
+           "out, for which a public bound on the degree must be promised."),
+    _graph("degree_bound", WHOLE, 'Under `"node"`, a promise: nobody has more edges, in and out together',
+           "of_edges.degree_bound", asked=lambda read: bool(read["graph"]) and read["graph"]["relation"] == "node",
+           question="How many edges has a person at most, in and out together? Promise it from public knowledge: it "
+           "cannot be enforced, and must not be taken from the data."),
+    _graph("directed", Kind(_truth, FLAG.schema), "`true` (one edge is one row, from one person to another) or `false` "
+           "(one edge is two people)", "of_edges.directed", default=True, always=True),
+    _graph("self_loops", choice(LOOPS), 'Edges from a person to the same: `"error"` or `"drop"`',
+           "of_edges.policies.self_loops", default="error", always=True),
+    _graph("repeated", choice(get_args(Policy)), 'Further edges between the same two: `"error"`, `"drop"` or `"keep"`',
+           "of_edges.policies.repeated", default="error", always=True),
+    _graph("clean", Kind(lambda section, key: section.table(key).values or None, {}),
+           "Public rules for columns of the node table, see below", place=None),
+    _graph("nodes_header", FLAG, "As `header` under `[data]`, of the people", "reading.nodes.header", since="0.3"),
+    _graph("nodes_names", TEXTS, "As `names` under `[data]`, of the people", "reading.nodes.names", since="0.3"),
+    _graph("edges_header", FLAG, "As `header` under `[data]`, of the edges", "reading.edges.header", since="0.3"),
+    _graph("edges_names", TEXTS, "As `names` under `[data]`, of the edges", "reading.edges.names", since="0.3"),
+
+    _clean("vocabulary", NAME, "A public file by which free text becomes codes"),
+    _clean("keyword", NAME, "Its column with the keywords", default="keyword"),
+    _clean("code", NAME, "Its column with the codes", default="code"),
+    _clean("least", INTEGER, "Instead, of numbers: the least that is plausible"),
+    _clean("most", INTEGER, "The most that is plausible"),
+    _clean("width", INTEGER, "How many numbers become one code"),
+    _clean("missing", NAME, "The code for what is missing or implausible"),
+    _clean("other", NAME, "The code for what no keyword fits"),
+)  # fmt: skip

@@ -1,0 +1,75 @@
+"""The fields of group sizes: what a row is, what stays hidden, and the public list of groups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+from treetop.plan.fields.field import GROUPS, Field, Ran, Values
+from treetop.plan.fields.kinds import NAME, WHOLE, Kind, choice
+from treetop.plan.fields.ordinary import always
+from treetop.plan.groups.plan import Public
+from treetop.plan.groups.table_unit import GroupTableUnit
+from treetop.plan.groups.unit import Event, Form
+from treetop.read.groups.read import Rows
+
+
+def _is_people(read: Values) -> bool:
+    return bool(read["groups"]["rows"] == "people")
+
+
+def _has_no_list(read: Values) -> bool:
+    return not _is_people(read) and read["groups"]["list"] is None
+
+
+def _most(ran: Ran) -> int | None:
+    unit = ran.plan.unit
+    return unit.group.quantity if isinstance(unit, GroupTableUnit) and unit.group.quantity != 1 else None
+
+
+def _list(ran: Ran) -> str | None:
+    named = None if ran.file is None or ran.file.groups is None else ran.file.groups.get("list")
+    return None if named is None else Path(named).name
+
+
+def _groups(name: str, kind: Kind, help: str, at: str = "", **more: Any) -> Field:
+    return Field("groups", name, kind, help, since="0.2", families=(GROUPS,), at=at, **more)
+
+
+FIELDS = (
+    _groups("rows", choice(get_args(Rows)), 'A row is one of the `"people"`, one of the `"groups"`, or a number of '
+            'groups of a region and size, `"histogram"` (with `[data] count`). There is one attribute, the place. '
+            "`[spine]`, `[repair]` and `[release]` are left out; of `[unit]`, `entity`, `id` and `population` stay",
+            "plan.rows", asked=always, digest="groups.rows", always=True,
+            question='What is a row of the private table? "people": a person in a group. "groups": a group with its '
+            'size. "histogram": a region and a size with its number of groups.'),
+    _groups("largest", WHOLE, "The largest size that is told apart, public; larger groups are counted with it",
+            "plan.unit.largest", asked=always, digest="groups.largest", always=True,
+            question="Which is the largest size to tell apart? Larger groups are counted with it. Take it from public "
+            "knowledge, never from the table."),
+    _groups("event", choice(get_args(Event)), 'What stays hidden: `"join-leave"`, `"move"` or `"group"`',
+            "plan.unit.group.event", asked=always, digest="groups.event", always=True,
+            question='What must stay hidden? "join-leave": whether a person is in a group at all. "move": also in '
+            'which of them. "group": all that is in one group, whatever its size.'),
+    _groups("group", NAME, "The column with the id of the group", "said.columns.group", place=2),
+    _groups("size", NAME, "The column with its size", "said.columns.size", place=2),
+    _groups("quantity", NAME, "The column with what a person adds to it", "said.columns.quantity", place=2),
+    _groups("most", WHOLE, "The most that a person adds to it", "plan.unit.group.quantity", default=1, take=_most,
+            digest="groups.quantity", place=1, always=True),
+    _groups("form", choice(get_args(Form)), 'How sizes are measured: `"cumulative"` or `"direct"`', "plan.unit.form",
+            default="cumulative", digest="groups.form", always=True),
+    _groups("number", WHOLE, "How many groups there are, public; asked unless there is a list", "plan.number",
+            asked=_has_no_list, digest="groups.number", always=True,
+            question="How many groups are there in all? It is public and released exactly. Give it, or name a public "
+            "list of all groups with their regions as list."),
+    _groups("public", choice(get_args(Public)), 'Of what the number of groups is used: `"total"` or `"regions"`',
+            "plan.public", default="total", digest="groups.public", always=True),
+    _groups("list", NAME, "A public file with every group and its region; asked for people", asked=_is_people,
+            take=_list, place=4,
+            question="Which public file lists all groups with their regions? A table of people does not say which "
+            "groups are empty, and whether one is must stay hidden."),
+    _groups("list_group", NAME, "Its column with the groups", "file.groups.list_group", place=3),
+    _groups("list_region", NAME, "Its column with their regions", "file.groups.list_region", place=3),
+    _groups("list_sha256", NAME, "Refuses another list", "plan.list_sha256", digest="groups.list_sha256", place=5,
+            always=True),
+)  # fmt: skip

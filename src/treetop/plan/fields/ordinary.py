@@ -1,0 +1,288 @@
+"""The fields that plan files have whatever they count, but for what graphs and group sizes add."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import partial
+from typing import Any, get_args
+
+from treetop.basics.nearest import nearest
+from treetop.domain.branches import Ragged
+from treetop.domain.spine import Spine
+from treetop.domain.unit import Neighbours
+from treetop.plan.fields.field import BOTH, GROUPS, SPINE, Field, Ran, Values
+from treetop.plan.fields.kinds import (
+    DELIMITER,
+    ENCODING,
+    FLAG,
+    KEEP,
+    NAME,
+    NOUN,
+    NUMBER,
+    POSITIONS,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    WHOLES,
+    Kind,
+    choice,
+    either,
+    table,
+)
+from treetop.plan.fields.section import Section
+from treetop.plan.groups.table_unit import GroupTableUnit
+from treetop.plan.plan import CONFIDENCE, PREFERENCES, as_confidence
+from treetop.plan.resolution import Resolution
+from treetop.plan.splits import SPLITS
+from treetop.privacy.loss import Accounting
+from treetop.repair import Order
+from treetop.tables.source import BlankLines
+
+ATTRIBUTE = "attributes.NAME"
+"""The section of an attribute, as it is declared."""
+ORDERS: Mapping[str, Callable[..., Spine]] = {
+    "destination-first": Spine.destination_first,
+    "origin-first": Spine.origin_first,
+}
+"""The orders of a spine that have a name, for attributes called origin and destination."""
+REPAIRS = ("chebyshev", "euclidean")
+"""The repairs that work from the top down."""
+UNKNOWN = ("error", "drop")
+"""What may become of unknown codes, unless they are counted under a leaf."""
+
+
+def always(_: Values) -> bool:
+    """Ask whatever else is said."""
+    return True
+
+
+def _order(section: Section, key: str) -> str | None:
+    order: str | None = TEXT.read(section, key)
+    if order is not None and order not in ORDERS:
+        section.refuse(key, f"{_either(ORDERS)} or a list of levels{nearest(order, ORDERS)}")
+    return order
+
+
+def _named_split(example: str, known: Mapping[str, object]) -> Kind:
+    def read(section: Section, key: str) -> str | None:
+        name = section.get(key)
+        if name is not None and not (isinstance(name, str) and name in known):
+            hint = nearest(name, known) if isinstance(name, str) and len(known) > 1 else ""
+            section.refuse(key, f"{_either(known)} or a table of weights, such as split = {example}{hint}")
+        return name
+
+    return either(dict, table(NUMBER), Kind(read, {"enum": list(known)}))
+
+
+def _resolve(section: Section, key: str) -> Resolution | None:
+    value = section.get(key)
+    if isinstance(value, dict):
+        limits = section.table(key).only(("fdr", "sigmas"))
+        value = {name: NUMBER.read(limits, name) for name in limits.values}
+    elif value is not None and value != "full":
+        section.refuse(key, '"full", { fdr = 0.05 } or { sigmas = 3 }')
+    with section.located():
+        return Resolution.of(value)
+
+
+def _confidence(section: Section, key: str) -> float | None:
+    value = NUMBER.read(section, key)
+    with section.located():
+        return None if value is None else as_confidence(value)
+
+
+def _either(choices: Mapping[str, object]) -> str:
+    return ", ".join(f'"{one}"' for one in choices)
+
+
+def _weights(ran: Ran) -> Any:
+    measured = {level.name: level.share for level in ran.plan.levels if level.law is not None}
+    if ran.plan.split == "uniform" or not measured:
+        return "uniform"
+    whole = math.lcm(*(share.denominator for share in measured.values()))
+    return {name: int(share * whole) for name, share in measured.items()}
+
+
+def _resolution(ran: Ran) -> Any:
+    resolve = ran.plan.resolve
+    if not isinstance(resolve, Resolution):
+        return None
+    return {name: Fraction(text) for name, text in resolve.describe().items()}
+
+
+def _stated_confidence(ran: Ran) -> Any:
+    confidence = ran.plan.confidence
+    return None if confidence is None or confidence == CONFIDENCE else Fraction(str(confidence))
+
+
+def _top_down(ran: Ran, value: str) -> str | None:
+    """Return what the repair does, where one works from the top down."""
+    return None if ran.plan.repair == "least-squares" else value
+
+
+def _person(ran: Ran) -> str | None:
+    unit = ran.plan.unit
+    return None if isinstance(unit, GroupTableUnit) and unit.group.event == "group" else unit.id
+
+
+def _declare(section: str, made: str, told: str, name: str, kind: Kind, help: str, **more: Any) -> Field:
+    """Declare a field that is called the same in its section, in what is made of it, and in the digest."""
+    places = {"at": made and f"{made}.{name}", "digest": told and f"{told}.{name}"}
+    return Field(section, name, kind, help, **{**places, **more})
+
+
+_top = partial(_declare, "", "", "", families=BOTH)
+_attribute = partial(_declare, ATTRIBUTE, "", "", families=BOTH)
+_unit = partial(_declare, "unit", "plan.unit", "unit")
+_loss = partial(_declare, "loss", "plan.loss", "loss", families=BOTH)
+_repair = partial(_declare, "repair", "", "", always=True)
+_release = partial(_declare, "release", "", "", since="0.2")
+_data = partial(_declare, "data", "file", "", families=BOTH)
+
+_LISTED = Kind(lambda section, key: section.table(key).values or None, {})
+_SPLIT = _named_split('{ "place.state" = 2, "place.town" = 1 }', SPLITS)
+_GROUP_SPLIT = _named_split('{ size = 1, "place.state" = 2 }', {"uniform": SPLITS["uniform"]})
+_SPLITS = "; ".join(f'`"{name}"`: {one.words}' for name, one in SPLITS.items())
+DELTA = (
+    "The chance left to exceed epsilon: well below one in the number of records, such as 1e-8. Without it, the "
+    "guarantee is pure, with Laplace noise."
+)
+
+FIELDS = (
+    _top("title", TEXT, "What the release is about, for the card", default="", at="plan.title", digest="title",
+         always=True),
+    _top("description", TEXT, "The same at length", default="", at="said.description"),
+    _top("attributes", _LISTED, "One section an attribute, see below", families=(SPINE,), asked=always, place=None,
+         question="Which columns of the table are published? Give each a section, such as [attributes.place]."),
+    _top("attributes", _LISTED, "The place of the groups", families=(GROUPS,), asked=always, place=None,
+         question="Which column says where a group is? Give it a section, such as [attributes.place]."),
+
+    _attribute("column", NAME, "Its column in the private table; `NAME` when left out"),
+    _attribute("hierarchy", NAME, "A public CSV or Parquet file",
+               question="Which public file lists all its codes? It must come from a public source, never from the "
+               "private table: which codes occur there is private.",
+               asked=lambda own: own["same_as"] is None and own["values"] is None),
+    _attribute("levels", TEXTS, "Its columns, coarse to fine (with `child` and `parent`, or `widths`: their names)",
+               question="Which columns of the hierarchy file are its levels, coarse to fine?",
+               asked=lambda own: all(own[key] is None for key in ("same_as", "values", "widths", "child"))),
+    _attribute("same_as", NAME, "Instead of a file: the hierarchy of another attribute"),
+    _attribute("values", TEXTS, "Instead of a file: a flat list of codes"),
+    _attribute("widths", WHOLES, "Codes of one length are cut into levels after so many characters, `[2, 5]`"),
+    _attribute("codes", NAME, "The column of these codes, instead of `levels`",
+               question="Which column of the hierarchy file holds the codes that widths cut into levels?",
+               asked=lambda own: own["widths"] is not None and own["same_as"] is None and own["values"] is None),
+    _attribute("child", NAME, "Instead of `levels`, of a list of parents: the column of the codes"),
+    _attribute("parent", NAME, "The column of their parents"),
+    _attribute("ragged", choice(get_args(Ragged)), '`"repeat"` carries the last code down where a branch ends early',
+               default="error"),
+    _attribute("name", NAME, "The column of the hierarchy file with the names of the leaves, for exports"),
+    _attribute("latitude", NAME, "The column with their latitudes"),
+    _attribute("longitude", NAME, "The column with their longitudes"),
+    _attribute("delimiter", DELIMITER, "Of the hierarchy file, as under `[data]`", since="0.2"),
+    _attribute("encoding", ENCODING, "Of the hierarchy file, as under `[data]`", since="0.2"),
+    _attribute("keep", KEEP, 'Of the hierarchy file, as under `[data]`: `{ level = "3" }` takes the '
+               "finest of a list that has all levels", since="0.2"),
+    _attribute("hierarchy_sha256", NAME, "Refuses another tree; the plan of a release has it"),
+
+    _declare("spine", "", "", "order", either(list, TEXTS, Kind(_order, {"enum": list(ORDERS)})),
+             '`"destination-first"`, `"origin-first"`, or a list of `"attribute.level"`; asked with two or more '
+             "attributes",
+             question='In which order are the attributes refined? "destination-first" or "origin-first" for two ends, '
+             'or a list such as ["place.state", "sex", "place.county"].',
+             asked=lambda read: len(read["attributes"]) > 1, take=lambda ran: list(ran.plan.spine.splits)),
+
+    _unit("entity", NOUN, "What is protected, a noun", families=BOTH, asked=always, sketch='"trip"', always=True,
+          question='Who or what is protected? Name one of them: "trip", "person", "household".'),
+    _unit("contributions", WHOLE, "The most records of one of them", asked=always, sketch="1", always=True,
+          question="How many records can one of them have at most? More records need more noise; a limit that is too "
+          "low leaves those above it less protected."),
+    _unit("neighbours", choice(get_args(Neighbours)), '`"replace"` or `"add-remove"`', asked=always, always=True,
+          question='What must stay hidden? "replace" hides what the records of one of them say; with one record each '
+          'the number of records is then public and exact. "add-remove" also hides whether one of them is in the data '
+          "at all, and the total gets noise.", sketch='"replace"  # or "add-remove"'),
+    _unit("id", NAME, "The column that identifies one; with it the limit is enforced: so many records of each are kept "
+          "at random", always=True,
+          question="Optional: the column that identifies one of them. With it the limit is enforced, not declared. Ids "
+          "that are spelt differently are different ones, but for what id_clean takes away."),
+    _unit("id", NAME, "Of people in groups: one who stands twice is refused", families=(GROUPS,), take=_person,
+          always=True),
+    _unit("id_clean", TEXTS, 'What does not tell ids apart, a list of `"trim"` (blanks at the ends), `"nfc"` (Unicode '
+          'form) and `"casefold"` (case); without it every spelling is a unit of its own. The card says it',
+          default=(), since="0.3"),
+    _unit("per_node", table(WHOLE), "By level, a declared cap on the records of one unit in one node", default={},
+          always=True),
+    _unit("population", WHOLE, "How many of them there are at least, if that is public: a `delta` of one in so many or "
+          "more is then asked about", families=BOTH, since="0.3"),
+    _unit("may_be_missing", FLAG, "`true` where something on the way may drop records: under `replace` with one record "
+          "each, the total is then measured. `keep`, a query, a `source` that is a database and a graph's edges set it "
+          "by themselves; a database that is named on the command line alone asks for it", default=False, since="0.3"),
+
+    _loss("epsilon", NUMBER, "With `delta` for Gaussian noise, alone for pure differential privacy and Laplace noise; "
+          "asked unless there is `rho`", asked=lambda read: read["loss"]["rho"] is None, sketch="1.0", always=True,
+          question="How much may the release tell about one of them? epsilon limits how far anyone's odds about one of "
+          "them can move: by a factor of 2.7 for 1, 1.1 for 0.1, 150 for 5. Give epsilon and delta, or rho, or epsilon "
+          "alone for the stricter pure guarantee."),
+    _loss("delta", NUMBER, "The chance left to exceed epsilon: well below one in the number of records", always=True,
+          question=DELTA, sketch="1e-8"),
+    _loss("rho", NUMBER, "Instead: zero-concentrated differential privacy; `delta` then only says at which delta to "
+          "report", always=True),
+    _loss("split", _SPLIT, f"{_SPLITS}; or a table `level = weight`", families=(SPINE,), default="uniform",
+          at="", digest="", take=_weights, place=1, always=True),
+    _loss("split", _GROUP_SPLIT, 'Of group sizes: `"uniform"`, or weights of `size` and the levels of the place',
+          families=(GROUPS,), default="uniform", at="", digest="", take=_weights, place=1, always=True),
+    _loss("accounting", choice(get_args(Accounting)), '`"zcdp"`: epsilon and delta are kept through rho; or `"exact"`: '
+          "by the law of the privacy loss of all levels together, with about 5 % less noise at epsilon 1. For epsilon "
+          "with delta and units of one record. It holds for the release alone: a ledger charges its rho, which comes "
+          "to a little more than epsilon", default="zcdp", since="0.2"),
+    _loss("large_delta", FLAG, "`true`: a `delta` of one in the number of units, or more, is meant. Without it, such a "
+          "plan or release is refused where that number is public. It holds for `ask --delta` too; `ask` is not "
+          "refused because of an exact total, which it does not publish", default=False, since="0.3"),
+
+    _repair("method", choice(REPAIRS), 'Instead of `prefer`, the repair itself: `"chebyshev"` or `"euclidean"`',
+            default="chebyshev", at="plan.repair", digest="repair", take=lambda ran: _top_down(ran, ran.plan.repair)),
+    _repair("order", choice(get_args(Order)), 'What it lowers first: `"ascending"`, the small ones, or `"descending"`',
+            default="ascending", at="plan.order", digest="order", take=lambda ran: _top_down(ran, ran.plan.order)),
+
+    _release("prefer", choice(PREFERENCES), 'What estimates favour: `"fewer-invented"` (the default), `"fewer-lost"` '
+             'or `"lower-error"` ([estimates](estimates.md))', at="plan.prefer",
+             take=lambda ran: ran.plan.preference if ran.plan.repair == "least-squares" else None),
+    _release("resolve", Kind(_resolve, {"anyOf": [{"const": "full"}, table(NUMBER).schema]}),
+             '`"full"`: every count down to the leaves; or `{ fdr = 0.05 }`, `{ sigmas = 3 }`: only nodes that the '
+             "measurements show to be there, the rest stays unresolved at coarser nodes ([resolution](resolution.md))",
+             default="full", at="plan.resolve", digest="resolve", take=_resolution),
+    _release("confidence", Kind(_confidence, NUMBER.schema), "The confidence of the [noise intervals](intervals.md)",
+             default=CONFIDENCE, at="plan.confidence", digest="confidence", take=_stated_confidence),
+    _release("intervals", FLAG, "`false` leaves the intervals out", default=True,
+             take=lambda ran: ran.plan.confidence is not None),
+    _release("keep_measurements", FLAG, "`true` keeps all that was measured in the folder, for later estimates at no "
+             "cost in privacy", default=False, at="file.keep_measurements", place=None),
+
+    _data("source", NAME, "The private table, if it is not named on the command line", place=None),
+    _data("query", NAME, "The query, where it is a database", place=None),
+    _data("count", NAME, "The column that says how many records a row stands for", at="said.count",
+          question="Does a row stand for several records, as many as a column says? Then name it: one row counts so "
+          "often. If a row is one record, leave this out: a column that says something else about a record is no "
+          "count."),
+    _data("unknown", either(dict, table(TEXT), choice(UNKNOWN)), '`"error"`, `"drop"`, or a table `attribute = leaf` '
+          "under which unknown codes are counted. How many there were is told on the terminal, never in the release",
+          default="error", at="plan.unknown", digest="unknown", place=-1, always=True),
+    _data("period", NAME, "The time that the data are about, for the card", at="said.period"),
+    _data("delimiter", DELIMITER, "Of a CSV file; found from its header when left out", place=None),
+    _data("encoding", ENCODING, "Of a text file; UTF-8 when left out", place=None),
+    _data("fields", POSITIONS, "The table is fixed-width text: of each field the first and last character, counted "
+          "from 1, `home = [8, 13]`; one character, `record = 1`; or pieces to be joined, `home = [[5, 7], [9, 11]]`",
+          since="0.2", place=1),
+    _data("keep", KEEP, 'Values that a row must have, `{ record = "S", year = ["2007", "2008"] }`: the data set is '
+          "these rows, and the others are no part of it. Card and plan say so. The total is then always measured",
+          since="0.2", at="said.keep"),
+    _data("header", FLAG, "Of a CSV file: `false` where it has no line of names. When left out, the first line holds "
+          "the names, and a column whose name is a code of its hierarchy, a number, a date or a mark like `NA` is "
+          "refused; `true` vouches for it. `inspect` also compares the first line with the rows below it, and vouches "
+          "for it in its draft where it has a public hierarchy to compare with", since="0.3"),
+    _data("names", TEXTS, 'With `header = false`: all columns in order, `["origin", "destination"]`', since="0.3"),
+    _data("blank_lines", choice(get_args(BlankLines)), '`"record"`: a blank line is a record in which everything is '
+          'missing; or `"skip"`: it is nothing. A record may then vanish, so the total is then measured',
+          default="record", since="0.3"),
+)  # fmt: skip

@@ -1,0 +1,222 @@
+"""The section [graph] of a plan file: from two tables and a relation to an ordinary plan for an ordinary table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from treetop.basics.nearest import nearest
+from treetop.domain.graph_unit import GraphUnit
+from treetop.domain.policies import Policies
+from treetop.domain.relation import Relation, check_entity
+from treetop.errors import PlanFileError, TreetopError
+from treetop.plan import fields
+from treetop.plan.fields.graph import CLEANING
+from treetop.plan.fields.kinds import NAME
+from treetop.plan.fields.section import Section
+from treetop.privacy import Unit
+from treetop.read.graph.cleaning import Changes, Cleaning
+from treetop.read.graph.graph import SOURCE, TARGET, EdgeTable, Graph, NodeTable
+from treetop.tables.source import Source
+
+OF_DATA = ("unknown", "period")
+"""What may be said about the data of a graph in the section of that name."""
+
+
+@dataclass(frozen=True, eq=False)
+class GraphFile:
+    """What a plan file says about a graph."""
+
+    graph: Graph
+    """The graph; its tables are named, not read."""
+    counts: str
+    """What is counted: "edges" or "nodes"."""
+    columns: tuple[str, ...]
+    """The columns of the node table that the plan uses."""
+    reading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What is said of the first lines of the tables "nodes" and "edges", as arguments of `Source`."""
+
+    def table(self, location: str) -> EdgeTable | NodeTable:
+        """Return the private table that the plan counts; `location` is the edge table, or the node table."""
+        named = _as_said(location, self.reading.get(self.counts))
+        if self.counts == "nodes":
+            return Graph(named, id=self.graph.id, cleaning=self.graph.cleaning).node_table(self.columns)
+        return self.graph.table(named, self.columns)
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Where the private tables are that are read beside the one that is counted."""
+        return (str(self.graph.nodes),) if self.counts == "edges" else ()
+
+    def changes(self) -> Mapping[str, Changes]:
+        """Read the node table and return what each rule of cleaning changed: private, for the steward only."""
+        return self.graph.read_nodes(self.columns).changes
+
+    @property
+    def of_edges(self) -> Graph | None:
+        """The graph, where its edges are counted."""
+        return self.graph if self.counts == "edges" else None
+
+    def describe(self) -> dict[str, Any]:
+        """Return how the graph is read, as plain values; where its tables are is the steward's own."""
+        stated = fields.written("graph", self)
+        return {**stated, "clean": {name: rule.describe() for name, rule in self.graph.cleaning.items()}}
+
+    def unit(self, stated: Unit) -> Unit:
+        """Return the unit of a plan that says of which graphs it is; people who are counted are an ordinary unit."""
+        return stated if self.counts == "nodes" else GraphUnit(stated, self.graph.facts)
+
+    def described(self, description: str) -> str:
+        """Return a description that says how people were read; what the relation protects is a fact of its own."""
+        return " ".join(part for part in (description, *(s for s in self._cleaned() if s not in description)) if part)
+
+    def sentences(self) -> list[str]:
+        """Say what is protected and how edges are counted, for the plan and the card."""
+        return [*(self.graph.sentences() if self.counts == "edges" else []), *self._cleaned()]
+
+    def _cleaned(self) -> list[str]:
+        names = list(self.graph.cleaning)
+        if not names:
+            return []
+        many = f"columns {', '.join(names)} were" if len(names) > 1 else f"column {names[0]} was"
+        return [
+            f"The {many} cleaned by public rules, each value by itself; "
+            "missing and implausible values are a category of their own. How many there were is private."
+        ]
+
+
+def as_ordinary(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
+    """Return a plan file's values with the unit and the source that its section [graph] comes to.
+
+    What the sections say themselves stays, and is refused where the relation says otherwise.
+    """
+    if "graph" not in values:
+        return values
+    top = Section(file, "", values)
+    section = top.table("graph").only(fields.names("graph"))
+    graph, stated = fields.read(section, "graph"), top.table("unit")
+    unit, data = dict(stated.values), dict(top.table("data").values)
+    for key in data:
+        if key not in OF_DATA:
+            raise top.table("data").problem(
+                f"{key}: the tables of a graph are named under [graph], as nodes and edges, and read as they are: "
+                f"leave {key} out"
+            )
+    if "id_clean" in unit:
+        raise stated.problem(
+            "id_clean: the people of a graph are told apart by its tables, in which ids stand as they are spelt: clean "
+            "the ids of both tables, and leave id_clean out"
+        )
+    if graph[graph["counts"]] is not None:
+        data["source"] = graph[graph["counts"]]
+    relation = graph["relation"]
+    if graph["counts"] == "nodes":
+        _fill(unit, "id", graph["id"], stated)
+    elif relation is not None:
+        with stated.located():
+            unit["entity"] = check_entity(relation, NAME.read(stated, "entity"))
+        if relation == "edge":
+            _fill(unit, "contributions", 1, stated)
+        elif relation == "user-out":
+            _fill(unit, "id", SOURCE, stated)
+        elif graph["degree_bound"] is not None:
+            _fill(unit, "contributions", graph["degree_bound"], stated)
+    return {**values, "unit": unit, "data": data}
+
+
+def _fill(unit: dict[str, Any], key: str, value: Any, section: Section) -> None:
+    if unit.setdefault(key, value) != value:
+        raise section.problem(f"{key} is {unit[key]!r}, but the relation of the graph makes it {value!r}")
+
+
+def private_tables(graph: Mapping[str, Any], folder: Path) -> list[str]:
+    """Return the node table and the edge table, as far as they are named: neither may serve as a hierarchy."""
+    return [str(folder / graph[key]) for key in ("nodes", "edges") if graph.get(key) is not None]
+
+
+def read_graph(
+    section: Section, stated: Mapping[str, Any], folder: Path, columns: Mapping[str, str], unit: Unit, unknown: Any
+) -> GraphFile | None:
+    """Make a graph of what the section says, and see that it fits the rest of the plan; the tables are not touched."""
+    if not stated:
+        return None
+    counts: str = stated["counts"]
+    relation: Relation | None = stated["relation"]
+    if counts == "nodes" and relation not in (None, "node"):
+        raise section.problem(
+            f"relation is {relation!r}, under which the people themselves are public: to count them, leave it out, or "
+            "protect more edges than theirs"
+        )
+    tables = private_tables(stated, folder)
+    policies = Policies(stated["self_loops"], stated["repeated"], "drop" if unknown == "drop" else "error")
+    with section.located():
+        reading = {table: said for table in ("nodes", "edges") if (said := _first_line(stated, table))}
+        graph = Graph(
+            _as_said(tables[0], reading.get("nodes")),
+            _as_said(tables[1], reading.get("edges")) if len(tables) > 1 else None,
+            relation if counts == "edges" else None,
+            stated["id"],
+            stated["source"],
+            stated["target"],
+            directed=stated["directed"],
+            contributions=unit.contributions if relation == "user-out" else None,
+            degree_bound=stated["degree_bound"] if counts == "edges" else None,
+            policies=policies,
+            cleaning=_cleaning(section.table("clean"), folder),
+        )
+        if counts == "edges":
+            graph.unit(unit.neighbours, unit.entity)
+    used = _node_columns(section, columns, counts)
+    for name in graph.cleaning:
+        if name not in used:
+            raise (
+                section.table("clean")
+                .table(name)
+                .problem(f"is a column that the plan does not use{nearest(name, used)}; it uses {', '.join(used)}")
+            )
+    return GraphFile(graph, counts, used, reading)
+
+
+def _first_line(stated: Mapping[str, Any], table: str) -> dict[str, Any]:
+    """Return what is said of the first line of a table."""
+    said = {key: stated[f"{table}_{key}"] for key in ("header", "names")}
+    Source("-", **said)  # what does not fit is refused now
+    return {key: value for key, value in said.items() if value is not None}
+
+
+def _as_said(location: str, said: Mapping[str, Any] | None) -> str | Source:
+    return Source(location, **said) if said else location
+
+
+def _node_columns(section: Section, columns: Mapping[str, str], counts: str) -> tuple[str, ...]:
+    """Return the columns of the node table behind the attributes of the plan."""
+    if counts == "nodes":
+        return tuple(dict.fromkeys(columns.values()))
+    used = []
+    for attribute, column in columns.items():
+        end, _, name = column.partition(".")
+        if end not in (SOURCE, TARGET) or not name:
+            raise PlanFileError(
+                f"{section.file}: [attributes.{attribute}] column is {column!r}: say of which end of an edge it is, as "
+                f'in "{SOURCE}.{column}" or "{TARGET}.{column}"'
+            )
+        used.append(name)
+    return tuple(dict.fromkeys(used))
+
+
+def _cleaning(sections: Section, folder: Path) -> dict[str, Cleaning]:
+    rules = {}
+    for column in sections.values:
+        section = sections.table(column).only(fields.names(CLEANING))
+        rule = fields.read(section, CLEANING)
+        codes = {key: rule[key] for key in ("missing", "other") if rule[key] is not None}
+        try:
+            if rule["vocabulary"] is None:
+                rules[column] = Cleaning(**{key: rule[key] for key in ("least", "most", "width")}, **codes)
+            else:
+                rules[column] = Cleaning.read(folder / rule["vocabulary"], rule["keyword"], rule["code"], **codes)
+        except TreetopError as problem:
+            raise section.problem(str(problem)) from problem
+    return rules

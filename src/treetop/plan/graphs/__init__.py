@@ -1,1 +1,0 @@
-"""Plans for graphs: their section of a plan file."""

@@ -1,0 +1,125 @@
+"""Splits of the loss that need nothing but the plan: presets, and by the number of public nodes.
+
+All return a weight for every measured level, to be used as `Plan(split=…)`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+from treetop.basics.exact import Number
+from treetop.basics.nearest import nearest
+from treetop.domain.spine import Spine
+from treetop.domain.unit import TOTAL
+from treetop.errors import LossError
+from treetop.privacy import Loss, Unit
+from treetop.read.encode import Unknown
+
+Preset: TypeAlias = Literal["uniform", "top-heavy", "bottom-heavy"]
+
+SMALLEST_SHARE = 0.001
+"""The share of a level whose errors weigh nothing: it is measured all the same, and needs some."""
+
+_POWERS: Mapping[str, Callable[[int], Sequence[int]]] = {
+    "uniform": lambda levels: [0] * levels,
+    "top-heavy": lambda levels: range(levels - 1, -1, -1),
+    "bottom-heavy": range,
+}
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class NamedSplit:
+    """A split that a plan file may name."""
+
+    words: str
+    """What it does, for the reference."""
+    weights: Callable[[Spine, Unit, Loss, Unknown], dict[str, Fraction]]
+    """The weight of every measured level."""
+
+
+def measured_levels(spine: Spine, unit: Unit, unknown: Unknown = "error") -> list[str]:
+    """Return the names of the levels that a plan would measure, from the top."""
+    total = [] if unit.total_is_exact(records_may_be_dropped=unknown == "drop") else [TOTAL]
+    return total + [level.name for level in spine.levels if level.divides]
+
+
+def preset_split(
+    preset: Preset, spine: Spine, unit: Unit, *, unknown: Unknown = "error", ratio: Number = 2
+) -> dict[str, Fraction]:
+    """Return one of the splits that need no prior.
+
+    "uniform" gives every level the same. "top-heavy" gives each level `ratio` times what the next finer one has, and
+    "bottom-heavy" `ratio` times what the next coarser one has.
+    """
+    factor = Fraction(str(ratio))
+    if factor <= 1:
+        raise LossError(f"the ratio of a split is {ratio}: give more than 1")
+    levels = measured_levels(spine, unit, unknown)
+    if preset not in _POWERS:
+        raise LossError(
+            f"there is no split {preset!r}{nearest(str(preset), _POWERS)}; choose one of {', '.join(_POWERS)}"
+        )
+    return {name: factor**power for name, power in zip(levels, _POWERS[preset](len(levels)), strict=True)}
+
+
+def named_split(name: str, spine: Spine, unit: Unit, loss: Loss, *, unknown: Unknown = "error") -> dict[str, Fraction]:
+    """Return a split by the name that a plan file may give."""
+    if name not in SPLITS:
+        raise LossError(f"there is no split {name!r}{nearest(name, SPLITS)}; choose one of {', '.join(SPLITS)}")
+    return SPLITS[name].weights(spine, unit, loss, unknown)
+
+
+def split_by_nodes(
+    spine: Spine, unit: Unit, loss: Loss, unknown: Unknown = "error", weights: Mapping[str, float] | None = None
+) -> dict[str, Fraction]:
+    """Return the best split where all counts are large, so that only the number of public nodes matters.
+
+    rho ∝ √(w·n·Δ²), epsilon ∝ ∛(w·n·Δ²), for weights w by level, 1 where none is given.
+    """
+    levels = measured_levels(spine, unit, unknown)
+    weight = weights or {}
+    worth = [weight.get(name, 1.0) * (1 if name == TOTAL else spine.level(name).nodes) for name in levels]
+    return as_weights(levels, budgets_by_worth(unit, loss, levels, worth)) if levels else {}
+
+
+def budgets_by_worth(unit: Unit, loss: Loss, levels: Sequence[str], worth: Sequence[float]) -> list[float]:
+    """Minimise Σ worth·variance: the variance is Δ²/(2·rho), or 2Δ²/epsilon² (a little less for discrete noise)."""
+    pure = loss.definition == "pure"
+    changes = [unit.sensitivity(name) for name in levels]
+    squares = [change.l1**2 if pure else change.l2_squared for change in changes]
+    budgets = [(one * square) ** (1 / 3 if pure else 1 / 2) for one, square in zip(worth, squares, strict=True)]
+    if not sum(budgets) > 0:
+        raise LossError("no measured level has a weight: give at least one")
+    scale = float(loss.budget) / math.fsum(budgets)
+    return [scale * budget for budget in budgets]
+
+
+def as_weights(levels: Sequence[str], budgets: Sequence[float]) -> dict[str, Fraction]:
+    """Turn budgets into short decimals, with something for levels that are worth nothing."""
+    whole = math.fsum(budgets)
+    shares = [budget / whole for budget in budgets]
+    rest = 1 - SMALLEST_SHARE * sum(share <= 0 for share in shares)
+    kept = [SMALLEST_SHARE if share <= 0 else share * rest for share in shares]
+    return {name: Fraction(Decimal(f"{share:.{_DIGITS}g}")) for name, share in zip(levels, kept, strict=True)}
+
+
+def _preset(preset: Preset, words: str) -> NamedSplit:
+    return NamedSplit(words, lambda spine, unit, loss, unknown: preset_split(preset, spine, unit, unknown=unknown))
+
+
+SPLITS: Mapping[str, NamedSplit] = MappingProxyType(
+    {
+        "uniform": _preset("uniform", "every level the same"),
+        "top-heavy": _preset("top-heavy", "each level twice the next finer one"),
+        "bottom-heavy": _preset("bottom-heavy", "each level twice the next coarser one"),
+        "by-nodes": NamedSplit("by the number of public nodes, the best where all counts are large", split_by_nodes),
+    }
+)
+"""The splits that a plan file may name."""
