@@ -37,10 +37,7 @@ def slots(plan: tt.Plan, counts: Counts, key: Key) -> int:
     release = tt.Release(plan.spine, leaves.nodes, leaves.count, {})
     drawn = 0
     for level in plan.spine.levels:
-        above = release.tree.at(level.index - 1)
-        nodes = {attribute: column for attribute, _, column in above.refined}
-        node = nodes.get(level.attribute, np.zeros(len(above), np.int64))
-        fanout = level.first[node + 1] - level.first[node]
+        fanout = release.tree.fanout(level.index)
         drawn += int(fanout[fanout > 1].sum())
     return drawn
 

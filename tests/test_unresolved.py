@@ -362,7 +362,7 @@ def test_an_only_child_takes_over_the_measurement_of_its_parent() -> None:
         assert own is not None and below is not None
         middle = int(evidence.levels[0].measured[0] - evidence.levels[2].measured[0])
         risk = Fraction(1, 10) / 3
-        lower, _ = remainder_intervals(release, 0.9)
+        lower, _ = remainder_intervals(release.measured, 0.9)
         assert lower.tolist() == [max(middle - own.margin(risk) - below.margin(risk), 0)]
         return
     pytest.fail("no run left a remainder at A1 alone")

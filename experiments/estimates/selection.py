@@ -13,7 +13,7 @@ from treetop.read.counts import Counts
 from treetop.release.errors import SIZES
 from treetop.release.estimates.align import released_rows
 from treetop.release.estimates.least_squares import from_below, least_squares
-from treetop.release.estimates.measured_tree import as_measured, measured_tree
+from treetop.release.estimates.measured_tree import measured_tree
 from treetop.release.measurements import Measurements
 from treetop.release.tree import ReleasedTree
 
@@ -53,8 +53,7 @@ def selection(measurements: Measurements, truth: Counts) -> tuple[LevelSelection
     leaves, count = leaves_of(spine, truth)
     true_tree = ReleasedTree(spine, np.stack(leaves).astype(np.int32), count)
     tree = measured_tree(measurements, truth.total)
-    levels = as_measured(tree, measurements.laws)
-    subtrees, estimates = from_below(levels), least_squares(levels)
+    subtrees, estimates = from_below(tree), least_squares(tree)
     found = []
     for index, one in enumerate(released_rows(true_tree, tree), start=1):
         level = one.level

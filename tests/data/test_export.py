@@ -530,7 +530,7 @@ def test_many_records_are_told_before_they_are_written(
     monkeypatch.setattr("treetop.export.MANY", 10)
     monkeypatch.setattr("treetop.export.size.MOST", 10)
     export(release, "records", tmp_path / "many.csv", announce=told.append, large=True)
-    assert told == [f"writing {Size.of(release, depths_of(release, None))}"]
+    assert told == [f"writing {Size.of(release.where(), depths_of(release.where(), None))}"]
     assert told[0].startswith(f"writing {release.total:,} records, about ")
 
 
@@ -538,7 +538,7 @@ def test_the_size_of_records_is_that_of_the_file(tmp_path: Path) -> None:
     spine = tt.Spine(["place.region", "place.town"], attributes={"place": PLACE})
     plain = handmade(spine, [("01001",), ("None",)], [70, 5])
     export(plain, "records", tmp_path / "records.csv")
-    size = Size.of(plain, depths_of(plain, None))
+    size = Size.of(plain.where(), depths_of(plain.where(), None))
     assert (size.records, size.bytes) == (75, (tmp_path / "records.csv").stat().st_size - len("place\n"))
 
 

@@ -14,7 +14,7 @@ from scipy import stats
 import treetop as tt
 from treetop.check.checking import check_folder
 from treetop.release.estimates.least_squares import least_squares
-from treetop.release.estimates.measured_tree import as_measured, measured_tree
+from treetop.release.estimates.measured_tree import measured_tree
 from treetop.release.estimates.whole_numbers import lower_error
 
 TOWNS = [f"{region}{town}" for region in "ABCDEFGH" for town in "abcdef"] + ["Zz"]  # Z has one town
@@ -66,7 +66,7 @@ def test_a_plan_for_lower_error_releases_what_all_its_measurements_give(neighbou
 def test_without_intervals_and_unless_asked_nothing_is_kept() -> None:
     release = released(planned(prefer="lower-error", confidence=None), keep=False)
     assert release.evidence is None
-    assert release.kept is None
+    assert release.all_measured is None
     assert release.total == len(TABLE)
     again = released(planned(prefer="lower-error", confidence=None))
     assert np.array_equal(again.count, release.count)
@@ -97,9 +97,9 @@ def test_a_release_with_gone_nodes_keeps_more_than_what_lies_under_released_ones
     release = released(planned(prefer="lower-error", rho=0.02))
     release.save(tmp_path / "release")
     loaded = tt.Release.load(tmp_path / "release")
-    assert loaded.kept is not None
+    assert loaded.all_measured is not None
     assert loaded.evidence is not None
-    assert sum(len(level) for level in loaded.kept.levels if level is not None) > sum(
+    assert sum(len(level) for level in loaded.all_measured.levels if level is not None) > sum(
         len(level.slots) for level in loaded.evidence.levels
     )
     assert findings(tmp_path / "release") == []
@@ -193,7 +193,7 @@ def test_estimates_are_those_of_least_squares_with_the_released_counts_beside_th
     assert kept.total is not None
     tree = measured_tree(kept, kept.total)
     index = LEVELS.index(level)
-    best = least_squares(as_measured(tree, kept.laws))[index]
+    best = least_squares(tree)[index]
     found = release.estimates(level)
     codes = found.column_names[:-3]
     assert found.column_names == [*codes, "estimate", "sd", "count"]
@@ -284,7 +284,7 @@ def test_sums_over_nodes_that_were_kept_for_their_noise_are_not_thought_too_larg
         release = plan.release(trips, testing_key=run.to_bytes(32, "big"))
         for empty in "qrs":
             missed += release.interval(kind=empty).lower > 0
-            selected += replace(release, kept=None).interval(kind=empty).lower > 0
+            selected += replace(release, all_measured=None).interval(kind=empty).lower > 0
     limit = stats.binom.ppf(1 - 1e-5, 3 * runs, 0.05)
     assert missed <= limit < selected  # released nodes alone are a selection, and would miss far too often
 

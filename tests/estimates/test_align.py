@@ -108,7 +108,7 @@ def thinned(release: tt.Release, seed: int) -> tt.Release:
     stays = np.random.default_rng(seed).random(len(release.count)) < 0.5
     nodes, count = release.nodes[:, stays], release.count[stays]
     evidence = align(ReleasedTree(release.spine, nodes, count), release.measurements)
-    return replace(release, nodes=nodes, count=count, evidence=evidence, kept=release.measurements)
+    return replace(release, nodes=nodes, count=count, evidence=evidence, all_measured=release.measurements)
 
 
 def test_lower_error_lets_nodes_go_that_the_descent_has_retained() -> None:
@@ -140,11 +140,16 @@ def measured_parents(release: tt.Release, index: int) -> set[Key]:
     return {parent_of(release.spine, index, key) for key in keys}
 
 
+def as_descended(release: tt.Release) -> tt.Release:
+    tree, evidence = descended(release.tree, release.measurements)
+    return replace(release, nodes=tree.nodes, count=tree.count, evidence=evidence, all_measured=None)
+
+
 @pytest.mark.parametrize("spine", SPINES.values(), ids=SPINES)
 def test_sums_take_their_intervals_from_every_node_that_has_measured_children(spine: tt.Spine) -> None:
     for seed in range(12):
         release = released(spine, "replace", seed)
-        whole = descended(release, release.measurements)
+        whole = as_descended(release)
         assert whole.total == release.total
         assert set(nodes_at(release, len(spine.levels))) <= set(nodes_at(whole, len(spine.levels)))
         for level in spine.levels:
@@ -156,7 +161,7 @@ def test_sums_take_their_intervals_from_every_node_that_has_measured_children(sp
 
 def test_a_descent_without_losses_is_its_own_tree() -> None:
     release = released(SPINES["interleaved"], "replace", 3, rho=50.0)
-    whole = descended(release, release.measurements)
+    whole = as_descended(release)
     assert np.array_equal(whole.nodes, release.nodes)
     assert np.array_equal(whole.count, release.count)
 
@@ -183,4 +188,4 @@ def test_measurements_that_end_above_the_leaves_are_no_descent() -> None:
     gone = replace(towns, nodes=towns.nodes[:, :0], value=towns.value[:0])
     cut = replace(kept, levels=(*kept.levels[:-1], gone))
     with pytest.raises(tt.TreetopError):
-        descended(release, cut)
+        descended(release.tree, cut)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop.release.estimates.least_squares import MeasuredLevel, least_squares
-from treetop.release.estimates.measured_tree import as_measured, measured_tree
+from treetop.release.estimates.measured_tree import measured_tree
 
 Reals = NDArray[np.float64]
 
@@ -101,7 +101,7 @@ def test_the_measured_tree_has_every_measurement_under_its_parent(neighbours: st
             if depth > 0:
                 ancestor = SPINE.trees[attribute].ancestors(depth - 1, depth)[node[attribute]]
                 assert ancestor == parent[attribute]
-    found = least_squares(as_measured(tree, measurements.laws))
+    found = least_squares(tree)
     for estimate, level, above_estimate in zip(found[1:], tree[1:], found, strict=False):
         sums = np.bincount(level.parent, estimate.value, minlength=len(above_estimate.value))
         there = np.bincount(level.parent, minlength=len(sums)) > 0

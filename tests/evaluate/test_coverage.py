@@ -87,10 +87,8 @@ def by_hand(release: tt.Release, true: dict[Node, int], index: int) -> dict[tupl
     leaves = list(product(*(range(tree.sizes[-1]) for tree in spine.trees)))
     rows: list[dict[Node, int]] = []
     for at in range(index + 1):
-        level = release.tree.at(at)
-        columns = {attribute: nodes for attribute, _, nodes in level.refined}
-        nodes = [columns.get(a, np.zeros(len(level), np.int64)).tolist() for a in range(len(spine.attributes))]
-        rows.append({node: row for row, node in enumerate(zip(*nodes, strict=True))})
+        nodes = release.tree.at(at).nodes
+        rows.append({node: row for row, node in enumerate(zip(*nodes.tolist(), strict=True))})
     assert release.evidence is not None
     found: dict[tuple[str, str], list[float]] = {}
     for node in {ancestors(spine, leaf, index) for leaf in leaves}:

@@ -17,8 +17,9 @@ from scipy import stats
 
 import treetop as tt
 from treetop.measure.evidence import NOTHING
-from treetop.release.intervals import Boxes, Interval, box_intervals
-from treetop.release.intervals.nodes import Margins
+from treetop.release.intervals.boxes import Boxes
+from treetop.release.intervals.nodes import Interval, Margins
+from treetop.release.intervals.sums import box_intervals
 
 Ints = NDArray[np.int64]
 
@@ -114,7 +115,7 @@ def test_boxes_of_every_depth_are_missed_no_more_often_than_said(kind: str) -> N
         if run % 2:
             release = forgetful(release)
         for boxes, truth in zip(chosen, truths, strict=True):
-            lower, upper = box_intervals(release, boxes, 1 - ALPHA)
+            lower, upper = box_intervals(release.measured, boxes, 1 - ALPHA)
             missed.append((truth < lower) | (truth > upper))
             assert (lower >= 0).all() and (lower <= upper).all()
     every = np.concatenate(missed).reshape(RUNS, -1).sum(axis=0)
@@ -129,10 +130,10 @@ def test_a_box_that_is_one_node_has_the_interval_of_that_node() -> None:
         level = release.tree.at(index)
         for row in range(len(level)):
             codes = {
-                f"{names[attribute]}.{SPINE.trees[attribute].levels[depth]}":
-                    SPINE.trees[attribute].codes[depth][int(column[row])].as_py()
-                for attribute, depth, column in level.refined
-            }  # fmt: skip
+                f"{name}.{tree.levels[depth - 1]}": tree.codes[depth - 1][int(column[row])].as_py()
+                for name, tree, depth, column in zip(names, SPINE.trees, SPINE.depths(index), level.nodes, strict=True)
+                if depth > 0
+            }
             assert release.interval(**codes) == (found.lower[row], found.upper[row])
             assert release.where(**codes).interval(0.5) == release.interval(0.5, **codes)
 
@@ -140,8 +141,7 @@ def test_a_box_that_is_one_node_has_the_interval_of_that_node() -> None:
 def test_a_node_that_is_not_released_has_the_bound_that_its_deepest_released_ancestor_keeps() -> None:
     release = released(KINDS["little noise"])
     assert release.query(place="BX", sex="f") == 0 < release.query(**{"place.region": "B", "sex.sex": "f"})
-    above = release.tree.at(2)
-    row = list(zip(*(column.tolist() for _, _, column in above.refined), strict=True)).index((1, 0))
+    row = release.tree.at(2).nodes.T.tolist().index([1, 0])
     assert release.interval(place="BX", sex="f") == (0, release.intervals[2].absent[row])
     assert release.interval(**{"place.town": "BXa", "sex.age": "f2"}) == (0, release.intervals[2].absent[row])
 
@@ -171,7 +171,7 @@ def test_what_was_dropped_on_the_way_widens_the_upper_end_only() -> None:
     truth = np.zeros_like(TRUTH)
     truth[0, 0] = 500
     release = released(KINDS["gaussian"], truth=truth)
-    assert release.nodes_above_zero(1) < 3
+    assert len(release.tree.at(1)) < 3
     found = release.interval(sex="f")
     law = KINDS["gaussian"].levels[2].law
     assert law is not None
@@ -197,14 +197,14 @@ def test_rows_of_a_table_have_the_intervals_of_their_queries(kind: str, keeps: b
         for row in release.where(place="B").by(*levels, confidence=0.5).to_pylist():
             codes = {level: row[level] for level in levels}
             assert release.where(place="B").interval(0.5, **codes) == (row["lower"], row["upper"]), codes
-    lower, upper = box_intervals(release, EVERY[5], 1 - ALPHA)
+    lower, upper = box_intervals(release.measured, EVERY[5], 1 - ALPHA)
     for number, codes in enumerate(codes_of(EVERY[5])):
         assert release.interval(**codes) == (lower[number], upper[number])
 
 
 def test_a_table_with_very_many_rows_has_no_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     release = released(KINDS["gaussian"])
-    monkeypatch.setattr("treetop.release.release.MOST_ROWS", 2)
+    monkeypatch.setattr("treetop.release.selection.MOST_ROWS", 2)
     assert release.by("sex.sex").column_names == ["sex.sex", "count", "lower", "upper"]
     assert release.by("sex.sex", intervals=False).column_names == ["sex.sex", "count"]
     assert release.by("place.region", "sex.sex").column_names == ["place.region", "sex.sex", "count"]
@@ -238,7 +238,7 @@ def test_intervals_of_sums_survive_saving_and_loading(tmp_path: object) -> None:
 def test_what_is_unresolved_and_only_partly_asked_for_is_told() -> None:
     release = released(KINDS["unresolved"])
     assert release.left is not None and release.unresolved_total > 0
-    assert release.partly_unresolved == 0
+    assert release.where().partly_unresolved == 0
     for codes in codes_of(boxes_at(3, 2)):
         chosen = release.where(**codes)
         meeting = 0
@@ -276,7 +276,7 @@ def test_twice_the_epsilon_never_widens_an_interval(epsilon: Fraction, pure: boo
         )
         laws.append(tuple(level.law for level in planned(loss).levels))
         other = replace(release, evidence=replace(release.evidence, laws=laws[-1]))
-        lower, upper = box_intervals(other, boxes_at(*depths), 0.95)
+        lower, upper = box_intervals(other.measured, boxes_at(*depths), 0.95)
         assert (lower > 0).all()
         widths.append(upper - lower)
     assert (widths[1] <= widths[0]).all()

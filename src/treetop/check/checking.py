@@ -32,7 +32,7 @@ from treetop.release.folder import (
     PLAN,
     file_sha256,
     read_card,
-    read_release,
+    read_contents,
     read_spine,
 )
 from treetop.release.release import Release
@@ -196,7 +196,7 @@ class _Check:
 
     @cached_property
     def release(self) -> Release:
-        return read_release(self.folder)
+        return Release.of(read_contents(self.folder))
 
     def files(self) -> Iterator[str]:
         stated = [file["path"] for file in self.card["files"]]

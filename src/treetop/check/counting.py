@@ -27,7 +27,7 @@ from treetop.release.folder import (
     UNRESOLVED,
     nodes_schema,
     nodes_table,
-    released,
+    sizes,
 )
 from treetop.release.release import Release
 
@@ -151,7 +151,7 @@ def sums(release: Release, card: dict[str, Any], folder: Path) -> Iterator[str]:
     """Recompute every level from the leaves, and compare it with the card and with nodes.parquet."""
     if (release.left is not None) != ("resolve" in card["plan"]):
         yield f"{UNRESOLVED} is there, or is missing, against the plan"
-    for where, one, other in differences(card["released"], released(release)):
+    for where, one, other in differences(card["released"], sizes(release)):
         yield f"card.json: released.{where} is {one}, but the leaves give {other}"
     if not any(file["path"] == NODES for file in card["files"]):
         return
@@ -191,8 +191,8 @@ def estimated(release: Release) -> Iterator[str]:
     if not release.measurements.complete:
         yield f"{MEASUREMENTS} does not hold all that was measured, which counts of lower error are made from"
         return
-    tables = (with_lower_error(release, release.measurements), release)
-    expected, stated = (replace(one, evidence=None, kept=None).table() for one in tables)
+    tables = (with_lower_error(release), release)
+    expected, stated = (replace(one, evidence=None, all_measured=None).table() for one in tables)
     if not stated.equals(expected):
         row = _first_row(stated, expected)
         yield f"{COUNTS}, row {row + 1}: {_row(stated, row)} stands where the measurements give {_row(expected, row)}"

@@ -21,7 +21,7 @@ from treetop.errors import PlanError
 from treetop.noise import Key
 from treetop.read.counts import Counts, Digit, layout, pack
 from treetop.release.errors import SIZES, merge, size_label, starts
-from treetop.release.intervals import LevelIntervals
+from treetop.release.intervals.nodes import LevelIntervals
 from treetop.release.release import Release
 from treetop.release.run import run_plan
 from treetop.release.tree import spans

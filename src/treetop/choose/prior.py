@@ -25,6 +25,7 @@ from treetop.read.counts import Counts
 from treetop.read.encode import Unknown
 from treetop.read.tally import Tally
 from treetop.release.release import Release
+from treetop.release.selection import Selection
 from treetop.tables.source import Source, file_kind, reads_once
 from treetop.tables.table import Table, batches
 
@@ -81,9 +82,11 @@ class Prior:
     """A digest of all its records, also of those beyond a limit of contributions: for the guard."""
 
     @staticmethod
-    def from_release(release: Release, source: str = "") -> Prior:
+    def from_release(release: Release | Selection, source: str = "") -> Prior:
         """Take an earlier release: what it tells has been paid for."""
         refuse_counts(release)
+        if isinstance(release, Selection):
+            raise PlanError(f"this is only what matches {', '.join(release.conditions)}: give the whole release")
         if not isinstance(release, Release):
             raise PlanError(f"{type(release).__name__} is not a release: load one with Release.load, or name the table")
         if not release.card["private"]:
@@ -91,8 +94,6 @@ class Prior:
                 "the release was made with a testing key, so that it is not private, and cannot be a prior; "
                 "if the table behind it is public, give that with Prior.from_public_table"
             )
-        if release.selection:
-            raise PlanError(f"this is only what matches {', '.join(release.selection)}: give the whole release")
         counts = Counts.from_leaves(release.spine, list(release.nodes), release.count)
         title = source or str(release.card["title"] or "an earlier release")
         return Prior("release", title, release.spine, _levels(release.spine, counts), counts, counts.digest)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from treetop.release.groups.derived import Derived
-    from treetop.release.release import Release
+    from treetop.release.selection import Selection
 
 
 @click.command()
@@ -68,7 +68,7 @@ def command(
     if derived is not None:
         _print_derived(chosen, asked, derived, levels[0] if levels else None, as_csv, as_json)
         return
-    if confidence is not None and not chosen.has_intervals:
+    if confidence is not None and chosen.confidence is None:
         raise QueryError(
             f"{folder} has no intervals: its plan has them off, or has none of its kind; drop --confidence"
         )
@@ -86,7 +86,7 @@ def command(
             total = sum(table["count"].to_pylist())
             click.echo(render(shown, total, table.num_rows, sys.stdout.isatty()))
         elif sys.stdout.isatty():
-            click.echo(render_count(table, _confidence(chosen, confidence)))
+            click.echo(render_count(table, confidence or chosen.confidence))
         else:
             click.echo(chosen.total)
     if not as_json:
@@ -120,23 +120,18 @@ def render(table: pa.Table, total: int, rows: int, for_terminal: bool) -> str:
     return f"{text}\n\n{total:,} in {rows:,} row{'s' * (rows != 1)}{left}"
 
 
-def _table(release: Release, levels: Sequence[str], confidence: float | None) -> pa.Table:
+def _table(chosen: Selection, levels: Sequence[str], confidence: float | None) -> pa.Table:
     import pyarrow as pa
 
     if levels:
-        return release.by(*dict.fromkeys(levels), confidence=confidence)
-    columns = {"count": [release.total]}
-    if release.has_intervals:
-        columns |= {end: [bound] for end, bound in release.interval(confidence)._asdict().items()}
+        return chosen.by(*dict.fromkeys(levels), confidence=confidence)
+    columns = {"count": [chosen.total]}
+    if chosen.confidence is not None:
+        columns |= {end: [bound] for end, bound in chosen.interval(confidence)._asdict().items()}
     return pa.table({name: pa.array(column, pa.int64()) for name, column in columns.items()})
 
 
-def _confidence(chosen: Release, confidence: float | None) -> float | None:
-    """Return the confidence of what is shown; None where there are no intervals."""
-    return confidence or (chosen.whole or chosen).confidence
-
-
-def _remarks(chosen: Release, table: pa.Table, shown: pa.Table) -> Iterator[str]:
+def _remarks(chosen: Selection, table: pa.Table, shown: pa.Table) -> Iterator[str]:
     """Yield what a reader should know beside the numbers: what may belong to them, and which do not fit."""
     unresolved = chosen.partly_unresolved + _in_no_row(chosen, table)
     if unresolved:
@@ -149,14 +144,14 @@ def _remarks(chosen: Release, table: pa.Table, shown: pa.Table) -> Iterator[str]
             yield f"{which} outside the interval: counts are made to add up, intervals are not. Believe the interval."
 
 
-def _in_no_row(chosen: Release, table: pa.Table) -> int:
+def _in_no_row(chosen: Selection, table: pa.Table) -> int:
     """Return how much of what was chosen is in no row of a table."""
     shown: int = sum(table["count"].to_pylist())
     return chosen.total - shown
 
 
 def _summary(
-    chosen: Release,
+    chosen: Selection,
     asked: dict[str, str],
     levels: Sequence[str],
     table: pa.Table,
@@ -164,22 +159,22 @@ def _summary(
     confidence: float | None,
 ) -> dict[str, Any]:
     summary: dict[str, Any] = {"title": chosen.card.get("title"), "where": asked, "count": chosen.total}
-    if chosen.has_intervals:
+    if chosen.confidence is not None:
         bounds = chosen.interval(confidence)._asdict()
-        summary["interval"] = {"confidence": _confidence(chosen, confidence), **bounds}
-    if (chosen.whole or chosen).left is not None:
+        summary["interval"] = {"confidence": confidence or chosen.confidence, **bounds}
+    if chosen.whole.left is not None:
         summary["unresolved"] = chosen.partly_unresolved
     if levels:
         names = table.column_names
         summary |= {"by": names[: names.index("count")], "rows": shown.to_pylist()}
         summary["left_out"] = table.num_rows - shown.num_rows
-        if (chosen.whole or chosen).left is not None:
+        if chosen.whole.left is not None:
             summary["in_no_row"] = _in_no_row(chosen, table)
     return summary
 
 
 def _print_derived(
-    chosen: Release, asked: dict[str, str], derived: Derived, level: str | None, as_csv: bool, as_json: bool
+    chosen: Selection, asked: dict[str, str], derived: Derived, level: str | None, as_csv: bool, as_json: bool
 ) -> None:
     from treetop.plan.accuracy import text_table
     from treetop.release.groups.derived import GroupTables

@@ -18,6 +18,7 @@ from treetop.export.places import Places, place_attribute, read_places, saved_pl
 from treetop.export.size import MANY, Size
 from treetop.export.target import Target
 from treetop.release.release import Release
+from treetop.release.selection import Selection
 
 __all__ = ["ALIASES", "FORMATS", "Exported", "Format", "Places", "Sheet", "export", "read_places"]
 
@@ -74,7 +75,7 @@ class Exported:
 
 
 def export(
-    release: Release | str | Path,
+    release: Release | Selection | str | Path,
     to: str,
     out: str | Path,
     *,
@@ -122,8 +123,9 @@ def export(
             "boundaries_code is a property of the file with boundaries: name that file too (--boundaries)"
         )
     target = Target.of(Path(out), form.files, form.suffixes, force, every=_every_file())
-    folder = None if isinstance(release, Release) else Path(release)
-    loaded = release if isinstance(release, Release) else Release.load(release)
+    folder = Path(release) if isinstance(release, str | Path) else None
+    whole = Release.load(release) if isinstance(release, str | Path) else release
+    loaded = whole.where()
     if form.flows:
         _require_ends(loaded, to)
     depths = depths_of(loaded, level)
@@ -150,7 +152,7 @@ def export(
         for sheet in sheets:
             sheet.write(draft / target.named(sheet.file))
     main = sheets[0]
-    unresolved = 0 if skipped or loaded.left is None else loaded.total - main.total
+    unresolved = 0 if skipped or loaded.tree.left is None else loaded.total - main.total
     return Exported(target.files(), main.rows, main.total, skipped, loaded.card.get("warning"), unresolved, guarded)
 
 
@@ -160,7 +162,7 @@ def _format(to: str) -> Format:
     return FORMATS[to]
 
 
-def _count_guarded(release: Release, depths: Depths, attributes: Sequence[str]) -> int:
+def _count_guarded(release: Selection, depths: Depths, attributes: Sequence[str]) -> int:
     trees = trees_of(release)
     codes = pa.concat_arrays([trees[name].codes[depths[name]] for name in attributes])
     return count_guarded(codes.unique())
@@ -170,7 +172,7 @@ def _every_file() -> frozenset[str]:
     return frozenset(file for form in FORMATS.values() for file in form.files)
 
 
-def _require_ends(release: Release, to: str) -> None:
+def _require_ends(release: Selection, to: str) -> None:
     lacking = [end for end in ENDS if end not in release.spine.attributes]
     if lacking:
         others = " or ".join(name for name, form in FORMATS.items() if not form.flows)
@@ -181,7 +183,7 @@ def _require_ends(release: Release, to: str) -> None:
 
 
 def _places(
-    release: Release,
+    release: Selection,
     to: str,
     folder: Path | None,
     coordinates: str | Path | None,
@@ -213,7 +215,7 @@ def _places(
 
 
 def _sheets(
-    release: Release,
+    release: Selection,
     to: str,
     depths: Depths,
     places: dict[str, Places] | None,

@@ -17,7 +17,7 @@ from treetop.errors import ReleaseError
 from treetop.export.formulas import guard_rows, guard_schema
 from treetop.export.levels import ENDS, Depths, counts_at, trees_of
 from treetop.export.places import Places
-from treetop.release.release import Release
+from treetop.release.selection import Selection
 
 Progress = Callable[[int], object]
 """Called with the number of rows just written."""
@@ -94,7 +94,7 @@ def write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: object
             writer.write_batch(batch)
 
 
-def table_sheet(release: Release, depths: Depths) -> list[Sheet]:
+def table_sheet(release: Selection, depths: Depths) -> list[Sheet]:
     """Return the counts of any release with their types beside them."""
     names = list(release.spine.attributes)
     if all(end in names for end in ENDS):
@@ -103,7 +103,7 @@ def table_sheet(release: Release, depths: Depths) -> list[Sheet]:
 
 
 def flow_sheets(
-    release: Release, to: str, depths: Depths, places: dict[str, Places] | None, skip_missing: bool
+    release: Selection, to: str, depths: Depths, places: dict[str, Places] | None, skip_missing: bool
 ) -> tuple[list[Sheet], tuple[str, ...]]:
     """Return the files of a format for flows, and the codes that were left out."""
     flows = counts_at(release, depths, ENDS)
@@ -134,7 +134,7 @@ def flow_sheets(
     return [Sheet.of("flows.csv", flows, "count")], missing
 
 
-def record_sheet(release: Release, depths: Depths, progress: Progress | None = None) -> Sheet:
+def record_sheet(release: Selection, depths: Depths, progress: Progress | None = None) -> Sheet:
     """Return synthetic records, one row a unit of count, made a piece at a time."""
     schema = pa.schema([(name, pa.string()) for name in release.spine.attributes])
     batches = _records(release, depths, schema, progress)
@@ -143,7 +143,7 @@ def record_sheet(release: Release, depths: Depths, progress: Progress | None = N
 
 
 def _records(
-    release: Release, depths: Depths, schema: pa.Schema, progress: Progress | None
+    release: Selection, depths: Depths, schema: pa.Schema, progress: Progress | None
 ) -> Iterator[pa.RecordBatch]:
     ends = np.cumsum(release.count)
     total = release.total - release.unresolved_total

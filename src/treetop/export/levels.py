@@ -9,7 +9,7 @@ import pyarrow as pa
 from treetop.basics.nearest import nearest
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import QueryError
-from treetop.release.release import Release
+from treetop.release.selection import Selection
 
 ENDS = ("origin", "destination")
 """The attributes of a flow."""
@@ -17,7 +17,7 @@ ENDS = ("origin", "destination")
 Depths = dict[str, int]
 
 
-def depths_of(release: Release, level: str | Sequence[str] | None) -> Depths:
+def depths_of(release: Selection, level: str | Sequence[str] | None) -> Depths:
     """Return the depth of every attribute; a bare level name stands for that level of every attribute that has it."""
     trees = trees_of(release)
     depths = {name: len(tree.levels) - 1 for name, tree in trees.items()}
@@ -32,7 +32,7 @@ def depths_of(release: Release, level: str | Sequence[str] | None) -> Depths:
     return depths
 
 
-def counts_at(release: Release, depths: Depths, attributes: Sequence[str]) -> pa.Table:
+def counts_at(release: Selection, depths: Depths, attributes: Sequence[str]) -> pa.Table:
     """Return one row a combination above zero: the attributes' codes at their depths, and `count`."""
     trees = trees_of(release)
     finest = all(depths[name] == len(tree.levels) - 1 for name, tree in trees.items())
@@ -43,7 +43,7 @@ def counts_at(release: Release, depths: Depths, attributes: Sequence[str]) -> pa
     return table.rename_columns([*attributes, "count"])
 
 
-def trees_of(release: Release) -> dict[str, Hierarchy]:
+def trees_of(release: Selection) -> dict[str, Hierarchy]:
     """Return the hierarchies, with the levels that were released, by attribute."""
     return dict(zip(release.spine.attributes, release.spine.trees, strict=True))
 

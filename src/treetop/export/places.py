@@ -18,7 +18,7 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError
 from treetop.export.levels import trees_of
 from treetop.release.folder import PLACES
-from treetop.release.release import Release
+from treetop.release.selection import Selection
 from treetop.tables import table as tables
 from treetop.tables.source import Source, as_public
 
@@ -87,13 +87,13 @@ def read_places(
     return _mean(codes.filter(mask), names.filter(mask), numbers[0][known], numbers[1][known])
 
 
-def saved_places(release: Release, folder: Path) -> dict[str, Places]:
+def saved_places(release: Selection, folder: Path) -> dict[str, Places]:
     """Return the places that a release folder carries, by attribute."""
     files = {name: folder / PLACES / f"{tree.digest}.parquet" for name, tree in trees_of(release).items()}
     return {name: read_places(file) for name, file in files.items() if file.is_file()}
 
 
-def place_attribute(release: Release, file: str | Path, columns: Mapping[str, str | None]) -> str:
+def place_attribute(release: Selection, file: str | Path, columns: Mapping[str, str | None]) -> str:
     """Return the attribute whose leaves a file with coordinates lists: the one of which it knows most."""
     trees = trees_of(release)
     if len(trees) == 1:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from treetop.errors import Refusal, ReleaseError
 from treetop.export.levels import Depths, trees_of
-from treetop.release.release import Release
+from treetop.release.selection import Selection
 
 MANY = 10_000_000
 """From so many records on, their number is told before they are written."""
@@ -29,7 +29,7 @@ class Size:
     """About how long they are as CSV; Parquet, which packs rows that repeat, is far smaller."""
 
     @staticmethod
-    def of(release: Release, depths: Depths) -> Size:
+    def of(release: Selection, depths: Depths) -> Size:
         """Measure the records of a release: one line a unit of count, without writing any."""
         lengths = np.full(len(release.count), 3 * len(release.nodes), np.int64)  # quotes, and what comes after them
         for (name, tree), nodes in zip(trees_of(release).items(), release.nodes, strict=True):

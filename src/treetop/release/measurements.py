@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
 from treetop.measure.evidence import Evidence
 from treetop.noise import Law
+from treetop.release.codes import nodes_at
 from treetop.release.tree import ReleasedTree
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Ints = NDArray[np.int64]
 
@@ -61,35 +59,24 @@ class Measurements:
         """Say of which nodes the measurements are that were kept in a descent to this tree."""
         levels: list[LevelMeasurements | None] = []
         for level, seen in zip(tree.spine.levels, evidence.levels, strict=True):
-            above = tree.at(level.index - 1)
-            nodes = np.zeros((len(tree.spine.attributes), len(above)), np.int32)
-            for attribute, _, column in above.refined:
-                nodes[attribute] = column
-            first = level.first[nodes[level.attribute]]
+            nodes = tree.at(level.index - 1).nodes
             fanout = tree.fanout(level.index)
             fanout[fanout == 1] = 0
             if int(fanout.sum()) != len(seen.slots):
                 levels.append(None)
                 continue
-            slots = nodes.repeat(fanout, axis=1)
+            slots = nodes.repeat(fanout, axis=1).astype(np.int32)
             rank = np.arange(len(seen.slots)) - np.repeat(np.cumsum(fanout) - fanout, fanout)
-            slots[level.attribute] = np.repeat(first, fanout) + rank
+            slots[level.attribute] = np.repeat(level.first[nodes[level.attribute]], fanout) + rank
             levels.append(LevelMeasurements(slots, seen.slots))
         return Measurements(tree.spine, evidence.total, evidence.laws, tuple(levels))
 
     def table(self) -> pa.Table:
         """Return one row a measurement: the level, the node's codes (null while not refined), value and variance."""
-        import pyarrow as pa
-
         names = list(self.spine.attributes)
-        schema = pa.schema(
-            [
-                ("level", pa.int32()),
-                *((name, pa.dictionary(pa.int32(), pa.string())) for name in names),
-                ("value", pa.int64()),
-                ("variance", pa.float64()),
-            ]
-        )
+        codes = pa.dictionary(pa.int32(), pa.string())
+        numbers = [("value", pa.int64()), ("variance", pa.float64())]
+        schema = pa.schema([("level", pa.int32()), *((name, codes) for name in names), *numbers])
         parts = []
         if self.total is not None:
             parts.append(self._rows(schema, 0, np.zeros((len(names), 1), np.int32), np.array([self.total])))
@@ -99,8 +86,6 @@ class Measurements:
         return pa.concat_tables(parts) if parts else schema.empty_table()
 
     def _rows(self, schema: pa.Schema, index: int, nodes: NDArray[np.int32], value: Ints) -> pa.Table:
-        import pyarrow as pa
-
         law = self.laws[index]
         variance = 0.0 if law is None else law.standard_deviation**2
         columns = []
@@ -119,29 +104,14 @@ class Measurements:
         if not (index[1:] >= index[:-1]).all() or bounds[0] != 0 or bounds[-1] != len(index) or bounds[1] > 1:
             raise ReleaseError("the measurements are not those of this spine, level by level")
         value = table.column("value").to_numpy()
-        levels = []
+        levels: list[LevelMeasurements | None] = []
         for level, start, stop in zip(spine.levels, bounds[1:], bounds[2:], strict=False):
-            part = table.slice(start, stop - start)
-            measured = laws[level.index] is not None
-            levels.append(
-                LevelMeasurements(_nodes(part, spine, level.index), value[start:stop])
-                if stop > start or not measured
-                else None
-            )
+            if start == stop and laws[level.index] is not None:
+                levels.append(None)
+                continue
+            nodes = nodes_at(spine, level.index, table.slice(start, stop - start))
+            if (nodes < 0).any():
+                raise ReleaseError("a measurement has a code that is not in its hierarchy")
+            levels.append(LevelMeasurements(nodes, value[start:stop]))
         total = int(value[0]) if bounds[1] else None
         return Measurements(spine, total, tuple(laws), tuple(levels))
-
-
-def _nodes(part: pa.Table, spine: Spine, index: int) -> NDArray[np.int32]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    nodes = np.zeros((len(spine.attributes), part.num_rows), np.int32)
-    for attribute, (name, depth) in enumerate(zip(spine.attributes, spine.depths(index), strict=True)):
-        if depth > 0:
-            codes = spine.trees[attribute].codes[depth - 1]
-            found = pc.index_in(pc.cast(part.column(name), pa.string()), value_set=codes)
-            nodes[attribute] = pc.fill_null(found, -1).to_numpy()
-    if nodes.size and nodes.min() < 0:
-        raise ReleaseError("a measurement has a code that is not in its hierarchy")
-    return nodes

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from treetop.measure.descent import descend
 from treetop.measure.evidence import Witness
 from treetop.measure.topdown import descent_of
+from treetop.release.estimates.again import with_lower_error
 from treetop.release.release import Release
 
 if TYPE_CHECKING:
@@ -43,12 +44,10 @@ def run_plan(
         release = replace(release, evidence=witness.evidence([level.law for level in plan.levels]))
     if not lower_error:
         return release
-    from treetop.release.estimates.again import with_lower_error
-
-    estimated = with_lower_error(release, release.measurements)
+    estimated = with_lower_error(release)
     # Intervals of sums need all measurements, so that those of a release with intervals are always kept.
     kept = keep_measurements or plan.confidence is not None
-    return estimated if kept else replace(estimated, evidence=None, kept=None)
+    return estimated if kept else replace(estimated, evidence=None, all_measured=None)
 
 
 def _witness(plan: Plan, keep_measurements: bool) -> Witness | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +15,16 @@ from treetop.measure.evidence import Remainders
 from treetop.read.counts import pack
 
 Ints = NDArray[np.int64]
+Nodes = TypeVar("Nodes", bound=NDArray[np.integer])
+"""For each attribute (row) and node (column), the attribute's node; 0 while it is not refined."""
 
 
 @dataclass(frozen=True, eq=False)
 class LevelNodes:
     """The released nodes of one level, in spine order."""
 
-    refined: list[tuple[int, int, Ints]] = field(repr=False)
-    """For every attribute that is refined by then: which, how deep, and its node in each released node."""
+    nodes: NDArray[np.integer] = field(repr=False)
+    """For each attribute (row) and node (column), the attribute's node; 0 while it is not refined."""
     count: Ints = field(repr=False)
     """The released counts."""
 
@@ -60,22 +63,31 @@ class ReleasedTree:
     left: Remainders | None = field(default=None, repr=False)
     """What was left unresolved."""
 
+    @property
+    def total(self) -> int:
+        """The sum of all counts, unresolved ones included."""
+        return int(self.count.sum()) + self.unresolved_total
+
+    @property
+    def unresolved_total(self) -> int:
+        """How much of the total is not resolved down to the leaves."""
+        return 0 if self.left is None else int(self.left.count.sum())
+
     def at(self, index: int) -> LevelNodes:
         """Return the nodes above zero at a level of the spine, by its position; the total is 0."""
         entry = self._entries.down_to(index)
-        columns = self._columns(entry, index)
-        first = np.flatnonzero(_starts(columns, len(entry.count)))
+        nodes = self._nodes(entry, index)
+        first = np.flatnonzero(changes(nodes))
         count = np.add.reduceat(entry.count, first) if len(first) else entry.count[:0]
-        return LevelNodes([(attribute, depth, nodes[first]) for attribute, depth, nodes in columns], count)
+        return LevelNodes(nodes[:, first], count)
 
     def parents(self, index: int) -> Ints:
         """Return, for every released node of a level below the root, which one of the level above it belongs to."""
         entry = self._entries.down_to(index - 1)
-        above = np.cumsum(_starts(self._columns(entry, index - 1), len(entry.count))) - 1
+        above = np.cumsum(changes(self._nodes(entry, index - 1))) - 1
         if entry.level is not None:
             above = above[entry.level >= index]
-        finer = self._entries.down_to(index)
-        parents: Ints = above[_starts(self._columns(finer, index), len(finer.count))]
+        parents: Ints = above[changes(self._nodes(self._entries.down_to(index), index))]
         return parents
 
     def children(self, index: int, parent: Ints, node: NDArray[np.integer]) -> Ints:
@@ -86,8 +98,7 @@ class ReleasedTree:
         """
         level = self.spine.levels[index - 1]
         width = self.spine.trees[level.attribute].sizes[level.depth]
-        own = {attribute: column for attribute, _, column in self.at(index).refined}[level.attribute]
-        released = self.parents(index) * width + own  # in spine order, so they rise
+        released = self.parents(index) * width + self.at(index).nodes[level.attribute]  # in spine order, so they rise
         asked = parent * width + node
         row = np.searchsorted(released, asked)
         there = np.append(released, -1)[row] == asked
@@ -97,9 +108,7 @@ class ReleasedTree:
     def fanout(self, index: int) -> Ints:
         """Return, for every released node of the level above a level, how many public children it is divided into."""
         level = self.spine.levels[index - 1]
-        above = self.at(index - 1)
-        node = {attribute: column for attribute, _, column in above.refined}.get(level.attribute)
-        node = np.zeros(len(above), np.int64) if node is None else node
+        node = self.at(index - 1).nodes[level.attribute]
         fanout: Ints = level.first[node + 1] - level.first[node]
         return fanout
 
@@ -108,15 +117,14 @@ class ReleasedTree:
         entry = self._entries.down_to(index)
         if entry.level is None:
             return np.empty(0, np.int64)
-        node = np.cumsum(_starts(self._columns(entry, index), len(entry.count))) - 1
+        node = np.cumsum(changes(self._nodes(entry, index))) - 1
         rows: Ints = node[entry.level == index]
         return rows
 
     def resolved(self, depths: Mapping[int, int]) -> tuple[NDArray[np.integer], Ints]:
         """Return leaves (or first leaves) and counts of all that is refined down to a depth of some attributes."""
-        entry = self._entries
         needed = (level.index for level in self.spine.levels if level.depth == depths.get(level.attribute))
-        entry = entry.down_to(max(needed, default=0))
+        entry = self._entries.down_to(max(needed, default=0))
         return entry.leaf, entry.count
 
     @cached_property
@@ -129,34 +137,46 @@ class ReleasedTree:
         order = np.lexsort((level, *pack(self.spine, leaf)[::-1]))
         return _Entry(leaf[:, order], count[order], level[order])
 
-    def _columns(self, entry: _Entry, index: int) -> list[tuple[int, int, Ints]]:
-        return [
-            (attribute, depth - 1, self.spine.trees[attribute].ancestors(depth - 1)[entry.leaf[attribute]])
-            for attribute, depth in enumerate(self.spine.depths(index))
-            if depth > 0
-        ]
+    def _nodes(self, entry: _Entry, index: int) -> NDArray[np.integer]:
+        return ancestors(self.spine, index, len(self.spine.levels), entry.leaf)
+
+
+def ancestors(spine: Spine, coarse: int, fine: int, nodes: Nodes) -> Nodes:
+    """Return nodes of one level as they are at a coarser one."""
+    above = nodes.copy()
+    pairs = zip(spine.depths(coarse), spine.depths(fine), strict=True)
+    for attribute, (depth, finer) in enumerate(pairs):
+        if depth == 0:
+            above[attribute] = 0
+        elif depth < finer:
+            above[attribute] = spine.trees[attribute].ancestors(depth - 1, finer - 1)[nodes[attribute]]
+    return above
+
+
+def changes(nodes: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Return where a node begins: all that belongs to one is consecutive."""
+    starts = np.ones(nodes.shape[1], dtype=bool)
+    starts[1:] = (nodes[:, 1:] != nodes[:, :-1]).any(axis=0)
+    return starts
 
 
 def spans(spine: Spine, left: Remainders) -> tuple[Ints, Ints]:
     """Return, by attribute (row) and remainder (column), the first leaf of its node and the one after its last."""
-    start = np.zeros(left.nodes.shape, np.int64)
-    stop = np.empty(left.nodes.shape, np.int64)
-    for attribute, tree in enumerate(spine.trees):
-        stop[attribute] = tree.sizes[-1]
-    for level in np.unique(left.level).tolist():
-        there = np.flatnonzero(left.level == level)
-        for attribute, depth in enumerate(spine.depths(level)):
-            if depth > 0:
-                ancestors = spine.trees[attribute].ancestors(depth - 1)
-                start[attribute, there] = np.searchsorted(ancestors, left.nodes[attribute, there])
-                stop[attribute, there] = np.searchsorted(ancestors, left.nodes[attribute, there], side="right")
+    start, stop = np.empty(left.nodes.shape, np.int64), np.empty(left.nodes.shape, np.int64)
+    for index in np.unique(left.level).tolist():
+        there = left.level == index
+        start[:, there], stop[:, there] = spans_at(spine, index, left.nodes[:, there])
     return start, stop
 
 
-def _starts(columns: list[tuple[int, int, Ints]], size: int) -> NDArray[np.bool_]:
-    """Return where a node begins: all that belongs to one is consecutive."""
-    starts = np.zeros(size, dtype=bool)
-    starts[:1] = True
-    for _, _, nodes in columns:
-        starts[1:] |= nodes[1:] != nodes[:-1]
-    return starts
+def spans_at(spine: Spine, index: int, nodes: NDArray[np.integer]) -> tuple[Ints, Ints]:
+    """Return the same for nodes of one level."""
+    start, stop = np.zeros(nodes.shape, np.int64), np.empty(nodes.shape, np.int64)
+    for attribute, (tree, depth) in enumerate(zip(spine.trees, spine.depths(index), strict=True)):
+        if depth == 0:
+            stop[attribute] = tree.sizes[-1]
+        else:
+            above = tree.ancestors(depth - 1)
+            start[attribute] = np.searchsorted(above, nodes[attribute])
+            stop[attribute] = np.searchsorted(above, nodes[attribute], side="right")
+    return start, stop

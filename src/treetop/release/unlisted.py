@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.domain.spine import Spine
-from treetop.release.intervals import LevelIntervals
-from treetop.release.release import Release
+from treetop.release.contents import Contents
+from treetop.release.intervals.nodes import LevelIntervals
 from treetop.release.tree import LevelNodes
 
 Ints = NDArray[np.int64]
@@ -31,20 +31,19 @@ class LevelSums:
     """The sum of the upper bounds of all that are not released."""
 
 
-def level_sums(release: Release, intervals: Sequence[LevelIntervals]) -> list[LevelSums]:
+def level_sums(release: Contents, intervals: Sequence[LevelIntervals]) -> list[LevelSums]:
     """Return the sums of the total and of every level.
 
     A public node that is not released has the bound of the deepest released node v above it. So the sum over all of
     them counts, for every v, its descendants less those of its released children; by level, that is a sum over released
     nodes of descendants times the bound of the node less that of its parent.
     """
-    spine, tree, evidence = release.spine, release.tree, release.evidence
-    assert evidence is not None
-    found = [LevelSums(np.zeros(0, np.int64), int(evidence.laws[0] is not None), 0.0, 0.0)]
+    spine, tree = release.spine, release.tree
+    found = [LevelSums(np.zeros(0, np.int64), int(release.measured.evidence.laws[0] is not None), 0.0, 0.0)]
     nodes = tree.at(0)
     gains: list[tuple[LevelNodes, Floats]] = [(nodes, intervals[0].absent.astype(np.float64))]
     for level, above, own in zip(spine.levels, intervals[:-1], intervals[1:], strict=True):
-        fanouts = _fanouts(spine, level.index, nodes)
+        fanouts = tree.fanout(level.index)
         several = fanouts > 1
         nodes, parent = tree.at(level.index), tree.parents(level.index)
         inherited = above.absent[parent].astype(np.float64)
@@ -62,19 +61,9 @@ def level_sums(release: Release, intervals: Sequence[LevelIntervals]) -> list[Le
     return found
 
 
-def _fanouts(spine: Spine, index: int, above: LevelNodes) -> Ints:
-    """Return how many children the released nodes above a level have."""
-    level = spine.levels[index - 1]
-    node = {attribute: nodes for attribute, _, nodes in above.refined}.get(level.attribute)
-    at = np.zeros(len(above), np.int64) if node is None else node
-    fanouts: Ints = level.first[at + 1] - level.first[at]
-    return fanouts
-
-
 def _descendants(spine: Spine, at: int, index: int, nodes: LevelNodes) -> Floats:
     """Return how many public nodes of a level are below each released node of one above it."""
     number = np.ones(len(nodes))
-    refined: dict[int, Ints | int] = {attribute: column for attribute, _, column in nodes.refined}
     for attribute, (start, stop) in enumerate(zip(spine.depths(at), spine.depths(index), strict=True)):
         if start == stop:
             continue
@@ -82,5 +71,5 @@ def _descendants(spine: Spine, at: int, index: int, nodes: LevelNodes) -> Floats
         edge = np.arange(len(first[start]))
         for depth in range(start, stop):
             edge = first[depth][edge]
-        number *= np.diff(edge)[refined.get(attribute, 0)]
+        number *= np.diff(edge)[nodes.nodes[attribute]]
     return number

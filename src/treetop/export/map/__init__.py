@@ -14,7 +14,7 @@ from treetop.export.map.boundaries import Boundaries, read_boundaries
 from treetop.export.map.layers import Layer, layer
 from treetop.export.map.page import render
 from treetop.export.places import Places
-from treetop.release.release import Release
+from treetop.release.selection import Selection
 
 __all__ = ["Page", "map_page", "read_boundaries"]
 
@@ -38,7 +38,7 @@ class Page:
 
 
 def map_page(
-    release: Release,
+    release: Selection,
     depths: Depths,
     places: Mapping[str, Places],
     boundaries: Boundaries | None = None,
@@ -72,7 +72,7 @@ def map_page(
     return Page("map.html", text, finest.rows, finest.content["total"] - finest.content["unplaced"]), missing
 
 
-def mapped(release: Release, places: Mapping[str, Places], boundaries: Boundaries | None) -> tuple[str, ...]:
+def mapped(release: Selection, places: Mapping[str, Places], boundaries: Boundaries | None) -> tuple[str, ...]:
     """Return the attributes that the map shows: both ends of flows, or the one that is known to have places."""
     trees = trees_of(release)
     known = [

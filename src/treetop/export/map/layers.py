@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from treetop.export.levels import Depths, counts_at
 from treetop.export.map.atlas import Atlas, Spots
 from treetop.export.map.pack import pack_rings
-from treetop.release.release import Release
+from treetop.release.selection import Selection
 
 FLOWS = 12_000
 """The most flows that one layer holds; the largest are kept."""
@@ -64,7 +64,7 @@ class _Gazetteer:
         return _Gazetteer(list(known), rings, numbers)
 
 
-def layer(release: Release, atlas: Atlas, depths: Depths, attributes: Sequence[str]) -> Layer:
+def layer(release: Selection, atlas: Atlas, depths: Depths, attributes: Sequence[str]) -> Layer:
     """Return one level: flows between two attributes, or the counts of one."""
     spots = {name: atlas.spots(name, depths[name]) for name in attributes}
     gazetteer = _Gazetteer.of(spots)
@@ -130,7 +130,7 @@ def _name(atlas: Atlas, depths: Depths, attributes: Sequence[str]) -> str:
     return names[0] if len(set(names)) == 1 else " → ".join(names)
 
 
-def _margin(release: Release, depths: Depths, attributes: Sequence[str]) -> int | None:
+def _margin(release: Selection, depths: Depths, attributes: Sequence[str]) -> int | None:
     """Return the margin of the measurements that a layer shows; None where it shows sums of them."""
     names = list(release.spine.attributes)
     wanted = tuple(depths[name] + 1 if name in attributes else 0 for name in names)

@@ -7,54 +7,45 @@ reads noisy values only, so that it costs no privacy, and can be done at any tim
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
+from treetop.card import Facts, describe_release
+from treetop.card.first_format import words_only
+from treetop.card.rebuild import rebuild_plan
 from treetop.errors import ReleaseError
 from treetop.plan.plan import CONFIDENCE
+from treetop.release.contents import Contents
 from treetop.release.estimates.align import align
 from treetop.release.estimates.whole_numbers import lower_error
 from treetop.release.measurements import Measurements
 from treetop.release.tree import ReleasedTree
 
-if TYPE_CHECKING:
-    from treetop.release.release import Release
+AnyRelease = TypeVar("AnyRelease", bound=Contents)
 
 STEP = "the next release can, with keep_measurements=True (--keep-measurements), but it spends its loss again"
 """What to do where not all measurements were kept."""
 
 
-def all_measurements(release: Release) -> Measurements:
+def all_measurements(release: Contents) -> Measurements:
     """Return all that was measured for a release, refusing one that has not kept it."""
-    if release.selection:
-        raise ReleaseError("estimates are made of a whole release: ask before `where`")
     if release.evidence is None:
-        from treetop.card.rebuild import rebuild_plan
-
         rebuild_plan(release.card, release.spine).refuse_unless_top_down()  # others have nothing to keep
-    if release.evidence is None or not release.measurements.complete:
+    if release.evidence is None or not release.measured.measurements.complete:
         raise ReleaseError(f"estimates need all that was measured, and this release has not kept it: {STEP}")
-    return release.measurements
+    return release.measured.measurements
 
 
-def root_of(release: Release, measurements: Measurements) -> int:
-    """Return what was measured of the total, or the public total."""
-    return release.total if measurements.total is None else measurements.total
-
-
-def with_lower_error(release: Release, measurements: Measurements) -> Release:
-    """Return a release with counts of lower error; it keeps all measurements."""
-    nodes, count = lower_error(measurements, root_of(release, measurements))
+def with_lower_error(release: AnyRelease) -> AnyRelease:
+    """Return a release with counts of lower error; it keeps all measurements, of which none may be missing."""
+    measurements = release.measured.measurements
+    nodes, count = lower_error(measurements, release.measured.root)
     evidence = align(ReleasedTree(release.spine, nodes, count), measurements)
-    return replace(release, nodes=nodes, count=count, evidence=evidence, kept=measurements)
+    return replace(release, nodes=nodes, count=count, evidence=evidence, all_measured=measurements)
 
 
-def estimated_again(release: Release) -> Release:
+def estimated_again(release: AnyRelease) -> AnyRelease:
     """Return a new release of the same measurements, with counts of lower error and a card that says so."""
-    from treetop.card import Facts, describe_release
-    from treetop.card.first_format import words_only
-    from treetop.card.rebuild import rebuild_plan
-
-    measurements = all_measurements(release)
+    all_measurements(release)
     if words_only(release.card, release.plan_toml or ""):
         raise ReleaseError(
             "this release of a graph says in words only which graphs are neighbours, as version 0.2.0 did, and a new "
@@ -75,4 +66,4 @@ def estimated_again(release: Release) -> Release:
     source = f"Estimated again from the measurements of release {told.id}: nothing was spent."
     # What a twin gave was of other counts.
     facts = replace(told.again(), description=f"{told.description} {source}".lstrip(), coverage=None)
-    return replace(with_lower_error(release, measurements), card=describe_release(plan, facts), plan_toml=None)
+    return replace(with_lower_error(release), card=describe_release(plan, facts), plan_toml=None)

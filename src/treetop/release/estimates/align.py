@@ -13,20 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
-from treetop.measure.evidence import NOTHING, Evidence, LevelEvidence, Remainders
+from treetop.measure.evidence import NOTHING, Evidence, LevelEvidence
 from treetop.read.counts import pack
 from treetop.release.estimates.measured_tree import TreeLevel, measured_tree
 from treetop.release.measurements import Measurements
-from treetop.release.tree import ReleasedTree, spans
-
-if TYPE_CHECKING:
-    from treetop.release.release import Release
+from treetop.release.tree import ReleasedTree, spans_at
 
 Ints = NDArray[np.int64]
 
@@ -75,23 +72,23 @@ def _level(tree: ReleasedTree, index: int, found: Found) -> LevelEvidence:
     return LevelEvidence(own, highest, slots)
 
 
-def descended(release: Release, measurements: Measurements) -> Release:
-    """Return a release as the descent has left it: every node that has measured children, with zeros where needed.
+def descended(tree: ReleasedTree, measurements: Measurements) -> tuple[ReleasedTree, Evidence]:
+    """Return a tree as the descent has left it: every node that has measured children, with zeros where needed.
 
     Below a node of which nothing is released any more one leaf stands, at zero; any one would do: what else was
     measured beside it is known.
     """
     measured = measured_tree(measurements, measurements.total or 0)
-    rows = [np.zeros(1, np.int64), *(found.row for found in released_rows(release.tree, measured))]
-    missing = [_missing(release, measured, rows, index) for index in range(len(measured) - 1)]
-    nodes = np.concatenate([release.nodes, *missing], axis=1).astype(np.int32)
-    count = np.concatenate([release.count, *(np.zeros(leaves.shape[1], np.int64) for leaves in missing)])
-    order = np.lexsort(pack(release.spine, nodes)[::-1])
-    whole = replace(release, nodes=nodes[:, order], count=count[order], kept=None)
-    return replace(whole, evidence=align(whole.tree, measurements))
+    rows = [np.zeros(1, np.int64), *(found.row for found in released_rows(tree, measured))]
+    missing = [_missing(tree.spine, measured, rows, index) for index in range(len(measured) - 1)]
+    nodes = np.concatenate([tree.nodes, *missing], axis=1).astype(np.int32)
+    count = np.concatenate([tree.count, *(np.zeros(leaves.shape[1], np.int64) for leaves in missing)])
+    order = np.lexsort(pack(tree.spine, nodes)[::-1])
+    whole = replace(tree, nodes=nodes[:, order], count=count[order])
+    return whole, align(whole, measurements)
 
 
-def _missing(release: Release, measured: list[TreeLevel], rows: list[Ints], index: int) -> Ints:
+def _missing(spine: Spine, measured: list[TreeLevel], rows: list[Ints], index: int) -> Ints:
     """Return a leaf for each node of a level that has measured children, none of which goes on or is released."""
     below = measured[index + 1]
     goes_on = rows[index + 1] >= 0
@@ -100,7 +97,7 @@ def _missing(release: Release, measured: list[TreeLevel], rows: list[Ints], inde
     divided, covered = np.zeros(len(measured[index]), dtype=bool), np.zeros(len(measured[index]), dtype=bool)
     divided[below.parent] = True
     covered[below.parent[goes_on]] = True
-    start, stop = spans(release.spine, Remainders(np.full(len(below), index + 1, np.int32), below.nodes, below.value))
+    start, stop = spans_at(spine, index + 1, below.nodes)
     single = np.flatnonzero((stop - start == 1).all(axis=0) & ~covered[below.parent])
     _, first = np.unique(below.parent[single], return_index=True)
     if len(first) != int((divided & ~covered).sum()):

@@ -36,7 +36,7 @@ class MeasuredLevel:
 
     parent: Ints
     """Which node of the level above each belongs to."""
-    value: Reals
+    value: Reals | Ints
     """The measurements; where nothing was measured, any number."""
     variance: Reals
     """Their variances: zero for what is known exactly, infinite where nothing was measured."""
@@ -76,7 +76,7 @@ def least_squares(levels: Sequence[MeasuredLevel]) -> list[LevelEstimates]:
 
 def from_below(levels: Sequence[MeasuredLevel]) -> list[LevelEstimates]:
     """Return, level by level, what a node's own subtree says of it."""
-    found = [LevelEstimates(levels[-1].value, levels[-1].variance)]
+    found = [LevelEstimates(np.asarray(levels[-1].value, np.float64), levels[-1].variance)]
     for level, below in zip(levels[-2::-1], levels[:0:-1], strict=True):
         size = len(level)
         total, variance = _sums(below, found[-1], size)
@@ -91,7 +91,8 @@ def _combined(own: MeasuredLevel, total: Reals, variance: Reals) -> LevelEstimat
     blind = ~np.isfinite(own.variance)
     finite, mine = np.where(known, variance, 1.0), np.where(blind, 1.0, own.variance)
     weight = np.where(known, np.where(blind, 1.0, mine / np.maximum(mine + finite, LEAST_VARIANCE)), 0.0)
-    value = own.value + weight * (np.where(known, total, 0.0) - own.value)
+    value = np.asarray(own.value, np.float64)
+    value = value + weight * (np.where(known, total, 0.0) - value)
     return LevelEstimates(value, np.where(known, weight * finite, own.variance))
 
 

@@ -35,12 +35,12 @@ def share_by_least_squares(
             out[j] = np.int64(np.rint(value[j] + gap * variance[j] / together))
         begin(state, b - a, count[i], CHEBYSHEV, ASCENDING, np.uint64(seed + a))
         solve(state, scratch, out[a:b])
-        kept = np.empty(b - a, np.int64)
+        among = np.empty(b - a, np.int64)
         size, total = 0, 0
         for j in range(a, b):
             out[j] = settled(state, out[j])
             if open_[j]:
-                kept[size] = out[j]
+                among[size] = out[j]
                 total += out[j]
                 size += 1
             else:
@@ -48,11 +48,11 @@ def share_by_least_squares(
         if total == count[i]:
             continue
         begin(state, size, count[i], EUCLIDEAN, ASCENDING, np.uint64(seed + a))
-        solve(state, scratch, kept[:size])
+        solve(state, scratch, among[:size])
         size = 0
         for j in range(a, b):
             if open_[j]:
-                out[j] = settled(state, kept[size])
+                out[j] = settled(state, among[size])
                 size += 1
 
 

@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 
 from treetop.basics.checked import whole_number, whole_numbers
 from treetop.domain.spine import Spine
-from treetop.measure.evidence import Remainders
 from treetop.noise import Law
 from treetop.read.counts import pack
 from treetop.release.estimates import prior
 from treetop.release.estimates.least_squares import from_below
-from treetop.release.estimates.measured_tree import TreeLevel, as_measured, measured_tree
+from treetop.release.estimates.measured_tree import TreeLevel, measured_tree
 from treetop.release.estimates.sharing import share_by_least_squares, share_by_probability
 from treetop.release.measurements import Measurements
-from treetop.release.tree import spans
+from treetop.release.tree import spans_at
 
 Ints = NDArray[np.int64]
 
@@ -45,13 +44,13 @@ def lower_error(measurements: Measurements, total: int) -> tuple[NDArray[np.int3
         if seen is not None:
             whole_numbers(seen.value, "the measurements", most=LARGEST)
     tree = measured_tree(measurements, total)
-    estimates = from_below(as_measured(tree, laws))
+    estimates = from_below(tree)
     seed = _seed(measurements)
     last = max(index for index, level in enumerate(tree) if index == 0 or level.measured.any())
     count = np.array([max(round(float(estimates[0].value[0])), 0)])
     leaves: list[tuple[Ints, Ints]] = []
     for index in range(last + 1):
-        level, leaf = tree[index], spans(spine, _at(index, tree[index]))
+        level, leaf = tree[index], spans_at(spine, index, tree[index].nodes)
         single = (leaf[1] - leaf[0] == 1).all(axis=0)
         divided = np.zeros(len(level), dtype=bool)
         if index < last:
@@ -81,10 +80,6 @@ def _share_last(law: Law, first: Ints, level: TreeLevel, count: Ints, seed: int,
     share_by_probability(
         first, level.value, kind, learned.units, learned.shift, learned.cell, learned.lowest, count, seed, out
     )
-
-
-def _at(index: int, level: TreeLevel) -> Remainders:
-    return Remainders(np.full(len(level), index, np.int32), level.nodes, level.value)
 
 
 def _seed(measurements: Measurements) -> int:

@@ -13,11 +13,11 @@ from treetop.release.folder.read import (
     file_sha256,
     load,
     read_card,
-    read_release,
+    read_contents,
     read_spine,
 )
 from treetop.release.folder.unresolved import UNRESOLVED
-from treetop.release.folder.write import Draft, drafted, nodes_schema, nodes_table, released, save
+from treetop.release.folder.write import Draft, drafted, nodes_schema, nodes_table, save, sizes
 
 __all__ = [
     "CARD",
@@ -39,8 +39,8 @@ __all__ = [
     "nodes_schema",
     "nodes_table",
     "read_card",
-    "read_release",
+    "read_contents",
     "read_spine",
-    "released",
     "save",
+    "sizes",
 ]

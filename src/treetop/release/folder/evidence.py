@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from treetop.errors import ReleaseError
 from treetop.measure.evidence import NOTHING, Evidence, LevelEvidence
 from treetop.noise.law import described_law
+from treetop.release.contents import Contents
+from treetop.release.estimates.align import align
 from treetop.release.measurements import LevelMeasurements, Measurements
-from treetop.release.release import Release
 from treetop.release.tree import ReleasedTree
 
 Ints = NDArray[np.int64]
@@ -22,14 +23,11 @@ Ints = NDArray[np.int64]
 EVIDENCE, MEASUREMENTS = "evidence.parquet", "measurements.parquet"
 
 
-def write_evidence(release: Release, folder: Path) -> dict[str, int | None]:
-    """Write both files of a release that has intervals; return their rows."""
+def evidence_tables(release: Contents) -> dict[str, pa.Table]:
+    """Return both files of a release that keeps measurements."""
     if release.evidence is None:
         return {}
-    tables = {EVIDENCE: evidence_table(release.evidence), MEASUREMENTS: release.measurements.table()}
-    for name, table in tables.items():
-        pq.write_table(table, folder / name, compression="zstd", store_schema=False)
-    return {name: table.num_rows for name, table in tables.items()}
+    return {EVIDENCE: evidence_table(release.evidence), MEASUREMENTS: release.measured.measurements.table()}
 
 
 def evidence_table(evidence: Evidence) -> pa.Table:
@@ -51,51 +49,39 @@ def evidence_table(evidence: Evidence) -> pa.Table:
     )
 
 
-def read_evidence(folder: Path, release: Release) -> tuple[Evidence | None, Measurements | None]:
-    """Read what was kept, and all measurements where they are more than those under released nodes.
-
-    None where the folder has no intervals.
-    """
+def with_evidence(release: Contents, folder: Path) -> Contents:
+    """Read what was kept, and all measurements where they are more than those under released nodes."""
     if not (folder / EVIDENCE).is_file():
-        return None, None
+        return release
+    spine, tree = release.spine, release.tree
     told = release.card["plan"]["levels"]
     laws = tuple(None if level["noise"] is None else described_law(level["noise"]) for level in told)
     table = pq.read_table(folder / EVIDENCE)
-    sizes = [len(release.tree.at(index)) for index in range(len(laws))]
-    level = table.column("level").to_numpy()
-    if not np.array_equal(level, np.repeat(np.arange(len(sizes)), sizes)):
+    sizes = [len(tree.at(index)) for index in range(len(laws))]
+    if not np.array_equal(table.column("level").to_numpy(), np.repeat(np.arange(len(sizes)), sizes)):
         raise ReleaseError(f"{folder}: {EVIDENCE} does not have one row for every released node")
-    bounds = np.concatenate([[0], np.cumsum(sizes)])
-    measured, highest = (_filled(table.column(name)) for name in ("measured", "highest"))
-    kept = Measurements.from_table(pq.read_table(folder / MEASUREMENTS), release.spine, laws)
-    levels = tuple(
-        LevelEvidence(
-            measured=measured[bounds[index] : bounds[index + 1]],
-            highest=highest[bounds[index - 1] : bounds[index]],
-            slots=np.empty(0, np.int64) if slots is None else slots.value,
-        )
-        for index, slots in enumerate(kept.levels, start=1)
-    )
-    if (kept.total is None) != (laws[0] is None):
+    bounds = np.cumsum(sizes)[:-1]
+    measured, highest = (np.split(_filled(table.column(name)), bounds) for name in ("measured", "highest"))
+    found = Measurements.from_table(pq.read_table(folder / MEASUREMENTS), spine, laws)
+    if (found.total is None) != (laws[0] is None):
         raise ReleaseError(f"{folder}: {MEASUREMENTS} has a total, or lacks one, against the plan")
-    evidence = Evidence(kept.total, levels, laws)
-    numbers = [_children(release.tree, level.index) for level in release.spine.levels]
-    pairs = list(zip(kept.levels, numbers, strict=True))
-    if all(seen is None or len(seen) == number for seen, number in pairs):
-        return evidence, None
-    from treetop.release.estimates.align import align
-
+    children = [_measured_children(tree, level.index) for level in spine.levels]
+    if all(seen is None or len(seen) == number for seen, number in zip(found.levels, children, strict=True)):
+        slots = [np.empty(0, np.int64) if seen is None else seen.value for seen in found.levels]
+        levels = map(LevelEvidence, measured[1:], highest, slots)
+        return replace(release, evidence=Evidence(found.total, tuple(levels), laws))
     # A level at which no retained node has several children has no rows, and nothing of it is missing.
-    none = LevelMeasurements(np.empty((len(release.spine.attributes), 0), np.int32), np.empty(0, np.int64))
-    kept = replace(kept, levels=tuple(none if seen is None and number == 0 else seen for seen, number in pairs))
-    aligned = align(release.tree, kept)
-    for stated, found in zip(levels, aligned.levels, strict=True):
-        if not (np.array_equal(stated.measured, found.measured) and np.array_equal(stated.highest, found.highest)):
+    none = LevelMeasurements(np.empty((len(spine.attributes), 0), np.int32), np.empty(0, np.int64))
+    pairs = zip(found.levels, children, strict=True)
+    found = replace(found, levels=tuple(none if seen is None and number == 0 else seen for seen, number in pairs))
+    aligned = align(tree, found)
+    for own, beside, level in zip(measured[1:], highest, aligned.levels, strict=False):
+        if not (np.array_equal(own, level.measured) and np.array_equal(beside, level.highest)):
             raise ReleaseError(f"{folder}: {EVIDENCE} is not what {MEASUREMENTS} gives for the released nodes")
-    return aligned, kept
+    return replace(release, evidence=aligned, all_measured=found)
 
 
-def _children(tree: ReleasedTree, index: int) -> int:
+def _measured_children(tree: ReleasedTree, index: int) -> int:
     """Return how many children were measured of the released nodes above a level."""
     fanout = tree.fanout(index)
     return int(fanout[fanout > 1].sum())

@@ -14,11 +14,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from treetop.release.folder.evidence import write_evidence
+from treetop.card.facts import Facts
+from treetop.card.html import render
+from treetop.card.rebuild import rebuild_plan
+from treetop.card.schema import validate
+from treetop.card.statement import bind
+from treetop.plan.file import describe_plan
+from treetop.release.contents import Contents
+from treetop.release.folder.evidence import evidence_tables
 from treetop.release.folder.place import check_name, claimed, scratch, sync, take_place, writing
 from treetop.release.folder.read import CARD, COUNTS, HIERARCHIES, NODES, PAGE, PLACES, PLAN, file_sha256
-from treetop.release.folder.unresolved import UNRESOLVED
-from treetop.release.release import Release
+from treetop.release.folder.unresolved import UNRESOLVED, unresolved_table
+from treetop.release.selection import Selection
+
+Progress = Callable[[str, float], None]
+"""Told what is done, and which part of it."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +49,7 @@ class Draft:
         take_place(self.path, self.folder, self.force)
 
 
-def save(release: Release, folder: Path, *, force: bool = False, nodes: bool = False) -> None:
+def save(release: Contents, folder: Path, *, force: bool = False, nodes: bool = False) -> None:
     """Write the folder beside its place, flush it to disk, then move it there in one step."""
     with claimed(folder, force) as beside, drafted(release, folder, force=force, nodes=nodes, beside=beside) as draft:
         draft.place()
@@ -47,13 +57,13 @@ def save(release: Release, folder: Path, *, force: bool = False, nodes: bool = F
 
 @contextmanager
 def drafted(
-    release: Release,
+    release: Contents,
     folder: Path,
     *,
     force: bool = False,
     nodes: bool = False,
     places: Mapping[str, pa.Table] | None = None,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress | None = None,
     beside: Path | None = None,
 ) -> Iterator[Draft]:
     """Write the folder beside its place; unless it is placed there, nothing is left of it.
@@ -72,23 +82,23 @@ def drafted(
         yield Draft(whole, folder, force, card_sha256)
 
 
-def released(release: Release) -> dict[str, Any]:
-    """Return the size of a release: post-processing, like the counts themselves."""
+def sizes(release: Contents) -> dict[str, Any]:
+    """Return the size of a release, as its card states it: post-processing, like the counts themselves."""
     names = ["total", *(level.name for level in release.spine.levels)]
-    sizes = [{"name": name, "nodes": release.nodes_above_zero(index)} for index, name in enumerate(names)]
-    size: dict[str, Any] = {"total": release.total, "leaves": len(release.count), "levels": sizes}
+    levels = [{"name": name, "nodes": len(release.tree.at(index))} for index, name in enumerate(names)]
+    size: dict[str, Any] = {"total": release.total, "leaves": len(release.count), "levels": levels}
     if release.left is not None:
         size["unresolved"] = {"total": release.unresolved_total, "nodes": len(release.left)}
     return size
 
 
-def nodes_table(release: Release, index: int) -> pa.Table:
+def nodes_table(release: Contents, index: int) -> pa.Table:
     """Return one level as it stands in nodes.parquet: attributes that are not refined yet are null."""
-    names = list(release.spine.attributes)
-    level = release.table("total" if index == 0 else release.spine.splits[index - 1])
+    level = Selection(release).table("total" if index == 0 else release.spine.splits[index - 1])
     size = level.num_rows
     columns = {
-        name: level.column(name) if name in level.column_names else pa.nulls(size, pa.string()) for name in names
+        name: level.column(name) if name in level.column_names else pa.nulls(size, pa.string())
+        for name in release.spine.attributes
     }
     numbers = {name: level.column(name) for name in ("count", "lower", "upper") if name in level.column_names}
     return pa.table(
@@ -96,44 +106,29 @@ def nodes_table(release: Release, index: int) -> pa.Table:
     )
 
 
-def nodes_schema(release: Release) -> pa.Schema:
+def nodes_schema(release: Contents) -> pa.Schema:
     """Return the columns of nodes.parquet."""
     attributes = [(name, pa.string()) for name in release.spine.attributes]
     numbers = ("count",) if release.confidence is None else ("count", "lower", "upper")
     return pa.schema([("level", pa.int32()), *attributes, *((name, pa.int64()) for name in numbers)])
 
 
-def _write(
-    release: Release,
-    folder: Path,
-    nodes: bool,
-    places: Mapping[str, pa.Table],
-    progress: Callable[[str, float], None],
-) -> str:
-    from treetop.card.html import render
-    from treetop.card.schema import validate
-    from treetop.card.statement import bind
-
-    rows: dict[str, int | None] = {COUNTS: len(release.count)}
-    # Plain string columns, whatever reads them; stored as dictionaries all the same.
-    pq.write_table(release.table(), folder / COUNTS, compression="zstd", store_schema=False)
+def _write(release: Contents, folder: Path, nodes: bool, places: Mapping[str, pa.Table], progress: Progress) -> str:
+    tables = {COUNTS: Selection(release).table()}
     if release.left is not None:
-        left = release.unresolved()
-        rows[UNRESOLVED] = left.num_rows
-        pq.write_table(left, folder / UNRESOLVED, compression="zstd", store_schema=False)
-    rows |= write_evidence(release, folder)
+        tables[UNRESOLVED] = unresolved_table(release)
+    tables |= evidence_tables(release)
+    rows: dict[str, int | None] = _write_tables(folder, tables)
     progress("writing", 0.3)
     if nodes:
         rows[NODES] = _write_nodes(release, folder / NODES, progress)
     trees = {tree.digest: tree.to_table() for tree in release.spine.trees}
-    for kind, tables in ((HIERARCHIES, trees), (PLACES, places)):
-        for digest, table in tables.items():
-            name = f"{kind}/{digest}.parquet"
-            (folder / kind).mkdir(exist_ok=True)
-            pq.write_table(table, folder / name, compression="zstd", store_schema=False)
-            rows[name] = table.num_rows
+    for kind, public in ((HIERARCHIES, trees), (PLACES, places)):
+        if public:
+            (folder / kind).mkdir()
+        rows |= _write_tables(folder, {f"{kind}/{digest}.parquet": table for digest, table in public.items()})
     rows[PLAN] = None
-    card = {**release.card, "released": released(release)}
+    card = {**release.card, "released": sizes(release)}
     plan_toml = bind(release.plan_toml or _plan_toml(release), card)
     (folder / PLAN).write_text(plan_toml, encoding="utf-8", newline="\n")
     card["files"] = [_about_file(folder, name, count) for name, count in rows.items()]
@@ -146,7 +141,15 @@ def _write(
     return digest
 
 
-def _write_nodes(release: Release, path: Path, progress: Callable[[str, float], None]) -> int:
+def _write_tables(folder: Path, tables: Mapping[str, pa.Table]) -> dict[str, int | None]:
+    """Write Parquet files; return how many rows each has."""
+    for name, table in tables.items():
+        # Plain string columns, whatever reads them; stored as dictionaries all the same.
+        pq.write_table(table, folder / name, compression="zstd", store_schema=False)
+    return {name: table.num_rows for name, table in tables.items()}
+
+
+def _write_nodes(release: Contents, path: Path, progress: Progress) -> int:
     rows, levels = 0, len(release.spine.levels) + 1
     with pq.ParquetWriter(path, nodes_schema(release), compression="zstd", store_schema=False) as writer:
         for index in range(levels):
@@ -157,11 +160,7 @@ def _write_nodes(release: Release, path: Path, progress: Callable[[str, float], 
     return rows
 
 
-def _plan_toml(release: Release) -> str:
-    from treetop.card.facts import Facts
-    from treetop.card.rebuild import rebuild_plan
-    from treetop.plan.file import describe_plan
-
+def _plan_toml(release: Contents) -> str:
     return describe_plan(rebuild_plan(release.card, release.spine), Facts.of_card(release.card))
 
 

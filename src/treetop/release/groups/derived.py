@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from treetop.basics.nearest import nearest
+from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import QueryError
 from treetop.plan.groups.planned import SIZE
-
-if TYPE_CHECKING:
-    from treetop.domain.hierarchy import Hierarchy
-    from treetop.release.release import Release
+from treetop.release.contents import Contents
+from treetop.release.selection import Selection
 
 Derived: TypeAlias = Literal["cumulative", "people", "mean-size", "share-of-one"]
 
@@ -25,8 +24,8 @@ Derived: TypeAlias = Literal["cumulative", "people", "mean-size", "share-of-one"
 class GroupTables:
     """What released group sizes say about places; groups above the largest size count as that size."""
 
-    release: Release
-    """A release of group sizes, or what `where` narrowed one to."""
+    release: Contents | Selection
+    """A release of group sizes, or what was selected from one."""
 
     def __post_init__(self) -> None:
         if "groups" not in self.release.card["plan"]:

@@ -99,12 +99,12 @@ class Boxes:
                 single[here] &= around[max(refined, depth)][here] == around[depth][here]
         return single
 
-    def meet(self, index: int, nodes: Mapping[int, Ints], number: int) -> tuple[Ints, Ints]:
-        """Return each box's group at a level, and that of each of so many nodes: boxes meet those of their group.
+    def meet(self, index: int, nodes: NDArray[np.integer]) -> tuple[Ints, Ints]:
+        """Return each box's group at a level, and that of each node (column): boxes meet those of their group.
 
-        `nodes` has the nodes of every attribute that is refined by then. A node that no box meets has group −1.
+        A node that no box meets has group −1.
         """
-        group, found = np.zeros(len(self), np.int64), np.zeros(number, np.int64)
+        group, found = np.zeros(len(self), np.int64), np.zeros(nodes.shape[1], np.int64)
         for attribute, refined in enumerate(self.spine.depths(index)):
             shared = min(refined, self.depth[attribute])
             if shared == 0:

@@ -15,7 +15,6 @@ bounds share one risk over the levels: the same that the upper bounds of ancesto
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
@@ -23,8 +22,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.errors import QueryError
 from treetop.measure.evidence import NOTHING, Evidence
 from treetop.noise import Law
+from treetop.release.intervals.sum_noise import sum_margin
+from treetop.release.tree import ReleasedTree
 
 Ints = NDArray[np.int64]
 
@@ -71,33 +73,33 @@ class Margins:
         if law is None:
             return Margins(0, 0)
         above = (1 - OWN) * risk / max(measured_levels, 1)
-        return Margins(law.margin(OWN * risk), _upwards(law, above))
+        return Margins(law.margin(OWN * risk), sum_margin(law, 1, above))
 
 
-def _upwards(law: Law, risk: Fraction) -> int:
-    """Return the least k with P(N < −k) ≤ risk."""
-    return max(law.quantile(1 - risk), 0)
+def risk_of(confidence: float) -> Fraction:
+    """Return how often an interval may miss, exactly as the confidence was written."""
+    if not 0 < confidence < 1:
+        raise QueryError(f"confidence is {confidence}: give a probability between 0 and 1")
+    return 1 - Fraction(str(confidence))
 
 
-def node_intervals(
-    total: int, parents: Sequence[Ints], evidence: Evidence, confidence: Fraction
-) -> tuple[LevelIntervals, ...]:
-    """Return the intervals of the root and of every level below it.
+def node_intervals(tree: ReleasedTree, evidence: Evidence, confidence: float) -> tuple[LevelIntervals, ...]:
+    """Return the intervals of the released root and of every level below it.
 
-    `total` is the released total, `parents` says for the released nodes of each level below the root which released
-    node above them they belong to. A release of nothing has no nodes, and no intervals.
+    A release of nothing has no nodes, and no intervals.
     """
-    risk = 1 - confidence
+    risk = risk_of(confidence)
     levels = sum(law is not None for law in evidence.laws)
     margins = [Margins.of(law, risk, levels) for law in evidence.laws]
-    root = total if evidence.total is None else evidence.total
-    measured = np.full(1 if total > 0 else 0, root, np.int64)
+    total = tree.total
+    measured = np.full(1 if total > 0 else 0, total if evidence.total is None else evidence.total, np.int64)
     # What no descendant can exceed: the least of the upper bounds on the way.
     ceiling = np.maximum(measured + margins[0].above, 0)
     lower = np.maximum(measured - margins[0].own, 0)
     upper = np.maximum(measured + margins[0].own, 0)
     found = []
-    for seen, parent, margin in zip(evidence.levels, parents, margins[1:], strict=True):
+    for level, seen, margin in zip(tree.spine.levels, evidence.levels, margins[1:], strict=True):
+        parent = tree.parents(level.index)
         found.append(LevelIntervals(lower, upper, _absent(seen.highest, margin, ceiling)))
         only = seen.measured == NOTHING  # has all that its parent has
         own = np.where(only, 0, seen.measured)

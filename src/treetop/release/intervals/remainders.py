@@ -10,32 +10,29 @@ may have, each at most its margin above the highest measurement among them.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from treetop.measure.evidence import NOTHING
 from treetop.noise import Law
-
-if TYPE_CHECKING:
-    from treetop.release.release import Release
+from treetop.release.intervals.nodes import risk_of
+from treetop.release.measured import Measured
 
 Ints = NDArray[np.int64]
 
 
-def remainder_intervals(release: Release, confidence: float) -> tuple[Ints, Ints]:
+def remainder_intervals(seen: Measured, confidence: float) -> tuple[Ints, Ints]:
     """Return the lower and upper bounds of a release's remainders, in their order."""
-    left, evidence, tree = release.left, release.evidence, release.tree
-    assert evidence is not None
+    evidence, tree, left = seen.evidence, seen.tree, seen.tree.left
     if left is None:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     lower, upper = np.zeros(len(left), np.int64), np.zeros(len(left), np.int64)
-    risk = 1 - Fraction(str(confidence))
+    risk = risk_of(confidence)
     # Each node's measurement, or that of the nearest ancestor with the same leaves, and the level of that.
-    value = np.full(len(tree.at(0)), release.total if evidence.total is None else evidence.total, np.int64)
+    value = np.full(len(tree.at(0)), seen.root, np.int64)
     level = np.zeros(len(value), np.int64)
-    for refined, below in zip(release.spine.levels, evidence.levels, strict=True):
+    for refined, below in zip(tree.spine.levels, evidence.levels, strict=True):
         index = refined.index - 1
         there = np.flatnonzero(left.level == index)
         row = tree.rows(index)

@@ -27,7 +27,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,11 +34,9 @@ from numpy.typing import NDArray
 from treetop.measure.evidence import NOTHING, Evidence, LevelEvidence
 from treetop.noise import Law
 from treetop.release.intervals.boxes import Boxes
-from treetop.release.intervals.nodes import OWN
-from treetop.release.intervals.sum_noise import selected_margins, sum_margins
-
-if TYPE_CHECKING:
-    from treetop.release.release import Release
+from treetop.release.intervals.nodes import OWN, risk_of
+from treetop.release.intervals.sum_noise import selected_margins, sum_margin, sum_margins
+from treetop.release.measured import Measured
 
 Ints = NDArray[np.int64]
 
@@ -72,7 +69,7 @@ class _Met:
     """Those that were retained."""
     dropped: _Part
     """Those that were not."""
-    kept: bool
+    known: bool
     """Whether the value of what was dropped is known, rather than bounded."""
     going_on: Mapping[int, _Part]
     """All retained nodes, by the level at which they, or the ancestors with the same leaves, were measured."""
@@ -90,21 +87,19 @@ class _Front:
     """The level of that."""
 
 
-def box_intervals(release: Release, boxes: Boxes, confidence: float) -> tuple[Ints, Ints]:
-    """Return the lower and upper bounds of the true counts of boxes, for a whole release that has evidence."""
-    evidence = release.evidence
-    assert evidence is not None
-    risk = 1 - Fraction(str(confidence))
+def box_intervals(released: Measured, boxes: Boxes, confidence: float) -> tuple[Ints, Ints]:
+    """Return the lower and upper bounds of the true counts of boxes."""
+    seen = released.descent
+    risk = risk_of(confidence)
     if len(boxes) == 0:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    if release.total == 0:  # nothing was measured below the total
-        most = _most_of_nothing(evidence, risk)
-        return np.zeros(len(boxes), np.int64), np.full(len(boxes), most)
-    walk = _Walk(release, boxes, evidence)
+    if seen.tree.total == 0:  # nothing was measured below the total
+        return np.zeros(len(boxes), np.int64), np.full(len(boxes), _most_of_nothing(seen.evidence, risk))
+    walk = _Walk(seen, boxes)
     lower, upper = walk.sums(risk)
     single = np.flatnonzero(boxes.single)
     if single.size:
-        of_nodes = release.intervals if confidence == release.confidence else release.intervals_at(confidence)
+        of_nodes = seen.intervals(confidence)
         for index in np.unique(walk.last_level[single]).tolist():
             rows = single[walk.last_level[single] == index]
             node, found = walk.last_node[rows], of_nodes[index]
@@ -116,42 +111,40 @@ def box_intervals(release: Release, boxes: Boxes, confidence: float) -> tuple[In
 
 def _most_of_nothing(evidence: Evidence, risk: Fraction) -> int:
     law = evidence.laws[0]
-    return 0 if law is None or evidence.total is None else max(evidence.total + max(law.quantile(1 - risk), 0), 0)
+    return 0 if law is None or evidence.total is None else max(evidence.total + sum_margin(law, 1, risk), 0)
 
 
 class _Walk:
     """The way down to the boxes, which notes at every level what they meet."""
 
-    def __init__(self, release: Release, boxes: Boxes, evidence: Evidence) -> None:
-        self._release, self._boxes, self._evidence = release, boxes, evidence
+    def __init__(self, seen: Measured, boxes: Boxes) -> None:
+        self._seen, self._boxes = seen, boxes
         self.last_node, self.last_level = np.zeros(len(boxes), np.int64), np.zeros(len(boxes), np.int64)
-        root = np.array([release.total if evidence.total is None else evidence.total])
+        root = np.array([seen.root])
         self._front = _Front(np.zeros(1, np.int64), root, np.zeros(1, np.int64))
         self._group = np.zeros(len(boxes), np.int64)
         one, none = np.ones(len(boxes), np.int64), np.zeros(len(boxes), np.int64)
         total = _Part(one, root[none])
-        self.met = [_Met(evidence.laws[0], one, total, _Part(none, none), True, {0: total})]
+        self.met = [_Met(seen.evidence.laws[0], one, total, _Part(none, none), True, {0: total})]
         for index in range(1, int(boxes.settled.max(initial=0)) + 1):
             self._descend(index)
 
     def _descend(self, index: int) -> None:
-        release, boxes, above, group_above = self._release, self._boxes, self._front, self._group
-        seen, law = self._evidence.levels[index - 1], self._evidence.laws[index]
-        at = release.tree.at(index)
-        parent = release.tree.parents(index)
-        group, met = boxes.meet(index, {a: column for a, _, column in at.refined}, len(at))
+        tree, boxes, above, group_above = self._seen.tree, self._boxes, self._front, self._group
+        seen, law = self._seen.evidence.levels[index - 1], self._seen.evidence.laws[index]
+        parent = tree.parents(index)
+        group, met = boxes.meet(index, tree.at(index).nodes)
         candidates = self._candidates(index)
         measured = _sums(above.group, candidates, group_above)
-        own = (seen.measured != NOTHING) & (met >= 0)
+        only = seen.measured == NOTHING
+        own = ~only & (met >= 0)
         retained = _part(met[own], seen.measured[own], group)
-        slots = release.measurements.levels[index - 1]
+        slots = self._seen.measurements.levels[index - 1]
         if slots is not None:
-            names = dict(enumerate(slots.nodes))
-            _, slot_group = boxes.meet(index, names, len(slots))
+            _, slot_group = boxes.meet(index, slots.nodes)
             value = _sums(slot_group, slots.value, group) - retained.value
         else:
             value = _at_most(seen, candidates, above.group, group_above, parent[own], met[own], group)
-        only = seen.measured == NOTHING
         self._front = _Front(
             met, np.where(only, above.value[parent], seen.measured), np.where(only, above.level[parent], index)
         )
@@ -167,8 +160,8 @@ class _Walk:
 
     def _candidates(self, index: int) -> Ints:
         """Return how many measured children of each released node above a box can meet: one, or all of them."""
-        level = self._release.spine.levels[index - 1]
-        fanout = self._release.tree.fanout(index)
+        level = self._seen.tree.spine.levels[index - 1]
+        fanout = self._seen.tree.fanout(index)
         several = 1 if self._boxes.depth[level.attribute] > level.depth else fanout
         candidates: Ints = np.where(fanout > 1, several, 0)
         return candidates
@@ -196,7 +189,7 @@ class _Walk:
         found = met.retained[rows]
         if met.law is None:
             return found.value
-        if not met.kept:
+        if not met.known:
             return found.value - selected_margins(met.law, met.measured[rows], found.number, risk)
         return found.value + met.dropped.value[rows] - sum_margins(met.law, met.measured[rows], risk)
 

@@ -1,0 +1,70 @@
+"""The contents of a release: the leaves, what was left above them, the card, and what was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.domain.spine import Spine
+from treetop.errors import ReleaseError
+from treetop.measure.evidence import Evidence, Remainders
+from treetop.release.measured import Measured
+from treetop.release.measurements import Measurements
+from treetop.release.tree import ReleasedTree
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What a release holds, and a folder keeps of it."""
+
+    spine: Spine
+    """The public order of refinement."""
+    nodes: NDArray[np.int32] = field(repr=False)
+    """For each attribute (row) and leaf (column), the attribute's node; leaves are in spine order."""
+    count: NDArray[np.int64] = field(repr=False)
+    """The released count of each leaf, above zero. A leaf that is not here is a released zero."""
+    card: dict[str, Any] = field(repr=False)
+    """The statement of guarantee and method."""
+    plan_toml: str | None = field(default=None, repr=False)
+    """The plan file as it was run; written from the card when None."""
+    evidence: Evidence | None = field(default=None, repr=False)
+    """What was measured, for intervals; None where the plan has them off."""
+    left: Remainders | None = field(default=None, repr=False)
+    """What was left unresolved at coarser nodes; None where the plan names every count to the leaves."""
+    all_measured: Measurements | None = field(default=None, repr=False)
+    """All that was measured, where that is more than what was measured under released nodes."""
+
+    @property
+    def total(self) -> int:
+        """The sum of all counts, unresolved ones included."""
+        return self.tree.total
+
+    @property
+    def unresolved_total(self) -> int:
+        """How much of the total is not resolved down to the leaves."""
+        return self.tree.unresolved_total
+
+    @property
+    def confidence(self) -> float | None:
+        """The confidence of its intervals; None where they are off."""
+        off = self.card.get("plan", {}).get("confidence", True) is None
+        return None if self.evidence is None or off else float(self.card["accuracy"]["confidence"])
+
+    @cached_property
+    def tree(self) -> ReleasedTree:
+        """The released nodes of every level."""
+        return ReleasedTree(self.spine, self.nodes, self.count, self.left)
+
+    @cached_property
+    def measured(self) -> Measured:
+        """What was measured, as far as it was kept."""
+        if self.evidence is None:
+            raise ReleaseError(
+                "this release has no intervals and no measurements: its plan has intervals off, or it is not from the "
+                "top down"
+            )
+        return Measured(self.tree, self.evidence, self.all_measured)

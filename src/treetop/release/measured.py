@@ -1,0 +1,47 @@
+"""What was measured, beside what was released of it: where intervals and estimates come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from treetop.measure.evidence import Evidence
+from treetop.release.estimates.align import descended
+from treetop.release.intervals.nodes import LevelIntervals, node_intervals
+from treetop.release.measurements import Measurements
+from treetop.release.tree import ReleasedTree
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """The measurements of a release, as far as they were kept, and the released tree that they are about."""
+
+    tree: ReleasedTree
+    """What was released."""
+    evidence: Evidence
+    """What was measured of released nodes, and beside them."""
+    apart: Measurements | None = None
+    """All that was measured, where the released nodes are not those of the descent but were made from it later."""
+    _intervals: dict[float, tuple[LevelIntervals, ...]] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def root(self) -> int:
+        """What was measured of the total, or the public total."""
+        return self.tree.total if self.evidence.total is None else self.evidence.total
+
+    @cached_property
+    def measurements(self) -> Measurements:
+        """The measurements, node by node."""
+        return Measurements.of(self.tree, self.evidence) if self.apart is None else self.apart
+
+    @cached_property
+    def descent(self) -> Measured:
+        """What the intervals of sums come from: the tree as it was measured, whatever is released of it."""
+        return self if self.apart is None else Measured(*descended(self.tree, self.apart))
+
+    def intervals(self, confidence: float) -> tuple[LevelIntervals, ...]:
+        """Return the noise intervals of the released nodes, from the total down."""
+        if confidence not in self._intervals:
+            self._intervals.clear()  # one set of them is as large as the tree
+            self._intervals[confidence] = node_intervals(self.tree, self.evidence, confidence)
+        return self._intervals[confidence]

@@ -1,0 +1,206 @@
+"""A selection: what of a release matches some codes, and the questions that it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from treetop.domain.spine import Spine
+from treetop.domain.unit import TOTAL
+from treetop.errors import QueryError, ReleaseError
+from treetop.measure.evidence import Remainders
+from treetop.release.codes import codes_at
+from treetop.release.contents import Contents
+from treetop.release.intervals.boxes import Boxes, Range, narrowed
+from treetop.release.intervals.nodes import Interval
+from treetop.release.intervals.sums import box_intervals
+from treetop.release.tree import ReleasedTree, spans
+
+Ints = NDArray[np.int64]
+
+MOST_ROWS = 100_000
+"""Tables of sums with more rows than this have no intervals."""
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """What matches a combination of codes; all of a release where there are none."""
+
+    whole: Contents
+    """The release that it is selected from."""
+    conditions: tuple[str, ...] = ()
+    """What it matches, such as `origin=Veneto`."""
+    ranges: Mapping[int, Range] = field(default_factory=dict, repr=False)
+    """The leaves that it has, by attribute: the first, and the one after the last."""
+
+    @property
+    def spine(self) -> Spine:
+        """The public order of refinement."""
+        return self.whole.spine
+
+    @property
+    def card(self) -> dict[str, Any]:
+        """The card of the release."""
+        return self.whole.card
+
+    @property
+    def confidence(self) -> float | None:
+        """The confidence of the intervals of its sums; None where the release has none."""
+        return self.whole.confidence
+
+    @cached_property
+    def tree(self) -> ReleasedTree:
+        """The selected leaves, and what is unresolved at nodes that belong to the selection with all they have."""
+        whole = self.whole.tree
+        if not self.ranges:
+            return whole
+        chosen = np.ones(len(whole.count), dtype=bool)
+        for attribute, (start, stop) in self.ranges.items():
+            chosen &= (whole.nodes[attribute] >= start) & (whole.nodes[attribute] < stop)
+        left = None if whole.left is None else whole.left[self._meeting(whole.left)[1]]
+        return ReleasedTree(self.spine, whole.nodes[:, chosen], whole.count[chosen], left)
+
+    @property
+    def nodes(self) -> NDArray[np.int32]:
+        """For each attribute (row) and leaf (column), the attribute's node; leaves are in spine order."""
+        return self.tree.nodes
+
+    @property
+    def count(self) -> Ints:
+        """The released count of each leaf, above zero."""
+        return self.tree.count
+
+    @property
+    def total(self) -> int:
+        """The sum of all counts, unresolved ones included where all of their node is selected."""
+        return self.tree.total
+
+    @property
+    def unresolved_total(self) -> int:
+        """How much of the total is not resolved down to the leaves."""
+        return self.tree.unresolved_total
+
+    @property
+    def partly_unresolved(self) -> int:
+        """How much is unresolved at nodes that are only in part what was selected: it may belong here."""
+        left = self.whole.left
+        if left is None or not self.ranges:
+            return 0
+        meets, within = self._meeting(left)
+        return int(left.count[meets & ~within].sum())
+
+    def _meeting(self, left: Remainders) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which remainders' nodes have leaves of the selection, and which have no others."""
+        starts, stops = spans(self.spine, left)
+        meets, within = np.ones(len(left), dtype=bool), np.ones(len(left), dtype=bool)
+        for attribute, (start, stop) in self.ranges.items():
+            meets &= (starts[attribute] < stop) & (stops[attribute] > start) & (start < stop)
+            within &= (starts[attribute] >= start) & (stops[attribute] <= stop)
+        return meets, within
+
+    def where(self, **codes: str) -> Selection:
+        """Return what matches these codes as well, each of any level."""
+        conditions = (*self.conditions, *(f"{name}={code}" for name, code in codes.items()))
+        found = [self.spine.find(name, code) for name, code in codes.items()]
+        return Selection(self.whole, conditions, narrowed(self.ranges, found))
+
+    def query(self, **codes: str) -> int:
+        """Return the count of a combination of codes, each of any level; attributes left out are summed over."""
+        return self.where(**codes).total
+
+    def interval(self, confidence: float | None = None, /, **codes: str) -> Interval:
+        """Return the noise interval of `query(**codes)`, at the confidence of the plan or at another."""
+        ranges = self.where(**codes).ranges
+        if any(start >= stop for start, stop in ranges.values()):
+            return Interval(0, 0)  # the conditions exclude each other
+        lower, upper = self._intervals(Boxes.one(self.spine, ranges), confidence)
+        return Interval(int(lower[0]), int(upper[0]))
+
+    def by(self, *levels: str, intervals: bool = True, confidence: float | None = None) -> pa.Table:
+        """Return sums over any choice of `attribute.level`, one row a combination above zero; see `Release.by`."""
+        if not levels:
+            raise QueryError("name at least one level, such as " + self.spine.splits[0])
+        asked = [self.spine.level(level) for level in levels]
+        depths: dict[int, int] = {}
+        for level in asked:
+            depths[level.attribute] = max(depths.get(level.attribute, 0), level.depth)
+        leaf, counts = self.tree.resolved(depths)
+        columns = [self.spine.trees[level.attribute].ancestors(level.depth)[leaf[level.attribute]] for level in asked]
+        first, inverse = _groups(columns)
+        count = np.zeros(len(first), np.int64)
+        np.add.at(count, inverse, counts)
+        arrays = [
+            self.spine.trees[level.attribute].codes[level.depth].take(pa.array(column[first]))
+            for level, column in zip(asked, columns, strict=True)
+        ]
+        table = pa.table([*arrays, pa.array(count)], names=[*levels, "count"])
+        if not intervals or self.confidence is None or len(first) > MOST_ROWS:
+            return table
+        boxes = Boxes.of_rows(self.spine, self.ranges, asked, np.asarray(leaf[:, first], np.int64))
+        lower, upper = self._intervals(boxes, confidence)
+        return table.append_column("lower", pa.array(lower)).append_column("upper", pa.array(upper))
+
+    def _intervals(self, boxes: Boxes, confidence: float | None) -> tuple[Ints, Ints]:
+        return box_intervals(self.whole.measured, boxes, self.confidence or 0.95 if confidence is None else confidence)
+
+    def table(self, level: str | None = None) -> pa.Table:
+        """Return the nodes above zero at a level of the spine (the leaves when None), in spine order.
+
+        A part of a release has counts only: its nodes may not be those that the intervals are of.
+        """
+        index = level_index(self.spine, level)
+        found = self.tree.at(index)
+        columns = codes_at(self.spine, index, found.nodes) | {"count": pa.array(found.count)}
+        if self.confidence is not None and not self.conditions:
+            bounds = self.whole.measured.intervals(self.confidence)[index]
+            columns |= {"lower": pa.array(bounds.lower), "upper": pa.array(bounds.upper)}
+        return pa.table(columns)
+
+    def records(self) -> pa.Table:
+        """Return synthetic records, one row a unit of count; what is unresolved has no record."""
+        rows = np.repeat(np.arange(len(self.count)), self.count)
+        columns = [
+            pa.DictionaryArray.from_arrays(pa.array(nodes[rows]), tree.codes[-1])
+            for tree, nodes in zip(self.spine.trees, self.nodes, strict=True)
+        ]
+        return pa.table(columns, names=list(self.spine.attributes))
+
+    def save(self, *_: object, **__: object) -> NoReturn:
+        """Refuse: a folder holds a whole release."""
+        raise ReleaseError(
+            f"this is only what matches {', '.join(self.conditions)}: save the release, or export the selection"
+        )
+
+    def estimates(self, *_: object) -> NoReturn:
+        """Refuse: all measurements together give estimates."""
+        raise ReleaseError("estimates are made of a whole release: ask before `where`")
+
+    reestimated = estimates
+
+    def __repr__(self) -> str:
+        warning = "" if self.card["private"] else "NOT PRIVATE; "
+        where = f"where {', '.join(self.conditions)}: " if self.conditions else ""
+        spine = " > ".join(level.name for level in self.spine.levels)
+        return f"Release({warning}{where}{self.total:,} in {len(self.count):,} leaves; {spine})"
+
+
+def level_index(spine: Spine, level: str | None) -> int:
+    """Return the position of a level by its name: the leaves when None, 0 for the total."""
+    if level is None:
+        return len(spine.levels)
+    return 0 if level == TOTAL else spine.level(level).index
+
+
+def _groups(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """Return the first row of every distinct combination, in order, and each row's combination."""
+    inverse = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        width = int(column.max(initial=0)) + 1
+        _, first, inverse = np.unique(inverse * width + column, return_index=True, return_inverse=True)
+    return first, inverse
