@@ -20,7 +20,6 @@ from benchmarks.synthetic import OriginDestination, two_level_square
 from treetop import Counts, Hierarchy, Spine
 from treetop.compare.comparison import number, percent, seconds, spread
 from treetop.compare.mechanisms import Estimate, LevelEstimate
-from treetop.compare.mechanisms.estimate import prefix
 from treetop.compare.trial import estimate_errors
 from treetop.read.counts import pack
 from treetop.release.errors import LevelErrors
@@ -143,7 +142,7 @@ def _estimate(spine: Spine, arrays: dict[str, Any], at: int) -> Estimate:
         values = arrays[name][at]
         nodes = [axis.ravel() for axis in np.indices(values.shape)]
         ends = [first[nodes[0]] if index < 3 else nodes[0], first[nodes[1]] if index > 1 else np.zeros_like(nodes[0])]
-        paths, order = _sorted(list(prefix(spine, pack(spine, ends), index)))
+        paths, order = _sorted(pack(spine, ends))
         levels.append(LevelEstimate(tuple(paths), _whole(values.ravel()[order])))
     levels.append(LevelEstimate(tuple(keys), value))
     return Estimate.from_leaves(spine, keys, value, tuple(levels))

@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 
 
 def closest(x: Ints, first: Ints, count: Ints, ties: Key) -> Ints:
-    """Repair all nodes of a level: a `LevelRepair` of `compare.mechanisms.topdown`, in whole numbers throughout."""
+    """Repair all nodes of a level: a `LevelRepair` of the mechanisms, in whole numbers throughout."""
     words = np.empty(len(x), np.uint64)
     Keystream(ties).fill(words, 0)
     y = np.empty_like(x)

@@ -11,17 +11,9 @@ from matplotlib.figure import Figure
 from experiments.inftda.measure import EPSILONS, REAL
 from experiments.kit.cases import MADE_UP
 from experiments.kit.figures import save_all
+from treetop.basics.picture import new_figure
 from treetop.compare.comparison import Comparison
-from treetop.compare.comparison_plots import (
-    Runs,
-    draw_levels,
-    draw_points,
-    invented,
-    largest,
-    legend,
-    new_figure,
-    style,
-)
+from treetop.compare.plots import Runs, draw_errors, draw_invented, draw_times, legend, style
 
 SHOWN = ("inftda", "tda-l2", "tda-linf", "gauss", "sh", "hay")
 """The paper's mechanisms, and the hierarchical one that it names and leaves out."""
@@ -33,9 +25,9 @@ def draw(found: Mapping[str, Comparison], images: Path) -> list[Path]:
     there = [name for name in MADE_UP if name in found]
     figures = {"new-york": figure_3(found[REAL])} if REAL in found else {}
     for tree in ("binary", "random"):
-        figures[f"error_{tree}"] = _grid(found, [name for name in there if name.startswith(tree)], _errors, ERROR)
+        figures[f"error_{tree}"] = _grid(found, [name for name in there if name.startswith(tree)], draw_errors, ERROR)
     sparse = [name for name in there if name.endswith("sparse")]
-    figures["false_discoveries"] = _grid(found, sparse, _rates, INVENTED)
+    figures["false_discoveries"] = _grid(found, sparse, draw_invented, INVENTED)
     figures["time"] = figure_6(found, there)
     return save_all({f"inftda_{name}.png": figure for name, figure in figures.items()}, images, dpi=105)
 
@@ -55,9 +47,9 @@ def figure_3(found: Comparison) -> Figure:
     grid = figure.subplots(3, len(EPSILONS), sharey="row")
     for column, epsilon in enumerate(EPSILONS):
         runs = runs_at(found, epsilon)
-        _errors(grid[0][column], runs)
-        _rates(grid[1][column], runs)
-        draw_points(grid[2][column], runs, lambda trial: trial.seconds)
+        draw_errors(grid[0][column], runs)
+        draw_invented(grid[1][column], runs)
+        draw_times(grid[2][column], runs)
         grid[0][column].set_title(f"ε = {epsilon:g}")
     for line, what in zip(grid, (ERROR, INVENTED, TIME), strict=True):
         line[0].set_ylabel(what)
@@ -78,9 +70,7 @@ def figure_6(found: Mapping[str, Comparison], names: Sequence[str]) -> Figure:
                     times = [trial.seconds for trial in trials]
                     mean = sum(times) / len(times)
                     bar = [[mean - min(times)], [max(times) - mean]]
-                    axes.errorbar(
-                        place + shift, mean, bar, color=look.colour, marker=look.marker, markersize=5, label=look.label
-                    )
+                    axes.errorbar(place + shift, mean, bar, markersize=5, **look.mark)
         axes.set_xticks(range(len(names)), names, fontsize="small", rotation=40, ha="right")
         axes.set_yscale("log")
         axes.set_title(f"ε = {epsilon:g}")
@@ -103,14 +93,3 @@ def _grid(
         line[0].set_ylabel(what)
     legend(figure, grid.flat)
     return figure
-
-
-def _errors(axes: Axes, runs: Runs) -> None:
-    draw_levels(axes, runs, largest)
-    axes.set_yscale("symlog", linthresh=1)
-    axes.set_ylim(bottom=-0.3)
-
-
-def _rates(axes: Axes, runs: Runs) -> None:
-    draw_levels(axes, runs, invented)
-    axes.set_ylim(-3, 103)

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from treetop.choose.error_laws import ErrorLaw, as_counts
-from treetop.choose.sums import Floats
+from treetop.choose.error_laws import ErrorLaw, Floats, as_counts
 
 
 @dataclass(frozen=True)
 class LaplaceErrors(ErrorLaw):
-    """Continuous Laplace noise of scale Δ/epsilon (KZF Propositions 1 and 2, equation 3)."""
+    """Continuous Laplace noise of scale Δ/epsilon (KZF Propositions 1 and 2, equation 3), with bias and variance."""
 
     def noise_variance(self, budget: float) -> float:
         """2/e², with e = epsilon/Δ."""
@@ -23,6 +22,10 @@ class LaplaceErrors(ErrorLaw):
         """e^(−x)/(2e), with x = e·n."""
         e, x = self._scaled(budget, counts)
         return np.exp(-x) / (2 * e)
+
+    def variance(self, budget: float, counts: ArrayLike) -> Floats:
+        """The variance of the released count, for each true count."""
+        return self.mse(budget, counts) - self.bias(budget, counts) ** 2
 
     def mse(self, budget: float, counts: ArrayLike) -> Floats:
         """(2 − (1 + x)·e^(−x))/e²."""

@@ -13,9 +13,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from experiments.loss_split.laplace import LaplaceErrors
 from treetop.basics.nearest import nearest
-from treetop.choose.error_laws import ErrorLaw
-from treetop.choose.sums import Floats
+from treetop.choose.error_laws import Floats
 from treetop.errors import QueryError
 
 Weighting: TypeAlias = Literal["log", "linear", "quadratic"]
@@ -81,7 +81,7 @@ class SkewedBias:
     """The same if as many people were spread evenly over as many groups: no population has less."""
 
 
-def skewed_bias(law: ErrorLaw, budget: float, counts: ArrayLike) -> SkewedBias:
+def skewed_bias(law: LaplaceErrors, budget: float, counts: ArrayLike) -> SkewedBias:
     """Return the bias of a population and its skewness.
 
     The bias of one count is a convex function of it, so the more uneven of two populations (the one that majorises the

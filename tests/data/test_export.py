@@ -20,10 +20,10 @@ import pytest
 
 import treetop as tt
 from treetop.errors import DataError, QueryError, Refusal, ReleaseError, TreetopError
-from treetop.export import FORMATS, export, flows, read_places
+from treetop.export import FORMATS, export, read_places, records
 from treetop.export.levels import depths_of
 from treetop.export.places import Places
-from treetop.export.size import Size
+from treetop.export.records import Size
 
 TOWNS = ["01001", "01002", "None", 'say "hi", ok', "two\nlines", "a=b"]
 REGIONS = ["01", "01", "N, W", "N, W", "S\n", "S\n"]
@@ -151,7 +151,7 @@ def test_qgis_takes_a_release_that_has_no_flows(tmp_path: Path) -> None:
 def test_records_are_one_row_a_unit(
     release: tt.Release, suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flows, "ROWS", 7)  # pieces that end in the middle of a leaf
+    monkeypatch.setattr(records, "ROWS", 7)  # pieces that end in the middle of a leaf
     path = tmp_path / f"records{suffix}"
     written: list[int] = []
     done = export(release, "records", path, progress=written.append)
@@ -459,7 +459,7 @@ def test_a_failure_half_way_leaves_what_was_there(
     def fail(rows: int) -> None:
         raise Full(28, "No space left on device")
 
-    monkeypatch.setattr(flows, "ROWS", 7)
+    monkeypatch.setattr(records, "ROWS", 7)
     with pytest.raises(ReleaseError, match="cannot be written: No space left on device"):
         export(release, "records", path, force=True, progress=fail)
     assert {file: file.read_bytes() for file in tmp_path.rglob("*.*") if file.is_file()} == before
@@ -527,8 +527,8 @@ def test_many_records_are_told_before_they_are_written(
     told: list[str] = []
     export(release, "records", tmp_path / "few.csv", announce=told.append)
     assert told == []
-    monkeypatch.setattr("treetop.export.MANY", 10)
-    monkeypatch.setattr("treetop.export.size.MOST", 10)
+    monkeypatch.setattr("treetop.export.records.MANY", 10)
+    monkeypatch.setattr("treetop.export.records.MOST", 10)
     export(release, "records", tmp_path / "many.csv", announce=told.append, large=True)
     assert told == [f"writing {Size.of(release.where(), depths_of(release.where(), None))}"]
     assert told[0].startswith(f"writing {release.total:,} records, about ")

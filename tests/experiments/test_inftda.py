@@ -26,8 +26,8 @@ from experiments.inftda.measure import (
 from experiments.kit.cases import MADE_UP, made_up
 from tests.pictures import colours_in
 from treetop.compare.comparison import Comparison
-from treetop.compare.comparison_plots import STYLES
 from treetop.compare.mechanisms import MECHANISMS
+from treetop.compare.plots import STYLES
 from treetop.privacy import rho_from_epsilon_loose
 
 Found = dict[str, Comparison]

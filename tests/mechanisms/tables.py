@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.compare.mechanisms import Estimate
+from treetop.compare.mechanisms import Estimate, LevelEstimate
 from treetop.noise import Key
 from treetop.read.counts import Counts, layout, pack
 
@@ -105,6 +105,26 @@ def truth(spine: tt.Spine, counts: Counts) -> NDArray[Any]:
 
 def leaves(estimate: Estimate) -> NDArray[Any]:
     return dense(estimate.spine, estimate.keys, estimate.value)
+
+
+def at(estimate: Estimate, index: int) -> LevelEstimate:
+    """Return the nodes of a level that are not zero, as they were published or as sums of the leaves."""
+    if estimate.levels is not None:
+        return estimate.levels[index]
+    if index == 0:
+        kept = [0] * len(estimate.keys)
+    else:
+        digit = layout(estimate.spine)[index - 1]
+        last = (2**64 - 1) >> digit.shift << digit.shift
+        kept = [2**64 - 1 if i < digit.word else last if i == digit.word else 0 for i in range(len(estimate.keys))]
+    sums: dict[tuple[int, ...], Any] = {}
+    for *path, value in zip(*(word.tolist() for word in estimate.keys), estimate.value.tolist(), strict=True):
+        node = tuple(word & mask for word, mask in zip(path, kept, strict=True))
+        sums[node] = sums.get(node, 0) + value
+    there = sorted(node for node in sums if sums[node] != 0)
+    keys = np.array(there, np.uint64).reshape(-1, len(kept)).T
+    values: Any = np.array([sums[node] for node in there], estimate.value.dtype)
+    return LevelEstimate(tuple(keys), values)
 
 
 def words(spine: tt.Spine) -> int:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from treetop.compare.mechanisms import Estimate, LevelEstimate
-from treetop.compare.mechanisms.estimate import Words, prefix
 
 from . import tables
 
@@ -17,32 +16,6 @@ def estimate_of(spine_name: str = "pairs", rows: int = 30) -> Estimate:
     spine = tables.two_words() if spine_name == "two words" else tables.SPINES[spine_name]()
     counts = tables.table(spine, rows)
     return Estimate(spine, counts.keys, np.diff(counts.before))
-
-
-def paths(keys: Words) -> list[tuple[int, ...]]:
-    return list(zip(*(word.tolist() for word in keys), strict=True))
-
-
-@pytest.mark.parametrize("name", ["pairs", "only children", "two words"])
-def test_a_level_is_the_sum_of_its_leaves(name: str) -> None:
-    estimate = estimate_of(name)
-    for index in range(len(estimate.spine.levels) + 1):
-        level = estimate.at(index)
-        sums: dict[tuple[int, ...], int] = {}
-        for path, value in zip(paths(prefix(estimate.spine, estimate.keys, index)), estimate.value, strict=True):
-            sums[path] = sums.get(path, 0) + int(value)
-        assert dict(zip(paths(level.keys), level.value.tolist(), strict=True)) == sums
-    assert len(estimate.at(0)) == 1 and estimate.at(0).value[0] == estimate.total
-    assert paths(level.keys) == paths(estimate.keys)
-
-
-def test_opposite_leaves_cancel_in_the_level_above() -> None:
-    spine = tables.pairs()
-    keys = tables.table(spine, 30).keys
-    value = np.zeros(len(keys[0]), np.int64)
-    value[:2] = 5, -5
-    estimate = Estimate.from_leaves(spine, keys, value)
-    assert len(estimate) == 2 and estimate.total == 0 and len(estimate.at(0)) == 0
 
 
 def test_an_empty_estimate_has_a_total_of_zero() -> None:
@@ -55,7 +28,7 @@ def test_an_empty_estimate_has_a_total_of_zero() -> None:
 @pytest.mark.parametrize("name", ["pairs", "two words"])
 def test_violations_are_the_nodes_that_differ_from_their_children(name: str, kind: Any) -> None:
     whole = estimate_of(name)
-    levels = [whole.at(index) for index in range(len(whole.spine.levels) + 1)]
+    levels = [tables.at(whole, index) for index in range(len(whole.spine.levels) + 1)]
     levels = [LevelEstimate(level.keys, level.value.astype(kind)) for level in levels]
     leaf: Any = whole.value.astype(kind)
     assert Estimate(whole.spine, whole.keys, leaf, tuple(levels)).violations() == 0

@@ -109,8 +109,8 @@ def test_the_levels_of_the_per_level_release_are_its_measurements() -> None:
     estimate = mechanism.run(counts, KEY)
     for index, x in enumerate(mechanism.measure(counts, KEY)):
         assert x is not None
-        assert np.array_equal(estimate.at(index).value, x[x != 0])
-    assert np.array_equal(estimate.at(len(spine.levels)).keys[0], estimate.keys[0])
+        assert np.array_equal(tables.at(estimate, index).value, x[x != 0])
+    assert np.array_equal(tables.at(estimate, len(spine.levels)).keys[0], estimate.keys[0])
 
 
 def test_the_whole_public_tree_is_written_out_in_spine_order() -> None:

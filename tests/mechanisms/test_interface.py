@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import treetop as tt
-from treetop.compare.mechanisms import MECHANISMS, Hay, NotServed, named, paper_loss
+from treetop.compare.compare import compare, settings
+from treetop.compare.mechanisms import (
+    MECHANISMS,
+    Estimate,
+    Hay,
+    InfTDA,
+    NotServed,
+    named,
+    paper_loss,
+    register,
+    registry,
+)
+from treetop.compare.trial import Case
 from treetop.errors import LossError, PlanError, Refusal, TreetopError
-from treetop.noise import DiscreteGaussian, DiscreteLaplace
+from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
 from treetop.read.counts import Counts
 
 from . import tables
@@ -221,3 +234,32 @@ def test_a_cap_at_the_leaves_lowers_flat_noise() -> None:
     )
     assert isinstance(plain, DiscreteGaussian) and isinstance(capped, DiscreteGaussian)
     assert plain.variance == 3 * capped.variance
+
+
+@dataclass(frozen=True, eq=False)
+class Doubled(InfTDA):
+    """A mechanism of somebody else's, which nobody should want."""
+
+    name: ClassVar[str] = "doubled"
+    about: ClassVar[str] = "Top down, and every count twice."
+
+    def run(self, counts: tt.Counts, key: Key, threads: int = 1) -> Estimate:
+        once = super().run(counts, key, threads)
+        return Estimate(once.spine, once.keys, once.value * 2)
+
+
+def test_a_mechanism_from_outside_is_offered_by_one_registration(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "MECHANISMS", dict(MECHANISMS))
+    assert register(Doubled) is Doubled is register(Doubled) is named("doubled")
+    spine = tables.pairs()
+    counts = tables.table(spine, 60)
+    (trial,) = compare(Case(spine, TRIP, counts), settings(["doubled"], [1.0]), 1, key=KEY).trials
+    assert trial.errors[0].largest == counts.total
+
+
+def test_a_mechanism_without_words_or_with_the_name_of_another_is_not_registered() -> None:
+    for wrong in (type("Mute", (Doubled,), {"about": " "}), type("Another", (Doubled,), {"name": "inftda"})):
+        with pytest.raises(
+            PlanError, match=f"{wrong.__name__} cannot be registered|give {wrong.__name__} another name"
+        ):
+            register(wrong)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from experiments.loss_split.laplace import LaplaceErrors
+from experiments.loss_split.measure import least_loss
 from treetop.choose.error_laws import DiscreteGaussianErrors, DiscreteLaplaceErrors, ErrorLaw, GaussianErrors
-from treetop.choose.programs import Term, least_error, least_loss, total_error
-from treetop.choose.roots import falling_root
+from treetop.choose.programs import Term, falling_root, least_error, total_error
 from treetop.errors import LossError
 
 KINDS = [LaplaceErrors, DiscreteLaplaceErrors, GaussianErrors, DiscreteGaussianErrors]
@@ -152,8 +152,6 @@ def test_programs_refuse_what_has_no_answer() -> None:
     term = Term.of(GaussianErrors(1.0), [3])
     with pytest.raises(LossError, match="positive"):
         least_error([term], 0)
-    with pytest.raises(LossError, match="positive"):
-        least_loss([term], -1)
     with pytest.raises(LossError, match="no level has a weight"):
         least_error([Term.of(GaussianErrors(1.0), [3], 0.0)], 1)
     with pytest.raises(LossError, match="expected counts"):

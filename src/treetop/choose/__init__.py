@@ -2,12 +2,11 @@
 
 from treetop.choose.forecast import Forecast, forecast
 from treetop.choose.goals import Mean, Target, Within, mean, read_target, within
-from treetop.choose.grid import GridRow, error_grid, render_grid
+from treetop.choose.grid import GridRow, error_grid, plot_grid, render_grid
 from treetop.choose.guard import refuse_private, refuse_same_records
 from treetop.choose.paste import filled_in, loss_toml
-from treetop.choose.plots import plot_grid
 from treetop.choose.prior import Prior, PriorLevel
-from treetop.choose.programs import Allocation, Term, least_error, least_loss
+from treetop.choose.programs import Allocation, Term, least_error
 from treetop.choose.refine import Refinement, refine_split
 from treetop.choose.simulate import Trials, simulate
 from treetop.choose.split import optimal_split
@@ -35,7 +34,6 @@ __all__ = [
     "filled_in",
     "forecast",
     "least_error",
-    "least_loss",
     "loss_for",
     "loss_toml",
     "mean",

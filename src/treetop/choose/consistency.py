@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from treetop.choose.error_laws import Floats
 from treetop.choose.layers import layers
-from treetop.choose.sums import Floats
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
 from treetop.read.counts import Counts

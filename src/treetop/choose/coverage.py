@@ -11,14 +11,18 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.choose.prior import Prior
+from treetop.choose.simulate import public_twin
 from treetop.domain.unit import TOTAL
 from treetop.errors import PlanError
+from treetop.measure.descent import Progress
 from treetop.noise import Key
+from treetop.plan.plan import Plan
 from treetop.read.counts import Counts, Digit, layout, pack
 from treetop.release.errors import SIZES, merge, size_label, starts
 from treetop.release.intervals.nodes import LevelIntervals
@@ -26,12 +30,7 @@ from treetop.release.release import Release
 from treetop.release.run import run_plan
 from treetop.release.tree import spans
 from treetop.release.unlisted import LevelSums, level_sums
-
-if TYPE_CHECKING:
-    from treetop.choose.prior import Prior
-    from treetop.measure.descent import Progress
-    from treetop.plan.plan import Plan
-    from treetop.tables.table import Table
+from treetop.tables.table import Table
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -289,10 +288,6 @@ def twin_coverage(
     table: the noise comes from keys that anybody can compute. Where the counts of that are at hand, by `plan.counts`,
     give them as `private`: a twin with the same records is refused.
     """
-    from treetop.choose.guard import refuse_same_records
-    from treetop.choose.prior import Prior
-    from treetop.choose.simulate import public_twin
-
     plan.refuse_unless_top_down()
     if plan.confidence is None:
         raise PlanError("the plan has intervals off, so there is no coverage to measure: give it a confidence")
@@ -303,9 +298,7 @@ def twin_coverage(
             twin, plan.spine, source="a public twin", columns=columns, count=count, unknown=plan.unknown
         )
     twin.fits(plan.spine)
-    counts = public_twin(twin)
-    if private is not None:
-        refuse_same_records(twin.records, private, "twin")
+    counts = public_twin(twin, private)
     secret = Key(hashlib.blake2b(b"coverage on a twin", digest_size=32).digest())
     confidence, found = float(plan.confidence), []
     for run in range(runs):

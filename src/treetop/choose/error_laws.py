@@ -1,12 +1,12 @@
-"""Error laws of one released count, max(0, n + noise): its bias, variance and mean squared error in closed form.
+"""Error laws of one released count, max(0, n + noise): its mean squared error, and how fast it falls, in closed form.
 
 KZF is Ko, Ziani and Fioretto, "Optimal Allocation of Privacy Budget on Hierarchical Data Release", which has the
 continuous Laplace at sensitivity 1. Here every law takes any sensitivity, and the discrete laws are those that are
 drawn.
 
-For noise X that is symmetric about zero, max(0, n + X) = n + X + max(0, −X − n). With T the upper tail of X beyond n,
+For noise X that is symmetric about zero, max(0, n + X) = n + X + max(0, −X − n). So
 
-    bias(n) = Σ_{j>n} (j − n)·P(X = j)           MSE(n) = Var X − Σ_{j>n} (j² − n²)·P(X = j),
+    MSE(n) = Var X − Σ_{j>n} (j² − n²)·P(X = j),
 
 so that Var X / 2 = MSE(0) ≤ MSE(n) < Var X for every such law: KZF Proposition 4, which states it for the Laplace.
 """
@@ -16,14 +16,20 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from treetop.choose.sums import SUMMED_UP_TO, Floats, gaussian_sums
 from treetop.errors import LossError
 from treetop.noise import DiscreteLaplace, Law
 from treetop.privacy import Loss, Unit
+
+Floats: TypeAlias = NDArray[np.float64]
+
+SUMMED_UP_TO = 16.0
+"""The discrete Gaussian is summed up to this scale; beyond, the closed form is within 1e-9 of the sums."""
 
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
@@ -40,14 +46,6 @@ class ErrorLaw(ABC):
             raise LossError(f"the sensitivity is {self.sensitivity}: give a positive number")
 
     @abstractmethod
-    def noise_variance(self, budget: float) -> float:
-        """The variance of the noise alone."""
-
-    @abstractmethod
-    def bias(self, budget: float, counts: ArrayLike) -> Floats:
-        """How much too high the released count is on average, for each true count."""
-
-    @abstractmethod
     def mse(self, budget: float, counts: ArrayLike) -> Floats:
         """The mean squared error, for each true count."""
 
@@ -55,24 +53,10 @@ class ErrorLaw(ABC):
     def slope(self, budget: float, counts: ArrayLike) -> Floats:
         """The derivative of the mean squared error by the budget, for each true count: negative."""
 
-    def variance(self, budget: float, counts: ArrayLike) -> Floats:
-        """The variance of the released count, for each true count."""
-        return self.mse(budget, counts) - self.bias(budget, counts) ** 2
-
 
 @dataclass(frozen=True)
 class DiscreteLaplaceErrors(ErrorLaw):
     """Discrete Laplace noise of scale Δ/epsilon: the pure loss."""
-
-    def noise_variance(self, budget: float) -> float:
-        """2a/(1 − a)², with a = e^(−epsilon/Δ)."""
-        e = budget / self.sensitivity
-        return 2 * math.exp(-e) / math.expm1(-e) ** 2
-
-    def bias(self, budget: float, counts: ArrayLike) -> Floats:
-        """a^(n+1)/(1 − a²)."""
-        e = budget / self.sensitivity
-        return np.exp(-e * (as_counts(counts) + 1)) / -math.expm1(-2 * e)
 
     def mse(self, budget: float, counts: ArrayLike) -> Floats:
         """(2a − a^(n+1))/(1 − a)² − 2n·a^(n+1)/(1 − a²)."""
@@ -98,15 +82,6 @@ class GaussianErrors(ErrorLaw):
         """The variance that rho buys; the discrete law has it as its parameter."""
         return self.sensitivity**2 / (2 * budget)
 
-    def noise_variance(self, budget: float) -> float:
-        """The variance s itself."""
-        return self.parameter(budget)
-
-    def bias(self, budget: float, counts: ArrayLike) -> Floats:
-        """σ·φ(a) − n·Φ(−a), with a = n/σ."""
-        sigma, n = math.sqrt(self.parameter(budget)), as_counts(counts)
-        return np.maximum(sigma * _density(n / sigma) - n * _tail(n / sigma), 0.0)
-
     def mse(self, budget: float, counts: ArrayLike) -> Floats:
         """s·(a²·Φ(−a) + Φ(a) − a·φ(a))."""
         s, n = self.parameter(budget), as_counts(counts)
@@ -126,22 +101,8 @@ class DiscreteGaussianErrors(GaussianErrors):
     """Discrete Gaussian noise with parameter s = Δ²/(2·rho): the zero-concentrated and the approximate loss.
 
     Small scales are summed. For large ones the sums over j > n differ from integrals by the terms of Euler and
-    Maclaurin at n, where the summands are zero but not smooth: −f′/12 + f‴/720, with f = (j − n)·φ and (j² − n²)·φ.
+    Maclaurin at n, where the summands are zero but not smooth: −f′/12 + f‴/720, with f = (j² − n²)·φ.
     """
-
-    def noise_variance(self, budget: float) -> float:
-        """The variance of the law, a little below its parameter."""
-        s = self.parameter(budget)
-        return gaussian_sums(s).second if s <= SUMMED_UP_TO**2 else s
-
-    def bias(self, budget: float, counts: ArrayLike) -> Floats:
-        """The continuous bias, less φ_σ(n)·(1/12 − (n²/s² − 1/s)/240)."""
-        s, n = self.parameter(budget), as_counts(counts)
-        if s <= SUMMED_UP_TO**2:
-            sums = gaussian_sums(s)
-            at = sums.place(n)
-            return np.asarray(sums.tail1[at] - sums.at[at] * sums.tail0[at])
-        return np.maximum(super().bias(budget, n) + bias_correction(s, n), 0.0)
 
     def mse(self, budget: float, counts: ArrayLike) -> Floats:
         """The continuous error, plus n·φ_σ(n)·(1/6 − (n²/s² − 2/s)/120)."""
@@ -195,12 +156,6 @@ def mse_correction(s: float, counts: ArrayLike) -> Floats:
     return n * _density(n / math.sqrt(s)) / math.sqrt(s) * (1 / 6 - (n * n / s - 2) / s / 120)
 
 
-def bias_correction(s: float, counts: ArrayLike) -> Floats:
-    """What the discrete Gaussian's bias has above the continuous one's (it is negative), for scales of 0.7 and more."""
-    n = as_counts(counts)
-    return -_density(n / math.sqrt(s)) / math.sqrt(s) * (1 / 12 - (n * n / s - 1) / s / 240)
-
-
 def _correction_slope(s: float, n: Floats) -> Floats:
     """The derivative of `mse_correction` by s."""
     square = n * n / s
@@ -229,3 +184,44 @@ def _tail(a: Floats) -> Floats:
     if near.any():
         tail[near] = _erfc(a[near] / math.sqrt(2)) / 2
     return tail
+
+
+class Sums(NamedTuple):
+    """Moments of a discrete Gaussian, whole and beyond each n: tail2[n] is Σ_{j>n} j²·P(X = j)."""
+
+    at: Floats
+    """The counts n for which there are sums: 0, 1, 2, …"""
+    second: float
+    """The variance of the law."""
+    fourth: float
+    """Its fourth moment."""
+    tail0: Floats
+    """The chance to be beyond n."""
+    tail1: Floats
+    """The part of the first moment beyond n."""
+    tail2: Floats
+    """The part of the second."""
+    tail4: Floats
+    """The part of the fourth."""
+
+    def place(self, n: Floats) -> NDArray[np.int64]:
+        """Where the sums of a count stand; beyond the last they are zero."""
+        if (n != np.floor(n)).any():
+            raise LossError("discrete noise is added to whole counts: round the counts first")
+        return np.minimum(n, len(self.at) - 1).astype(np.int64)
+
+
+@lru_cache(maxsize=256)
+def gaussian_sums(s: float) -> Sums:
+    """The sums of the law with parameter s, whose weights are e^(−j²/2s)."""
+    width = max(math.ceil(13 * math.sqrt(s)), 2)  # what lies beyond is below 1e-36 of the whole
+    j = np.arange(width + 1, dtype=np.float64)
+    weight = np.exp(-j * j / (2 * s))
+    mass = weight / (weight[0] + 2 * weight[1:].sum())
+
+    def beyond(power: int) -> Floats:
+        terms = (j**power * mass)[::-1]
+        return np.append(np.cumsum(terms)[::-1][1:], 0.0)
+
+    tails = [beyond(power) for power in (0, 1, 2, 4)]
+    return Sums(j, float(2 * tails[2][0]), float(2 * tails[3][0]), *tails)

@@ -73,15 +73,8 @@ class Mean:
 Target: TypeAlias = Within | Mean
 
 
-def within(level: str, margin: int, confidence: float = 0.95) -> Within:
-    """95 % of the measurements of a level are within ± margin of the truth."""
-    return Within(level, margin, confidence)
-
-
-def mean(level: str, value: float) -> Mean:
-    """The mean absolute error of the measurements of a level is at most a value."""
-    return Mean(level, value)
-
+within, mean = Within, Mean
+"""What reads well in a list of targets."""
 
 _WRITTEN = re.compile(
     r"\s*(?P<level>[^=]+?)(?:(?:\s+within\s+|\s*=\s*)±?(?P<margin>\d+)(?:\s+at\s+(?P<percent>[\d.]+)\s*%)?"

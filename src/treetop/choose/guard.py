@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeAlias
 from treetop.basics.resolved import resolved
 from treetop.errors import DataError, PrivatePrior
 from treetop.read.counts import Counts
+from treetop.tables.database import sqlite_path
 from treetop.tables.source import Source, as_source, reads_once, without_password
 from treetop.tables.table import Table
 
@@ -99,8 +100,6 @@ def _same_query(here: Source, there: Source) -> str | None:
 def _database(source: Source) -> str:
     location = str(source.location)
     if source.scheme == "sqlite":
-        from treetop.tables.database import sqlite_path
-
         return str(resolved(sqlite_path(location)))
     return without_password(location) if source.scheme is not None else str(resolved(location))
 

@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
 from treetop.basics.nearest import nearest
+from treetop.choose.error_laws import Floats
 from treetop.choose.guard import Role, refuse_counts, refuse_private, refuse_same_records
 from treetop.choose.layers import layers
-from treetop.choose.sums import Floats
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL, Unit
 from treetop.errors import DataError, PlanError, PrivatePrior
 from treetop.noise import Key
 from treetop.read.bound import Bound
 from treetop.read.counts import Counts
-from treetop.read.encode import Unknown
+from treetop.read.encode import Unknown, read_counts
 from treetop.read.tally import Tally
 from treetop.release.release import Release
 from treetop.release.selection import Selection
@@ -30,6 +30,22 @@ from treetop.tables.source import Source, file_kind, reads_once
 from treetop.tables.table import Table, batches
 
 Kind: TypeAlias = Literal["release", "public table", "sketch", "synthetic table"]
+
+
+class Reading(TypedDict, total=False):
+    """How a public table is read, and which table it must not be."""
+
+    columns: Mapping[str, str] | None
+    """The columns by attribute, where they are called otherwise."""
+    count: str | None
+    """The column of counts, where rows are not records."""
+    unknown: Unknown
+    """What becomes of codes that are not in the hierarchy."""
+    private: Table | None
+    """The table that the plan will read, where that is known: the same one is refused, and so is one with the same
+    records, as far as both have the same columns."""
+    bound: Bound | None
+    """With it, at most so many records of each unit are counted, as in a release."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,41 +115,16 @@ class Prior:
         return Prior("release", title, release.spine, _levels(release.spine, counts), counts, counts.digest)
 
     @staticmethod
-    def from_public_table(
-        table: Table,
-        spine: Spine,
-        *,
-        source: str,
-        columns: Mapping[str, str] | None = None,
-        count: str | None = None,
-        unknown: Unknown = "error",
-        private: Table | None = None,
-        bound: Bound | None = None,
-    ) -> Prior:
-        """Read a public table of the same kind, such as last decade's; `source` says who published it.
-
-        `private` is the table that the plan will read, where that is known: the same one is refused, and so is one
-        with the same records, as far as both have the same columns. With a `bound`, at most so many records of each
-        unit are counted, as in a release.
-        """
+    def from_public_table(table: Table, spine: Spine, *, source: str, **reading: Unpack[Reading]) -> Prior:
+        """Read a public table of the same kind, such as last decade's; `source` says who published it."""
         stated = _statement(source, "the public table", 'source="ISTAT, commuting 2011"')
-        return _from_table("public table", stated, table, spine, columns, count, unknown, private, bound)
+        return _from_table("public table", stated, table, spine, **reading)
 
     @staticmethod
-    def from_synthetic(
-        table: Table,
-        spine: Spine,
-        *,
-        made: str,
-        columns: Mapping[str, str] | None = None,
-        count: str | None = None,
-        unknown: Unknown = "error",
-        private: Table | None = None,
-        bound: Bound | None = None,
-    ) -> Prior:
+    def from_synthetic(table: Table, spine: Spine, *, made: str, **reading: Unpack[Reading]) -> Prior:
         """Read a made-up table; `made` says how. One that was fitted to private data without privacy is private."""
         stated = _statement(made, "the synthetic table", 'made="gravity model, public populations"')
-        return _from_table("synthetic table", stated, table, spine, columns, count, unknown, private, bound)
+        return _from_table("synthetic table", stated, table, spine, **reading)
 
     @staticmethod
     def from_sketch(spine: Spine, sizes: Mapping[str, Mapping[int, int]], *, source: str) -> Prior:
@@ -181,14 +172,13 @@ def _from_table(
     stated: str,
     table: Table,
     spine: Spine,
-    columns: Mapping[str, str] | None,
-    count: str | None,
-    unknown: Unknown,
-    private: Table | None,
-    bound: Bound | None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    count: str | None = None,
+    unknown: Unknown = "error",
+    private: Table | None = None,
+    bound: Bound | None = None,
 ) -> Prior:
-    from treetop.read.encode import read_counts
-
     refuse_private(table, private)
     tally = Tally(compares=True)
     counts = read_counts(table, spine, columns, count, unknown, bound, tally=tally)

@@ -1,7 +1,7 @@
-"""The two programs of dividing a loss over levels: least error at a given loss, least loss at a given error.
+"""The program of dividing a loss over levels: least error at a given loss.
 
-KZF is Ko, Ziani and Fioretto, "Optimal Allocation of Privacy Budget on Hierarchical Data Release". Their programs (6)
-and (7) are convex, and both have the condition of Karush, Kuhn and Tucker
+KZF is Ko, Ziani and Fioretto, "Optimal Allocation of Privacy Budget on Hierarchical Data Release". Their program (6)
+is convex, and has the condition of Karush, Kuhn and Tucker
 
     −w_l · F_l′(b_l) = price, the same at every level,
 
@@ -19,10 +19,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from treetop.choose.error_laws import ErrorLaw
-from treetop.choose.roots import falling_root
-from treetop.choose.sums import Floats
+from treetop.choose.error_laws import ErrorLaw, Floats
 from treetop.errors import LossError
+
+_STEPS = 200
+_GROW = 60
+_TOLERANCE = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +67,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Allocation:
-    """An answer of either program."""
+    """A division of a loss."""
 
     budgets: tuple[float, ...]
     """What each level is given: epsilon for Laplace noise, rho for Gaussian."""
@@ -82,33 +84,24 @@ class Allocation:
 
 def least_error(terms: Sequence[Term], budget: float) -> Allocation:
     """Divide a loss so that the weighted total mean squared error is least (KZF, program 6)."""
-    weighted = _weighted(terms)
+    weighted = [term for term in terms if term.weight > 0]
+    if not weighted:
+        raise LossError("no level has a weight: give at least one")
     if not (math.isfinite(budget) and budget > 0):
         raise LossError(f"the loss to divide is {budget}: give a positive number")
+    budgets = [budget / len(weighted)] * len(weighted)
 
-    def spent(budgets: Sequence[float]) -> float:
+    def spent(price: float) -> float:
+        budgets[:] = [term.budget_at(price, guess) for term, guess in zip(weighted, budgets, strict=True)]
         return math.fsum(budgets)
 
-    guesses = [budget / len(weighted)] * len(weighted)
-    budgets, price = _solve(weighted, spent, budget, guesses)
+    gains = [term.gain(guess) for term, guess in zip(weighted, budgets, strict=True)]
+    price = falling_root(spent, budget, min(gains), max(gains) * 1.01)
     # The root is within rounding of the loss; what is left of it goes to all alike.
-    budgets = [one * (budget / math.fsum(budgets)) for one in budgets]
-    return _allocation(terms, budgets, price)
-
-
-def least_loss(terms: Sequence[Term], error: float) -> Allocation:
-    """Find the least loss, and its division, at which the weighted total error is at most `error` (program 7)."""
-    weighted = _weighted(terms)
-    if not (math.isfinite(error) and error > 0):
-        raise LossError(f"the total error is {error}: give a positive number")
-
-    def negative_of_error(budgets: Sequence[float]) -> float:
-        # Falls as the price rises, as the root finder wants it.
-        return 1 / math.fsum(term.error(one) for term, one in zip(weighted, budgets, strict=True))
-
-    start = [falling_root(term.error, error / len(weighted), 0.01, 1.0) for term in weighted]
-    budgets, price = _solve(weighted, negative_of_error, 1 / error, start)
-    return _allocation(terms, budgets, price)
+    scale = budget / spent(price)
+    given = iter(budgets)
+    everywhere = tuple(next(given) * scale if term.weight > 0 else 0.0 for term in terms)
+    return Allocation(everywhere, total_error(terms, everywhere), price)
 
 
 def total_error(terms: Sequence[Term], budgets: Sequence[float]) -> float:
@@ -116,30 +109,48 @@ def total_error(terms: Sequence[Term], budgets: Sequence[float]) -> float:
     return math.fsum(term.error(one) for term, one in zip(terms, budgets, strict=True) if term.weight > 0)
 
 
-def _weighted(terms: Sequence[Term]) -> list[Term]:
-    weighted = [term for term in terms if term.weight > 0]
-    if not weighted:
-        raise LossError("no level has a weight: give at least one")
-    return weighted
+def falling_root(function: Callable[[float], float], value: float, low: float, high: float) -> float:
+    """Return x > 0 with function(x) = value, for a function that falls from infinity to zero, both positive.
 
+    Functions here are near powers of x, so steps are taken on logarithms, where they are near lines: the rule of false
+    position with halving (Illinois), which keeps a bracket. The first bracket is widened where it is not one.
+    """
+    goal = math.log(value)
 
-def _solve(
-    terms: Sequence[Term], measure: Callable[[Sequence[float]], float], goal: float, guesses: Sequence[float]
-) -> tuple[list[float], float]:
-    """Find the price at which `measure` of the budgets, which falls as the price rises, is the goal."""
-    budgets = list(guesses)
+    def height(at: float) -> float:
+        found = function(math.exp(at))
+        return (math.log(found) if found > 0 else -math.inf) - goal
 
-    def at(price: float) -> float:
-        budgets[:] = [term.budget_at(price, guess) for term, guess in zip(terms, budgets, strict=True)]
-        return measure(budgets)
-
-    gains = [term.gain(guess) for term, guess in zip(terms, guesses, strict=True)]
-    price = falling_root(at, goal, min(gains), max(gains) * 1.01)
-    at(price)
-    return budgets, price
-
-
-def _allocation(terms: Sequence[Term], budgets: Sequence[float], price: float) -> Allocation:
-    given = iter(budgets)
-    everywhere = tuple(next(given) if term.weight > 0 else 0.0 for term in terms)
-    return Allocation(everywhere, total_error(terms, everywhere), price)
+    left, right = math.log(low), math.log(high)
+    above, below = height(left), height(right)
+    for _ in range(_GROW):
+        if above < 0:
+            left, right, below = left - max(right - left, 1.0), left, above
+            above = height(left)
+        elif below > 0:
+            left, right, above = right, right + max(right - left, 1.0), below
+            below = height(right)
+        else:
+            break
+    else:
+        raise ArithmeticError(f"no root of {value} was found near {low} to {high}")
+    side = 0
+    for _ in range(_STEPS):
+        if above == 0:
+            return math.exp(left)
+        if below == 0 or right - left <= _TOLERANCE * max(1.0, abs(left)):
+            break
+        # Where the function has vanished there is no slope to follow: halve.
+        middle = (left * below - right * above) / (below - above) if math.isfinite(below) else (left + right) / 2
+        if not left < middle < right:
+            middle = (left + right) / 2
+        at = height(middle)
+        if at > 0:
+            left, above = middle, at
+            below = below / 2 if side == 1 else below
+            side = 1
+        else:
+            right, below = middle, at
+            above = above / 2 if side == -1 else above
+            side = -1
+    return math.exp(right)

@@ -17,10 +17,10 @@ import numpy as np
 
 from treetop.basics.exact import Number, positive
 from treetop.basics.frozen import FrozenMap
+from treetop.choose.error_laws import Floats
 from treetop.choose.prior import Prior
 from treetop.choose.simulate import squared_errors
 from treetop.choose.split import level_weights
-from treetop.choose.sums import Floats
 from treetop.errors import PlanError
 from treetop.plan.plan import Plan
 

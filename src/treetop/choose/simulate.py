@@ -16,10 +16,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.choose.error_laws import mean_absolute
+from treetop.choose.error_laws import Floats, mean_absolute
 from treetop.choose.guard import refuse_counts, refuse_same_records
 from treetop.choose.prior import Prior
-from treetop.choose.sums import Floats
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import PlanError
@@ -29,6 +28,7 @@ from treetop.noise import Key
 from treetop.plan.accuracy import text_table
 from treetop.plan.plan import Plan
 from treetop.read.counts import Counts, layout, pack
+from treetop.release.errors import merge, starts
 from treetop.release.run import run_plan
 
 Ints = NDArray[np.int64]
@@ -114,8 +114,7 @@ def simulate(
     `private` are the counts of the private table, by `plan.counts`, where they are at hand: a twin with the same
     records is refused.
     """
-    if private is not None:
-        refuse_same_records(prior.records, private, "twin")
+    public_twin(prior, private)
     if not 0 < confidence < 1:
         raise PlanError(f"confidence is {confidence}: give a probability between 0 and 1")
     tried = []
@@ -160,31 +159,23 @@ def trials(
         yield from pool.map(run, range(runs))
 
 
-def public_twin(prior: Prior) -> Counts:
-    """Return the twin of a prior, refusing what has none."""
+def public_twin(prior: Prior, private: Counts | None = None) -> Counts:
+    """Return the twin of a prior, refusing what has none, and one with the records of the private table."""
     refuse_counts(prior)
     if prior.twin is None:
         raise PlanError("a sketch cannot be released on trial: give a public or a synthetic table")
+    if private is not None:
+        refuse_same_records(prior.records, private, "twin")
     return prior.twin
 
 
 def level_errors(spine: Spine, twin: Counts, nodes: list[NDArray[np.int32]], count: Ints) -> list[Ints]:
     """Return released less true counts at the total and every level, for the nodes above zero in either."""
-    released = pack(spine, nodes)
-    words = [np.concatenate(pair) for pair in zip(twin.keys, released, strict=True)]
-    error = np.concatenate([-np.diff(twin.before), count])
-    # Two sorted runs, which a stable sort merges.
-    order = np.lexsort(words[::-1]) if len(words) > 1 else np.argsort(words[0], kind="stable")
-    words, error = [word[order] for word in words], error[order]
-    result = [error.sum(keepdims=True)]
-    starts = np.zeros(len(error), dtype=bool)
-    starts[:1] = True
-    for digit in layout(spine):
-        if digit.bits:
-            rank = words[digit.word] >> np.uint64(digit.shift)
-            starts[1:] |= rank[1:] != rank[:-1]
-        result.append(np.add.reduceat(error, np.flatnonzero(starts)) if len(error) else error)
-    return result
+    both = merge(pack(spine, nodes), count, twin)
+    error: Ints = both.released.astype(np.int64, copy=False) - both.true
+    firsts = (np.flatnonzero(starts(both.keys, digit)) for digit in layout(spine))
+    below = [np.add.reduceat(error, first) if len(first) else error for first in firsts]
+    return [error.sum(keepdims=True), *below]
 
 
 def squared_errors(plan: Plan, prior: Prior, *, runs: int, threads: int | None = None, seed: int = 0) -> Floats:

@@ -61,8 +61,8 @@ def command(plan: Path, table: str | None, out: Path, as_json: bool, **options: 
     Nothing is released and nothing is spent; the errors are computed from private data, so everything that is written
     is for the steward only. Attributes, unit and split are the plan's.
     """
+    from treetop.basics.picture import new_figure
     from treetop.compare.compare import compare
-    from treetop.compare.comparison_plots import new_figure
     from treetop.plan.file import read_plan
 
     file = read_plan(plan)
@@ -70,7 +70,8 @@ def command(plan: Path, table: str | None, out: Path, as_json: bool, **options: 
     if out.exists() or out.is_symlink():
         raise ReleaseError(f"{out} exists already: choose another folder")
     if options["plots"]:
-        new_figure(1, 1)  # without matplotlib it is refused now, before hours of work
+        # Without matplotlib it is refused now, before hours of work.
+        new_figure(1, 1, extra="compare", without="leave the plots out (--no-plots)")
     chosen = _settings(file, options["mechanisms"], options["epsilons"], options["delta"], options["accounting"])
     location = table or file.source
     if location is None:
@@ -131,7 +132,7 @@ def _write(found: Comparison, out: Path, title: str, plots: bool) -> list[str]:
     """Write the folder beside its place, then move it there in one step; return the names of its files."""
     import pyarrow.parquet as pq
 
-    from treetop.compare.comparison_plots import save_plots
+    from treetop.compare.plots import save_plots
     from treetop.release.folder.place import scratch, writing
 
     with scratch(out) as beside, writing(out):

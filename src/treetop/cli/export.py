@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,7 @@ from treetop.cli.charging import tell
 from treetop.cli.terminal import raw
 
 if TYPE_CHECKING:
-    from treetop.export import Exported
-
-FORMATS = ("flowmap", "skmob", "kepler", "od", "qgis", "records", "map")
-"""As in `treetop.export`, which is slow to import; `csv` is another name of `od`."""
+    from treetop.export import Exported, Format
 
 SHOWN = 10
 """How many codes that were left out are listed."""
@@ -24,9 +22,29 @@ SHOWN = 10
 _PATH = click.Path(path_type=Path)
 
 
-@click.command()
+def _known(ctx: click.Context, parameter: click.Parameter, name: str) -> str:
+    """Refuse a format that is not registered; `treetop.export`, which is slow to load, is asked only now."""
+    from treetop.export.formats import names
+
+    return click.Choice(names()).convert(name, parameter, ctx)
+
+
+class _Command(click.Command):
+    """A command whose help lists the formats that are registered."""
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from treetop.export import FORMATS
+
+        listed = {", ".join((form.name, *form.aliases)): form.about for form in FORMATS.values()}
+        width = max(map(len, listed))
+        lines = "\n".join(f"{name:{width}}  {about}" for name, about in listed.items())
+        self.help = cleandoc(self.help or "").replace("FORMATS", lines)
+        super().format_help_text(ctx, formatter)
+
+
+@click.command(cls=_Command)
 @click.argument("folder", metavar="DIR", type=_PATH)
-@click.option("--to", type=click.Choice((*FORMATS, "csv")), required=True, help="The tool that will read it.")
+@click.option("--to", callback=_known, metavar="FORMAT", required=True, help="The tool that will read it.")
 @click.option("--out", type=_PATH, required=True, metavar="FOLDER_OR_FILE", help="A folder, or a file by its ending.")
 @click.option("--level", multiple=True, metavar="LEVEL", help="A coarser level: province, or origin.province.")
 @click.option("--coordinates", type=_PATH, metavar="FILE", help="A public file with a row a place.")
@@ -47,13 +65,7 @@ def command(folder: Path, to: str, out: Path, as_json: bool, **options: Any) -> 
     """Write the release DIR for another tool.
 
     \b
-    flowmap  flowmap.blue: locations.csv (id,name,lat,lon) and flows.csv (origin,dest,count)
-    skmob    scikit-mobility: origin,destination,flow
-    kepler   kepler.gl: origin,destination,count,lat0,lng0,lat1,lng1
-    od, csv  R od and stplanr, spreadsheets: origin,destination,count
-    qgis     QGIS: a CSV with its .csvt, so that codes stay text; with coordinates, lines
-    records  synthetic records, one row a unit: .parquet or .csv
-    map      a map in one .html file that opens anywhere, of any release that has places
+    FORMATS
 
     Coordinates come from --coordinates, or from the release if it has them; those of a coarser level are the mean of
     its leaves'. Attributes other than origin and destination are summed over in the formats for flows. A map has all
@@ -63,23 +75,24 @@ def command(folder: Path, to: str, out: Path, as_json: bool, **options: Any) -> 
     be taken off again, unless --as-is is given.
     """
     from treetop.export import export
+    from treetop.export.formats import named
     from treetop.release.release import Release
 
-    if to == "records" and sys.stderr.isatty():
+    form = named(to)
+    if form.long and sys.stderr.isatty():
         release = Release.load(folder)
-        with click.progressbar(length=release.total, label="records", file=raw(sys.stderr)) as bar:
+        with click.progressbar(length=release.total, label=form.name, file=raw(sys.stderr)) as bar:
             done = export(release, to, out, progress=bar.update, announce=tell, **options)
     else:
         done = export(folder, to, out, announce=tell, **options)
     if done.warning:
         click.echo(f"treetop: {done.warning}", err=True)
-    click.echo(json.dumps(_summary(to, done), indent=2) if as_json else render(to, done))
+    click.echo(json.dumps(_summary(to, done), indent=2) if as_json else render(form, done))
 
 
-def render(to: str, done: Exported) -> str:
+def render(form: Format, done: Exported) -> str:
     """Return what was written, for people."""
-    of = {"records": "records", "map": f"counts at its finest level, {done.total:,} in all; open it in a browser"}
-    what = of.get(to, f"rows, {done.total:,} in all")
+    what = form.told.format(total=done.total)
     lines = [f"{done.files[0]}: {done.rows:,} {what}", *(str(file) for file in done.files[1:])]
     if done.unresolved:
         lines.append(f"{done.unresolved:,} more are unresolved at coarser levels, and in no row.")
@@ -92,7 +105,7 @@ def render(to: str, done: Exported) -> str:
         codes = f"{len(done.skipped):,} code{'s' * (len(done.skipped) > 1)}"
         more = f" and {len(done.skipped) - SHOWN:,} more" if len(done.skipped) > SHOWN else ""
         lines.append(
-            f"The {'counts' if to == 'map' else 'flows'} of {codes} without coordinates were left out: "
+            f"The {'counts' if form.coordinates == 'any' else 'flows'} of {codes} without coordinates were left out: "
             f"{', '.join(done.skipped[:SHOWN])}{more}"
         )
     return "\n".join(lines)

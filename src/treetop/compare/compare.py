@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from treetop.compare.comparison import Comparison, Refused
+from treetop.compare.mechanisms import Mechanism, named, register
 from treetop.compare.trial import Accounting, Case, Setting, Trial, run_trial
 from treetop.errors import TreetopError
+from treetop.measure.descent import Progress
 from treetop.noise import Key
-
-if TYPE_CHECKING:
-    from treetop.measure.descent import Progress
 
 Outcome: TypeAlias = Trial | Refused
 Task: TypeAlias = tuple[Setting, int, Key]
@@ -106,7 +105,9 @@ def _in_turn(case: Case, tasks: Sequence[Task]) -> Iterator[Outcome]:
 
 def _at_once(case: Case, tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
     # Spawned, not forked: a forked process would inherit threads in unknown states, and the parent's memory.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_start, initargs=(case,)) as pool:
+    kinds = tuple(named(name) for name in dict.fromkeys(setting.mechanism for setting, _, _ in tasks))
+    start = (case, kinds)
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_start, initargs=start) as pool:
         waiting = [pool.submit(_work, task) for task in tasks]
         try:
             for finished in as_completed(waiting):
@@ -127,9 +128,12 @@ def _attempt(case: Case, task: Task) -> Outcome:
 _case: Case | None = None
 
 
-def _start(case: Case) -> None:
+def _start(case: Case, kinds: Sequence[type[Mechanism]]) -> None:
+    """Begin a process: it has imported the package's own mechanisms, and is told of others."""
     global _case
     _case = case
+    for kind in kinds:
+        register(kind)
 
 
 def _work(task: Task) -> Outcome:

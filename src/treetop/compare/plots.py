@@ -1,27 +1,177 @@
-"""The errors of a release as a picture, for the steward only."""
+"""Plots for the steward only: of a comparison (errors, false discoveries and times) and of the errors of a release."""
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from treetop.errors import ReleaseError
+from treetop.basics.picture import new_figure, save_figure
+from treetop.compare.comparison import FENCE, Comparison
+from treetop.compare.trial import Setting, Trial
 from treetop.release.errors import LevelErrors
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Runs: TypeAlias = Mapping[Setting, Sequence[Trial]]
+
+_ENTRY = 1.55
+"""The inches that one entry of a legend takes."""
+_MOST_NAMES = 16
+"""How many names of levels stand side by side under a panel; of more, every second is shown, or fewer."""
+
+
+class Style(NamedTuple):
+    """How a mechanism looks in every plot."""
+
+    label: str
+    colour: str
+    marker: str
+    line: str
+
+    @property
+    def mark(self) -> dict[str, Any]:
+        """What Matplotlib is told of its marks."""
+        return {"label": self.label, "color": self.colour, "marker": self.marker}
+
+
+# Colours by Okabe and Ito, which people with any common colour blindness tell apart; markers for print in grey.
+STYLES = {
+    "inftda": Style("InfTDA", "#0072B2", "o", "-"),
+    "lower-error": Style("Lower error", "#882255", "p", "-"),
+    "tda-l2": Style("TDA ℓ₂", "#E69F00", "s", "-"),
+    "tda-l2-exact": Style("TDA ℓ₂, exact", "#F0E442", "P", "-"),
+    "tda-linf": Style("TDA ℓ∞", "#009E73", "^", "-"),
+    "gauss": Style("VanillaGauss", "#D55E00", "D", "--"),
+    "sh": Style("SH", "#CC79A7", "v", "--"),
+    "bottom-up": Style("Bottom-up", "#999999", "X", ":"),
+    "hay": Style("Hay", "#000000", "*", ":"),
+    "per-level": Style("Per level", "#56B4E9", "h", ":"),
+}
+"""By mechanism, in the order of legends."""
+
+
+def style(mechanism: str) -> Style:
+    """Return the style of a mechanism; one without has grey crosses."""
+    return STYLES.get(mechanism, Style(mechanism, "#666666", "x", "-."))
+
+
+def draw_levels(axes: Axes, runs: Runs, metric: Callable[[Trial, int], float]) -> None:
+    """Draw a metric by level, a line a setting: means, and bars from the least to the largest run."""
+    for place, (setting, trials) in enumerate(_ordered(runs)):
+        levels = range(len(trials[0].errors))
+        values = [[metric(trial, level) for trial in trials] for level in levels]
+        mean = [fmean(value) for value in values]
+        below = [at - min(value) for at, value in zip(mean, values, strict=True)]
+        above = [max(value) - at for at, value in zip(mean, values, strict=True)]
+        look = style(setting.mechanism)
+        # Side by side: bars at one place would hide one another.
+        aside = (place - (len(runs) - 1) / 2) * 0.06
+        places = [level + aside for level in levels]
+        thin: dict[str, Any] = {"linewidth": 1.1, "markersize": 4, "capsize": 1.5, "elinewidth": 0.8}
+        axes.errorbar(places, mean, yerr=[below, above], linestyle=look.line, **look.mark, **thin)
+    axes.set_xlabel("level")
+    axes.grid(alpha=0.25, linewidth=0.5)
+
+
+def draw_times(axes: Axes, runs: Runs) -> None:
+    """Draw the time of whole runs, a point a setting with a bar to its extremes, on a logarithmic scale."""
+    for place, (setting, trials) in enumerate(_ordered(runs)):
+        values = [trial.seconds for trial in trials]
+        mean = fmean(values)
+        look = style(setting.mechanism)
+        bar = [[mean - min(values)], [max(values) - mean]]
+        axes.errorbar(place, mean, yerr=bar, capsize=3, **look.mark)
+    axes.set_xticks(range(len(runs)), [style(setting.mechanism).label for setting, _ in _ordered(runs)], rotation=60)
+    axes.set_xlim(-0.5, len(runs) - 0.5)
+    axes.set_yscale("log")
+    axes.grid(alpha=0.25, linewidth=0.5)
+
+
+def draw_errors(axes: Axes, runs: Runs) -> None:
+    """Draw the largest absolute error of every level."""
+    draw_levels(axes, runs, lambda trial, level: trial.errors[level].largest)
+    axes.set_yscale("symlog", linthresh=1)
+    axes.set_ylim(bottom=-0.3)
+
+
+def draw_invented(axes: Axes, runs: Runs) -> None:
+    """Draw the false discovery rate of every level, in percent."""
+    draw_levels(axes, runs, lambda trial, level: 100 * trial.errors[level].false_discoveries)
+    axes.set_ylim(-3, 103)
+
+
+def legend(figure: Figure, all_axes: Iterable[Axes]) -> None:
+    """Put one legend for all panels below them."""
+    found: dict[str, Artist] = {}
+    for axes in all_axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(str(label), handle)
+    order = [look.label for look in STYLES.values()]
+    labels = sorted(found, key=lambda label: order.index(label) if label in order else len(order))
+    columns = min(len(labels), _legend_columns(figure.get_figwidth()))
+    figure.legend([found[label] for label in labels], labels, loc="outside lower center", ncols=columns)
+
+
+def _legend_columns(width: float) -> int:
+    return max(1, min(int(width / _ENTRY), 7))
+
+
+def save_plots(comparison: Comparison, folder: Path, title: str) -> list[Path]:
+    """Draw error, false discoveries and time, a row an accounting and a column an epsilon; return the files."""
+    runs = comparison.by_setting()
+    rows = sorted({setting.accounting for setting in runs}, reverse=True)
+    columns = sorted({setting.epsilon for setting in runs})
+    width = max(3.2 * len(columns) + 0.8, 6.4)
+    heading = "\n".join([*textwrap.wrap(title, int(11 * width)), FENCE])
+    mechanisms = len({setting.mechanism for setting in runs})
+    names = [level.name for level in next(iter(runs.values()))[0].errors]
+    below = 0.25 * ceil(mechanisms / _legend_columns(width)) + 0.06 * max(map(len, names))
+    files = []
+    for name, what, panel in (
+        ("error", "largest absolute error", draw_errors),
+        ("false_discoveries", "false discovery rate (%)", draw_invented),
+        ("time", "seconds of one processor", draw_times),
+    ):
+        figure = new_figure(width, 2.7 * len(rows) + 0.8 + below)
+        grid = figure.subplots(len(rows), len(columns), sharex=name != "time", sharey=True, squeeze=False)
+        for accounting, line in zip(rows, grid, strict=True):
+            line[0].set_ylabel(what)
+            for epsilon, axes in zip(columns, line, strict=True):
+                here = {at: runs[at] for at in runs if (at.accounting, at.epsilon) == (accounting, epsilon)}
+                panel(axes, here)
+                axes.set_xlabel("")
+                axes.set_title(f"ε = {epsilon:g}, {accounting} accounting", fontsize="medium")
+        if name != "time":  # there every point stands above its name
+            for axes in grid[-1]:
+                shown = range(0, len(names), ceil(len(names) / _MOST_NAMES))
+                labels = [names[at] for at in shown]
+                axes.set_xticks(shown, labels, rotation=50, ha="right", rotation_mode="anchor", fontsize="small")
+            legend(figure, grid.flat)
+        figure.suptitle(heading, fontsize="medium")
+        files.append(folder / f"{name}.png")
+        figure.savefig(files[-1], dpi=130)
+    return files
+
+
+def _ordered(runs: Runs) -> list[tuple[Setting, Sequence[Trial]]]:
+    order = list(STYLES)
+    return sorted(
+        runs.items(),
+        key=lambda item: order.index(item[0].mechanism) if item[0].mechanism in order else len(order),
+    )
 
 
 def plot_errors(rows: tuple[LevelErrors, ...], file: Path, title: str) -> None:
     """Draw errors, rates and biases by level, marked as private, to a file of the steward's choice."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ReleaseError(
-            "a plot needs matplotlib, which is not installed: pip install 'treetop[plot]', or leave --plot out"
-        ) from None
     names = [row.name for row in rows]
-    figure = Figure(figsize=(11, 4 + 0.15 * len(rows)), layout="constrained")
+    figure = new_figure(11, 4 + 0.15 * len(rows))
     left, middle, right = figure.subplots(1, 3)
     _bars(left, names, {"largest": [row.largest for row in rows], "mean": [row.mean for row in rows]})
     left.set(title="absolute error", xscale="symlog")
@@ -40,11 +190,8 @@ def plot_errors(rows: tuple[LevelErrors, ...], file: Path, title: str) -> None:
     right.set(title="bias by true count", xlabel="true count")
     right.set_xticks(range(len(rows[0].biases)), [bias.size for bias in rows[0].biases])
     right.legend(fontsize="small")
-    figure.suptitle(f"{title}: for the steward only, not for release")
-    try:
-        figure.savefig(file)
-    except (OSError, ValueError) as problem:
-        raise ReleaseError(f"{file}: the plot cannot be written: {problem}") from problem
+    figure.suptitle(f"{title}: {FENCE}")
+    save_figure(figure, file)
 
 
 def _bars(axes: Axes, names: list[str], series: dict[str, list[Any]]) -> None:

@@ -12,14 +12,13 @@ import numpy as np
 
 from treetop.basics.exact import Number
 from treetop.basics.frozen import FrozenMap
-from treetop.compare.mechanisms import Estimate, Mechanism, StabilityHistogram, named, paper_loss
+from treetop.compare.mechanisms import Estimate, Mechanism, Planned, StabilityHistogram, named, paper_loss
 from treetop.compare.peak import Peak
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
 from treetop.errors import PlanError
 from treetop.noise import Key
 from treetop.noise.sampler import sampler
-from treetop.plan.plan import Plan
 from treetop.privacy import Loss, Split, Unit
 from treetop.read.counts import Counts
 from treetop.release.errors import LevelErrors, errors_of
@@ -157,11 +156,9 @@ def estimate_errors(estimate: Estimate, truth: Counts) -> tuple[LevelErrors, ...
 
 
 def _bounds(mechanism: Mechanism) -> tuple[int | None, ...]:
-    """The bounds of a top-down plan; they hold for whole, consistent releases and promise nothing of others."""
-    plan = getattr(mechanism, "plan", None)
-    if not isinstance(plan, Plan) or not mechanism.name.startswith(("inftda", "tda-")):
-        return (None,) * len(mechanism.levels)
-    return tuple(level.bound for level in plan.accuracy(CONFIDENCE).levels)
+    if isinstance(mechanism, Planned) and mechanism.bounded:
+        return tuple(level.bound for level in mechanism.plan.accuracy(CONFIDENCE).levels)
+    return (None,) * len(mechanism.levels)
 
 
 @cache

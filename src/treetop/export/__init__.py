@@ -2,56 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
-from treetop.basics.nearest import nearest
 from treetop.errors import ReleaseError
-from treetop.export.flows import Progress, Sheet, flow_sheets, record_sheet, table_sheet
+from treetop.export.flows import FLOWMAP, KEPLER, OD, QGIS, SKMOB
+from treetop.export.formats import FORMATS, Content, Format, Progress, Request, named, register
 from treetop.export.formulas import count_guarded
-from treetop.export.levels import ENDS, Depths, depths_of, trees_of
-from treetop.export.map import Page, map_page, read_boundaries
+from treetop.export.levels import ENDS, counts_at, depths_of, trees_of
+from treetop.export.map import MAP
 from treetop.export.places import Places, place_attribute, read_places, saved_places
-from treetop.export.size import MANY, Size
+from treetop.export.records import RECORDS
+from treetop.export.sheet import Sheet
 from treetop.export.target import Target
 from treetop.release.release import Release
-from treetop.release.selection import Selection
 
-__all__ = ["ALIASES", "FORMATS", "Exported", "Format", "Places", "Sheet", "export", "read_places"]
+__all__ = [
+    "FORMATS",
+    "Content",
+    "Exported",
+    "Format",
+    "Places",
+    "Request",
+    "Sheet",
+    "counts_at",
+    "export",
+    "read_places",
+    "register",
+]
 
-
-@dataclass(frozen=True)
-class Format:
-    """What one tool expects."""
-
-    about: str
-    """The tool and the columns, in a few words."""
-    files: tuple[str, ...]
-    """The names of the files in a folder; the first is the one that a file's name stands for."""
-    flows: bool = True
-    """Whether only an origin/destination release has it."""
-    coordinates: str = "none"
-    """`needed`, `used` where they are known, or `none`."""
-    suffixes: tuple[str, ...] = (".csv",)
-    """What the name of a single file may end in; nothing where there are several files."""
-
-
-FORMATS = {
-    "flowmap": Format("flowmap.blue: locations.csv and flows.csv", ("flows.csv", "locations.csv"), True, "needed", ()),
-    "skmob": Format("scikit-mobility: origin, destination, flow", ("flows.csv",)),
-    "kepler": Format("kepler.gl: origin, destination, count, lat0, lng0, lat1, lng1", ("flows.csv",), True, "needed"),
-    "od": Format("R od and stplanr: origin, destination, count", ("flows.csv",)),
-    "qgis": Format("QGIS: a CSV and its .csvt, so that codes stay text", ("table.csv", "table.csvt"), False, "used"),
-    "records": Format("synthetic records, one row a unit", ("records.parquet",), False, "none", (".parquet", ".csv")),
-    "map": Format("a map in one HTML file that opens anywhere", ("map.html",), False, "used", (".html",)),
-}
-"""The formats, by the name that `--to` takes."""
-
-ALIASES = {"csv": "od"}
-"""Other names of formats."""
+for _form in (FLOWMAP, SKMOB, KEPLER, OD, QGIS, RECORDS, MAP):
+    register(_form)
 
 
 @dataclass(frozen=True)
@@ -110,120 +94,107 @@ def export(
     In CSV files, codes that a spreadsheet would compute are written with an apostrophe before them
     (`treetop.export.formulas` takes it off again), unless they are to be written `as_is`.
     """
-    to = ALIASES.get(to, to)
-    form = _format(to)
-    if encoding and not (coordinates or boundaries):
+    form = named(to)
+    _check_files(form, bool(coordinates or boundaries), encoding, boundaries, boundaries_code, credit)
+    every = frozenset(file for one in FORMATS.values() for file in one.files)
+    target = Target.of(Path(out), form.files, form.suffixes, force, every)
+    folder = Path(release) if isinstance(release, str | Path) else None
+    loaded = (Release.load(release) if isinstance(release, str | Path) else release).where()
+    if form.flows:
+        _require_ends(loaded, form)
+    depths = depths_of(loaded, level)
+    columns = {"code": code, "latitude": latitude, "longitude": longitude, "name": name}
+    places = _places(loaded, form, folder, coordinates, columns, encoding)
+    request = Request(
+        loaded,
+        depths,
+        places,
+        target.out,
+        skip_missing=skip_missing,
+        large=large,
+        boundaries=boundaries,
+        boundaries_code=boundaries_code,
+        encoding=encoding,
+        credit=credit,
+        progress=progress,
+        announce=announce,
+    )
+    made = form.make(request)
+    files, guarded = made.files, 0
+    if not as_is and target.files()[0].suffix == ".csv":
+        files = [file.guarded() for file in files]
+        trees = trees_of(loaded)
+        codes = [trees[name].codes[depths[name]] for name in (ENDS if form.flows else depths)]
+        guarded = count_guarded(pa.concat_arrays(codes).unique())
+    with target.draft() as draft:
+        for file in files:
+            file.write(draft / target.named(file.file))
+    main = files[0]
+    unresolved = 0 if made.skipped or loaded.tree.left is None else loaded.total - main.total
+    warning = loaded.card.get("warning")
+    return Exported(target.files(), main.rows, main.total, made.skipped, warning, unresolved, guarded)
+
+
+def _check_files(
+    form: Format,
+    has_files: bool,
+    encoding: str | None,
+    boundaries: str | Path | None,
+    boundaries_code: str | None,
+    credit: str | None,
+) -> None:
+    """Refuse what is said of files that are not named, or that the format has no use for."""
+    if encoding and not has_files:
         raise ReleaseError(
             "encoding is that of a file with coordinates or boundaries: name the file too (--coordinates, --boundaries)"
         )
-    if to != "map" and (boundaries or boundaries_code or credit):
-        raise ReleaseError(f"boundaries and a credit are for a map, and {to} has no place for them: leave them out")
+    if not form.outlines and (boundaries or boundaries_code or credit):
+        raise ReleaseError(
+            f"boundaries and a credit are for a map, and {form.name} has no place for them: leave them out"
+        )
     if boundaries_code and not boundaries:
         raise ReleaseError(
             "boundaries_code is a property of the file with boundaries: name that file too (--boundaries)"
         )
-    target = Target.of(Path(out), form.files, form.suffixes, force, every=_every_file())
-    folder = Path(release) if isinstance(release, str | Path) else None
-    whole = Release.load(release) if isinstance(release, str | Path) else release
-    loaded = whole.where()
-    if form.flows:
-        _require_ends(loaded, to)
-    depths = depths_of(loaded, level)
-    if to == "records":
-        size = Size.of(loaded, depths)
-        size.refuse_unless(large, target.out)
-        if announce is not None and size.records >= MANY:
-            announce(f"writing {size}")
-    columns = {"code": code, "latitude": latitude, "longitude": longitude, "name": name}
-    places = _places(loaded, to, folder, coordinates, columns, encoding)
-    sheets: Sequence[Sheet | Page]
-    if to == "map":
-        trees = loaded.spine.trees
-        outlines = read_boundaries(boundaries, trees, boundaries_code, encoding) if boundaries else None
-        page, skipped = map_page(loaded, depths, places or {}, outlines, skip_missing=skip_missing, credit=credit)
-        sheets = [page]
-    else:
-        sheets, skipped = _sheets(loaded, to, depths, places, skip_missing, progress)
-    guarded = 0
-    if not as_is and target.files()[0].suffix == ".csv":
-        sheets = [sheet.guarded() if isinstance(sheet, Sheet) else sheet for sheet in sheets]
-        guarded = _count_guarded(loaded, depths, ENDS if form.flows else tuple(depths))
-    with target.draft() as draft:
-        for sheet in sheets:
-            sheet.write(draft / target.named(sheet.file))
-    main = sheets[0]
-    unresolved = 0 if skipped or loaded.tree.left is None else loaded.total - main.total
-    return Exported(target.files(), main.rows, main.total, skipped, loaded.card.get("warning"), unresolved, guarded)
 
 
-def _format(to: str) -> Format:
-    if to not in FORMATS:
-        raise ReleaseError(f"there is no format {to!r}{nearest(to, FORMATS)}; the formats are {', '.join(FORMATS)}")
-    return FORMATS[to]
-
-
-def _count_guarded(release: Selection, depths: Depths, attributes: Sequence[str]) -> int:
-    trees = trees_of(release)
-    codes = pa.concat_arrays([trees[name].codes[depths[name]] for name in attributes])
-    return count_guarded(codes.unique())
-
-
-def _every_file() -> frozenset[str]:
-    return frozenset(file for form in FORMATS.values() for file in form.files)
-
-
-def _require_ends(release: Selection, to: str) -> None:
+def _require_ends(release: Selection, form: Format) -> None:
     lacking = [end for end in ENDS if end not in release.spine.attributes]
     if lacking:
-        others = " or ".join(name for name, form in FORMATS.items() if not form.flows)
+        others = " or ".join(one.name for one in FORMATS.values() if not one.flows)
         raise ReleaseError(
-            f"{to} is a format for flows, but this release has no {' and no '.join(lacking)}: its attributes are "
-            f"{', '.join(release.spine.attributes)}. Export it to {others}, which take any release"
+            f"{form.name} is a format for flows, but this release has no {' and no '.join(lacking)}: its attributes "
+            f"are {', '.join(release.spine.attributes)}. Export it to {others}, which take any release"
         )
 
 
 def _places(
     release: Selection,
-    to: str,
+    form: Format,
     folder: Path | None,
     coordinates: str | Path | None,
-    columns: dict[str, str | None],
+    columns: Mapping[str, str | None],
     encoding: str | None,
 ) -> dict[str, Places] | None:
     """Return the places by attribute: of both ends for flows; None where the format does without."""
-    needs = FORMATS[to].coordinates
+    needs = form.coordinates
     is_flows = all(end in release.spine.attributes for end in ENDS)
     if coordinates is None:
         if given := next((column for column in columns if columns[column] is not None), None):
             raise ReleaseError(f"{given} is a column of the file with coordinates: name that file too (--coordinates)")
         found = saved_places(release, folder) if folder is not None and needs != "none" else {}
-        if to == "map" or all(end in found for end in ENDS):
+        if needs == "any" or all(end in found for end in ENDS):
             return found
         if needs == "needed":
             raise ReleaseError(
-                f"{to} needs coordinates, and the release has none: name a public file with one row a place and "
+                f"{form.name} needs coordinates, and the release has none: name a public file with one row a place and "
                 "columns for code, latitude and longitude (--coordinates FILE)"
             )
         return None
-    if needs == "none" or not (is_flows or to == "map"):
-        why = f"{to} has no place for them" if needs == "none" else "they are for origin/destination releases"
+    if needs == "none" or not (is_flows or needs == "any"):
+        why = f"{form.name} has no place for them" if needs == "none" else "they are for origin/destination releases"
         raise ReleaseError(f"coordinates are not used here, because {why}: leave them out")
-    stated = columns | {"encoding": encoding}
+    stated = {**columns, "encoding": encoding}
     attributes = ENDS if is_flows else (place_attribute(release, coordinates, stated),)
     trees = trees_of(release)
     return {name: read_places(coordinates, trees[name].levels[-1], **stated) for name in attributes}
-
-
-def _sheets(
-    release: Selection,
-    to: str,
-    depths: Depths,
-    places: dict[str, Places] | None,
-    skip_missing: bool,
-    progress: Progress | None,
-) -> tuple[list[Sheet], tuple[str, ...]]:
-    if to == "records":
-        return [record_sheet(release, depths, progress)], ()
-    if to == "qgis" and places is None:
-        return table_sheet(release, depths), ()
-    return flow_sheets(release, to, depths, places, skip_missing)

@@ -5,7 +5,8 @@ from treetop.compare.mechanisms.gauss import BottomUp, VanillaGauss
 from treetop.compare.mechanisms.hay import Hay, PerLevel
 from treetop.compare.mechanisms.inftda import EuclideanTDA, InfTDA, LowerError
 from treetop.compare.mechanisms.mechanism import Mechanism, NotServed, paper_loss
-from treetop.compare.mechanisms.registry import MECHANISMS, named
+from treetop.compare.mechanisms.planned import Planned
+from treetop.compare.mechanisms.registry import MECHANISMS, named, register
 from treetop.compare.mechanisms.stability import StabilityHistogram
 from treetop.compare.mechanisms.tda_l2 import TDAl2
 from treetop.compare.mechanisms.tda_linf import TDAlinf
@@ -22,10 +23,12 @@ __all__ = [
     "Mechanism",
     "NotServed",
     "PerLevel",
+    "Planned",
     "StabilityHistogram",
     "TDAl2",
     "TDAlinf",
     "VanillaGauss",
     "named",
     "paper_loss",
+    "register",
 ]

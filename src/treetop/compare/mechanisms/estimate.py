@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from treetop.domain.spine import Spine
-from treetop.read.counts import layout, pack
+from treetop.read.counts import Digit, layout, pack
+from treetop.release.errors import starts
 
 Values: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
 Words: TypeAlias = tuple[NDArray[np.uint64], ...]
 
 ROUNDING = 1e-9
 """Floating-point sums that agree to this share of what was summed agree."""
+_ROOT = Digit(0, 64, 0)
+"""A place above all that is told apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +83,8 @@ class Estimate:
     @property
     def total(self) -> int | float:
         """The value at the root."""
-        root = self.at(0).value
-        return root[0].item() if len(root) else 0
+        value: int | float = (self.value if self.levels is None else self.levels[0].value).sum().item()
+        return value
 
     def __len__(self) -> int:
         return len(self.value)
@@ -88,34 +92,10 @@ class Estimate:
     def __repr__(self) -> str:
         return f"Estimate({self.total:,} in {len(self):,} leaves; {self.spine!r})"
 
-    def at(self, index: int) -> LevelEstimate:
-        """Return the values at a level of the spine, by its position; the total is 0."""
-        if self.levels is not None:
-            return self.levels[index]
-        return _summed(prefix(self.spine, self.keys, index), self.value)
-
     def violations(self) -> int:
         """Return how many nodes differ from the sum of their children, over all levels."""
-        if self.levels is None:
-            return 0
-        wrong = 0
-        for index in range(len(self.spine.levels)):
-            above, below = self.levels[index], self.levels[index + 1]
-            parents = prefix(self.spine, below.keys, index)
-            wrong += _differences(above, LevelEstimate(parents, below.value))
-        return wrong
-
-
-def prefix(spine: Spine, keys: Sequence[NDArray[np.uint64]], index: int) -> Words:
-    """Return the paths of the ancestors at a level of the spine, by its position."""
-    if index == 0:
-        return tuple(np.zeros_like(key) for key in keys)
-    digit = layout(spine)[index - 1]
-    kept = np.uint64((2**64 - 1) >> digit.shift << digit.shift)
-    return tuple(
-        key if word < digit.word else key & kept if word == digit.word else np.zeros_like(key)
-        for word, key in enumerate(keys)
-    )
+        digits = (_ROOT, *layout(self.spine))
+        return sum(_differences(*pair, digit) for pair, digit in zip(pairwise(self.levels or ()), digits, strict=False))
 
 
 def _ascending(keys: Words) -> bool:
@@ -128,31 +108,14 @@ def _ascending(keys: Words) -> bool:
     return not undecided.any()
 
 
-def _starts(keys: Words) -> NDArray[np.int64]:
-    """Return where each run of equal paths begins."""
-    starts = np.zeros(len(keys[0]), dtype=bool)
-    starts[:1] = True
-    for key in keys:
-        starts[1:] |= key[1:] != key[:-1]
-    return np.flatnonzero(starts)
-
-
-def _summed(keys: Words, value: Values) -> LevelEstimate:
-    """Sum consecutive values with the same path, and leave out what is zero then."""
-    first = _starts(keys)
-    sums = np.add.reduceat(value, first) if len(first) else value
-    there = sums != 0
-    return LevelEstimate(tuple(key[first][there] for key in keys), sums[there])
-
-
-def _differences(one: LevelEstimate, other: LevelEstimate) -> int:
-    """Count the paths whose values do not sum to the same."""
-    keys = [np.concatenate(pair) for pair in zip(one.keys, other.keys, strict=True)]
-    value = np.concatenate([one.value, -other.value])
+def _differences(above: LevelEstimate, below: LevelEstimate, digit: Digit) -> int:
+    """Count the nodes, of the digit's level, whose children do not sum to them."""
+    keys = [np.concatenate(pair) for pair in zip(above.keys, below.keys, strict=True)]
+    value = np.concatenate([above.value, -below.value])
     if len(value) == 0:
         return 0
     order = np.lexsort(keys[::-1])
-    first = _starts(tuple(key[order] for key in keys))
+    first = np.flatnonzero(starts([key[order] for key in keys], digit))
     left = np.abs(np.add.reduceat(value[order], first))
     if value.dtype.kind == "i":
         return int(np.count_nonzero(left))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.compare.mechanisms.dense import MOST_LEAVES, PublicTree, measure_levels, refuse_large
-from treetop.compare.mechanisms.estimate import Estimate, LevelEstimate, prefix
+from treetop.compare.mechanisms.estimate import Estimate, LevelEstimate
 from treetop.compare.mechanisms.mechanism import check_width
 from treetop.compare.mechanisms.planned import Planned
 from treetop.noise import Key
@@ -68,8 +68,8 @@ class PerLevel(Planned):
         for first in self.tree.first[index:]:
             eldest = first[eldest]
         there = value != 0
-        keys = prefix(self.spine, [key[eldest[there]] for key in self.tree.keys], index)
-        return LevelEstimate(keys, value[there])
+        # The path of a node, all finer ranks zero, is that of its first leaf.
+        return LevelEstimate(tuple(key[eldest[there]] for key in self.tree.keys), value[there])
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,7 @@ class InfTDA(Planned):
 
     name: ClassVar[str] = "inftda"
     about: ClassVar[str] = "Top down, each node repaired by the least largest change; compiled."
+    bounded: ClassVar[bool] = True
 
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
         """Descend once."""
@@ -52,6 +53,7 @@ class LowerError(InfTDA):
     name: ClassVar[str] = "lower-error"
     about: ClassVar[str] = "Top down as inftda, then every count estimated again from all measurements; compiled."
     plan_repair: ClassVar[Repair] = "least-squares"
+    bounded: ClassVar[bool] = False
 
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
         """Descend once, keep all that was measured, and estimate."""

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from treetop.basics.exact import Number
 from treetop.basics.nearest import nearest
+from treetop.compare.mechanisms.estimate import Estimate
 from treetop.domain.spine import Spine
 from treetop.errors import LossError, PlanError, Refusal
-from treetop.noise import Key
+from treetop.noise import Key, Law
 from treetop.noise.gate import bind, digest
+from treetop.plan.workload import Part
 from treetop.privacy import Loss, Unit, rho_from_epsilon_loose
-
-if TYPE_CHECKING:
-    from treetop.compare.mechanisms.estimate import Estimate
-    from treetop.noise import Law
-    from treetop.plan.workload import Part
-    from treetop.read.counts import Counts
+from treetop.read.counts import Counts
 
 
 class NotServed(Refusal):

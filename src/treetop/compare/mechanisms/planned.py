@@ -34,6 +34,8 @@ class Planned:
     """The name on the command line."""
     plan_repair: ClassVar[Repair] = "chebyshev"
     """The repair that the plan names; mechanisms that bring their own do not ask it."""
+    bounded: ClassVar[bool] = False
+    """Whether the plan's bounds hold: they are for whole, consistent releases from the top down, and no others."""
 
     spine: Spine
     """The public order of refinement."""
@@ -74,6 +76,7 @@ class Planned:
 class OwnRepair(Planned):
     """A mechanism that measures as the engine does and repairs whole levels by a function of its own."""
 
+    bounded: ClassVar[bool] = True
     level_repair: ClassVar[LevelRepair]
     """The repair, which sees measurements only."""
 

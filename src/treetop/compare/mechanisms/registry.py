@@ -1,6 +1,8 @@
-"""Every mechanism, by its name on the command line."""
+"""Every mechanism, by its name on the command line; another one is added by one registration."""
 
 from __future__ import annotations
+
+from typing import TypeVar
 
 from treetop.basics.nearest import nearest
 from treetop.compare.mechanisms.gauss import BottomUp, VanillaGauss
@@ -12,21 +14,20 @@ from treetop.compare.mechanisms.tda_l2 import TDAl2
 from treetop.compare.mechanisms.tda_linf import TDAlinf
 from treetop.errors import PlanError
 
-MECHANISMS: dict[str, type[Mechanism]] = {
-    kind.name: kind
-    for kind in (
-        InfTDA,
-        LowerError,
-        TDAl2,
-        EuclideanTDA,
-        TDAlinf,
-        VanillaGauss,
-        StabilityHistogram,
-        BottomUp,
-        Hay,
-        PerLevel,
-    )
-}
+Kind = TypeVar("Kind", bound=type[Mechanism])
+
+MECHANISMS: dict[str, type[Mechanism]] = {}
+"""By name, in the order of their registration."""
+
+
+def register(kind: Kind) -> Kind:
+    """Offer a mechanism under its name; one that does not say what it does cannot be offered. Also a decorator."""
+    name, about = (getattr(kind, what, "").strip() for what in ("name", "about"))
+    if not name or not about:
+        raise PlanError(f"{kind.__name__} cannot be registered: give it a name, and say what it is about in a sentence")
+    if MECHANISMS.setdefault(name, kind) is not kind:
+        raise PlanError(f"there is a mechanism {name!r} already: give {kind.__name__} another name")
+    return kind
 
 
 def named(name: str) -> type[Mechanism]:
@@ -36,3 +37,15 @@ def named(name: str) -> type[Mechanism]:
             f"there is no mechanism {name!r}{nearest(name, MECHANISMS)}; the mechanisms are {', '.join(MECHANISMS)}"
         )
     return MECHANISMS[name]
+
+
+register(InfTDA)
+register(LowerError)
+register(TDAl2)
+register(EuclideanTDA)
+register(TDAlinf)
+register(VanillaGauss)
+register(StabilityHistogram)
+register(BottomUp)
+register(Hay)
+register(PerLevel)

@@ -8,15 +8,14 @@ from pathlib import Path
 
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import ReleaseError
+from treetop.export.formats import Content, Format, Request
 from treetop.export.levels import ENDS, Depths, trees_of
 from treetop.export.map.atlas import Atlas
 from treetop.export.map.boundaries import Boundaries, read_boundaries
-from treetop.export.map.layers import Layer, layer
+from treetop.export.map.layers import layer
 from treetop.export.map.page import render
 from treetop.export.places import Places
 from treetop.release.selection import Selection
-
-__all__ = ["Page", "map_page", "read_boundaries"]
 
 
 @dataclass(frozen=True)
@@ -32,21 +31,21 @@ class Page:
     total: int
     """Their sum."""
 
+    def guarded(self) -> Page:
+        """Return the page: no spreadsheet computes it."""
+        return self
+
     def write(self, path: Path) -> None:
         """Write the file."""
         path.write_text(self.text, encoding="utf-8")
 
 
-def map_page(
-    release: Selection,
-    depths: Depths,
-    places: Mapping[str, Places],
-    boundaries: Boundaries | None = None,
-    *,
-    skip_missing: bool = False,
-    credit: str | None = None,
-) -> tuple[Page, tuple[str, ...]]:
-    """Return the page, down to the given depths, and the codes that are not on it."""
+def _make(request: Request) -> Content:
+    """Make the page, down to the given depths."""
+    release, depths, places = request.release, request.depths, request.places or {}
+    boundaries = None
+    if request.boundaries is not None:
+        boundaries = read_boundaries(request.boundaries, release.spine.trees, request.boundaries_code, request.encoding)
     attributes = mapped(release, places, boundaries)
     trees = {name: tree for name, tree in trees_of(release).items() if name in attributes}
     atlas = Atlas.of(trees, {name: places[name] for name in attributes if name in places}, boundaries)
@@ -56,7 +55,7 @@ def map_page(
             "none of the levels up to the one asked for has coordinates or boundaries: ask for a coarser"
         )
     missing = tuple(sorted({code for one in layers for code in one.missing}))
-    if missing and not skip_missing:
+    if missing and not request.skip_missing:
         _refuse(missing)
     content = {
         "kind": "flows" if len(attributes) == 2 else "counts",
@@ -67,9 +66,10 @@ def map_page(
         "arcs": atlas.mesh.packed(),
         "levels": [one.content for one in layers],
     }
-    finest: Layer = layers[-1]
-    text = render(release.card, content, credit)
-    return Page("map.html", text, finest.rows, finest.content["total"] - finest.content["unplaced"]), missing
+    finest = layers[-1]
+    text = render(release.card, content, request.credit)
+    page = Page("map.html", text, finest.rows, finest.content["total"] - finest.content["unplaced"])
+    return Content([page], missing)
 
 
 def mapped(release: Selection, places: Mapping[str, Places], boundaries: Boundaries | None) -> tuple[str, ...]:
@@ -108,3 +108,15 @@ def _refuse(missing: Sequence[str]) -> None:
         f"{len(missing):,} code{'s' * (len(missing) > 1)} with counts lack coordinates and boundaries: {shown}. Add "
         "them to the file, or leave their counts out (--skip-missing)"
     )
+
+
+MAP = Format(
+    "map",
+    "a map in one .html file that opens anywhere, of any release that has places",
+    ("map.html",),
+    _make,
+    coordinates="any",
+    outlines=True,
+    suffixes=(".html",),
+    told="counts at its finest level, {total:,} in all; open it in a browser",
+)

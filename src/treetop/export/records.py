@@ -1,18 +1,24 @@
-"""How large synthetic records become: told before they are written, and refused where that is hardly meant."""
+"""Synthetic records, one row a unit of count: how large they become is told first, and refused where hardly meant."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import disk_usage
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from treetop.errors import Refusal, ReleaseError
+from treetop.export.formats import Content, Format, Progress, Request
 from treetop.export.levels import Depths, trees_of
+from treetop.export.sheet import Sheet
 from treetop.release.selection import Selection
 
+ROWS = 1 << 20
+"""How many records are made at a time."""
 MANY = 10_000_000
 """From so many records on, their number is told before they are written."""
 MOST = 1_000_000_000
@@ -36,6 +42,7 @@ class Size:
             codes = np.asarray(pc.binary_length(tree.codes[depths[name]]), np.int64)
             lengths += codes[tree.ancestors(depths[name])[nodes]]
         total = np.dot(release.count.astype(np.float64), lengths.astype(np.float64))  # as integers it may overflow
+        # What is not resolved belongs to no leaf, and has no record.
         return Size(release.total - release.unresolved_total, int(total))
 
     def refuse_unless(self, large: bool, out: Path) -> None:
@@ -58,3 +65,42 @@ def _bytes(number: int) -> str:
     units = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
     power = min(max(len(str(number)) - 1, 0) // 3, len(units) - 1)
     return f"{number / 1000**power:,.0f} {units[power]}"
+
+
+def _make(request: Request) -> Content:
+    release = request.release
+    size = Size.of(release, request.depths)
+    size.refuse_unless(request.large, request.out)
+    if request.announce is not None and size.records >= MANY:
+        request.announce(f"writing {size}")
+    schema = pa.schema([(name, pa.string()) for name in release.spine.attributes])
+    batches = _records(release, request.depths, schema, request.progress)
+    return Content([Sheet("records.parquet", schema, batches, size.records, size.records)])
+
+
+def _records(
+    release: Selection, depths: Depths, schema: pa.Schema, progress: Progress | None
+) -> Iterator[pa.RecordBatch]:
+    ends = np.cumsum(release.count)
+    total = release.total - release.unresolved_total
+    columns = [
+        (tree.codes[depths[name]], tree.ancestors(depths[name]), nodes)
+        for (name, tree), nodes in zip(trees_of(release).items(), release.nodes, strict=True)
+    ]
+    for start in range(0, total, ROWS):
+        leaf = np.searchsorted(ends, np.arange(start, min(start + ROWS, total)), side="right")
+        arrays = [codes.take(pa.array(ancestor[nodes[leaf]])) for codes, ancestor, nodes in columns]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        if progress is not None:
+            progress(len(leaf))
+
+
+RECORDS = Format(
+    "records",
+    "synthetic records, one row a unit: .parquet or .csv",
+    ("records.parquet",),
+    _make,
+    suffixes=(".parquet", ".csv"),
+    told="records",
+    long=True,
+)

@@ -1,0 +1,137 @@
+"""Formats: what a release can be written as, each registered under the name that `--to` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+
+from treetop.basics.nearest import nearest
+from treetop.errors import ReleaseError
+from treetop.export.levels import Depths
+from treetop.export.places import Places
+from treetop.release.selection import Selection
+
+Progress: TypeAlias = Callable[[int], object]
+"""Called with the number of rows just written."""
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is to be written; a format takes from it what it has a use for."""
+
+    release: Selection
+    """The release."""
+    depths: Depths
+    """The level of every attribute, by its depth."""
+    places: Mapping[str, Places] | None
+    """Where places are, by attribute; None where that is not known, or not asked for."""
+    out: Path
+    """Where it goes."""
+    skip_missing: bool = False
+    """Whether counts of places that are not known are left out; otherwise they are refused."""
+    large: bool = False
+    """Whether more rows than are likely meant are meant."""
+    boundaries: str | Path | None = None
+    """A public GeoJSON file with outlines."""
+    boundaries_code: str | None = None
+    """Its property with the codes."""
+    encoding: str | None = None
+    """Its encoding, where that is not UTF-8."""
+    credit: str | None = None
+    """A line for the foot of a page."""
+    progress: Progress | None = None
+    """Told of rows as they are written."""
+    announce: Callable[[str], object] | None = None
+    """Told of what will take long, before it is begun."""
+
+
+class File(Protocol):
+    """One file to be written."""
+
+    @property
+    def file(self) -> str:
+        """Its name in a folder."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+
+    @property
+    def total(self) -> int:
+        """The sum of its counts."""
+
+    def guarded(self) -> File:
+        """Return the file with texts that no spreadsheet computes."""
+
+    def write(self, path: Path) -> None:
+        """Write it."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a format makes of a request."""
+
+    files: Sequence[File]
+    """One for each of the format's files, in their order."""
+    skipped: tuple[str, ...] = ()
+    """The codes whose rows were left out because it is not known where they are."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """What one tool expects."""
+
+    name: str
+    """What `--to` takes."""
+    about: str
+    """The tool and what it is given, in a line of help."""
+    files: tuple[str, ...]
+    """The names of the files in a folder; the first is the one that a file's name stands for."""
+    make: Callable[[Request], Content]
+    """Makes the files, without writing any."""
+    flows: bool = False
+    """Whether only an origin/destination release has it."""
+    coordinates: Literal["none", "used", "needed", "any"] = "none"
+    """Those of both ends of flows, used where they are known or needed; or those of any attribute, as for a map."""
+    outlines: bool = False
+    """Whether it draws boundaries, and has a place for a credit."""
+    suffixes: tuple[str, ...] = (".csv",)
+    """What the name of a single file may end in; nothing where there are several files."""
+    aliases: tuple[str, ...] = ()
+    """Other names that `--to` takes."""
+    told: str = "rows, {total:,} in all"
+    """What people are told was written, after the number of rows."""
+    long: bool = False
+    """Whether it has a row a unit of count, and so tells its progress."""
+
+
+FORMATS: dict[str, Format] = {}
+"""By name, in the order of their registration."""
+
+
+def register(form: Format) -> Format:
+    """Offer a format; one that does not say what it is about, or writes nothing, cannot be offered."""
+    if not form.name.strip() or not form.about.strip() or not form.files:
+        raise ReleaseError(
+            f"the format {form.name!r} cannot be registered: give it a name, a line about it, and its files"
+        )
+    for name in (form.name, *form.aliases):
+        if name in names() and named(name) is not form:
+            raise ReleaseError(f"there is a format {name!r} already: give {form.name!r} another name")
+    FORMATS[form.name] = form
+    return form
+
+
+def names() -> list[str]:
+    """Return all that `--to` takes."""
+    return [*FORMATS, *(alias for form in FORMATS.values() for alias in form.aliases)]
+
+
+def named(name: str) -> Format:
+    """Return the format of a name."""
+    for form in FORMATS.values():
+        if name == form.name or name in form.aliases:
+            return form
+    raise ReleaseError(f"there is no format {name!r}{nearest(name, FORMATS)}; the formats are {', '.join(FORMATS)}")

@@ -1,0 +1,89 @@
+"""One file of an export: rows that are made as they are written."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from treetop.export.formulas import guard_rows, guard_schema
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """One file to be written, in pieces."""
+
+    file: str
+    """Its name in a folder; what it ends in is how it is written."""
+    schema: pa.Schema
+    """Its columns."""
+    batches: Iterable[pa.RecordBatch]
+    """Its rows."""
+    rows: int
+    """How many there are."""
+    total: int
+    """The sum of its counts."""
+
+    @staticmethod
+    def of(file: str, table: pa.Table, count: str | None = None) -> Sheet:
+        """Make a sheet of a table."""
+        total = 0 if count is None else int(pc.sum(table[count]).as_py() or 0)
+        return Sheet(file, table.schema, table.to_batches(), table.num_rows, total)
+
+    def guarded(self) -> Sheet:
+        """Return the sheet with texts that no spreadsheet computes."""
+        return replace(self, schema=guard_schema(self.schema), batches=map(guard_rows, self.batches))
+
+    def write(self, path: Path) -> None:
+        """Write the file, as Parquet or CSV by what its name ends in."""
+        if path.suffix == ".parquet":
+            self._write_parquet(path)
+        elif path.suffix == ".csvt":
+            self._write_types(path)
+        else:
+            self._write_csv(path)
+
+    def _write_parquet(self, path: Path) -> None:
+        import pyarrow.parquet as pq
+
+        with pq.ParquetWriter(path, self.schema, compression="zstd", store_schema=False) as writer:
+            for batch in self.batches:
+                writer.write_batch(batch)
+
+    def _write_csv(self, path: Path) -> None:
+        with path.open("wb") as file:
+            file.write(csv_header(self.schema.names))
+            write_csv(self.schema, self.batches, file)
+
+    def _write_types(self, path: Path) -> None:
+        kinds = (_kind(field, self.total) for field in self.schema)
+        path.write_text(",".join(f'"{kind}"' for kind in kinds) + "\n", encoding="utf-8")
+
+
+def csv_header(names: Iterable[str]) -> bytes:
+    """Return a header line, quoted where a name needs it."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(names)
+    return line.getvalue().encode()
+
+
+def write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: object) -> None:
+    """Write rows as CSV: text in quotes, so that no reader takes "" or a line break for anything else."""
+    import pyarrow.csv as arrow_csv
+
+    options = arrow_csv.WriteOptions(include_header=False)
+    with arrow_csv.CSVWriter(file, schema, write_options=options) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def _kind(field: pa.Field, total: int) -> str:
+    """Return the type that a .csvt states; `Integer` has 32 bits, and `Integer64` is not known everywhere."""
+    if pa.types.is_integer(field.type):
+        return "Integer" if total < 1 << 31 else "Integer64"
+    return "WKT" if field.name == "WKT" else "String"
