@@ -25,7 +25,7 @@ from treetop.measure.workload import Measuring
 from treetop.noise import Key
 from treetop.plan.groups.plan import GroupPlan
 from treetop.plan.groups.unit import Form, GroupUnit
-from treetop.publish.plans import GroupTablePlan
+from treetop.publishing.plans import GroupTablePlan
 from treetop.repair import Tree, relax_tree
 from treetop.repair.groups import repair_cumulative, repair_direct
 

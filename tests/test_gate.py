@@ -13,8 +13,8 @@ from treetop.measure import questions
 from treetop.noise import Key
 from treetop.noise.gate import WARNING, Gate, bind, digest
 from treetop.plan.groups.unit import GroupUnit
-from treetop.publish import releasing
-from treetop.publish.plans import GroupTablePlan
+from treetop.publishing import releasing
+from treetop.publishing.plans import GroupTablePlan
 
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(["a", "b"])})
 PLAN = tt.Plan(SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1))

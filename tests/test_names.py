@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
-from treetop.check.checking import check_folder
+from treetop.checking.check import check_folder
 from treetop.domain.spine import RESERVED, WrittenSpine
 from treetop.errors import PlanError, PlanFileError, SpineError
 from treetop.plan.groups.unit import GroupUnit
-from treetop.publish.plans import GroupTablePlan, read_plan
+from treetop.publishing.plans import GroupTablePlan, read_plan
 
 SEX = tt.Hierarchy.flat(["f", "m"])
 PLAN = """

@@ -10,7 +10,7 @@ import pytest
 
 from treetop.errors import DataError, PlanFileError
 from treetop.errors.showing import brief, discreet, printable, visible
-from treetop.publish.plans import read_plan
+from treetop.publishing.plans import read_plan
 from treetop.tables.source import Source
 
 

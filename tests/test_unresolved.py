@@ -18,7 +18,7 @@ import pytest
 
 import treetop as tt
 from treetop.card.html import render
-from treetop.check.checking import check_folder
+from treetop.checking.check import check_folder
 from treetop.cli import main
 from treetop.errors import ReleaseError
 from treetop.measure.evidence import NOTHING

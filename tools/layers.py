@@ -28,11 +28,11 @@ LAYERS = (
     "card",
     "measure",
     "release",
-    "check",
+    "checking",
     "choose",
     "compare",
-    "export",
-    "publish",
+    "exporting",
+    "publishing",
     "cli",
 )
 """From the ground up."""

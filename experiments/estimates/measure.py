@@ -33,7 +33,7 @@ from treetop.measure.descent import descend
 from treetop.measure.evidence import Witness
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
-from treetop.publish.plans import Plan
+from treetop.publishing.plans import Plan
 from treetop.read.counts import pack
 from treetop.release.errors import errors_of
 from treetop.release.estimates.whole_numbers import lower_error

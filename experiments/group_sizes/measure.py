@@ -18,7 +18,7 @@ from treetop.noise import Key
 from treetop.plan.groups.plan import MOST_CELLS_ALTERNATING, GroupPlan, GroupRepair
 from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.privacy import Loss
-from treetop.publish.groups import release_groups
+from treetop.publishing.groups import release_groups
 
 EPSILONS = (0.1, 0.5, 1.0)
 REPEATS = 30

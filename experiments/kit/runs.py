@@ -15,7 +15,7 @@ import numpy as np
 from experiments.kit.cases import Table
 from treetop.choose.coverage import release_on_trial
 from treetop.noise import Key
-from treetop.publish.plans import Plan
+from treetop.publishing.plans import Plan
 from treetop.release.release import Release
 
 T = TypeVar("T")

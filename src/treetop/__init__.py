@@ -9,29 +9,89 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from treetop.checking.check import Verdict, check
     from treetop.domain.hierarchy import Hierarchy
+    from treetop.domain.policies import Policies
     from treetop.domain.spine import Spine
     from treetop.errors import TreetopError
+    from treetop.exporting import export
+    from treetop.ledger import Ledger
+    from treetop.measure.degrees import DegreePlan
+    from treetop.plan.groups.unit import GroupUnit
     from treetop.privacy import Loss, Split, Unit
-    from treetop.publish.plans import Plan
+    from treetop.publishing.ask import ask
+    from treetop.publishing.plans import GroupTablePlan, Plan, PlanFile, read_plan
+    from treetop.publishing.publish import Published, publish
+    from treetop.publishing.regional import RegionalPlan
     from treetop.read.counts import Counts
+    from treetop.read.graph.graph import Graph
+    from treetop.read.groups.lists import GroupList
+    from treetop.read.groups.sizes import GroupSizes
     from treetop.release.release import Release
+    from treetop.release.selection import Selection
     from treetop.tables.source import Source
 
 _HOME = {
     "Counts": "treetop.read.counts",
+    "DegreePlan": "treetop.measure.degrees",
+    "Graph": "treetop.read.graph.graph",
+    "GroupList": "treetop.read.groups.lists",
+    "GroupSizes": "treetop.read.groups.sizes",
+    "GroupTablePlan": "treetop.publishing.plans",
+    "GroupUnit": "treetop.plan.groups.unit",
     "Hierarchy": "treetop.domain.hierarchy",
+    "Ledger": "treetop.ledger",
     "Loss": "treetop.privacy",
-    "Plan": "treetop.publish.plans",
+    "Plan": "treetop.publishing.plans",
+    "PlanFile": "treetop.publishing.plans",
+    "Policies": "treetop.domain.policies",
+    "Published": "treetop.publishing.publish",
+    "RegionalPlan": "treetop.publishing.regional",
     "Release": "treetop.release.release",
+    "Selection": "treetop.release.selection",
     "Source": "treetop.tables.source",
     "Spine": "treetop.domain.spine",
     "Split": "treetop.privacy",
     "TreetopError": "treetop.errors",
     "Unit": "treetop.privacy",
+    "Verdict": "treetop.checking.check",
+    "ask": "treetop.publishing.ask",
+    "check": "treetop.checking.check",
+    "export": "treetop.exporting",
+    "publish": "treetop.publishing.publish",
+    "read_plan": "treetop.publishing.plans",
 }
 
-__all__ = ["Counts", "Hierarchy", "Loss", "Plan", "Release", "Source", "Spine", "Split", "TreetopError", "Unit"]
+__all__ = [
+    "Counts",
+    "DegreePlan",
+    "Graph",
+    "GroupList",
+    "GroupSizes",
+    "GroupTablePlan",
+    "GroupUnit",
+    "Hierarchy",
+    "Ledger",
+    "Loss",
+    "Plan",
+    "PlanFile",
+    "Policies",
+    "Published",
+    "RegionalPlan",
+    "Release",
+    "Selection",
+    "Source",
+    "Spine",
+    "Split",
+    "TreetopError",
+    "Unit",
+    "Verdict",
+    "ask",
+    "check",
+    "export",
+    "publish",
+    "read_plan",
+]
 
 
 def __getattr__(name: str) -> Any:

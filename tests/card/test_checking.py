@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import treetop as tt
 from treetop.card.html import render
-from treetop.check.checking import check_card, check_folder
+from treetop.checking.check import check_card, check_folder
 from treetop.errors import ReleaseError
 from treetop.release.folder import file_sha256
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop.check.checking import check_folder
+from treetop.checking.check import check_folder
 from treetop.cli import main
 from treetop.errors import ReleaseError
 from treetop.release.folder import drafted

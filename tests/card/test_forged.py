@@ -20,7 +20,7 @@ from treetop.card import Facts, describe_release
 from treetop.card.composition import reserved_composition
 from treetop.card.html import render
 from treetop.card.statement import bind
-from treetop.check.checking import check_folder
+from treetop.checking.check import check_folder
 from treetop.cli import main
 from treetop.ledger import Ledger, unit_text
 from treetop.release.folder import file_sha256

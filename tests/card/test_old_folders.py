@@ -19,7 +19,7 @@ from treetop.card.composition import reserved_composition
 from treetop.card.content import draft_card
 from treetop.card.html import render
 from treetop.card.statement import bind
-from treetop.check.checking import check_folder
+from treetop.checking.check import check_folder
 from treetop.cli import main
 from treetop.errors import ReleaseError
 from treetop.ledger import Ledger

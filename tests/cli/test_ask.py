@@ -22,8 +22,8 @@ from treetop.errors import IncompletePlan
 from treetop.ledger import Ledger
 from treetop.measure import questions
 from treetop.noise import NoiseStream
-from treetop.publish import asking
-from treetop.publish.plans import read_plan
+from treetop.publishing import ask as asking
+from treetop.publishing.plans import read_plan
 from treetop.read.graph.graph import Graph
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -14,7 +14,7 @@ import pytest
 
 import treetop as tt
 from treetop import cli
-from treetop.check.checking import check_folder
+from treetop.checking.check import check_folder
 from treetop.release.estimates.whole_numbers import lower_error
 
 TOWNS = ["A\x1b", "Ab", "Ac", "Ba", "Bb", "Ca"]

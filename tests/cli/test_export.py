@@ -15,7 +15,7 @@ import pytest
 import treetop as tt
 from treetop import cli
 from treetop.cli import export as command
-from treetop.export import FORMATS, Exported
+from treetop.exporting import FORMATS, Exported
 
 TOWNS = {"01001": (45.0, 9.0), "01002": (47.0, 11.0), "None": (40.0, 15.0)}
 PLACES = "region,town,name,lat,lon\n01,01001,Uno,45,9\n01,01002,Due,47,11\nS,None,Nessuno,40,15\n"

@@ -14,7 +14,7 @@ import pytest
 
 from treetop import cli
 from treetop.errors import IncompletePlan
-from treetop.publish.plans import PlanFile, read_plan
+from treetop.publishing.plans import PlanFile, read_plan
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 FLIGHTS = ["region", "division", "state", "iata"]

@@ -48,9 +48,9 @@ def run(act: str, desk: Path) -> tuple[int, str, list[str]]:
 
 
 LOST = [
-    ("treetop.publish.releasing:read_counts", "press_and_lose", []),
+    ("treetop.publishing.releasing:read_counts", "press_and_lose", []),
     ("treetop.release.run:descend", "press_and_lose", ["reserved, outcome unknown"]),
-    ("treetop.publish.releasing:read_counts", "press_and_break", []),
+    ("treetop.publishing.releasing:read_counts", "press_and_break", []),
     ("treetop.release.run:descend", "press_and_break", ["reserved, outcome unknown"]),
 ]
 
@@ -82,6 +82,6 @@ def test_ctrl_c_after_the_release_is_recorded_is_no_failure(act: str, desk: Path
 
 
 def test_a_background_job_does_not_hear_of_it(desk: Path) -> None:
-    ignoring = "signal.signal(signal.SIGINT, signal.SIG_IGN); before('treetop.publish.releasing:read_counts', press)"
+    ignoring = "signal.signal(signal.SIGINT, signal.SIG_IGN); before('treetop.publishing.releasing:read_counts', press)"
     code, message, entries = run(ignoring, desk)
     assert (code, message, entries) == (0, "", ["complete"])

@@ -21,7 +21,7 @@ from treetop import cli
 from treetop.choose import PROMISE
 from treetop.choose.public import read_twin
 from treetop.errors import IncompletePlan
-from treetop.publish.plans import read_plan
+from treetop.publishing.plans import read_plan
 
 PLAN = """
 title = "Trips"   # of one week

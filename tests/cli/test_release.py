@@ -26,7 +26,7 @@ from pyarrow import csv
 
 from treetop import Loss, Release
 from treetop.card import content
-from treetop.check.checking import check_folder
+from treetop.checking.check import check_folder
 from treetop.cli import cli, main
 from treetop.errors import LedgerError, Unfinished
 from treetop.ledger import Ledger
@@ -466,9 +466,9 @@ def test_releases_killed_at_any_moment_never_measure_more_than_the_ledger_shows(
 # The process counts its own steps while it makes a release, and kills itself at one of them.
 COUNTING = """
 import os, sys
-import treetop.check.checking
+import treetop.checking.check
 from treetop.cli import main
-from treetop.publish import publishing
+from treetop.publishing import publish as publishing
 last, steps, run = int(sys.argv[1]), 0, publishing.publish
 def watch(frame, what, argument):
     global steps
@@ -650,7 +650,7 @@ def test_a_ledger_on_a_full_disk_is_not_charged_and_nothing_is_measured(
     small_disk: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Ledger.create("disk/ledger", loss=Loss(rho=1))
-    around(monkeypatch, "treetop.publish.releasing:read_counts", nothing, lambda: fill(small_disk, 0))
+    around(monkeypatch, "treetop.publishing.releasing:read_counts", nothing, lambda: fill(small_disk, 0))
     monkeypatch.setattr("treetop.release.run.descend", lambda *_, **__: pytest.fail("it was measured"))
     code, message = fail(capsys, "plan.toml", "trips.csv", "--out", "out", "--ledger", "disk/ledger")
     assert (code, "make sure that the disk works and has room" in message) == (2, True)

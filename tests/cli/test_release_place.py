@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from treetop.check.checking import check_folder
+from treetop.checking.check import check_folder
 from treetop.cli import main
 from treetop.ledger import Ledger
 from treetop.release.folder.place import _beside, scratch
@@ -42,7 +42,7 @@ def test_a_second_release_to_the_same_place_is_refused_before_it_is_charged(
     if force:
         main([*RELEASE, "--out", "out"])
     before = len(entries())
-    from treetop.publish import releasing
+    from treetop.publishing import releasing
     from treetop.read import encode
 
     read = encode.read_counts

@@ -21,7 +21,7 @@ from treetop.basics.resolved import resolved
 from treetop.cli import main
 from treetop.domain import branches
 from treetop.errors import DataError, HierarchyError, PlanFileError, TreetopError
-from treetop.publish.plans import read_plan
+from treetop.publishing.plans import read_plan
 from treetop.read.encode import read_counts
 from treetop.read.inspect import inspect_table
 from treetop.tables import table as tables

@@ -20,10 +20,10 @@ import pytest
 
 import treetop as tt
 from treetop.errors import DataError, QueryError, Refusal, ReleaseError, TreetopError
-from treetop.export import FORMATS, export, read_places, records
-from treetop.export.levels import depths_of
-from treetop.export.places import Places
-from treetop.export.records import Size
+from treetop.exporting import FORMATS, export, read_places, records
+from treetop.exporting.levels import depths_of
+from treetop.exporting.places import Places
+from treetop.exporting.records import Size
 
 TOWNS = ["01001", "01002", "None", 'say "hi", ok', "two\nlines", "a=b"]
 REGIONS = ["01", "01", "N, W", "N, W", "S\n", "S\n"]
@@ -527,8 +527,8 @@ def test_many_records_are_told_before_they_are_written(
     told: list[str] = []
     export(release, "records", tmp_path / "few.csv", announce=told.append)
     assert told == []
-    monkeypatch.setattr("treetop.export.records.MANY", 10)
-    monkeypatch.setattr("treetop.export.records.MOST", 10)
+    monkeypatch.setattr("treetop.exporting.records.MANY", 10)
+    monkeypatch.setattr("treetop.exporting.records.MOST", 10)
     export(release, "records", tmp_path / "many.csv", announce=told.append, large=True)
     assert told == [f"writing {Size.of(release.where(), depths_of(release.where(), None))}"]
     assert told[0].startswith(f"writing {release.total:,} records, about ")
@@ -544,7 +544,7 @@ def test_the_size_of_records_is_that_of_the_file(tmp_path: Path) -> None:
 
 KILLED = """
 import os, sys
-from treetop.export import Sheet, export
+from treetop.exporting import Sheet, export
 def dies(sheet, path):
     path.write_bytes(b"half of it")
     os.kill(os.getpid(), 9)

@@ -13,8 +13,8 @@ import pytest
 
 import treetop as tt
 from treetop.cli import main
-from treetop.export import export
-from treetop.export.formulas import guard, guard_rows, unguard
+from treetop.exporting import export
+from treetop.exporting.formulas import guard, guard_rows, unguard
 
 CODES = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "'=1+1", "'s-Hertogenbosch", "plain", "a=b", "''-", "'"]
 SIGNS = ("=", "+", "-", "@", "\t", "\r", "\n")

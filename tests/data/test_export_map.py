@@ -17,10 +17,10 @@ import pytest
 
 import treetop as tt
 from treetop.errors import DataError, QueryError, ReleaseError
-from treetop.export import export
-from treetop.export.map import layers
-from treetop.export.map.arcs import Mesh, Polygon
-from treetop.export.map.frame import SIDE, Frame
+from treetop.exporting import export
+from treetop.exporting.map import layers
+from treetop.exporting.map.arcs import Mesh, Polygon
+from treetop.exporting.map.frame import SIDE, Frame
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 TOWNS = ["01", "02", "03", EVIL]
@@ -343,7 +343,7 @@ def test_counts_of_places_are_mapped_and_other_attributes_summed_over(towns: Pat
 
 def test_coordinates_that_came_with_the_release_are_enough(tmp_path: Path) -> None:
     from treetop.cli.demo import shipped
-    from treetop.export import read_places
+    from treetop.exporting import read_places
     from treetop.release.folder import drafted
 
     example = shipped("flights")

@@ -16,7 +16,7 @@ import pytest
 
 import treetop as tt
 from treetop.errors import TreetopError
-from treetop.publish.plans import read_plan
+from treetop.publishing.plans import read_plan
 from treetop.read.encode import read_counts
 from treetop.read.inspect import inspect_table
 

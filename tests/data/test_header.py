@@ -14,7 +14,7 @@ import treetop as tt
 from treetop.cli import main
 from treetop.errors import DataError, PlanFileError
 from treetop.plan.file import draft_plan
-from treetop.publish.plans import read_plan
+from treetop.publishing.plans import read_plan
 from treetop.read.encode import read_counts
 from treetop.read.graph.graph import EdgeTable, Graph, NodeTable
 from treetop.read.inspect import inspect_table

@@ -20,7 +20,7 @@ import pytest
 
 import treetop as tt
 from treetop.errors import DataError, HierarchyError, PlanError
-from treetop.publish.plans import read_plan
+from treetop.publishing.plans import read_plan
 from treetop.read.encode import read_counts
 from treetop.tables import csv_file
 from treetop.tables import table as tables

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import treetop as tt
-from treetop.check.checking import check_folder
+from treetop.checking.check import check_folder
 from treetop.release.estimates.least_squares import least_squares
 from treetop.release.estimates.measured_tree import measured_tree
 from treetop.release.estimates.whole_numbers import lower_error

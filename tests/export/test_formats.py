@@ -12,7 +12,7 @@ import pytest
 import treetop as tt
 from treetop import cli
 from treetop.errors import ReleaseError
-from treetop.export import FORMATS, Content, Format, Request, Sheet, counts_at, export, register
+from treetop.exporting import FORMATS, Content, Format, Request, Sheet, counts_at, export, register
 
 
 def largest_first(request: Request) -> Content:

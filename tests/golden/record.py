@@ -29,8 +29,8 @@ from treetop.domain.relation import Relation
 from treetop.measure.degrees import DegreePlan
 from treetop.measure.questions import Batch, measure, parse
 from treetop.noise import Key
-from treetop.publish.plans import read_plan
-from treetop.publish.regional import RegionalPlan
+from treetop.publishing.plans import read_plan
+from treetop.publishing.regional import RegionalPlan
 from treetop.read.encode import read_counts
 from treetop.read.graph.cleaning import Cleaning
 from treetop.read.graph.graph import Graph

@@ -19,7 +19,7 @@ from treetop.errors import DataError, LossError, Overspent, PlanError
 from treetop.measure import degrees
 from treetop.measure.degrees import DegreePlan, Form
 from treetop.noise import Key, NoiseStream
-from treetop.publish.regional import RegionalPlan
+from treetop.publishing.regional import RegionalPlan
 from treetop.read.graph.cleaning import Cleaning
 from treetop.read.graph.edges import Edges
 from treetop.read.graph.graph import Graph

@@ -13,7 +13,7 @@ import pytest
 
 import treetop as tt
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
-from treetop.check.checking import check_folder
+from treetop.checking.check import check_folder
 from treetop.domain.policies import Policies
 from treetop.domain.relation import unit_of
 from treetop.errors import DataError, ManyDropped, PlanError, UnitError

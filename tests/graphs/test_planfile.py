@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from treetop.card.html import render
-from treetop.check.checking import check_folder
+from treetop.checking.check import check_folder
 from treetop.cli import main
 from treetop.errors import IncompletePlan, PlanFileError, TreetopError
-from treetop.publish.plans import read_plan
+from treetop.publishing.plans import read_plan
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "graph"
 

@@ -9,7 +9,7 @@ import pytest
 import treetop as tt
 from treetop.errors import QueryError
 from treetop.plan.groups.unit import GroupUnit
-from treetop.publish.plans import GroupTablePlan
+from treetop.publishing.plans import GroupTablePlan
 from treetop.read.groups.sizes import GroupSizes
 from treetop.release.groups.derived import GroupTables
 

@@ -18,8 +18,8 @@ from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
 from treetop.plan.groups.plan import GroupPlan
 from treetop.plan.groups.unit import Event, Form, GroupUnit
 from treetop.privacy import Loss
-from treetop.publish.groups import release_groups
-from treetop.publish.plans import GroupTablePlan
+from treetop.publishing.groups import release_groups
+from treetop.publishing.plans import GroupTablePlan
 from treetop.read.groups.sizes import GroupSizes
 
 from .events import neighbours

@@ -11,7 +11,7 @@ import pytest
 from treetop.errors import IncompletePlan, LossError, PlanError, PlanFileError, TreetopError, UnitError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
 from treetop.plan.file import describe_plan
-from treetop.publish.plans import GroupTablePlan, PlanFile, read_plan
+from treetop.publishing.plans import GroupTablePlan, PlanFile, read_plan
 
 Write = Callable[..., Path]
 

@@ -15,7 +15,7 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError
 from treetop.plan.groups.unit import GroupUnit
 from treetop.privacy import Loss
-from treetop.publish.plans import GroupTablePlan
+from treetop.publishing.plans import GroupTablePlan
 from treetop.read.groups.lists import GroupList
 from treetop.read.groups.read import Columns, Reader, Rows
 from treetop.read.groups.sizes import GroupSizes

@@ -19,7 +19,7 @@ from treetop.noise import Key, NoiseStream
 from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
 from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.privacy import Loss
-from treetop.publish.groups import release_groups
+from treetop.publishing.groups import release_groups
 from treetop.read.groups.sizes import GroupSizes
 from treetop.repair import relax_tree
 from treetop.repair.groups import Known, repair_direct, round_direct

@@ -23,7 +23,7 @@ from treetop.compare.mechanisms.topdown import LevelRepair, descend
 from treetop.measure import descent as engine
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
-from treetop.publish.plans import runnable
+from treetop.publishing.plans import runnable
 from treetop.read.counts import pack
 from treetop.repair import _repair, chebyshev, euclidean
 from treetop.repair.state import ASCENDING, CHEBYSHEV, EUCLIDEAN

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from treetop import Hierarchy, Loss, Plan, Spine, Split, Unit
 from treetop.plan.file import describe_plan
 from treetop.plan.file.describe import key, value
-from treetop.publish.plans import read_plan
+from treetop.publishing.plans import read_plan
 
 Write = Callable[[str], Path]
 

@@ -15,7 +15,7 @@ from treetop.errors import TreetopError
 from treetop.plan import fields
 from treetop.plan.fields.ordinary import ATTRIBUTE
 from treetop.plan.file.describe import key, value
-from treetop.publish.plans import read_plan
+from treetop.publishing.plans import read_plan
 
 KEYS = fields.names(ATTRIBUTE)
 SECTIONS = {name: fields.names(name) for name in fields.sections(fields.SPINE) if name != "graph"}

@@ -23,7 +23,7 @@ from treetop.errors import (
     UnitError,
 )
 from treetop.plan.file import describe_plan
-from treetop.publish.plans import read_plan
+from treetop.publishing.plans import read_plan
 
 Write = Callable[[str], Path]
 

@@ -12,7 +12,7 @@ import pytest
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError, HierarchyError, PlanFileError, TreetopError
 from treetop.plan.file import describe_plan
-from treetop.publish.plans import PlanFile, read_plan
+from treetop.publishing.plans import PlanFile, read_plan
 from treetop.read.encode import read_counts
 
 Write = Callable[[str], Path]

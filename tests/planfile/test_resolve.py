@@ -12,7 +12,7 @@ import pytest
 from treetop.errors import TreetopError
 from treetop.plan.file import describe_plan
 from treetop.plan.resolution import Resolution
-from treetop.publish.plans import read_plan
+from treetop.publishing.plans import read_plan
 
 Write = Callable[[str], Path]
 

@@ -29,7 +29,7 @@ from treetop.measure.degrees import DegreePlan
 from treetop.measure.degrees import Form as DegreeForm
 from treetop.noise import Law
 from treetop.plan.groups.unit import Event, Form
-from treetop.publish.groups import release_groups
+from treetop.publishing.groups import release_groups
 from treetop.read.bound import Bound
 from treetop.read.counts import Counts
 from treetop.read.graph.edges import Edges

@@ -14,13 +14,13 @@ import pyarrow as pa
 import treetop as tt
 from treetop.card.html import render
 from treetop.card.statement import bind
-from treetop.check.checking import check_folder
+from treetop.checking.check import check_folder
 from treetop.domain.policies import Policies
 from treetop.errors import PlanError
 from treetop.measure import questions
 from treetop.measure.degrees import DegreePlan
-from treetop.publish.groups import release_groups
-from treetop.publish.regional import RegionalPlan
+from treetop.publishing.groups import release_groups
+from treetop.publishing.regional import RegionalPlan
 from treetop.read.graph.graph import Graph
 
 from . import dwellings

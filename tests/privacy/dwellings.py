@@ -14,7 +14,7 @@ from treetop.measure.groups import measure_groups
 from treetop.measure.workload import Measuring
 from treetop.noise import Law
 from treetop.plan.groups.unit import Event, Form, GroupUnit
-from treetop.publish.plans import GroupTablePlan
+from treetop.publishing.plans import GroupTablePlan
 from treetop.read.groups.lists import GroupList
 from treetop.read.groups.sizes import GroupSizes
 from treetop.repair.groups import Known

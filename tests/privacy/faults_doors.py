@@ -16,8 +16,8 @@ from .faults import Fault, Patch
 
 dropping: Any = import_module("treetop.read.dropping")
 content: Any = import_module("treetop.card.content")
-counting: Any = import_module("treetop.check.counting")
-checking: Any = import_module("treetop.check.checking")
+counting: Any = import_module("treetop.checking.counting")
+checking: Any = import_module("treetop.checking.check")
 
 
 def edges_that_are_dropped_told_exactly(patch: Patch) -> None:

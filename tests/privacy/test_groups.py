@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop.plan.groups.unit import Event, Form
-from treetop.publish.groups import release_groups
-from treetop.publish.plans import GroupTablePlan
+from treetop.publishing.groups import release_groups
+from treetop.publishing.plans import GroupTablePlan
 from treetop.read.groups.sizes import GroupSizes
 
 from .dwellings import LARGEST, PLACES, TABLES, People, loss_between, neighbours, plan, read

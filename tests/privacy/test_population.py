@@ -16,15 +16,15 @@ import pytest
 
 import treetop as tt
 from treetop.card import Facts, describe_release
-from treetop.check.checking import check_folder
+from treetop.checking.check import check_folder
 from treetop.cli import main
 from treetop.errors import IncompletePlan, LossError, UnitError
 from treetop.measure.degrees import DegreePlan
 from treetop.measure.questions import Batch, Question
 from treetop.noise import Key
 from treetop.plan.groups.unit import GroupUnit
-from treetop.publish.plans import GroupTablePlan, read_plan
-from treetop.publish.regional import RegionalPlan
+from treetop.publishing.plans import GroupTablePlan, read_plan
+from treetop.publishing.regional import RegionalPlan
 from treetop.read.graph.graph import Graph
 
 SPINE = tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])})

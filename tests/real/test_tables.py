@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from treetop import Release
-from treetop.publish.plans import PlanFile, read_plan
+from treetop.publishing.plans import PlanFile, read_plan
 from treetop.read.encode import read_counts
 from treetop.release.errors import LevelErrors, measure_errors
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from treetop import Hierarchy, Release
-from treetop.export import read_places
+from treetop.exporting import read_places
 
 HERE = Path(__file__).parent
 Command = Callable[..., Any]

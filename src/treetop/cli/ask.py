@@ -17,7 +17,7 @@ from treetop.cli.progress import Bar
 if TYPE_CHECKING:
     from treetop.plan.file import PlanFile
     from treetop.privacy import Loss
-    from treetop.publish.asking import Answers, Asked
+    from treetop.publishing.ask import Answers, Asked
 
 
 def _number(text: str) -> Decimal:
@@ -51,7 +51,7 @@ def command(plan: Path, table: str | None, as_json: bool, **options: Any) -> Non
     question that it has answered at least as accurately is answered the same again, and costs nothing.
     """
     from treetop.plan.file import read_plan
-    from treetop.publish.asking import ask
+    from treetop.publishing.ask import ask
 
     amounts = {name: options.pop(name) for name in ("epsilon", "delta", "rho")}
     given = _is_given(**amounts)

@@ -14,7 +14,7 @@ from treetop.errors import DataError, ReleaseError
 from treetop.errors.showing import printable
 
 if TYPE_CHECKING:
-    from treetop.check.checking import Verdict
+    from treetop.checking.check import Verdict
     from treetop.read.tally import Tally
     from treetop.release.errors import LevelErrors
     from treetop.release.release import Release
@@ -39,7 +39,7 @@ FENCE = "for the steward only, not for release"
 @click.option("--json", "as_json", is_flag=True, help="The same for machines.")
 def command(folder: Path, truth: str | None, plot: Path | None, as_json: bool, **options: Any) -> None:
     """Verify the release in DIR: sums, integers, card, hashes, loss. Exit code 1 if anything is wrong."""
-    from treetop.check.checking import check_folder
+    from treetop.checking.check import check_folder
 
     _check_call(folder, truth, plot, options)
     verdicts = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from treetop.publish.plans import PlanFile
+    from treetop.publishing.plans import PlanFile
     from treetop.release.release import Release
 
 PAIRS = (("Northeast", "South"), ("CA", "TX"), ("SEA", "ORD"), ("BOS", "LGA"))
@@ -31,7 +31,7 @@ def command(out: Path | None, page: Path | None, as_json: bool) -> None:
     Three million flights between 229 US airports stand in for a private table. Nothing here is secret, so the demo can
     show the truth beside what is released.
     """
-    from treetop.publish.plans import read_plan
+    from treetop.publishing.plans import read_plan
 
     file = read_plan(shipped("flights") / "plan.toml")
     release, exact = _release(file), _truth(file)
@@ -49,7 +49,7 @@ def command(out: Path | None, page: Path | None, as_json: bool) -> None:
 
 
 def _draw(release: Release, page: Path) -> None:
-    from treetop.export import export
+    from treetop.exporting import export
 
     export(release, "map", page, coordinates=shipped("flights") / "airports.csv")
 

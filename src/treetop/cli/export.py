@@ -14,7 +14,7 @@ from treetop.cli.charging import tell
 from treetop.cli.terminal import raw
 
 if TYPE_CHECKING:
-    from treetop.export import Exported, Format
+    from treetop.exporting import Exported, Format
 
 SHOWN = 10
 """How many codes that were left out are listed."""
@@ -24,7 +24,7 @@ _PATH = click.Path(path_type=Path)
 
 def _known(ctx: click.Context, parameter: click.Parameter, name: str) -> str:
     """Refuse a format that is not registered; `treetop.export`, which is slow to load, is asked only now."""
-    from treetop.export.formats import names
+    from treetop.exporting.formats import names
 
     return click.Choice(names()).convert(name, parameter, ctx)
 
@@ -33,7 +33,7 @@ class _Command(click.Command):
     """A command whose help lists the formats that are registered."""
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from treetop.export import FORMATS
+        from treetop.exporting import FORMATS
 
         listed = {", ".join((form.name, *form.aliases)): form.about for form in FORMATS.values()}
         width = max(map(len, listed))
@@ -74,8 +74,8 @@ def command(folder: Path, to: str, out: Path, as_json: bool, **options: Any) -> 
     A code that begins with = + - @ may be run by a spreadsheet: in CSV files it has an apostrophe before it, which can
     be taken off again, unless --as-is is given.
     """
-    from treetop.export import export
-    from treetop.export.formats import named
+    from treetop.exporting import export
+    from treetop.exporting.formats import named
     from treetop.release.release import Release
 
     form = named(to)

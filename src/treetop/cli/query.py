@@ -202,7 +202,7 @@ def _cell(value: object) -> str:
 
 def print_csv(table: pa.Table) -> None:
     """Write a table as comma-separated values."""
-    from treetop.export.sheet import csv_header, write_csv
+    from treetop.exporting.sheet import csv_header, write_csv
 
     shown = sys.stdout.isatty()
     out = io.BytesIO() if shown else sys.stdout.buffer

@@ -16,7 +16,7 @@ from treetop.cli.terminal import style
 
 if TYPE_CHECKING:
     from treetop.plan.file import PlanFile
-    from treetop.publish.publishing import Published
+    from treetop.publishing.publish import Published
 
 
 def _key(text: str) -> bytes:
@@ -53,7 +53,7 @@ def command(plan: Path, table: str | None, out: Path, quiet: bool, as_json: bool
     the plan names its source.
     """
     from treetop.plan.file import read_plan
-    from treetop.publish.publishing import publish
+    from treetop.publishing.publish import publish
 
     _check_options(options)
     file = read_plan(plan)

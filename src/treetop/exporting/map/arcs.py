@@ -14,7 +14,7 @@ from math import atan2
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.export.map.pack import pack
+from treetop.exporting.map.pack import pack
 
 Points = NDArray[np.int64]
 """Grid positions, a row a point: x, y."""

@@ -16,7 +16,7 @@ from treetop.noise import Key
 from treetop.plan.groups.plan import GroupPlan
 from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.privacy import Loss, Sensitivity
-from treetop.publish.groups import release_groups
+from treetop.publishing.groups import release_groups
 from treetop.read.graph.graph import Graph
 from treetop.read.groups.sizes import GroupSizes
 from treetop.release.groups.release import GroupRelease

@@ -9,16 +9,17 @@ from pathlib import Path
 import pyarrow as pa
 
 from treetop.errors import ReleaseError
-from treetop.export.flows import FLOWMAP, KEPLER, OD, QGIS, SKMOB
-from treetop.export.formats import FORMATS, Content, Format, Progress, Request, named, register
-from treetop.export.formulas import count_guarded
-from treetop.export.levels import ENDS, counts_at, depths_of, trees_of
-from treetop.export.map import MAP
-from treetop.export.places import Places, place_attribute, read_places, saved_places
-from treetop.export.records import RECORDS
-from treetop.export.sheet import Sheet
-from treetop.export.target import Target
+from treetop.exporting.flows import FLOWMAP, KEPLER, OD, QGIS, SKMOB
+from treetop.exporting.formats import FORMATS, Content, Format, Progress, Request, named, register
+from treetop.exporting.formulas import count_guarded
+from treetop.exporting.levels import ENDS, counts_at, depths_of, trees_of
+from treetop.exporting.map import MAP
+from treetop.exporting.places import Places, place_attribute, read_places, saved_places
+from treetop.exporting.records import RECORDS
+from treetop.exporting.sheet import Sheet
+from treetop.exporting.target import Target
 from treetop.release.release import Release
+from treetop.release.selection import Selection
 
 __all__ = [
     "FORMATS",
@@ -92,7 +93,7 @@ def export(
     More than a thousand million records are refused unless they are meant to be `large`; `announce` is told how many
     there will be, where they are many.
     In CSV files, codes that a spreadsheet would compute are written with an apostrophe before them
-    (`treetop.export.formulas` takes it off again), unless they are to be written `as_is`.
+    (`treetop.exporting.formulas` takes it off again), unless they are to be written `as_is`.
     """
     form = named(to)
     _check_files(form, bool(coordinates or boundaries), encoding, boundaries, boundaries_code, credit)

@@ -44,7 +44,7 @@ def _template() -> Template:
 
 @cache
 def _part(name: str) -> str:
-    return files("treetop.export.map").joinpath(name).read_text(encoding="utf-8")
+    return files("treetop.exporting.map").joinpath(name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:

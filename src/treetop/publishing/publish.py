@@ -23,13 +23,13 @@ from treetop.card.composition import expected_composition, reserved_composition
 from treetop.choose.coverage import twin_coverage
 from treetop.choose.public import read_twin
 from treetop.errors import DataError, LedgerError, Overspent, PlanError
-from treetop.export.places import read_places
+from treetop.exporting.places import read_places
 from treetop.ledger import Ledger, Reservation
 from treetop.plan.file import PlanFile, describe_plan, read_plan
 from treetop.plan.file.attributes import Lookup
 from treetop.plan.plan import PurePlan
-from treetop.publish.charging import Account, Milestone, nothing, spending
-from treetop.publish.releasing import Run, run
+from treetop.publishing.charging import Account, Milestone, nothing, spending
+from treetop.publishing.releasing import Run, run
 from treetop.release.folder import claimed, drafted
 from treetop.release.release import Release
 from treetop.tables.source import as_public, reads_once

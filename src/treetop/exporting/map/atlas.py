@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError
-from treetop.export.map.arcs import Mesh, Ring
-from treetop.export.map.boundaries import Boundaries
-from treetop.export.map.frame import Frame
-from treetop.export.places import Places
+from treetop.exporting.map.arcs import Mesh, Ring
+from treetop.exporting.map.boundaries import Boundaries
+from treetop.exporting.map.frame import Frame
+from treetop.exporting.places import Places
 
 
 @dataclass(frozen=True, eq=False)

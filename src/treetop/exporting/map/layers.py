@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from treetop.export.levels import Depths, counts_at
-from treetop.export.map.atlas import Atlas, Spots
-from treetop.export.map.pack import pack_rings
+from treetop.exporting.levels import Depths, counts_at
+from treetop.exporting.map.atlas import Atlas, Spots
+from treetop.exporting.map.pack import pack_rings
 from treetop.release.selection import Selection
 
 FLOWS = 12_000

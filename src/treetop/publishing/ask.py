@@ -30,7 +30,7 @@ from treetop.measure.questions import (
 )
 from treetop.plan.file import PlanFile, read_plan
 from treetop.privacy import Loss
-from treetop.publish.charging import Account, Milestone, nothing, spending
+from treetop.publishing.charging import Account, Milestone, nothing, spending
 
 Asked = str | Sequence[str] | Mapping[str, str]
 """A question: as it is typed, `region=Zilina hobby=music`; as a list of such conditions; or as codes by name."""

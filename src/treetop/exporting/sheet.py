@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from treetop.export.formulas import guard_rows, guard_schema
+from treetop.exporting.formulas import guard_rows, guard_schema
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ from typing import Literal, Protocol, TypeAlias
 
 from treetop.basics.nearest import nearest
 from treetop.errors import ReleaseError
-from treetop.export.levels import Depths
-from treetop.export.places import Places
+from treetop.exporting.levels import Depths
+from treetop.exporting.places import Places
 from treetop.release.selection import Selection
 
 Progress: TypeAlias = Callable[[int], object]

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from treetop.errors import Refusal, ReleaseError
-from treetop.export.formats import Content, Format, Progress, Request
-from treetop.export.levels import Depths, trees_of
-from treetop.export.sheet import Sheet
+from treetop.exporting.formats import Content, Format, Progress, Request
+from treetop.exporting.levels import Depths, trees_of
+from treetop.exporting.sheet import Sheet
 from treetop.release.selection import Selection
 
 ROWS = 1 << 20

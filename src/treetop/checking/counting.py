@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from treetop.card.statement import bound, statement_sha256
-from treetop.check.compare import differences
+from treetop.checking.compare import differences
 from treetop.errors import ReleaseError
 from treetop.plan.file import describe_plan
 from treetop.plan.plan import Plan

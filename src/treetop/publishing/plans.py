@@ -13,7 +13,7 @@ from treetop.noise.gate import Charge
 from treetop.plan import file as plan_files
 from treetop.plan.groups.planned import PureGroupTablePlan
 from treetop.plan.plan import PurePlan
-from treetop.publish.releasing import Run, run
+from treetop.publishing.releasing import Run, run
 from treetop.release.release import Release
 from treetop.tables.table import Table
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from treetop.basics.nearest import nearest
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError
-from treetop.export.levels import trees_of
+from treetop.exporting.levels import trees_of
 from treetop.release.folder import PLACES
 from treetop.release.selection import Selection
 from treetop.tables import table as tables

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import ReleaseError
-from treetop.export.formats import Content, Format, Request
-from treetop.export.levels import ENDS, Depths, trees_of
-from treetop.export.map.atlas import Atlas
-from treetop.export.map.boundaries import Boundaries, read_boundaries
-from treetop.export.map.layers import layer
-from treetop.export.map.page import render
-from treetop.export.places import Places
+from treetop.exporting.formats import Content, Format, Request
+from treetop.exporting.levels import ENDS, Depths, trees_of
+from treetop.exporting.map.atlas import Atlas
+from treetop.exporting.map.boundaries import Boundaries, read_boundaries
+from treetop.exporting.map.layers import layer
+from treetop.exporting.map.page import render
+from treetop.exporting.places import Places
 from treetop.release.selection import Selection
 
 

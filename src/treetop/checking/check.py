@@ -17,9 +17,9 @@ from treetop.card.content import draft_card
 from treetop.card.facts import Facts, misfit
 from treetop.card.html import render
 from treetop.card.rebuild import rebuild_plan
-from treetop.check import arithmetic, counting
-from treetop.check.compare import differences
-from treetop.check.kinds import check_kind, promise
+from treetop.checking import arithmetic, counting
+from treetop.checking.compare import differences
+from treetop.checking.kinds import check_kind, promise
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError, TreetopError
 from treetop.plan.plan import Plan
@@ -67,6 +67,11 @@ class Verdict:
     def verified(self) -> bool:
         """Whether nothing is wrong."""
         return not self.findings
+
+
+def check(folder: str | Path) -> tuple[Verdict, ...]:
+    """Check a release folder: everything that its card states is computed again. Verified if no verdict has findings."""
+    return tuple(check_folder(Path(folder)))
 
 
 def check_folder(folder: Path) -> Iterator[Verdict]:

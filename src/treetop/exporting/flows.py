@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treetop.errors import ReleaseError
-from treetop.export.formats import Content, Format, Request
-from treetop.export.levels import ENDS, counts_at, trees_of
-from treetop.export.places import Places
-from treetop.export.sheet import Sheet
+from treetop.exporting.formats import Content, Format, Request
+from treetop.exporting.levels import ENDS, counts_at, trees_of
+from treetop.exporting.places import Places
+from treetop.exporting.sheet import Sheet
 
 
 @dataclass(frozen=True, eq=False)
