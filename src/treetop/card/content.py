@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Protocol
@@ -87,14 +88,16 @@ def draft_card(plan: Plan, facts: Facts) -> dict[str, Any]:
             "randomness": words.FRESH if facts.private else words.FIXED,
         },
         "accuracy": _accuracy(plan, facts),
-        "composition": {
-            **(facts.composition or {"ledger": False}),
-            "sentence": sentence(facts.composition, plan.unit.entity),
-        },
+        "composition": composed(facts.composition, plan.unit.entity),
         "caveats": said.caveats(plan, facts),
         "software": dict(facts.software),
     }
     return as_first_format(card, plan) if facts.format == 1 else card
+
+
+def composed(composition: Mapping[str, Any] | None, entity: str) -> dict[str, Any]:
+    """Say what was spent before, and what this release adds; None where no ledger was used."""
+    return {**(composition or {"ledger": False}), "sentence": sentence(composition, entity)}
 
 
 def _kept(facts: Facts) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class Verdict:
 
 
 def check(folder: str | Path) -> tuple[Verdict, ...]:
-    """Check a release folder: everything that its card states is computed again. Verified if no verdict has findings."""
+    """Check a release folder: all that its card states is computed again, and verified if no verdict has findings."""
     return tuple(check_folder(Path(folder)))
 
 

@@ -18,8 +18,9 @@ import pyarrow.parquet as pq
 
 from treetop.basics.progress import Progress
 from treetop.basics.resolved import resolved
-from treetop.card import Facts, describe_release
+from treetop.card import Facts
 from treetop.card.composition import expected_composition, reserved_composition
+from treetop.card.content import composed
 from treetop.choose.coverage import twin_coverage
 from treetop.choose.public import read_twin
 from treetop.errors import DataError, LedgerError, Overspent, PlanError
@@ -129,11 +130,11 @@ class _Publishing:
         self._check_budget()
         self._try_twin(table)
         places = {} if self.file is None else _places(self.file)
-        describe_release(self.plan, self.how.facts)  # a card that lacks a field stops it here
         with spending(self.account):
             release = run(self.plan, source, replace(self.how, charge=None if self.account is None else self._reserve))
             toml = None if self.file is None else describe_plan(self.file)
-            release = replace(release, card=describe_release(self.plan, self.how.facts), plan_toml=toml)
+            composition = composed(self.how.facts.composition, self.plan.unit.entity)
+            release = replace(release, card=release.card | {"composition": composition}, plan_toml=toml)
             options: dict[str, Any] = {**self.folder, "places": places, "beside": beside}
             with drafted(release, self.out, progress=self.how.progress, **options) as draft:
                 self.before_placing()
