@@ -147,7 +147,7 @@ def levels(plan: tt.Plan, counts: Counts) -> list[tuple[str, ...]]:
         fanout = first[node + 1] - first[node]
         parents, slots = len(nodes), int(fanout[fanout > 1].sum())
         start = time.perf_counter()
-        nodes = refine(step, counts, nodes, Key(bytes(32)).derive("level", step.level.index))
+        nodes = refine(step, counts, nodes, Key(bytes(32)).derive("level", step.level.index)).frontier
         seconds = time.perf_counter() - start
         rows.append((step.level.name, f"{parents:,}", f"{slots:,}", f"{len(nodes):,}", f"{seconds:.2f}"))
     return rows

@@ -14,7 +14,8 @@ import numpy as np
 import treetop as tt
 from benchmarks.synthetic import italy_like
 from benchmarks.timing import median_seconds
-from treetop.measure.descent import descend
+from treetop.measure.descent import run_descent
+from treetop.measure.executor import Threads
 from treetop.measure.level import CHUNK
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key, NoiseStream
@@ -33,7 +34,7 @@ def prepared(detail: Detail, epsilon: float) -> tuple[tt.Plan, Counts]:
 
 def slots(plan: tt.Plan, counts: Counts, key: Key) -> int:
     """How many samples a release draws: the children of every retained node that has several."""
-    leaves = descend(descent_of(plan), counts, key)
+    leaves = run_descent(descent_of(plan), counts, key).leaves
     release = tt.Release(plan.spine, leaves.nodes, leaves.count, {})
     drawn = 0
     for level in plan.spine.levels:
@@ -56,7 +57,7 @@ def overhead() -> list[tuple[str, str, str, str]]:
         plan, counts = prepared("municipality", epsilon)
         key = Key(bytes(32))
         size = slots(plan, counts, key)
-        release = median_seconds(partial(descend, descent_of(plan), counts, key), 15)
+        release = median_seconds(partial(run_descent, descent_of(plan), counts, key), 15)
         noise = median_seconds(partial(noise_alone, plan, size, key), 15)
         name = f"(c) municipalities, ε = {epsilon}"
         found.append(
@@ -89,9 +90,9 @@ def full_detail() -> list[tuple[str, str, str, str]]:
 def main() -> None:
     plan, counts = prepared("section", float(sys.argv[1]))
     key = Key(bytes(32))
-    leaves = descend(descent_of(plan), counts, key)
-    one = median_seconds(lambda: descend(descent_of(plan), counts, key, threads=1), 3)
-    two = median_seconds(lambda: descend(descent_of(plan), counts, key, threads=min(2, os.cpu_count() or 1)), 3)
+    leaves = run_descent(descent_of(plan), counts, key).leaves
+    one = median_seconds(lambda: run_descent(descent_of(plan), counts, key), 3)
+    two = median_seconds(lambda: run_descent(descent_of(plan), counts, key, Threads(min(2, os.cpu_count() or 1))), 3)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
     print(slots(plan, counts, key), len(leaves), one, two, peak)
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import treetop as tt
 from benchmarks.synthetic import two_level_square
 from benchmarks.timing import median_seconds
-from treetop.measure.descent import descend
+from treetop.measure.descent import run_descent
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.read.encode import read_counts
@@ -42,7 +42,7 @@ def rows() -> list[tuple[str, str, str, str]]:
     counts, key = read_counts(table, plan.spine, count="count"), Key.fresh()
     ours = {
         "(b) release, 300 × 300": median_seconds(lambda: plan.release(table, count="count", threads=1), repeats=31),
-        "(b) its descent alone": median_seconds(lambda: descend(descent_of(plan), counts, key), repeats=31),
+        "(b) its descent alone": median_seconds(lambda: run_descent(descent_of(plan), counts, key), repeats=31),
     }
     if not REFERENCE.exists():
         return [(name, f"{time * 1e3:.1f} ms", "inf-tda: not set up (make bench)", "-") for name, time in ours.items()]

@@ -187,15 +187,15 @@ def test_noise_that_cannot_be_drawn_is_refused_before_anything_is_spent() -> Non
 
 def keys_of_a_run(monkeypatch: pytest.MonkeyPatch, plan: tt.Plan, codes: list[str]) -> Any:
     """The key that the engine is given, for one and the same secret."""
-    from treetop.measure.descent import descend
+    from treetop.measure.descent import run_descent
 
     given: list[Any] = []
 
     def watched(planned: Any, counts: Any, key: Any, *rest: Any, **more: Any) -> Any:
         given.append(key)
-        return descend(planned, counts, key, *rest, **more)
+        return run_descent(planned, counts, key, *rest, **more)
 
-    monkeypatch.setattr("treetop.release.run.descend", watched)
+    monkeypatch.setattr("treetop.release.run.run_descent", watched)
     plan.release(pa.table({"origin": codes, "destination": codes}), testing_key=bytes(32))
     return given[0]
 

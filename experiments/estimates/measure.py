@@ -29,8 +29,7 @@ from experiments.kit.runs import Kept
 from treetop.compare.mechanisms.mechanism import paper_loss
 from treetop.compare.mechanisms.topdown import descend as descend_by
 from treetop.compare.peak import Peak
-from treetop.measure.descent import descend
-from treetop.measure.evidence import Witness
+from treetop.measure.descent import run_descent
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.publishing.plans import Plan
@@ -214,19 +213,18 @@ def _without_estimates(table: Table, key: Key) -> Iterator[tuple[Setting, Run]]:
         if setting.way == "closest":
             leaves = descend_by(descent_of(plan_of(table, EXACT)), table.truth, key, closest)
         else:
-            leaves = descend(descent_of(plan_of(table, setting)), table.truth, key)
+            leaves = run_descent(descent_of(plan_of(table, setting)), table.truth, key).leaves
         yield setting, errors_of(table.spine, pack(table.spine, leaves.nodes), leaves.count, table.truth)
 
 
 def with_estimates(table: Table, plan: Plan, key: Key) -> tuple[Run, Run, Cost, Measurements]:
     """Descend once, and estimate again from all that was measured: as `Plan.release` does for "lower-error"."""
     start = time.process_time()
-    witness = Witness(every=max(level.nodes for level in plan.levels))
-    leaves = descend(descent_of(plan), table.truth, key, witness=witness)
-    descent = time.process_time() - start
+    found = run_descent(descent_of(plan), table.truth, key, every=max(level.nodes for level in plan.levels))
+    descent, leaves = time.process_time() - start, found.leaves
     errors = errors_of(table.spine, pack(table.spine, leaves.nodes), leaves.count, table.truth)
-    evidence = witness.evidence([level.law for level in plan.levels])
-    measurements = Measurements.of(ReleasedTree(table.spine, leaves.nodes, leaves.count), evidence)
+    assert found.evidence is not None
+    measurements = Measurements.of(ReleasedTree(table.spine, leaves.nodes, leaves.count), found.evidence)
     total = int(leaves.count.sum())
     with Peak() as peak:
         start = time.process_time()

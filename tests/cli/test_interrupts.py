@@ -49,9 +49,9 @@ def run(act: str, desk: Path) -> tuple[int, str, list[str]]:
 
 LOST = [
     ("treetop.publishing.releasing:read_counts", "press_and_lose", []),
-    ("treetop.release.run:descend", "press_and_lose", ["reserved, outcome unknown"]),
+    ("treetop.release.run:run_descent", "press_and_lose", ["reserved, outcome unknown"]),
     ("treetop.publishing.releasing:read_counts", "press_and_break", []),
-    ("treetop.release.run:descend", "press_and_break", ["reserved, outcome unknown"]),
+    ("treetop.release.run:run_descent", "press_and_break", ["reserved, outcome unknown"]),
 ]
 
 

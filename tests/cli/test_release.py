@@ -394,8 +394,8 @@ POINTS = [
     ("treetop.read.encode:read_counts:call", 0),
     ("treetop.ledger.log:_append:return", 0),
     ("treetop.ledger.book:reserve:return", 1),
-    ("treetop.measure.descent:descend:call", 1),
-    ("treetop.measure.descent:descend:return", 1),
+    ("treetop.measure.descent:run_descent:call", 1),
+    ("treetop.measure.descent:run_descent:return", 1),
     ("treetop.release.folder.write:_write:return", 1),
     ("treetop.release.folder.place:take_place:return", 1),
     ("treetop.ledger.book:complete:return", 1),
@@ -516,7 +516,7 @@ def test_releases_killed_at_random_steps_leave_whole_folders_and_their_loss_spen
 
 INTERRUPTED = [
     "treetop.read.encode:read_counts:call",
-    "treetop.measure.descent:descend:call",
+    "treetop.measure.descent:run_descent:call",
     "treetop.release.folder.write:_write:call",
     "treetop.release.folder.write:_write:return",
 ]
@@ -651,7 +651,7 @@ def test_a_ledger_on_a_full_disk_is_not_charged_and_nothing_is_measured(
 ) -> None:
     Ledger.create("disk/ledger", loss=Loss(rho=1))
     around(monkeypatch, "treetop.publishing.releasing:read_counts", nothing, lambda: fill(small_disk, 0))
-    monkeypatch.setattr("treetop.release.run.descend", lambda *_, **__: pytest.fail("it was measured"))
+    monkeypatch.setattr("treetop.release.run.run_descent", lambda *_, **__: pytest.fail("it was measured"))
     code, message = fail(capsys, "plan.toml", "trips.csv", "--out", "out", "--ledger", "disk/ledger")
     assert (code, "make sure that the disk works and has room" in message) == (2, True)
     assert "the loss stays spent" not in message

@@ -86,7 +86,7 @@ def test_a_copy_that_is_put_back_while_the_table_is_read_is_refused_before_anyth
         return read(*arguments, **options)
 
     monkeypatch.setattr(releasing, "read_counts", while_it_is_put_back)
-    monkeypatch.setattr("treetop.release.run.descend", lambda *_, **__: pytest.fail("it was measured"))
+    monkeypatch.setattr("treetop.release.run.run_descent", lambda *_, **__: pytest.fail("it was measured"))
     code, message = refused(capsys, *RELEASE, "--out", "out", "--expect-head", head())
     assert (code, "an older copy" in message) == (3, True)
 

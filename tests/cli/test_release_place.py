@@ -117,7 +117,7 @@ def test_too_little_memory_after_the_charge_says_that_the_loss_stays_spent(
     def full(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("treetop.release.run.descend", full)
+    monkeypatch.setattr("treetop.release.run.run_descent", full)
     message = refused(capsys, "--out", "out")
     assert "the loss stays spent: entry 1 of ledger" in message
     assert "not enough memory" in message

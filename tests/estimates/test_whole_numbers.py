@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import treetop as tt
 from experiments.kit.paper_tables import paper_table, with_spine
-from treetop.measure.descent import descend
-from treetop.measure.evidence import Witness
+from treetop.measure.descent import run_descent
 from treetop.measure.topdown import descent_of
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law
 from treetop.read.counts import Counts, pack
@@ -27,10 +26,10 @@ UNIT = tt.Unit("trip", contributions=1, neighbours="replace")
 
 
 def measured(plan: tt.Plan, counts: Counts, run: int) -> tuple[ReleasedTree, Measurements]:
-    witness = Witness(1 << 62)
-    leaves = descend(descent_of(plan), counts, Key(run.to_bytes(32, "big")), witness=witness)
-    tree = ReleasedTree(plan.spine, leaves.nodes, leaves.count)
-    return tree, Measurements.of(tree, witness.evidence([level.law for level in plan.levels]))
+    found = run_descent(descent_of(plan), counts, Key(run.to_bytes(32, "big")), every=1 << 62)
+    tree = ReleasedTree(plan.spine, found.leaves.nodes, found.leaves.count)
+    assert found.evidence is not None
+    return tree, Measurements.of(tree, found.evidence)
 
 
 @pytest.mark.parametrize("tree", ["binary", "random"])

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop.domain.unit import Neighbours
+from treetop.measure.executor import Threads
 from treetop.measure.topdown import descent_of
 from treetop.noise import DiscreteGaussian, Law
 from treetop.read.counts import Counts
@@ -291,7 +292,7 @@ def every_word_serves_once(threads: int = 1, chunk: int = 64) -> str | None:
     """See that a run reads no word of noise twice, and one for each child that is measured."""
     plan, counts = many_places()
     with small_trees_are_cut_too(), words_read() as reads:
-        descents.descend(descent_of(plan), counts, KEY, threads, chunk=chunk)
+        descents.run_descent(descent_of(plan), counts, KEY, Threads(threads), chunk=chunk)
     times = Counter((secret, word + i) for secret, word, words in reads for i in range(len(words)))
     most, reused = max((n, key) for key, n in times.items())
     if most > 1:
@@ -328,7 +329,7 @@ def the_spread_of_released_counts() -> str | None:
     flat = tt.Spine(["zone"], {"zone": tt.Hierarchy.flat([f"{i:06d}" for i in range(places)])})
     plan = tt.Plan(flat, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=Fraction(1, 200_000)))
     counts = Counts.from_leaves(flat, [np.arange(places)], np.full(places, 100_000))
-    errors = descents.descend(descent_of(plan), counts, KEY).count - 100_000
+    errors = descents.run_descent(descent_of(plan), counts, KEY).leaves.count - 100_000
     sigma = DiscreteGaussian(Fraction(2, 2) / Fraction(1, 200_000)).standard_deviation  # Δ² = 2 over 2·rho
     ratio = float(errors.std()) / sigma
     # 1.5 % is 7.7 standard deviations of the spread of so many draws; repairs move a count by one, 0.2 % of sigma.

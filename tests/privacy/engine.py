@@ -30,7 +30,8 @@ from .divergence import Shift, masses
 from .neighbours import Rows, counts_of
 
 descents: Any = import_module("treetop.measure.descent")
-"""The module of the descent, open to all that it uses, for better and for worse."""
+tasks: Any = import_module("treetop.measure.task")
+"""The modules of the descent, open to all that they use, for better and for worse."""
 
 KEY = Key(bytes(range(32)))
 Path = tuple[int, ...]
@@ -102,7 +103,7 @@ class Engine:
     def of(plan: tt.Plan, rows: Rows) -> Engine:
         counts = counts_of(plan, rows)
         with laws_drawn_from() as drawn:
-            descents.descend(descent_of(plan), counts, KEY)
+            descents.run_descent(descent_of(plan), counts, KEY)
         steps = descent_of(plan).steps
         measured = [step.level.divides for step in steps]
         if len(drawn) not in (sum(measured), sum(measured) + 1):
@@ -158,7 +159,7 @@ class Engine:
         noise = x - np.array([self.true_count((*path, child)) for child in children])
         step = descent_of(self.plan).steps[len(path)]
         with noise_is(noise.ravel()):
-            below = descents.refine(step, self.counts, above, key, chunk)
+            below = tasks.refine(step, self.counts, above, key, chunk).frontier
         result = np.zeros((times, len(children)), np.int64)
         result[below.nodes[-1], below.nodes[step.level.attribute] - children.start] = below.count
         return result
@@ -329,7 +330,8 @@ def many_releases(plan: tt.Plan, counts: Counts, times: int, key: Key) -> NDArra
     start, stop = np.zeros(len(alive), np.int64), np.full(len(alive), len(counts), np.int64)
     leaves = Frontier(nodes, totals[alive], start, stop)
     for step in descent.steps:
-        leaves = descents.refine(step, counts, leaves, key.derive("trunk").derive("level", step.level.index))
+        key_below = key.derive("trunk").derive("level", step.level.index)
+        leaves = tasks.refine(step, counts, leaves, key_below).frontier
     sizes = [tree.sizes[-1] for tree in plan.spine.trees]
     leaf = np.ravel_multi_index(tuple(leaves.nodes[:-1]), tuple(sizes))
     result[leaves.nodes[-1], leaf] = leaves.count

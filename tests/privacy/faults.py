@@ -18,15 +18,15 @@ import pytest
 from numpy.typing import NDArray
 
 from treetop.domain.unit import TOTAL
-from treetop.measure.evidence import Witness
-from treetop.measure.frontier import Frontier
+from treetop.measure.frontier import Descended, Frontier
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream, sampler
 from treetop.privacy import Loss, Sensitivity, Unit
 from treetop.read import bound as bounds
 from treetop.read.counts import Counts
 
-from .engine import descents
+from .engine import tasks
 
+batches: Any = import_module("treetop.measure.batch")
 levels: Any = import_module("treetop.measure.level")
 measuring: Any = import_module("treetop.measure.measure")
 plans: Any = import_module("treetop.plan.levels")
@@ -186,7 +186,7 @@ def noise_reused_between_batches(patch: Patch) -> None:
 
 def _before_refining(patch: Patch, change: Callable[[dict[str, Any]], None]) -> None:
     """Change what the kernel of a batch is given, by the names of its arguments."""
-    original = levels._refine_batch
+    original = levels.refine_batch
     names = inspect.signature(original.py_func).parameters
 
     def refine(*arguments: Any) -> Any:
@@ -194,16 +194,16 @@ def _before_refining(patch: Patch, change: Callable[[dict[str, Any]], None]) -> 
         change(given)
         return original(*given.values())
 
-    patch.setattr(levels, "_refine_batch", refine)
+    patch.setattr(levels, "refine_batch", refine)
 
 
 def noise_reused_between_siblings(patch: Patch) -> None:
     def one_draw_a_node(given: dict[str, Any]) -> None:
-        slot, first = given["only"], given["first"]
-        for at in given["node"]:
+        slot, noise, first = given["only"], given["children"].value, given["parents"].first
+        for at in given["parents"].node:
             fanout = int(first[at + 1] - first[at])
             if fanout > 1:
-                given["count"][slot : slot + fanout] = given["count"][slot]
+                noise[slot : slot + fanout] = noise[slot]
                 slot += fanout
 
     _before_refining(patch, one_draw_a_node)
@@ -211,22 +211,23 @@ def noise_reused_between_siblings(patch: Patch) -> None:
 
 def the_true_count_of_the_parent_used_in_a_repair(patch: Patch) -> None:
     def the_true_count(given: dict[str, Any]) -> None:
-        true = given["before"][given["stops"]] - given["before"][given["starts"]]
-        given["counts"] = np.where(true > 0, true, given["counts"])
+        parents, before = given["parents"], given["leaves"].before
+        true = before[parents.stop] - before[parents.start]
+        given["parents"] = parents._replace(released=np.where(true > 0, true, parents.released))
 
     _before_refining(patch, the_true_count)
 
 
 def ties_broken_by_the_words_that_made_the_noise(patch: Patch) -> None:
     def ties_from_noise(given: dict[str, Any]) -> None:
-        given["ties"] = int(np.abs(given["count"][given["only"] :][:64]).sum())
+        given["ties"] = int(np.abs(given["children"].value[given["only"] :][:64]).sum())
 
     _before_refining(patch, ties_from_noise)
 
 
 def only_children_that_are_present_measured(patch: Patch) -> None:
     absent = np.int64(-(2**60))
-    add, solve = levels.add_counts, levels.solve
+    add, solve = batches.add_counts, batches.solve
 
     def add_present(noise: NDArray[np.int64], *rest: Any) -> int:
         true = np.zeros_like(noise)
@@ -235,63 +236,64 @@ def only_children_that_are_present_measured(patch: Patch) -> None:
         noise[true == 0] = absent if true.any() else noise[true == 0]
         return after
 
-    patch.setattr(levels, "add_counts", add_present)
-    patch.setattr(levels, "solve", lambda state, scratch, x: solve(state, scratch, x[x > absent]))
-    patch.setattr(levels, "_refine_batch", levels._refine_batch.py_func)
+    patch.setattr(batches, "add_counts", add_present)
+    patch.setattr(batches, "solve", lambda state, scratch, x: solve(state, scratch, x[x > absent]))
+    patch.setattr(levels, "refine_batch", batches.refine_batch.py_func)
 
 
 def children_named_by_their_true_counts(patch: Patch) -> None:
-    original, draw = levels._high, levels._Measuring.draw
+    original, draw = tasks.count_high, levels._Measuring.draw
 
-    def in_silence(measuring: Any, start: int, stop: int) -> int:
-        only: int = draw(measuring, start, stop)
-        levels._room.count[only:] = 0
+    def in_silence(measuring: Any, children: Any, start: int, stop: int) -> int:
+        only: int = draw(measuring, children, start, stop)
+        children.value[only:] = 0
         return only
 
-    def without_noise(*arguments: Any) -> Any:
+    def without_noise(task: Any, tests: int) -> Any:
         with pytest.MonkeyPatch.context() as silence:
             silence.setattr(levels._Measuring, "draw", in_silence)
-            return original(*arguments)
+            return original(task, tests)
 
-    patch.setattr(levels, "_high", without_noise)
+    patch.setattr(tasks, "count_high", without_noise)
 
 
 def the_true_total_kept_beside_the_release(patch: Patch) -> None:
-    original = runs.descend
+    original = runs.run_descent
 
-    def descend(descent: Any, counts: Counts, *rest: Any, witness: Any = None, **options: Any) -> Frontier:
-        leaves: Frontier = original(descent, counts, *rest, witness=witness, **options)
-        if witness is not None:
-            witness.total = counts.total
-        return leaves
+    def run_descent(descent: Any, counts: Counts, *rest: Any, **options: Any) -> Any:
+        measured = original(descent, counts, *rest, **options)
+        if measured.evidence is None:
+            return measured
+        return replace(measured, evidence=replace(measured.evidence, total=counts.total))
 
-    patch.setattr(runs, "descend", descend)
+    patch.setattr(runs, "run_descent", run_descent)
 
 
 def the_true_counts_kept_for_intervals(patch: Patch) -> None:
-    original = descents.refine
+    original = tasks.refine
 
-    def refine(step: Any, counts: Counts, *rest: Any) -> Frontier:
-        kept: Frontier = original(step, counts, *rest)
-        witness = next((one for one in rest if isinstance(one, Witness)), None)
-        if witness is not None and len(kept.start):
-            (seen,) = witness.levels[-1]
-            witness.levels[-1] = [replace(seen, measured=counts.before[kept.stop] - counts.before[kept.start])]
-        return kept
+    def refine(step: Any, counts: Counts, *rest: Any) -> Descended:
+        below: Descended = original(step, counts, *rest)
+        kept = below.frontier
+        if not below.levels or not len(kept.start):
+            return below
+        true = counts.before[kept.stop] - counts.before[kept.start]
+        return replace(below, levels=(replace(below.levels[0], measured=true),))
 
-    patch.setattr(descents, "refine", refine)
+    patch.setattr(tasks, "refine", refine)
 
 
 def invented_children_taken_out_again(patch: Patch) -> None:
-    original = levels.refine
+    original = tasks.refine
 
-    def without_inventions(step: Any, counts: Counts, *rest: Any) -> Frontier:
-        kept = original(step, counts, *rest)
+    def without_inventions(step: Any, counts: Counts, *rest: Any) -> Descended:
+        below: Descended = original(step, counts, *rest)
+        kept = below.frontier
         real = kept.start < kept.stop if len(kept.start) else np.ones(len(kept), bool)
         ranges = (array[real] if len(array) else array for array in (kept.start, kept.stop))
-        return Frontier(kept.nodes[:, real], kept.count[real], *ranges)
+        return replace(below, frontier=Frontier(kept.nodes[:, real], kept.count[real], *ranges))
 
-    patch.setattr(descents, "refine", without_inventions)
+    patch.setattr(tasks, "refine", without_inventions)
 
 
 def contributions_not_bounded(patch: Patch) -> None:

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop.measure.executor import Threads
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key, Keystream
 from treetop.read.encode import read_counts
@@ -37,7 +38,7 @@ def streams(threads: int = 1, chunk: int = 64) -> dict[bytes, dict[int, int]]:
     """The words that a run reads, by stream and position."""
     plan, counts = many_places()
     with small_trees_are_cut_too(), words_read() as reads:
-        descents.descend(descent_of(plan), counts, KEY, threads, chunk=chunk)
+        descents.run_descent(descent_of(plan), counts, KEY, Threads(threads), chunk=chunk)
     read: dict[bytes, dict[int, int]] = {}
     for secret, start, words in reads:
         read.setdefault(secret, {}).update(enumerate(words.tolist(), start))
@@ -164,7 +165,7 @@ def test_the_engine_gives_for_a_key_what_it_always_gave(name: str) -> None:
     # From a key of the run on: it changes when the derivation, the sampler, a repair or the order of children does.
     plan, expected = KNOWN[name]
     counts = read_counts(TRIPS, plan().spine, count="n")
-    leaves = descents.descend(descent_of(plan()), counts, KEY)
+    leaves = descents.run_descent(descent_of(plan()), counts, KEY).leaves
     rows = zip(*leaves.nodes.tolist(), leaves.count.tolist(), strict=True)
     assert " ".join(f"{destination}.{origin}={count}" for destination, origin, count in rows) == expected
 
@@ -172,7 +173,7 @@ def test_the_engine_gives_for_a_key_what_it_always_gave(name: str) -> None:
 def test_trunk_and_subtrees_give_for_a_key_what_they_always_gave() -> None:
     plan, counts = many_places()
     with small_trees_are_cut_too():
-        leaves = descents.descend(descent_of(plan), counts, KEY, chunk=64)
+        leaves = descents.run_descent(descent_of(plan), counts, KEY, chunk=64).leaves
     content = b"".join(np.ascontiguousarray(array.astype("<i8")).tobytes() for array in (leaves.nodes, leaves.count))
     assert hashlib.sha256(content).hexdigest()[:16] == "f830070b7a65e05c"
 

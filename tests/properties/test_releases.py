@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import treetop as tt
 from treetop.measure import descent as descents
+from treetop.measure.executor import Threads
 from treetop.measure.frontier import Frontier
 from treetop.measure.level import CHUNK
 from treetop.measure.topdown import descent_of
@@ -134,7 +135,7 @@ def descended(plan: tt.Plan, table: pa.Table, threads: int = 1, chunk: int = CHU
     """Run the engine with a key of the run, on trees of which even small ones have a trunk and subtrees."""
     counts = read_counts(table, plan.spine, count="n")
     with mock.patch.object(descents, "LARGEST_TRUNK", 4), mock.patch.object(descents, "CHUNK", 8):
-        return descents.descend(descent_of(plan), counts, Key(KEY), threads, chunk=chunk)
+        return descents.run_descent(descent_of(plan), counts, Key(KEY), Threads(threads), chunk=chunk).leaves
 
 
 @settings(max_examples=60, deadline=None)

@@ -65,7 +65,9 @@ FUZZ = """
     from treetop.read.graph.nodes import Nodes
     from treetop.read.graph.projection import projected_degrees
     from treetop.repair.rebalance import rebalance
-    from treetop.groups import GroupPlan, GroupSizes, GroupUnit
+    from treetop.plan.groups.plan import GroupPlan
+    from treetop.plan.groups.unit import GroupUnit
+    from treetop.read.groups.sizes import GroupSizes
     from treetop.domain.hierarchy import Hierarchy
     from treetop.release.intervals.sum_noise import sum_margins
     from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, NoiseStream

@@ -7,7 +7,18 @@ from numpy.typing import NDArray
 
 from treetop.repair.settle import begin, least_kept, settled
 from treetop.repair.small import MOST, find_threshold
-from treetop.repair.state import FULL, PART, PHASE, STATE_SIZE, THRESHOLD, TIES
+from treetop.repair.state import (
+    ASCENDING,
+    CHEBYSHEV,
+    DESCENDING,
+    EUCLIDEAN,
+    FULL,
+    PART,
+    PHASE,
+    STATE_SIZE,
+    THRESHOLD,
+    TIES,
+)
 from treetop.repair.sweep import DONE, SCRATCH_SIZE, advance, start_sweeping, sweep
 
 
@@ -37,8 +48,8 @@ def test_both_ways_agree() -> None:
         scale = int(rng.choice([2, 30, 1_000, 10**9]))
         x = rng.integers(-scale, scale + 1, rng.integers(2, MOST + 1))
         count = int(rng.integers(0, 4 * scale))
-        for kind in (0, 1):
-            for order in (0, 1):
+        for kind in (CHEBYSHEV, EUCLIDEAN):
+            for order in (ASCENDING, DESCENDING):
                 one, other = fresh(len(x), count, kind, order), fresh(len(x), count, kind, order)
                 find_threshold(one, np.full(SCRATCH_SIZE, 777, np.int64), x)
                 swept(other, x, block=5)
@@ -56,8 +67,8 @@ def test_the_size_of_blocks_does_not_matter() -> None:
         x = np.rint(rng.normal(0, 40, 300)).astype(np.int64)
         x[:5] += rng.integers(0, 5_000, 5)
         count = int(rng.integers(1, 6_000))
-        for kind in (0, 1):
-            for order in (0, 1):
+        for kind in (CHEBYSHEV, EUCLIDEAN):
+            for order in (ASCENDING, DESCENDING):
                 answers = []
                 for block in (1, 7, 300):
                     state = fresh(len(x), count, kind, order)

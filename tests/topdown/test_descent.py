@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop.measure import descent as descents
-from treetop.measure.descent import descend
-from treetop.measure.frontier import Frontier
+from treetop.measure import task as tasks
+from treetop.measure.descent import Descent, run_descent
+from treetop.measure.executor import Threads
+from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import Step, refine
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
@@ -42,6 +44,10 @@ def random_counts(spine: tt.Spine, rows: int, seed: int = 0) -> Counts:
     rng = np.random.default_rng(seed)
     leaves = [rng.integers(0, tree.sizes[-1], rows) for tree in spine.trees]
     return Counts.from_leaves(spine, leaves, rng.integers(1, 30, rows))
+
+
+def descend(descent: Descent, counts: Counts, key: Key, threads: int = 1, **options: Any) -> Frontier:
+    return run_descent(descent, counts, key, Threads(threads), **options).leaves
 
 
 def as_dict(leaves: Frontier) -> dict[tuple[int, ...], int]:
@@ -82,11 +88,11 @@ def test_the_order_of_completion_changes_nothing(monkeypatch: pytest.MonkeyPatch
     pause = random.Random(4)
     refine_part = refine
 
-    def slowly(*arguments: Any) -> Frontier:
+    def slowly(*arguments: Any) -> Descended:
         time.sleep(pause.random() / 100)
         return refine_part(*arguments)
 
-    monkeypatch.setattr(descents, "refine", slowly)
+    monkeypatch.setattr(tasks, "refine", slowly)
     again = descend(descent_of(plan(SPINE)), counts, KEY, threads=8)
     assert np.array_equal(again.nodes, whole.nodes)
     assert np.array_equal(again.count, whole.count)
@@ -206,7 +212,7 @@ def test_the_tree_is_cut_into_subtrees_that_cover_it() -> None:
     assert 0 < planned.trunk < len(planned.steps)
     nodes = Frontier.root(2, counts.total, len(counts))
     for step in planned.steps[: planned.trunk]:
-        nodes = refine(step, counts, nodes, KEY)
+        nodes = refine(step, counts, nodes, KEY).frontier
     parts = descents._cut(nodes, planned.steps[planned.trunk :])
     assert len(parts) > 4
     assert np.concatenate([part.count for part in parts]).tolist() == nodes.count.tolist()
@@ -223,11 +229,11 @@ def test_a_failing_subtree_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> Non
     descent = descent_of(plan(SPINE))
     refine_part = refine
 
-    def broken_below_the_trunk(step: Step, *rest: Any) -> Frontier:
+    def broken_below_the_trunk(step: Step, *rest: Any) -> Descended:
         if step.level.index > descent.trunk:
             raise MemoryError
         return refine_part(step, *rest)
 
-    monkeypatch.setattr(descents, "refine", broken_below_the_trunk)
+    monkeypatch.setattr(tasks, "refine", broken_below_the_trunk)
     with pytest.raises(MemoryError):
         descend(descent, random_counts(SPINE, 10), KEY, threads=2)

@@ -14,13 +14,13 @@ import pytest
 
 import treetop as tt
 from treetop.measure import descent as descents
-from treetop.measure.descent import Descent, descend
+from treetop.measure.descent import Descent, run_descent
+from treetop.measure.executor import Threads
 from treetop.measure.frontier import Frontier
 from treetop.measure.level import Step
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key, NoiseStream
 from treetop.read.counts import Counts
-from treetop.repair import _repair
 
 Node = tuple[int, ...]
 Nodes = list[tuple[Node, int]]
@@ -85,8 +85,7 @@ class Reference:
             self.use(noise_key, slot, len(children))
             slot += len(children)
             measured = [value + true.get(child, 0) for value, child in zip(noise, children, strict=True)]
-            order: Any = ("ascending", "descending")[step.order]
-            repaired = _repair(measured, count, step.kind, order, ties + number)
+            repaired = step.repair.function(np.array(measured), count, step.order.name, ties + number)
             kept += [(child, int(value)) for child, value in zip(children, repaired, strict=True) if value > 0]
         return kept
 
@@ -149,6 +148,7 @@ def test_the_engine_does_what_the_plain_descent_does(seed: int, monkeypatch: pyt
     leaves = [np.array([leaf[i] for leaf in truth], np.int64) for i in range(len(spine.trees))]
     counts = Counts.from_leaves(spine, leaves, np.array(list(truth.values()), np.int64))
     key = Key(rng.randbytes(32))
-    engine = descend(planned, counts, key, threads=rng.choice([1, 3]), chunk=rng.choice([1, 2, 5, 17, 1 << 15]))
+    executor, chunk = Threads(rng.choice([1, 3])), rng.choice([1, 2, 5, 17, 1 << 15])
+    engine = run_descent(planned, counts, key, executor, chunk=chunk).leaves
     expected = Reference(spine, truth).descend(planned, key)
     assert list(zip(map(tuple, engine.nodes.T.tolist()), engine.count.tolist(), strict=True)) == expected

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 import treetop as tt
 from treetop.errors import PlanError
 from treetop.measure import descent as descents
-from treetop.measure.descent import descend
-from treetop.measure.evidence import NOTHING, Evidence, Remainders, Witness
+from treetop.measure.descent import run_descent
+from treetop.measure.evidence import NOTHING, Evidence, Remainders
+from treetop.measure.executor import Threads
 from treetop.measure.frontier import Frontier
 from treetop.measure.topdown import descent_of
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law
@@ -51,14 +52,14 @@ def random_counts(spine: tt.Spine, rows: int, seed: int = 0) -> Counts:
 
 
 def run(
-    planned: tt.Plan, counts: Counts, key: Key = KEY, **options: Any
+    planned: tt.Plan, counts: Counts, key: Key = KEY, threads: int = 1, **options: Any
 ) -> tuple[Frontier, Remainders, Evidence, ReleasedTree]:
     """Descend and keep every measurement."""
-    witness = Witness(every=max(level.nodes for level in planned.levels))
-    leaves = descend(descent_of(planned), counts, key, witness=witness, **options)
-    left = witness.remainders(len(planned.spine.attributes))
-    evidence = witness.evidence([level.law for level in planned.levels])
-    return leaves, left, evidence, ReleasedTree(planned.spine, leaves.nodes, leaves.count, left)
+    every = max(level.nodes for level in planned.levels)
+    found = run_descent(descent_of(planned), counts, key, Threads(threads), every=every, **options)
+    assert found.evidence is not None
+    tree = ReleasedTree(planned.spine, found.leaves.nodes, found.leaves.count, found.left)
+    return found.leaves, found.left, found.evidence, tree
 
 
 def p_values(law: Law, measured: Ints) -> list[float]:

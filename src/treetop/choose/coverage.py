@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.progress import Progress
 from treetop.choose.prior import Prior
 from treetop.choose.simulate import public_twin
 from treetop.domain.unit import TOTAL
 from treetop.errors import PlanError
-from treetop.measure.descent import Progress
 from treetop.noise import Key
 from treetop.plan.plan import Plan
 from treetop.read.counts import Counts, Digit, layout, pack

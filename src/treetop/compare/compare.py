@@ -13,11 +13,11 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from typing import TypeAlias
 
+from treetop.basics.progress import Progress
 from treetop.compare.comparison import Comparison, Refused
 from treetop.compare.mechanisms import Mechanism, named, register
 from treetop.compare.trial import Accounting, Case, Setting, Trial, run_trial
 from treetop.errors import TreetopError
-from treetop.measure.descent import Progress
 from treetop.noise import Key
 
 Outcome: TypeAlias = Trial | Refused

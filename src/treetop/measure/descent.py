@@ -1,19 +1,20 @@
-"""The descent: from the total down to the leaves, subtree by subtree, the same on any number of threads."""
+"""The descent: from the total down to the leaves, subtree by subtree, the same whoever runs the subtrees."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
-from treetop.measure.evidence import Witness
-from treetop.measure.frontier import Frontier
-from treetop.measure.level import CHUNK, Step, least_named, refine
+from treetop.basics.progress import Progress
+from treetop.measure.evidence import Evidence, Remainders
+from treetop.measure.executor import Executor, Serial
+from treetop.measure.frontier import Descended, Frontier
+from treetop.measure.level import CHUNK, Step
 from treetop.measure.measure import measure_total
+from treetop.measure.task import Task, descend_all
 from treetop.noise import Key, Law
 from treetop.read.counts import Counts
 
@@ -21,9 +22,6 @@ LARGEST_TRUNK = 1 << 14
 """The trunk ends at the deepest level with at most this many public nodes."""
 MOST_SUBTREES = 64
 """Below the trunk the tree is cut into at most this many subtrees."""
-
-Progress = Callable[[str, float], None]
-"""Told what is being done, and how much of it is done, from 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -43,44 +41,50 @@ class Descent:
         return max((step.level.index for step in self.steps if step.level.nodes <= LARGEST_TRUNK), default=0)
 
 
-def descend(
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a descent gives: all of it is noisy, hence public."""
+
+    leaves: Frontier
+    """The retained leaves, in spine order."""
+    evidence: Evidence | None = field(repr=False)
+    """What was measured, as far as it was asked for."""
+    left: Remainders = field(repr=False)
+    """What was left at nodes, as unresolved; nothing where no evidence is asked for."""
+
+
+def run_descent(
     descent: Descent,
     counts: Counts,
     key: Key,
-    threads: int = 1,
+    executor: Executor | None = None,
     progress: Progress | None = None,
     chunk: int = CHUNK,
-    witness: Witness | None = None,
-) -> Frontier:
-    """Run the descent and return the retained leaves in spine order; a witness takes down what is measured.
+    every: int | None = None,
+) -> Outcome:
+    """Descend the trunk here and then, as tasks of an executor (one after the other by default), the subtrees.
 
-    The noise of a node is a function of the key, its subtree and its place among the nodes retained there. So the
-    result does not depend on `threads`, on `chunk`, or on which subtree is finished first.
+    Evidence is kept as `Task.every` says. The cut into tasks looks at public and released values only, and the noise of
+    a task is a function of its own key: so the result does not depend on the executor, or on `chunk`.
     """
     total = measure_total(counts, descent.total, key.derive("total"))
     root = Frontier.root(descent.attributes, total, len(counts))
-    if witness is not None and descent.total is not None:
-        witness.total = total
     above, below = descent.steps[: descent.trunk], descent.steps[descent.trunk :]
-    (trunk,) = _levels(above, counts, [root], [key.derive("trunk")], chunk, [witness])
-    if not below or len(trunk) == 0:
-        if witness is not None:
-            witness.join([], len(below))
-        if progress is not None:
-            progress("descending", 1.0)
-        return trunk
-    subtrees = _cut(trunk, below)
-    keys = [key.derive("subtree", number) for number in range(len(subtrees))]
-    witnesses = [None if witness is None else Witness(witness.every) for _ in subtrees]
-    with ThreadPoolExecutor(max_workers=max(threads, 1)) as pool:
-        run = pool.map if threads > 1 else map
-        if any(step.tests_together for step in below):
-            leaves = _levels(below, counts, subtrees, keys, chunk, witnesses, run, progress)
-        else:
-            leaves = _subtrees(below, counts, subtrees, keys, chunk, witnesses, run, progress)
-    if witness is not None:
-        witness.join([seen for seen in witnesses if seen is not None], len(below))
-    return Frontier.concatenate(leaves, descent.attributes)
+    trunk = Task(above, root, counts, key.derive("trunk"), every, chunk)
+    (reached,) = descend_all([trunk], Serial())
+    subtrees = _cut(reached.frontier, below) if below else []
+    tasks = [
+        Task.cut(below, part, counts, key.derive("subtree", number), every, chunk)
+        for number, part in enumerate(subtrees)
+    ]
+    if below:
+        parts = descend_all(tasks, executor or Serial(), progress) if tasks else []
+        reached = reached.then(Descended.join(parts, descent.attributes, 0 if every is None else len(below)))
+    if progress is not None and not tasks:
+        progress("descending", 1.0)
+    laws = (descent.total, *(step.law for step in descent.steps))
+    evidence = None if every is None else Evidence(None if descent.total is None else total, reached.levels, laws)
+    return Outcome(reached.frontier, evidence, Remainders.join(reached.left, descent.attributes))
 
 
 def _cut(trunk: Frontier, below: Sequence[Step]) -> list[Frontier]:
@@ -88,6 +92,8 @@ def _cut(trunk: Frontier, below: Sequence[Step]) -> list[Frontier]:
 
     It looks at released values only, so that the same release is cut in the same way everywhere.
     """
+    if len(trunk) == 0:
+        return []
     level = below[0].level
     node = trunk.nodes[level.attribute]
     slots = int((level.first[node + 1] - level.first[node]).sum())
@@ -95,58 +101,3 @@ def _cut(trunk: Frontier, below: Sequence[Step]) -> list[Frontier]:
     done = np.cumsum(trunk.count)
     bounds = np.searchsorted(done, done[-1] * np.arange(1, parts) // parts, side="right")
     return [trunk[start:stop] for start, stop in pairwise([0, *bounds.tolist(), len(trunk)]) if start < stop]
-
-
-def _subtrees(
-    steps: Sequence[Step],
-    counts: Counts,
-    subtrees: Sequence[Frontier],
-    keys: Sequence[Key],
-    chunk: int,
-    witnesses: Sequence[Witness | None],
-    run: Callable[..., Any],
-    progress: Progress | None,
-) -> list[Frontier]:
-    """Descend each subtree by itself: a pure function, so that any engine may run it, and run it again."""
-
-    def alone(subtree: Frontier, key: Key, witness: Witness | None) -> Frontier:
-        return _levels(steps, counts, [subtree], [key], chunk, [witness])[0]
-
-    leaves: list[Frontier] = []
-    for finished in run(alone, subtrees, keys, witnesses):
-        leaves.append(finished)
-        if progress is not None:
-            progress("descending", len(leaves) / len(subtrees))
-    return leaves
-
-
-def _levels(
-    steps: Sequence[Step],
-    counts: Counts,
-    parts: Sequence[Frontier],
-    keys: Sequence[Key],
-    chunk: int,
-    witnesses: Sequence[Witness | None],
-    run: Callable[..., Any] = map,
-    progress: Progress | None = None,
-) -> list[Frontier]:
-    """Descend some parts of the tree level by level, all of one level before the next."""
-    for done, step in enumerate(steps, start=1):
-        own = [key.derive("level", step.level.index) for key in keys]
-        named = least_named(step, counts, parts, own, chunk, run)
-        for witness in witnesses:
-            if witness is not None:
-                witness.begin_level()
-        parts = list(
-            run(
-                lambda nodes, key, witness, step=step, named=named: refine(
-                    step, counts, nodes, key, chunk, witness, named
-                ),
-                parts,
-                own,
-                witnesses,
-            )
-        )
-        if progress is not None:
-            progress("descending", done / len(steps))
-    return list(parts)

@@ -65,55 +65,16 @@ class Remainders:
 
     @staticmethod
     def join(parts: Sequence[Remainders], attributes: int) -> Remainders:
-        """Join what was found in parts of the tree."""
-        return Remainders(
-            level=np.concatenate([np.empty(0, np.int32), *(part.level for part in parts)]),
-            nodes=np.concatenate([np.empty((attributes, 0), np.int32), *(part.nodes for part in parts)], axis=1),
-            count=_joined([part.count for part in parts]),
-        )
+        """Join what was found in parts of the tree, each in spine order."""
+        level = np.concatenate([np.empty(0, np.int32), *(part.level for part in parts)])
+        nodes = np.concatenate([np.empty((attributes, 0), np.int32), *(part.nodes for part in parts)], axis=1)
+        return Remainders(level, nodes, _joined([part.count for part in parts]))[np.argsort(level, kind="stable")]
 
     def __len__(self) -> int:
         return len(self.count)
 
     def __getitem__(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> Remainders:
         return Remainders(self.level[chosen], self.nodes[:, chosen], self.count[chosen])
-
-
-@dataclass(eq=False)
-class Witness:
-    """Takes down what is measured, level by level."""
-
-    every: int = 0
-    """Every measurement is kept at levels with at most so many public nodes; of others only what intervals need."""
-    total: int | None = None
-    """What was measured of the total; None where it is public."""
-    levels: list[list[LevelEvidence]] = field(default_factory=list)
-    """Per level seen so far, its parts in spine order."""
-    left: list[Remainders] = field(default_factory=list)
-    """What was left unresolved."""
-
-    def begin_level(self) -> None:
-        """Let the next notes be about the next level."""
-        self.levels.append([])
-
-    def note(self, part: LevelEvidence) -> None:
-        """Take down a part of the level."""
-        self.levels[-1].append(part)
-
-    def join(self, subtrees: Sequence[Witness], levels: int) -> None:
-        """Take over what was seen in the subtrees, which follow each other, of as many levels."""
-        for index in range(levels):
-            self.levels.append([part for subtree in subtrees for part in subtree.levels[index]])
-        self.left += [part for subtree in subtrees for part in subtree.left]
-
-    def evidence(self, laws: Sequence[Law | None]) -> Evidence:
-        """Return what was seen, with the noise of the total and of every level."""
-        return Evidence(self.total, tuple(LevelEvidence.join(parts) for parts in self.levels), tuple(laws))
-
-    def remainders(self, attributes: int) -> Remainders:
-        """Return what was left unresolved, level by level and in spine order."""
-        found = Remainders.join(self.left, attributes)
-        return found[np.argsort(found.level, kind="stable")]
 
 
 def _joined(parts: list[Ints]) -> Ints:

@@ -1,4 +1,4 @@
-"""A frontier: the retained nodes of one level, in spine order."""
+"""A frontier: the retained nodes of one level, in spine order; and what was seen on the way down to it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
+from treetop.measure.evidence import LevelEvidence, Remainders
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +36,7 @@ class Frontier:
         )
 
     @staticmethod
-    def concatenate(parts: Sequence[Frontier], attributes: int) -> Frontier:
+    def join(parts: Sequence[Frontier], attributes: int) -> Frontier:
         """Join frontiers that follow each other."""
         if not parts:
             return Frontier.root(attributes, 0, 0)
@@ -52,3 +54,28 @@ class Frontier:
 
     def __getitem__(self, part: slice) -> Frontier:
         return Frontier(self.nodes[:, part], self.count[part], self.start[part], self.stop[part])
+
+
+@dataclass(frozen=True, eq=False)
+class Descended:
+    """Where a descent of some nodes has come to, and what it saw: as public as the noise makes it."""
+
+    frontier: Frontier
+    """The retained nodes of the level that was reached."""
+    levels: tuple[LevelEvidence, ...] = field(default=(), repr=False)
+    """What was measured, level by level; nothing where no evidence is kept."""
+    left: tuple[Remainders, ...] = field(default=(), repr=False)
+    """What was left at nodes, as parts to be joined."""
+
+    @staticmethod
+    def join(parts: Sequence[Descended], attributes: int, levels: int) -> Descended:
+        """Join what was reached from nodes that follow each other, with evidence of so many levels each."""
+        return Descended(
+            Frontier.join([part.frontier for part in parts], attributes),
+            tuple(LevelEvidence.join([part.levels[index] for part in parts]) for index in range(levels)),
+            tuple(left for part in parts for left in part.left),
+        )
+
+    def then(self, below: Descended) -> Descended:
+        """Go on to what was reached from here."""
+        return Descended(below.frontier, self.levels + below.levels, self.left + below.left)

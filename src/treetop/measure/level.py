@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from treetop.basics.kernel import kernel
 from treetop.domain.spine import Level
-from treetop.measure.evidence import NOTHING, LevelEvidence, Remainders, Witness
-from treetop.measure.frontier import Frontier
+from treetop.measure.batch import Children, Ints, Leaves, Parents, keep, refine_batch, refine_batch_by
+from treetop.measure.evidence import NOTHING, LevelEvidence, Remainders
+from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.measure import add_counts
 from treetop.noise import Key, Law, NoiseStream
-from treetop.plan.resolution import HighMeasurements, Resolution, fixed_threshold
+from treetop.plan.resolution import Resolution, fixed_threshold
 from treetop.read.counts import Counts, Digit
-from treetop.repair.settle import begin, least_kept, settled, solve
+from treetop.repair import NodeRepair, RepairOrder
+from treetop.repair.settle import begin
 from treetop.repair.state import PHASE, STATE_SIZE
 from treetop.repair.sweep import DONE, SCRATCH_SIZE, advance, start_sweeping, sweep
 
@@ -36,10 +35,10 @@ class Step:
     """Where the ranks of the level stand in the keys of the counts."""
     law: Law | None
     """The noise; None where no node has more than one child, so that nothing is measured."""
-    kind: int
-    """The repair."""
-    order: int
-    """The order in which the repair lowers."""
+    repair: NodeRepair
+    """How the children of a node are made to add up."""
+    order: RepairOrder
+    """Which of them are lowered first."""
     last: bool
     """Whether the children are leaves: then nobody asks which private leaves lie under them."""
     resolution: Resolution | None = None
@@ -48,11 +47,26 @@ class Step:
     @property
     def tests_together(self) -> bool:
         """Whether which children are named depends on all of the level, so that no subtree can be descended alone."""
-        return self.resolution is not None and self.resolution.fdr is not None
+        return self.law is not None and self.resolution is not None and self.resolution.fdr is not None
 
+    @property
+    def least_named(self) -> int:
+        """The least measurement whose child is named, where that is decided before anything is measured."""
+        if self.law is None or self.resolution is None:
+            return NOTHING
+        assert self.resolution.sigmas is not None, "what is tested together is decided by all of the level"
+        return fixed_threshold(self.law, self.resolution.sigmas)
 
-Ints = NDArray[np.int64]
-_Arrays = tuple[Ints, Ints, Ints, NDArray[np.int32], NDArray[np.int32]]
+    def leaves(self, counts: Counts) -> Leaves:
+        """Return what of the private counts the level needs."""
+        mask = np.uint64(2**self.digit.bits - 1)
+        return Leaves(counts.keys[self.digit.word], self.digit.shift, mask, counts.before)
+
+    def fanout(self, above: Frontier) -> Ints:
+        """Return how many children each node has that are measured: an only child has its parent's count."""
+        node = above.nodes[self.level.attribute]
+        fanout = self.level.first[node + 1] - self.level.first[node]
+        return np.where(fanout > 1, fanout, 0)
 
 
 class _Room(threading.local):
@@ -62,31 +76,15 @@ class _Room(threading.local):
         self.resize(0)
 
     def resize(self, size: int) -> None:
-        self.count, self._start, self._stop, self.measured, self.slots = (np.empty(size, np.int64) for _ in range(5))
-        self.highest, self.left = np.empty(size, np.int64), np.empty(size, np.int64)
-        self.parent, self.child = np.empty(size, np.int32), np.empty(size, np.int32)
+        value, start, stop, measured, highest, left, slots = (np.empty(size, np.int64) for _ in range(7))
+        parent, child = np.empty(size, np.int32), np.empty(size, np.int32)
+        self._whole = Children(value, start, stop, parent, child, measured, highest, left, slots)
+        self.size = size
 
-    def arrays(self, last: bool) -> _Arrays:
-        """Return count, start, stop, parent and child."""
-        room = 0 if last else len(self.count)
-        return self.count, self._start[:room], self._stop[:room], self.parent, self.child
-
-    def kept(self, batch: Frontier, step: Step, size: int) -> Frontier:
-        """Return the children that a kernel has moved to the front."""
-        nodes = batch.nodes.take(self.parent[:size], axis=1)  # several times faster than indexing
-        nodes[step.level.attribute] = self.child[:size]
-        count, start, stop, _, _ = self.arrays(step.last)
-        return Frontier(nodes, count[:size].copy(), start[:size].copy(), stop[:size].copy())
-
-    def tell(self, witness: Witness, batch: Frontier, step: Step, size: int, slots: int) -> None:
-        """Have a witness take down what a kernel has seen of a batch."""
-        parents = len(batch)
-        witness.note(
-            LevelEvidence(self.measured[:size].copy(), self.highest[:parents].copy(), self.slots[:slots].copy())
-        )
-        if step.resolution is not None and (there := np.flatnonzero(self.left[:parents])).size:
-            level = np.full(len(there), step.level.index - 1, np.int32)
-            witness.left.append(Remainders(level, batch.nodes[:, there], self.left[there]))
+    def children(self, last: bool, slots: int) -> Children:
+        """Return it without what is not asked for: the ranges of leaves, and all but so many measurements."""
+        room, ranges = self._whole, 0 if last else self.size
+        return room._replace(start=room.start[:ranges], stop=room.stop[:ranges], slots=room.slots[:slots])
 
 
 _room = _Room()
@@ -98,257 +96,101 @@ def refine(
     above: Frontier,
     key: Key,
     chunk: int = CHUNK,
-    witness: Witness | None = None,
+    every: int | None = None,
     named: int = NOTHING,
-) -> Frontier:
+) -> Descended:
     """Return the retained children of a frontier; a child's noise depends on the key and its position only.
 
     Children that measured less than `named` are not retained: what they would have had is left at their parents.
+    Evidence is kept unless `every` is None, and all measurements at levels with at most so many public nodes.
     """
     measuring = _Measuring(step, counts, above, key, chunk)
-    every = witness is not None and step.level.nodes <= witness.every
     # Ties have a secret of their own: words that made noise would tell how large it was.
     ties = int.from_bytes(key.derive("ties").secret[:7], "little")
-    parts: list[Frontier] = []
+    parts: list[Descended] = []
     for start, stop in measuring.batches():
-        batch = above[start:stop]
         if measuring.is_wide(start):
-            parts += _refine_wide(step, measuring, batch, start, ties + start, named, witness)
-            continue
-        slots = int(measuring.before[stop] - measuring.before[start])
-        size = _refine_batch(
-            *_room.arrays(step.last), measuring.draw(start, stop), ties + start, *measuring.nodes(start, stop),
-            *private_words(step, counts), step.kind, step.order,
-            named, _room.measured, _room.highest, _room.left, _room.slots[: slots if every else 0],
-        )  # fmt: skip
-        parts.append(_room.kept(batch, step, size))
-        if witness is not None:
-            _room.tell(witness, batch, step, size, slots if every else 0)
-    return Frontier.concatenate(parts, len(above.nodes))
+            parts += _refine_wide(measuring, start, ties + start, every, named)
+        else:
+            parts.append(_refine_batch(measuring, start, stop, ties + start, every, named))
+    return Descended.join(parts, len(above.nodes), 0 if every is None else 1)
 
 
 class _Measuring:
     """The measurements of one level under some nodes, batch by batch, as often as they are asked for."""
 
     def __init__(self, step: Step, counts: Counts, above: Frontier, key: Key, chunk: int) -> None:
-        self.step, self.counts, self.above, self.chunk = step, counts, above, chunk
-        self.node = above.nodes[step.level.attribute]
-        fanout = step.level.first[self.node + 1] - step.level.first[self.node]
-        self.slots = np.where(fanout > 1, fanout, 0)  # an only child has its parent's count: no noise, no loss
+        self.step, self.leaves, self.above, self.chunk = step, step.leaves(counts), above, chunk
+        self.slots = step.fanout(above)
         self.before = np.concatenate([[0], np.cumsum(self.slots)])
         self.noise = None if step.law is None else NoiseStream(step.law, key.derive("noise"))
-        if len(_room.count) < 2 * chunk:
-            _room.resize(2 * chunk)
+        # A repair of somebody's own sees all children of a node at once, however many.
+        widest = int(self.slots.max(initial=0)) if step.repair.code is None else 0
+        if _room.size < (size := chunk + max(chunk, widest)):
+            _room.resize(size)
 
     def batches(self) -> Iterator[tuple[int, int]]:
-        """Yield runs of nodes."""
-        return _batches(self.before, self.chunk)
+        """Cut nodes into runs of at most `chunk` nodes and children; a node with more children stands alone."""
+        start, end, before = 0, len(self.slots), self.before
+        while start < end:
+            fitting = int(np.searchsorted(before, before[start] + self.chunk, side="right")) - 1
+            stop = min(max(fitting, start + 1), start + self.chunk, end)
+            yield start, stop
+            start = stop
 
     def is_wide(self, node: int) -> bool:
-        """Whether a node has more children than fit in a batch, and stands alone."""
-        return self.noise is not None and bool(self.slots[node] > self.chunk)
+        """Whether a node has so many children that they are never all in memory."""
+        return self.step.repair.code is not None and bool(self.slots[node] > self.chunk)
 
-    def nodes(self, start: int, stop: int) -> tuple[NDArray[np.int32], Ints, Ints, Ints, NDArray[np.int64]]:
-        """Return what a kernel needs to know of a run of nodes: which, their counts and ranges, and all children."""
-        batch = self.above[start:stop]
-        return self.node[start:stop], batch.count, batch.start, batch.stop, self.step.level.first
+    def parents(self, start: int, stop: int) -> Parents:
+        """Return what a kernel needs to know of a run of nodes."""
+        above, level = self.above[start:stop], self.step.level
+        return Parents(above.nodes[level.attribute], above.count, above.start, above.stop, level.first)
 
-    def draw(self, start: int, stop: int) -> int:
-        """Write the noise of a batch into the room for counts, behind as many free places as there are only children.
-
-        Returns how many those are.
-        """
+    def draw(self, children: Children, start: int, stop: int) -> int:
+        """Write the noise of a batch behind as many free places as there are only children; return how many."""
         only = int(np.count_nonzero(self.slots[start:stop] == 0))
         if self.noise is not None:
             size = self.before[stop] - self.before[start]
-            self.noise.fill(_room.count[only : only + size], int(self.before[start]))
+            self.noise.fill(children.value[only : only + size], int(self.before[start]))
         return only
 
     def wide(self, node: int) -> Iterator[tuple[int, Ints]]:
         """Yield the rank of some children of a wide node, and the measurements from there on."""
         assert self.noise is not None
         at, end = int(self.above.start[node]), int(self.above.stop[node])
+        children = _room.children(self.step.last, 0)
         for rank in range(0, int(self.slots[node]), self.chunk):
             size = min(self.chunk, int(self.slots[node]) - rank)
-            x, start, stop = (array[:size] for array in _room.arrays(self.step.last)[:3])
+            x = children.value[:size]
             self.noise.fill(x, int(self.before[node]) + rank)
-            at = add_counts(x, start, stop, rank, *private_words(self.step, self.counts), at, end)
+            at = add_counts(x, children.start[:size], children.stop[:size], rank, *self.leaves, at, end)
             yield rank, x
 
-
-def least_named(
-    step: Step,
-    counts: Counts,
-    parts: Sequence[Frontier],
-    keys: Sequence[Key],
-    chunk: int,
-    run: Callable[..., Any] = map,
-) -> int:
-    """Return the least measurement whose child is named, by what all of a level together show.
-
-    The level is refined in parts, each with its key; `run` is `map`, or does the same on several threads.
-    """
-    law, resolution = step.law, step.resolution
-    if resolution is None or law is None:
-        return NOTHING
-    if resolution.sigmas is not None:
-        return fixed_threshold(law, resolution.sigmas)
-    assert resolution.fdr is not None
-    first = step.level.first
-    fanouts = (first[node + 1] - first[node] for node in (part.nodes[step.level.attribute] for part in parts))
-    seen = HighMeasurements(law, sum(int(fanout[fanout > 1].sum()) for fanout in fanouts), resolution.fdr)
-    for part in run(lambda above, key: _high(step, counts, above, key, chunk, seen.empty()), parts, keys):
-        seen.join(part)
-    return seen.threshold()
+    def all_kept(self, every: int | None) -> bool:
+        """Whether all measurements of the level are kept."""
+        return every is not None and self.step.level.nodes <= every
 
 
-def _high(
-    step: Step, counts: Counts, above: Frontier, key: Key, chunk: int, seen: HighMeasurements
-) -> HighMeasurements:
-    """Count the measurements of the children that would be retained, were all of them named.
-
-    What the repair sets to zero is named by nobody: a rate that is to hold among those named must not count it.
-    """
-    trial = Witness()
-    trial.begin_level()
-    refine(step, counts, above, key, chunk, trial)
-    for part in trial.levels[0]:
-        seen.add(part.measured)
-    return seen
+def _refine_batch(measuring: _Measuring, start: int, stop: int, ties: int, every: int | None, named: int) -> Descended:
+    step = measuring.step
+    slots = int(measuring.before[stop] - measuring.before[start]) if measuring.all_kept(every) else 0
+    children = _room.children(step.last, slots)
+    given = children, measuring.parents(start, stop), measuring.leaves, measuring.draw(children, start, stop), ties
+    if step.repair.code is None:
+        size = refine_batch_by(step.repair, *given, step.order, named)
+    else:
+        size = refine_batch(*given, step.repair.code, step.order.code, named)
+    return _seen(step, measuring.above[start:stop], children, size, every)
 
 
-def private_words(step: Step, counts: Counts) -> tuple[NDArray[np.uint64], int, np.uint64, NDArray[np.int64]]:
-    """Return what of the private counts a level needs: the word of its ranks, where they stand in it, and the sums."""
-    return counts.keys[step.digit.word], step.digit.shift, np.uint64(2**step.digit.bits - 1), counts.before
-
-
-def _batches(before: NDArray[np.int64], chunk: int) -> Iterator[tuple[int, int]]:
-    """Cut nodes into runs of at most `chunk` nodes and children; a node with more children stands alone."""
-    start, end = 0, len(before) - 1
-    while start < end:
-        fitting = int(np.searchsorted(before, before[start] + chunk, side="right")) - 1
-        stop = min(max(fitting, start + 1), start + chunk, end)
-        yield start, stop
-        start = stop
-
-
-@kernel
-def _refine_batch(
-    count: NDArray[np.int64],
-    start: NDArray[np.int64],
-    stop: NDArray[np.int64],
-    parent: NDArray[np.int32],
-    child: NDArray[np.int32],
-    only: int,
-    ties: int,
-    node: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
-    first: NDArray[np.int64],
-    keys: NDArray[np.uint64],
-    shift: int,
-    mask: np.uint64,
-    before: NDArray[np.int64],
-    kind: int,
-    order: int,
-    named: int,
-    measured: NDArray[np.int64],
-    highest: NDArray[np.int64],
-    left: NDArray[np.int64],
-    slots: NDArray[np.int64],
-) -> int:
-    """Measure, repair and prune the children of many nodes; return how many were kept.
-
-    `count` holds their noise, behind room for the `only` children that have none, so that what is kept can be moved to
-    the front without overwriting noise that is still to be used. `measured` takes the measurements of what is kept and
-    `highest`, per node, the highest of what is not; `left` what went to children below `named`; and `slots`, where
-    there is room, all measurements.
-    """
-    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
-    tracked = len(start) > 0
-    kept = 0
-    slot = only
-    for i in range(len(node)):
-        eldest = first[node[i]]
-        fanout = first[node[i] + 1] - eldest
-        if fanout == 1:
-            count[kept] = counts[i]
-            if tracked:
-                start[kept] = starts[i]
-                stop[kept] = stops[i]
-            parent[kept] = i
-            child[kept] = eldest
-            measured[kept] = NOTHING
-            highest[i] = NOTHING
-            left[i] = 0
-            kept += 1
-            continue
-        end = slot + fanout
-        x = count[slot:end]
-        add_counts(x, start[slot:end], stop[slot:end], 0, keys, shift, mask, before, starts[i], stops[i])
-        if len(slots) > 0:
-            slots[slot - only : end - only] = x
-        begin(state, fanout, counts[i], kind, order, np.uint64(ties + i))
-        solve(state, scratch, x)
-        kept, highest[i], left[i] = _keep(
-            state, count, start, stop, parent, child, slot, end, i, eldest, kept, named, measured
-        )
-        slot = end
-    return kept
-
-
-@kernel
-def _keep(
-    state: NDArray[np.int64],
-    count: NDArray[np.int64],
-    start: NDArray[np.int64],
-    stop: NDArray[np.int64],
-    parent: NDArray[np.int32],
-    child: NDArray[np.int32],
-    slot: int,
-    end: int,
-    node: int,
-    eldest: int,
-    kept: int,
-    named: int,
-    measured: NDArray[np.int64],
-) -> tuple[int, int, int]:
-    """Repair the measurements of one node and move the children above zero, if named, to the front.
-
-    Returns how many there are, the highest measurement of the others, and what the others would have had.
-    """
-    tracked = len(start) > 0
-    least = least_kept(state)
-    highest, left = NOTHING, 0
-    for i in range(slot, end):
-        value = count[i]
-        if value < least:
-            highest = max(highest, value)
-            continue
-        repaired = settled(state, value)
-        if repaired > 0 and value >= named:
-            count[kept] = repaired
-            measured[kept] = value
-            if tracked:
-                start[kept] = start[i]
-                stop[kept] = stop[i]
-            parent[kept] = node
-            child[kept] = eldest + i - slot
-            kept += 1
-        else:
-            highest = max(highest, value)
-            left += repaired
-    return kept, highest, left
-
-
-def _refine_wide(
-    step: Step, measuring: _Measuring, batch: Frontier, node: int, tie: int, named: int, witness: Witness | None
-) -> Iterator[Frontier]:
+def _refine_wide(measuring: _Measuring, node: int, tie: int, every: int | None, named: int) -> Iterator[Descended]:
     """Refine one node with very many children: they are drawn again for every sweep, and never all in memory."""
-    eldest = int(step.level.first[measuring.node[node]])
+    step, above = measuring.step, measuring.above[node : node + 1]
+    assert step.repair.code is not None
+    eldest = int(measuring.parents(node, node + 1).first[above.nodes[step.level.attribute, 0]])
     state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
-    begin(state, int(measuring.slots[node]), int(batch.count[0]), step.kind, step.order, np.uint64(tie))
+    begin(state, int(measuring.slots[node]), int(above.count[0]), step.repair.code, step.order.code, np.uint64(tie))
     start_sweeping(state)
     while state[PHASE] != DONE:
         for _, x in measuring.wide(node):
@@ -356,15 +198,29 @@ def _refine_wide(
         advance(state, scratch)
     highest, left = NOTHING, 0
     for rank, x in measuring.wide(node):
-        every = len(x) if witness is not None and step.level.nodes <= witness.every else 0
-        _room.slots[:every] = x[:every]
-        size, zeroed, unnamed = _keep(
-            state, *_room.arrays(step.last), 0, len(x), 0, eldest + rank, 0, named, _room.measured
-        )
+        children = _room.children(step.last, len(x) if measuring.all_kept(every) else 0)
+        children.slots[:] = x[: len(children.slots)]
+        size, zeroed, unnamed = keep(state, children, 0, len(x), 0, eldest + rank, 0, named)
         highest, left = max(highest, zeroed), left + unnamed
-        if witness is not None:
-            _room.tell(witness, batch[:0], step, size, every)
-        yield _room.kept(batch, step, size)
-    if witness is not None:
-        _room.highest[0], _room.left[0] = highest, left
-        _room.tell(witness, batch, step, 0, 0)
+        yield _seen(step, above, children, size, every, parents=0)
+    children = _room.children(step.last, 0)
+    children.highest[0], children.left[0] = highest, left
+    yield _seen(step, above, children, 0, every)
+
+
+def _seen(
+    step: Step, above: Frontier, children: Children, size: int, every: int | None, parents: int | None = None
+) -> Descended:
+    """Return a copy of the children that a kernel has moved to the front, and what it has seen of so many parents."""
+    nodes = above.nodes.take(children.parent[:size], axis=1)  # several times faster than indexing
+    nodes[step.level.attribute] = children.child[:size]
+    kept = Frontier(nodes, *(array[:size].copy() for array in (children.value, children.start, children.stop)))
+    if every is None:
+        return Descended(kept)
+    parents = len(above) if parents is None else parents
+    level = LevelEvidence(children.measured[:size].copy(), children.highest[:parents].copy(), children.slots.copy())
+    there = np.flatnonzero(children.left[:parents]) if step.resolution is not None else ()
+    if len(there) == 0:
+        return Descended(kept, (level,))
+    index = np.full(len(there), step.level.index - 1, np.int32)
+    return Descended(kept, (level,), (Remainders(index, above.nodes[:, there], children.left[there]),))

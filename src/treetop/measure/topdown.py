@@ -10,7 +10,7 @@ from treetop.noise.sampler import sampler
 from treetop.plan.plan import PurePlan
 from treetop.plan.resolution import Resolution
 from treetop.read.counts import layout
-from treetop.repair import KINDS, ORDERS
+from treetop.repair import ORDERS, REPAIRS
 
 
 @lru_cache(maxsize=32)
@@ -27,7 +27,7 @@ def descent_of(plan: PurePlan) -> Descent:
             level,
             digit,
             planned.law,
-            KINDS[plan.repair],
+            REPAIRS[plan.repair],
             ORDERS[plan.order],
             last=level.index == leaf,
             resolution=plan.resolve if isinstance(plan.resolve, Resolution) else None,

@@ -28,7 +28,7 @@ from treetop.read.counts import Counts
 from treetop.read.dropping import MadeTable, refuse_exact_total
 from treetop.read.encode import Unknown, read_counts
 from treetop.read.tally import Tally
-from treetop.repair import Order, Repair
+from treetop.repair import REPAIRS, Order, Repair
 from treetop.tables.table import Table
 
 CONFIDENCE = 0.95
@@ -81,7 +81,7 @@ class PurePlan:
             if not isinstance(value, kind):
                 raise PlanError(f"{what} is {value!r}: give a treetop.{kind.__name__}")
         self._settle_preference()
-        _choice("repair", self.repair, ("chebyshev", "euclidean", "least-squares"))
+        _choice("repair", self.repair, tuple(REPAIRS))
         _choice("order", self.order, ("ascending", "descending"))
         object.__setattr__(self, "resolve", Resolution.of(self.resolve) or "full")
         if self.repair == "least-squares" and self.resolve != "full":

@@ -102,7 +102,7 @@ class Counts:
     @property
     def total(self) -> int:
         """The number of records."""
-        return int(self.before[-1])
+        return int(self.before[-1] - self.before[0])  # of a part, what comes before it does not count
 
     def __len__(self) -> int:
         return len(self.before) - 1

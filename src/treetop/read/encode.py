@@ -28,7 +28,7 @@ from treetop.tables.header import is_unvouched, refuse_code
 from treetop.tables.table import Batch
 
 if TYPE_CHECKING:
-    from treetop.measure.descent import Progress
+    from treetop.basics.progress import Progress
 
 Unknown = Literal["error", "drop"] | Mapping[str, str]
 """Missing codes and codes that are not in the hierarchy: refuse them, drop their rows, or count them under a leaf

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from treetop.measure.descent import descend
-from treetop.measure.evidence import Witness
+from treetop.basics.progress import Progress
+from treetop.measure.descent import run_descent
+from treetop.measure.executor import Executor, Threads
 from treetop.measure.topdown import descent_of
+from treetop.noise import Key
+from treetop.plan.plan import Plan
+from treetop.read.counts import Counts
 from treetop.release.estimates.again import with_lower_error
 from treetop.release.release import Release
-
-if TYPE_CHECKING:
-    from treetop.measure.descent import Progress
-    from treetop.noise import Key
-    from treetop.plan.plan import Plan
-    from treetop.read.counts import Counts
+from treetop.repair import REPAIRS
 
 FEW_NODES = 1 << 20
 """Every measurement is kept at levels with at most so many public nodes: a megabyte or so each."""
@@ -30,30 +29,27 @@ def run_plan(
     threads: int = 1,
     progress: Progress | None = None,
     keep_measurements: bool = False,
+    executor: Executor | None = None,
 ) -> Release:
     """Descend once, and return the release with what it needs for intervals, remainders and later estimates."""
-    witness = _witness(plan, keep_measurements)
-    leaves = descend(descent_of(plan), counts, key, threads, progress, witness=witness)
-    release = Release(plan.spine, leaves.nodes, leaves.count, card)
-    if witness is None:
-        return release
-    if plan.resolve != "full":
-        release = replace(release, left=witness.remainders(len(plan.spine.attributes)))
-    lower_error = plan.repair == "least-squares"
-    if plan.confidence is not None or keep_measurements or lower_error:
-        release = replace(release, evidence=witness.evidence([level.law for level in plan.levels]))
-    if not lower_error:
+    again = REPAIRS[plan.repair].again
+    # Intervals of sums need all measurements, so that those of a release with intervals are always kept.
+    evidence = keep_measurements or plan.confidence is not None
+    every: int | None = None
+    if keep_measurements or again:
+        every = max(level.nodes for level in plan.levels)
+    elif evidence or plan.resolve != "full":
+        every = FEW_NODES
+    found = run_descent(descent_of(plan), counts, key, executor or Threads(threads), progress, every=every)
+    release = Release(
+        plan.spine,
+        found.leaves.nodes,
+        found.leaves.count,
+        card,
+        left=found.left if plan.resolve != "full" else None,
+        evidence=found.evidence if evidence or again else None,
+    )
+    if not again:
         return release
     estimated = with_lower_error(release)
-    # Intervals of sums need all measurements, so that those of a release with intervals are always kept.
-    kept = keep_measurements or plan.confidence is not None
-    return estimated if kept else replace(estimated, evidence=None, all_measured=None)
-
-
-def _witness(plan: Plan, keep_measurements: bool) -> Witness | None:
-    """Return who takes down what is measured: everything, only what intervals need, or nothing."""
-    if keep_measurements or plan.repair == "least-squares":
-        return Witness(every=max(level.nodes for level in plan.levels))
-    if plan.confidence is None and plan.resolve == "full":
-        return None
-    return Witness(every=FEW_NODES)
+    return estimated if evidence else replace(estimated, evidence=None, all_measured=None)

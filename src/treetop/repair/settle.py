@@ -6,33 +6,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.kernel import kernel
+from treetop.repair import state as at
 from treetop.repair.small import MOST, find_threshold
-from treetop.repair.state import (
-    ASCENDING,
-    COUNT,
-    DOWN,
-    FULL,
-    KIND,
-    ORDER,
-    PART,
-    PHASE,
-    SEED,
-    SIZE,
-    THRESHOLD,
-    TIES,
-    UP,
-)
 from treetop.repair.sweep import DONE, advance, start_sweeping, sweep
 
 
 @kernel
 def begin(state: NDArray[np.int64], size: int, count: int, kind: int, order: int, seed: np.uint64) -> None:
     """Start the repair of `size` measurements to the sum `count`; ties are broken by `seed`, any word."""
-    state[SIZE] = size
-    state[COUNT] = count
-    state[KIND] = kind
-    state[ORDER] = order
-    state[SEED] = np.int64(mix(seed))
+    if kind != at.CHEBYSHEV and kind != at.EUCLIDEAN:
+        raise ValueError("no kernel has a repair of this kind")
+    state[at.SIZE] = size
+    state[at.COUNT] = count
+    state[at.KIND] = kind
+    state[at.ORDER] = order
+    state[at.SEED] = np.int64(mix(seed))
 
 
 @kernel
@@ -42,7 +30,7 @@ def solve(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDArray[np.in
         find_threshold(state, scratch, x)
         return
     start_sweeping(state)
-    while state[PHASE] != DONE:
+    while state[at.PHASE] != DONE:
         sweep(state, scratch, x)
         advance(state, scratch)
 
@@ -50,34 +38,34 @@ def solve(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDArray[np.in
 @kernel
 def least_kept(state: NDArray[np.int64]) -> int:
     """Return a value below which every measurement becomes zero."""
-    least = 1 - state[UP]
-    if state[ORDER] == ASCENDING:
-        least = max(least, min(state[THRESHOLD], state[DOWN] + 1))
+    least = 1 - state[at.UP]
+    if state[at.ORDER] == at.ASCENDING:
+        least = max(least, min(state[at.THRESHOLD], state[at.DOWN] + 1))
     return least
 
 
 @kernel
 def settled(state: NDArray[np.int64], value: int) -> int:
     """Return the repaired count of the next measurement; they come in the order of the children."""
-    threshold = state[THRESHOLD]
+    threshold = state[at.THRESHOLD]
     if value == threshold:
         return _settle_tie(state, value)
-    lowered = value < threshold if state[ORDER] == ASCENDING else value > threshold
-    return max(value - state[DOWN] if lowered else value + state[UP], 0)
+    lowered = state[at.ORDER] * value < state[at.ORDER] * threshold  # below it going up, above it going down
+    return max(value - state[at.DOWN] if lowered else value + state[at.UP], 0)
 
 
 @kernel
 def _settle_tie(state: NDArray[np.int64], value: int) -> int:
     """Give one of the entries at the threshold its part, drawn without replacement."""
-    high = max(value + state[UP], 0)
-    drawn = _below(state, state[TIES])
-    state[TIES] -= 1
-    if drawn < state[FULL]:
-        state[FULL] -= 1
-        return max(value - state[DOWN], 0)
-    if drawn == state[FULL]:
-        part = state[PART]
-        state[PART] = 0
+    high = max(value + state[at.UP], 0)
+    drawn = _below(state, state[at.TIES])
+    state[at.TIES] -= 1
+    if drawn < state[at.FULL]:
+        state[at.FULL] -= 1
+        return max(value - state[at.DOWN], 0)
+    if drawn == state[at.FULL]:
+        part = state[at.PART]
+        state[at.PART] = 0
         return high - part
     return high
 
@@ -89,8 +77,8 @@ def _below(state: NDArray[np.int64], bound: int) -> np.int64:
     It decides who among equals is favoured, nothing else: it is independent of the noise, and the bias of the
     modulus is below bound/2^63.
     """
-    state[SEED] += np.int64(-7046029254386353131)  # 2^64 divided by the golden ratio
-    return np.int64((mix(np.uint64(state[SEED])) >> np.uint64(1)) % np.uint64(bound))
+    state[at.SEED] += np.int64(-7046029254386353131)  # 2^64 divided by the golden ratio
+    return np.int64((mix(np.uint64(state[at.SEED])) >> np.uint64(1)) % np.uint64(bound))
 
 
 @kernel

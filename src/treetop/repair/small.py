@@ -9,21 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.kernel import kernel
-from treetop.repair.state import (
-    ASCENDING,
-    CHEBYSHEV,
-    COUNT,
-    DOWN,
-    FULL,
-    HIGHEST,
-    KIND,
-    LOWEST,
-    ORDER,
-    PART,
-    THRESHOLD,
-    TIES,
-    UP,
-)
+from treetop.repair import state as at
 
 MOST = 16
 """Up to this many children sorting is the faster way."""
@@ -35,25 +21,25 @@ def find_threshold(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDAr
     size = len(x)
     values = scratch[MOST : MOST + size]
     _sort(scratch, x, values)
-    count = state[COUNT]
+    count = state[at.COUNT]
     total = np.int64(0)
     for i in range(size):
         total += values[i]
     rise = -((total - count) // size)  # ⌈(c − Σx)/b⌉
     water = _water_level(values, count)
-    if state[KIND] == CHEBYSHEV and water <= max(abs(rise), -values[0]):
-        up, down = rise, max(abs(rise), -values[0])
-    else:
-        up, down = 1 - water, water
+    up, down = 1 - water, water
+    change = max(abs(rise), -values[0])
+    if state[at.KIND] == at.CHEBYSHEV and water <= change:
+        up, down = rise, change
     need = -count
     for i in range(size):
         need += max(values[i] + up, 0)
-    state[UP], state[DOWN] = up, down
-    first, step = (0, 1) if state[ORDER] == ASCENDING else (size - 1, -1)
+    state[at.UP], state[at.DOWN] = up, down
+    step = state[at.ORDER]
     if need == 0:
-        state[THRESHOLD] = LOWEST if step == 1 else HIGHEST
+        state[at.THRESHOLD] = at.LOWEST if step > 0 else at.HIGHEST
         return
-    i = first
+    i = 0 if step > 0 else size - 1
     while True:
         value = values[i]
         room = max(value + up, 0) - max(value - down, 0)
@@ -64,10 +50,10 @@ def find_threshold(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDAr
             break
         need -= equal * room
         i += step * equal
-    state[THRESHOLD] = value
-    state[TIES] = equal
-    state[FULL] = need // room
-    state[PART] = need % room
+    state[at.THRESHOLD] = value
+    state[at.TIES] = equal
+    state[at.FULL] = need // room
+    state[at.PART] = need % room
 
 
 @kernel
@@ -78,7 +64,7 @@ def _sort(scratch: NDArray[np.int64], x: NDArray[np.int64], out: NDArray[np.int6
     for i in range(len(x)):
         keys[i] = (x[i] << 6) | i
     for i in range(len(x), padded):
-        keys[i] = HIGHEST
+        keys[i] = at.HIGHEST
     for i in range(len(x)):
         rank = np.int64(0)
         key = keys[i]

@@ -5,26 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 CHEBYSHEV, EUCLIDEAN = 0, 1
-ASCENDING, DESCENDING = 0, 1
+ASCENDING, DESCENDING = 1, -1
 
 # The question.
 KIND, ORDER, SIZE, COUNT = 0, 1, 2, 3
 # The answer: the bounds, the threshold, and how the entries at the threshold are to be treated.
 UP, DOWN, THRESHOLD, TIES, FULL, PART, SEED = 4, 5, 6, 7, 8, 9, 10
 # Between sweeps.
-PHASE, SUM, MIN, MAX, HIGHS, LOWS, ACTIVE, NEED, FLOOR, SHIFT, BUCKETS = (
-    11,
-    12,
-    13,
-    14,
-    15,
-    16,
-    17,
-    18,
-    19,
-    20,
-    21,
-)
+PHASE, SUM, MIN, MAX, HIGHS, LOWS, ACTIVE, NEED, FLOOR, SHIFT, BUCKETS = range(11, 22)
 STATE_SIZE = 22
 
 LOWEST, HIGHEST = np.int64(np.iinfo(np.int64).min), np.int64(np.iinfo(np.int64).max)

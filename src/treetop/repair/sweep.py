@@ -22,34 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.kernel import kernel
-from treetop.repair.state import (
-    ACTIVE,
-    ASCENDING,
-    BUCKETS,
-    CHEBYSHEV,
-    COUNT,
-    DESCENDING,
-    DOWN,
-    FLOOR,
-    FULL,
-    HIGHEST,
-    HIGHS,
-    KIND,
-    LOWEST,
-    LOWS,
-    MAX,
-    MIN,
-    NEED,
-    ORDER,
-    PART,
-    PHASE,
-    SHIFT,
-    SIZE,
-    SUM,
-    THRESHOLD,
-    TIES,
-    UP,
-)
+from treetop.repair import state as at
 
 # What the next sweep is for.
 RANGE, BOUNDS, SEARCH, DONE = 0, 1, 2, 3
@@ -62,49 +35,49 @@ SCRATCH_SIZE = (1 << LARGEST_BITS) + 4
 @kernel
 def start_sweeping(state: NDArray[np.int64]) -> None:
     """Prepare the first sweep."""
-    state[PHASE] = RANGE
-    state[SUM] = 0
-    state[MIN] = HIGHEST
-    state[MAX] = LOWEST
-    state[HIGHS] = 0
-    state[LOWS] = 0
-    state[ACTIVE] = 0
+    state[at.PHASE] = RANGE
+    state[at.SUM] = 0
+    state[at.MIN] = at.HIGHEST
+    state[at.MAX] = at.LOWEST
+    state[at.HIGHS] = 0
+    state[at.LOWS] = 0
+    state[at.ACTIVE] = 0
 
 
 @kernel
 def sweep(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDArray[np.int64]) -> None:
     """Add a block of measurements to the sums that the current phase needs."""
-    phase = state[PHASE]
+    phase = state[at.PHASE]
     if phase == RANGE:
-        total, low, high = np.int64(0), state[MIN], state[MAX]
+        total, low, high = np.int64(0), state[at.MIN], state[at.MAX]
         for i in range(x.size):
             value = x[i]
             total += value
             low = min(low, value)
             high = max(high, value)
-        state[SUM] += total
-        state[MIN] = low
-        state[MAX] = high
+        state[at.SUM] += total
+        state[at.MIN] = low
+        state[at.MAX] = high
     elif phase == BOUNDS:
-        up, down = state[UP], state[DOWN]
+        up, down = state[at.UP], state[at.DOWN]
         highs, lows, active = np.int64(0), np.int64(0), np.int64(0)
         for i in range(x.size):
             value = x[i]
             highs += max(value + up, 0)
             lows += max(value - down, 0)
             active += value > down
-        state[HIGHS] += highs
-        state[LOWS] += lows
-        state[ACTIVE] += active
-    elif state[SHIFT] == 0:
-        floor, outside = state[FLOOR], np.uint64(state[BUCKETS])
+        state[at.HIGHS] += highs
+        state[at.LOWS] += lows
+        state[at.ACTIVE] += active
+    elif phase == SEARCH and state[at.SHIFT] == 0:
+        floor, outside = state[at.FLOOR], np.uint64(state[at.BUCKETS])
         for i in range(x.size):
             # A value below the floor wraps around to a huge number, and so falls outside as well. There are several
             # buckets for what is outside, or each addition would wait for the one before.
             bucket = min(np.uint64(x[i] - floor), outside + np.uint64(i & 3))
             scratch[bucket] += 1
-    else:
-        floor, outside, shift = state[FLOOR], np.uint64(state[BUCKETS]), np.uint64(state[SHIFT])
+    elif phase == SEARCH:
+        floor, outside, shift = state[at.FLOOR], np.uint64(state[at.BUCKETS]), np.uint64(state[at.SHIFT])
         for i in range(x.size):
             bucket = min(np.uint64(x[i] - floor) >> shift, outside + np.uint64(i & 3))
             scratch[bucket] += _room(state, x[i])
@@ -113,87 +86,85 @@ def sweep(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDArray[np.in
 @kernel
 def _room(state: NDArray[np.int64], value: int) -> int:
     """Return by how much an entry can be lowered."""
-    return max(value + state[UP], 0) - max(value - state[DOWN], 0)
+    return max(value + state[at.UP], 0) - max(value - state[at.DOWN], 0)
 
 
 @kernel
 def advance(state: NDArray[np.int64], scratch: NDArray[np.int64]) -> None:
     """Draw the conclusion of a finished sweep, and decide what the next one is for."""
-    phase = state[PHASE]
+    phase = state[at.PHASE]
     if phase == RANGE:
-        rise = -((state[SUM] - state[COUNT]) // state[SIZE])  # ⌈(c − Σx)/b⌉
-        state[PHASE] = BOUNDS
-        if state[KIND] == CHEBYSHEV:
-            state[UP] = rise
-            state[DOWN] = max(abs(rise), -state[MIN])
-        else:
-            state[DOWN] = -rise  # Σ max(x − down + 1, 0) ≥ Σx − b·(down − 1) > c: not above the water level
-            state[UP] = 1 - state[DOWN]
+        rise = -((state[at.SUM] - state[at.COUNT]) // state[at.SIZE])  # ⌈(c − Σx)/b⌉
+        state[at.PHASE] = BOUNDS
+        if state[at.KIND] == at.CHEBYSHEV:
+            state[at.UP] = rise
+            state[at.DOWN] = max(abs(rise), -state[at.MIN])
+        elif state[at.KIND] == at.EUCLIDEAN:
+            state[at.DOWN] = -rise  # Σ max(x − down + 1, 0) ≥ Σx − b·(down − 1) > c: not above the water level
+            state[at.UP] = 1 - state[at.DOWN]
     elif phase == BOUNDS:
-        excess = state[LOWS] - state[COUNT]
+        excess = state[at.LOWS] - state[at.COUNT]
         if excess > 0:
             # Towards the water level by Newton's method on a convex, piecewise linear function: never beyond it.
-            state[DOWN] += -(-excess // state[ACTIVE])
-            state[UP] = 1 - state[DOWN]
+            state[at.DOWN] += -(-excess // state[at.ACTIVE])
+            state[at.UP] = 1 - state[at.DOWN]
         else:
-            state[NEED] = state[HIGHS] - state[COUNT]
-            low, high = max(state[MIN], 1 - state[UP]), state[MAX]
-            if state[ORDER] == ASCENDING and state[KIND] == CHEBYSHEV and low < state[DOWN]:
+            state[at.NEED] = state[at.HIGHS] - state[at.COUNT]
+            low, high = max(state[at.MIN], 1 - state[at.UP]), state[at.MAX]
+            if state[at.ORDER] == at.ASCENDING and state[at.KIND] == at.CHEBYSHEV and low < state[at.DOWN]:
                 # The threshold is mostly among the entries that can vanish: look there first.
-                high = min(high, state[DOWN])
+                high = min(high, state[at.DOWN])
             _look_between(state, scratch, low, high)
-        state[HIGHS] = 0
-        state[LOWS] = 0
-        state[ACTIVE] = 0
-    else:
+        state[at.HIGHS] = 0
+        state[at.LOWS] = 0
+        state[at.ACTIVE] = 0
+    elif phase == SEARCH:
         _narrow(state, scratch)
 
 
 @kernel
 def _look_between(state: NDArray[np.int64], scratch: NDArray[np.int64], low: int, high: int) -> None:
     """Look for the threshold between two values: by one bucket a value, or coarser if they are far apart."""
-    if state[NEED] == 0:
-        state[PHASE] = DONE
-        state[THRESHOLD] = LOWEST if state[ORDER] == ASCENDING else HIGHEST
+    if state[at.NEED] == 0:
+        state[at.PHASE] = DONE
+        state[at.THRESHOLD] = at.LOWEST if state[at.ORDER] > 0 else at.HIGHEST
         return
     bits = np.int64(3)
-    while bits < LARGEST_BITS and (1 << bits) < state[SIZE]:
+    while bits < LARGEST_BITS and (1 << bits) < state[at.SIZE]:
         bits += 1
     shift = np.int64(0)
     while (high - low) >> shift >= 1 << bits:
         shift += 1
-    state[PHASE] = SEARCH
-    state[FLOOR] = low
-    state[SHIFT] = shift
-    state[BUCKETS] = ((high - low) >> shift) + 1
-    scratch[: state[BUCKETS]] = 0
+    state[at.PHASE] = SEARCH
+    state[at.FLOOR] = low
+    state[at.SHIFT] = shift
+    state[at.BUCKETS] = ((high - low) >> shift) + 1
+    scratch[: state[at.BUCKETS]] = 0
 
 
 @kernel
 def _narrow(state: NDArray[np.int64], scratch: NDArray[np.int64]) -> None:
     """Find the bucket in which the need is met; a bucket of one value is the threshold."""
-    buckets, step = state[BUCKETS], 1
-    bucket = 0
-    if state[ORDER] == DESCENDING:
-        bucket, step = buckets - 1, -1
-    need, shift = state[NEED], state[SHIFT]
-    value, room = state[FLOOR], 1
+    buckets, step = state[at.BUCKETS], state[at.ORDER]
+    bucket = 0 if step > 0 else buckets - 1
+    need, shift = state[at.NEED], state[at.SHIFT]
+    value, room = state[at.FLOOR], 1
     while 0 <= bucket < buckets:
-        value = state[FLOOR] + (bucket << shift)
+        value = state[at.FLOOR] + (bucket << shift)
         if shift == 0:
             room = _room(state, value)  # buckets of one value count entries, wider ones sum their room
         if scratch[bucket] * room >= need:
             break
         need -= scratch[bucket] * room
         bucket += step
-    state[NEED] = need
+    state[at.NEED] = need
     if bucket == buckets:
-        _look_between(state, scratch, state[FLOOR] + (buckets << shift), state[MAX])
+        _look_between(state, scratch, state[at.FLOOR] + (buckets << shift), state[at.MAX])
     elif shift > 0:
         _look_between(state, scratch, value, value + (1 << shift) - 1)
     else:
-        state[PHASE] = DONE
-        state[THRESHOLD] = value
-        state[TIES] = scratch[bucket]
-        state[FULL] = need // room
-        state[PART] = need % room
+        state[at.PHASE] = DONE
+        state[at.THRESHOLD] = value
+        state[at.TIES] = scratch[bucket]
+        state[at.FULL] = need // room
+        state[at.PART] = need % room

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from treetop.compare.mechanisms.estimate import Estimate
 from treetop.compare.mechanisms.planned import Planned
-from treetop.measure.descent import descend
+from treetop.measure.descent import run_descent
+from treetop.measure.executor import Threads
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.noise.gate import bind
@@ -29,7 +30,7 @@ class InfTDA(Planned):
 
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
         """Descend once."""
-        leaves = descend(descent_of(self.plan), counts, self._bound(counts, key), threads)
+        leaves = run_descent(descent_of(self.plan), counts, self._bound(counts, key), Threads(threads)).leaves
         return Estimate.from_nodes(self.spine, leaves.nodes, leaves.count)
 
     def _bound(self, counts: Counts, key: Key) -> Key:

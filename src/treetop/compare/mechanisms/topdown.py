@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from treetop.basics.kernel import kernel
 from treetop.measure.descent import Descent
 from treetop.measure.frontier import Frontier
-from treetop.measure.level import Step, private_words
+from treetop.measure.level import Step
 from treetop.measure.measure import add_counts, measure_total
 from treetop.noise import Key, NoiseStream
 from treetop.read.counts import Counts
@@ -75,7 +75,7 @@ def _measure(
     x = np.empty(first[-1], np.int64)
     NoiseStream(step.law, key).fill(x, 0)
     start, stop = np.zeros_like(x), np.zeros_like(x)
-    _add_all(x, start, stop, first, *private_words(step, counts), above.start[divided], above.stop[divided])
+    _add_all(x, start, stop, first, *step.leaves(counts), above.start[divided], above.stop[divided])
     return x, start, stop
 
 

@@ -19,7 +19,7 @@ from treetop.tables import table as tables
 from treetop.tables.table import Batch
 
 if TYPE_CHECKING:
-    from treetop.measure.descent import Progress
+    from treetop.basics.progress import Progress
 
 Rows: TypeAlias = Literal["people", "groups", "histogram"]
 """What a row of the private table is: a person in a group, a group with its size, or a number of groups of a size."""

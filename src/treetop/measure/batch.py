@@ -1,0 +1,205 @@
+"""A batch of nodes: their children are measured, repaired and, where above zero, moved to the front of the memory."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.basics.kernel import kernel
+from treetop.errors import NumberError
+from treetop.measure.evidence import NOTHING
+from treetop.measure.measure import add_counts
+from treetop.repair import NodeRepair, RepairOrder
+from treetop.repair.settle import begin, least_kept, settled, solve
+from treetop.repair.state import STATE_SIZE
+from treetop.repair.sweep import SCRATCH_SIZE
+
+Ints = NDArray[np.int64]
+
+
+class Parents(NamedTuple):
+    """The retained nodes whose children are measured."""
+
+    node: NDArray[np.int32]
+    """Which node of the attribute that is refined."""
+    released: Ints
+    """Their counts."""
+    start: Ints
+    """Where the private leaves under each node start."""
+    stop: Ints
+    """Where they stop."""
+    first: Ints
+    """The children of every public node v are `first[v] : first[v + 1]`."""
+
+
+class Leaves(NamedTuple):
+    """What of the private counts a level needs."""
+
+    keys: NDArray[np.uint64]
+    """The word of the leaves' paths that has the ranks of the level."""
+    shift: int
+    """Where they stand in it."""
+    mask: np.uint64
+    """How wide they are."""
+    before: Ints
+    """The sum of all counts before each leaf."""
+
+
+class Children(NamedTuple):
+    """Memory for the children of a batch.
+
+    `value` comes with their noise, behind room for the only children that have none, so that what is kept can be moved
+    to the front without overwriting noise that is still to be used.
+    """
+
+    value: Ints
+    """Noise, then measurements, and in front the counts of what is kept."""
+    start: Ints
+    """Where the private leaves under each child start; empty where nobody asks, because they are leaves."""
+    stop: Ints
+    """Where they stop."""
+    parent: NDArray[np.int32]
+    """Of what is kept, the position of the parent in the batch."""
+    child: NDArray[np.int32]
+    """Of what is kept, the attribute's node."""
+    measured: Ints
+    """Of what is kept, the measurement."""
+    highest: Ints
+    """By parent, the highest measurement of what is not kept."""
+    left: Ints
+    """By parent, what went to children that are not named."""
+    slots: Ints
+    """All measurements; empty where they are not kept."""
+
+
+@kernel
+def refine_batch(
+    children: Children, parents: Parents, leaves: Leaves, only: int, ties: int, kind: int, order: int, named: int
+) -> int:
+    """Measure, repair and prune the children of many nodes, of which `only` have one; return how many were kept.
+
+    What went to children that measured less than `named` is left at their parents.
+    """
+    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
+    keys, shift, mask, before = leaves
+    kept, slot = 0, only
+    for i in range(len(parents.node)):
+        eldest = parents.first[parents.node[i]]
+        fanout = parents.first[parents.node[i] + 1] - eldest
+        if fanout == 1:
+            _pass_through(children, parents, i, eldest, kept)
+            kept += 1
+            continue
+        end = slot + fanout
+        x, start, stop = children.value[slot:end], children.start[slot:end], children.stop[slot:end]
+        add_counts(x, start, stop, 0, keys, shift, mask, before, parents.start[i], parents.stop[i])
+        if len(children.slots) > 0:
+            children.slots[slot - only : end - only] = x
+        begin(state, fanout, parents.released[i], kind, order, np.uint64(ties + i))
+        solve(state, scratch, x)
+        kept, children.highest[i], children.left[i] = keep(state, children, slot, end, i, eldest, kept, named)
+        slot = end
+    return kept
+
+
+def refine_batch_by(
+    repair: NodeRepair, children: Children, parents: Parents, leaves: Leaves, only: int, ties: int, order: RepairOrder,
+    named: int,
+) -> int:  # fmt: skip
+    """Do what `refine_batch` does, with a repair that is any function of one node."""
+    kept, slot = 0, only
+    for i, node in enumerate(parents.node.tolist()):
+        eldest, after = int(parents.first[node]), int(parents.first[node + 1])
+        if after - eldest == 1:
+            _pass_through(children, parents, i, eldest, kept)
+            kept += 1
+            continue
+        end = slot + after - eldest
+        x, start, stop = children.value[slot:end], children.start[slot:end], children.stop[slot:end]
+        add_counts(x, start, stop, 0, *leaves, parents.start[i], parents.stop[i])
+        if len(children.slots) > 0:
+            children.slots[slot - only : end - only] = x
+        repaired = _repaired(repair, x.copy(), int(parents.released[i]), order, ties + i)
+        kept, children.highest[i], children.left[i] = _keep_repaired(
+            children, repaired, slot, end, i, eldest, kept, named
+        )
+        slot = end
+    return kept
+
+
+def _repaired(repair: NodeRepair, x: Ints, count: int, order: RepairOrder, seed: int) -> Ints:
+    """Return what a repair makes of measurements; refuse what does not add up."""
+    y = np.asarray(repair.function(x, count, order.name, seed))
+    if y.shape != x.shape or y.dtype.kind not in "iu" or (len(y) and y.min() < 0) or y.sum() != count:
+        raise NumberError(f"the repair {repair.name!r} does not give non-negative whole numbers that sum to the parent")
+    return y.astype(np.int64)
+
+
+@kernel
+def _pass_through(children: Children, parents: Parents, i: int, child: int, at: int) -> None:
+    """Give an only child what its parent has."""
+    children.value[at] = parents.released[i]
+    if len(children.start) > 0:
+        children.start[at] = parents.start[i]
+        children.stop[at] = parents.stop[i]
+    children.parent[at] = i
+    children.child[at] = child
+    children.measured[at] = NOTHING
+    children.highest[i] = NOTHING
+    children.left[i] = 0
+
+
+@kernel
+def _move(children: Children, i: int, at: int, repaired: int, measured: int, parent: int, child: int) -> None:
+    """Move a child that is kept to the front."""
+    children.value[at] = repaired
+    children.measured[at] = measured
+    if len(children.start) > 0:
+        children.start[at] = children.start[i]
+        children.stop[at] = children.stop[i]
+    children.parent[at] = parent
+    children.child[at] = child
+
+
+@kernel
+def keep(
+    state: Ints, children: Children, slot: int, end: int, parent: int, eldest: int, kept: int, named: int
+) -> tuple[int, int, int]:
+    """Repair the measurements of one node and move the children above zero, if named, to the front.
+
+    Returns how many there are, the highest measurement of the others, and what the others would have had.
+    """
+    least = least_kept(state)
+    highest, left = NOTHING, 0
+    for i in range(slot, end):
+        value = children.value[i]
+        if value < least:
+            highest = max(highest, value)
+            continue
+        repaired = settled(state, value)
+        if repaired > 0 and value >= named:
+            _move(children, i, kept, repaired, value, parent, eldest + i - slot)
+            kept += 1
+        else:
+            highest = max(highest, value)
+            left += repaired
+    return kept, highest, left
+
+
+@kernel
+def _keep_repaired(
+    children: Children, repaired: Ints, slot: int, end: int, parent: int, eldest: int, kept: int, named: int
+) -> tuple[int, int, int]:
+    """Do what `keep` does with measurements that are repaired already."""
+    highest, left = NOTHING, 0
+    for i in range(slot, end):
+        value = children.value[i]
+        if repaired[i - slot] > 0 and value >= named:
+            _move(children, i, kept, repaired[i - slot], value, parent, eldest + i - slot)
+            kept += 1
+        else:
+            highest = max(highest, value)
+            left += repaired[i - slot]
+    return kept, highest, left

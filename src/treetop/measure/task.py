@@ -1,0 +1,105 @@
+"""A task: a part of the tree with all that its descent needs, so that it can be done elsewhere, and done again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from treetop.basics.progress import Progress
+from treetop.measure.evidence import NOTHING
+from treetop.measure.executor import Executor
+from treetop.measure.frontier import Descended, Frontier
+from treetop.measure.level import CHUNK, Step, refine
+from treetop.noise import Key
+from treetop.plan.resolution import HighMeasurements
+from treetop.read.counts import Counts
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Some nodes that follow each other, and the levels to descend below them: private, as counts and key are."""
+
+    steps: tuple[Step, ...]
+    """The levels, which are public."""
+    above: Frontier
+    """The nodes; their ranges point into the counts of the task."""
+    counts: Counts
+    """The leaves under these nodes, and no others."""
+    key: Key = field(repr=False)
+    """The secret of the noise, of this task alone."""
+    every: int | None = None
+    """Every measurement is kept at levels with at most so many public nodes, of others only what intervals need; None
+    keeps nothing."""
+    chunk: int = CHUNK
+    """How many children are measured at a time; it changes nothing but the time."""
+    named: int | None = None
+    """The least measurement whose child is named, where all tasks of a level have decided it together."""
+
+    @staticmethod
+    def cut(steps: Sequence[Step], above: Frontier, counts: Counts, key: Key, every: int | None, chunk: int) -> Task:
+        """Return the task of some nodes, with their own leaves of all counts."""
+        there = above.start < above.stop  # what the noise invented has no leaves
+        begin, end = (int(above.start[there][0]), int(above.stop[there][-1])) if there.any() else (0, 0)
+        start, stop = (np.where(there, ends - begin, 0) for ends in (above.start, above.stop))
+        own = Counts(tuple(word[begin:end] for word in counts.keys), counts.before[begin : end + 1])
+        return Task(tuple(steps), replace(above, start=start, stop=stop), own, key, every, chunk)
+
+
+def descend(task: Task) -> Descended:
+    """Descend the levels of a task: a pure function.
+
+    The noise of a node is a function of the task's key, the level, and the node's place among those retained there.
+    """
+    reached = Descended(task.above)
+    for step in task.steps:
+        key = task.key.derive("level", step.level.index)
+        named = step.least_named if task.named is None else task.named
+        reached = reached.then(refine(step, task.counts, reached.frontier, key, task.chunk, task.every, named))
+    return reached
+
+
+def descend_all(tasks: Sequence[Task], executor: Executor, progress: Progress | None = None) -> list[Descended]:
+    """Descend tasks with the same levels; level by level, where all tasks together decide which children are named."""
+    steps = tasks[0].steps
+    reached: list[Descended] = []
+    if not any(step.tests_together for step in steps):
+        for result in executor.map(descend, tasks):
+            reached.append(result)
+            if progress is not None:
+                progress("descending", len(reached) / len(tasks))
+        return reached
+    reached = [Descended(task.above) for task in tasks]
+    for done, step in enumerate(steps, start=1):
+        level = [replace(task, steps=(step,), above=one.frontier) for task, one in zip(tasks, reached, strict=True)]
+        if step.tests_together:
+            named = _least_named(step, level, executor)
+            level = [replace(task, named=named) for task in level]
+        reached = [one.then(below) for one, below in zip(reached, executor.map(descend, level), strict=True)]
+        if progress is not None:
+            progress("descending", done / len(steps))
+    return reached
+
+
+def _least_named(step: Step, tasks: Sequence[Task], executor: Executor) -> int:
+    """Return the least measurement whose child is named, by what all tasks of a level together show."""
+    tests = sum(int(step.fanout(task.above).sum()) for task in tasks)
+    first, *others = executor.map(partial(count_high, tests=tests), tasks)
+    for other in others:
+        first.join(other)
+    return first.threshold()
+
+
+def count_high(task: Task, tests: int) -> HighMeasurements:
+    """Count the measurements of the children that would be retained, were all of them named, among so many tests.
+
+    What the repair sets to zero is named by nobody: a rate that is to hold among those named must not count it.
+    """
+    (step,) = task.steps
+    assert step.law is not None and step.resolution is not None and step.resolution.fdr is not None
+    seen = HighMeasurements(step.law, tests, step.resolution.fdr)
+    for level in descend(replace(task, every=0, named=NOTHING)).levels:
+        seen.add(level.measured)
+    return seen

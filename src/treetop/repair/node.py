@@ -1,0 +1,150 @@
+"""The repairs of one node, by name: what each does, and the words that a card has for it."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from treetop.basics.checked import check_sum, whole_number, whole_numbers
+from treetop.basics.choices import Choices
+from treetop.errors import NumberError
+from treetop.repair.settle import begin, settled, solve
+from treetop.repair.state import ASCENDING, CHEBYSHEV, DESCENDING, EUCLIDEAN, STATE_SIZE
+from treetop.repair.sweep import SCRATCH_SIZE
+
+Order = Literal["ascending", "descending"]
+Repair = Literal["chebyshev", "euclidean", "least-squares"]
+
+
+class RepairFunction(Protocol):
+    """A repair of one node: a function of measurements, which sees no private data."""
+
+    def __call__(
+        self, measurements: NDArray[np.int64], count: int, order: Order = "ascending", seed: int | None = None
+    ) -> NDArray[np.int64]:
+        """Return non-negative integers with sum `count`, one for each measurement.
+
+        It must give the same for the same arguments; the seed, any 64-bit word, has made no noise and treats equal
+        measurements alike.
+        """
+
+
+@dataclass(frozen=True)
+class NodeRepair:
+    """A way to repair a node, which travels by its name: whoever runs it has registered it, too."""
+
+    name: str
+    """What plans call it."""
+    words: tuple[str, ...]
+    """What a card says was done to measurements; `{order}` stands for the words of the order."""
+    function: RepairFunction = field(repr=False)
+    """The repair itself."""
+    code: int | None = None
+    """The number by which the engine's kernels know it; None where they do not, and call the function a node."""
+    again: bool = False
+    """Whether this is the way down only, and all counts are estimated again from all measurements after it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _registered, (self.name,)
+
+
+@dataclass(frozen=True)
+class RepairOrder:
+    """Which entries a repair lowers first."""
+
+    name: Order
+    """What plans call it."""
+    words: str
+    """What a card says about it."""
+    code: int
+    """The direction in which kernels go through the measurements: 1 up, −1 down."""
+
+
+ORDERS: Choices[RepairOrder] = Choices(
+    "order",
+    RepairOrder("ascending", "small entries being lowered first", ASCENDING),
+    RepairOrder("descending", "large entries being lowered first", DESCENDING),
+)
+
+
+def chebyshev(
+    measurements: ArrayLike, count: int, order: Order = "ascending", seed: int | None = None
+) -> NDArray[np.int64]:
+    """Return non-negative integers with sum `count` whose largest change is least (InfTDA, Algorithm 2).
+
+    Among the least, `order="ascending"` lowers small measurements first, so that fewer entries are invented, and
+    `order="descending"` large ones, so that fewer are lost. Equal measurements are treated alike, by `seed`.
+
+    >>> chebyshev([5, 0, 0], 2).tolist()
+    [2, 0, 0]
+    """
+    return _repair(measurements, count, CHEBYSHEV, order, seed)
+
+
+def euclidean(
+    measurements: ArrayLike, count: int, order: Order = "ascending", seed: int | None = None
+) -> NDArray[np.int64]:
+    """Return the non-negative integers with sum `count` that are nearest in squared distance.
+
+    >>> euclidean([5, 3, -2], 6).tolist()
+    [4, 2, 0]
+    """
+    return _repair(measurements, count, EUCLIDEAN, order, seed)
+
+
+def _repair(measurements: ArrayLike, count: int, code: int, order: Order, seed: int | None) -> NDArray[np.int64]:
+    x = whole_numbers(np.atleast_1d(measurements), "the measurements")
+    count = whole_number(count, "the parent's count")
+    if len(x) == 0:
+        raise NumberError("there is nothing to repair: a node has at least one child")
+    check_sum(x, count, "the measurements and the parent's count")
+    if order not in ORDERS:
+        raise NumberError(f"order is {order!r}: choose one of {', '.join(ORDERS)}")
+    word = np.uint64(secrets.randbits(64) if seed is None else whole_number(seed, "the seed", most=2**64 - 1))
+    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
+    begin(state, len(x), count, code, ORDERS[order].code, word)
+    solve(state, scratch, x)
+    return np.array([settled(state, value) for value in x], dtype=np.int64)
+
+
+_REPAIRED = (
+    "Each node's measurements were repaired to non-negative whole numbers that sum to their parent, with the least "
+    "{change}, {{order}}; ties were broken at random."
+)
+
+REPAIRS: Choices[NodeRepair] = Choices(
+    "repair",
+    NodeRepair("chebyshev", (_REPAIRED.format(change="largest change"),), chebyshev, CHEBYSHEV),
+    NodeRepair("euclidean", (_REPAIRED.format(change="sum of squared changes"),), euclidean, EUCLIDEAN),
+    NodeRepair(
+        "least-squares",
+        (
+            "On the way down, each node's measurements were repaired to non-negative whole numbers that sum to their "
+            "parent, with the least largest change; children that were repaired to zero were not descended into.",
+            "Then all measurements were combined, upwards and downwards, by the inverse of their variances, and made "
+            "whole numbers again from the top down. At the last level the counts were shared by how likely each unit "
+            "is to be there, as far as the measurements themselves tell how true counts are spread. What was not "
+            "descended into stays zero.",
+        ),
+        chebyshev,
+        CHEBYSHEV,
+        again=True,
+    ),
+)
+"""The repairs that a plan can name."""
+
+
+def _registered(name: str) -> NodeRepair:
+    return REPAIRS[name]
+
+
+def register_repair(name: str, words: tuple[str, ...], function: RepairFunction) -> NodeRepair:
+    """Add a repair of one's own, any function of one node's measurements; a release checks what it returns.
+
+    It is called once a node, with all the node's children in memory, so that it is slower than the engine's own.
+    """
+    return REPAIRS.register(NodeRepair(name, words, function))
