@@ -28,8 +28,8 @@ from treetop.release.tree import spans
 from treetop.release.unlisted import LevelSums, level_sums
 
 if TYPE_CHECKING:
+    from treetop.basics.progress import Progress
     from treetop.choose.prior import Prior
-    from treetop.measure.descent import Progress
     from treetop.plan.plan import Plan
     from treetop.tables.table import Table
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.progress import Progress
 from treetop.choose.error_laws import mean_absolute
 from treetop.choose.guard import refuse_counts, refuse_same_records
 from treetop.choose.prior import Prior
@@ -23,7 +24,6 @@ from treetop.choose.sums import Floats
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import PlanError
-from treetop.measure.descent import Progress
 from treetop.noise import Key
 from treetop.plan.accuracy import text_table
 from treetop.plan.plan import Plan

@@ -19,7 +19,7 @@ from treetop.errors import TreetopError
 from treetop.noise import Key
 
 if TYPE_CHECKING:
-    from treetop.measure.descent import Progress
+    from treetop.basics.progress import Progress
 
 Outcome: TypeAlias = Trial | Refused
 Task: TypeAlias = tuple[Setting, int, Key]

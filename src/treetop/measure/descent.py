@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from treetop.basics.progress import Progress
 from treetop.measure.evidence import Witness
 from treetop.measure.frontier import Frontier
 from treetop.measure.level import CHUNK, Step, least_named, refine
@@ -21,9 +22,6 @@ LARGEST_TRUNK = 1 << 14
 """The trunk ends at the deepest level with at most this many public nodes."""
 MOST_SUBTREES = 64
 """Below the trunk the tree is cut into at most this many subtrees."""
-
-Progress = Callable[[str, float], None]
-"""Told what is being done, and how much of it is done, from 0 to 1."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from treetop.privacy import Loss, Sensitivity, Unit, cost_of, noise_for
 from treetop.read.counts import Counts, layout
 
 if TYPE_CHECKING:
-    from treetop.measure.descent import Progress
+    from treetop.basics.progress import Progress
     from treetop.plan.plan import Plan
     from treetop.tables.table import Table
 

@@ -22,8 +22,9 @@ from treetop.plan.resolution import Resolution
 from treetop.privacy import Loss, Split, Unit
 
 if TYPE_CHECKING:
+    from treetop.basics.progress import Progress
     from treetop.domain.graph_unit import Facts as GraphFacts
-    from treetop.measure.descent import Descent, Progress
+    from treetop.measure.descent import Descent
     from treetop.read.counts import Counts
     from treetop.read.encode import Unknown
     from treetop.read.tally import Tally

@@ -10,7 +10,7 @@ from treetop.measure.evidence import Witness
 from treetop.release.release import Release
 
 if TYPE_CHECKING:
-    from treetop.measure.descent import Progress
+    from treetop.basics.progress import Progress
     from treetop.noise import Key
     from treetop.plan.plan import Plan
     from treetop.read.counts import Counts

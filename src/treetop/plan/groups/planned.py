@@ -36,7 +36,8 @@ from treetop.read.groups.sizes import GroupSizes, check_cells
 from treetop.tables.source import as_source
 
 if TYPE_CHECKING:
-    from treetop.measure.descent import Descent, Progress
+    from treetop.basics.progress import Progress
+    from treetop.measure.descent import Descent
     from treetop.plan.groups.plan import GroupLevel
     from treetop.read.counts import Counts
     from treetop.read.tally import Tally
