@@ -75,7 +75,7 @@ def test_a_record_that_is_longer_than_a_block_is_refused() -> None:
 
 _LEAVING = """
 import sys, threading, time
-from treetop.data import csv_file, table, text_stream
+from treetop.tables import csv_file, table, text_stream
 from treetop.errors import DataError
 
 csv_file.BLOCK = text_stream.HEAD = 1 << 12

@@ -18,6 +18,7 @@ from treetop.errors import DataError
 from treetop.read.encode import read_counts
 from treetop.tables import csv_file
 from treetop.tables import table as tables
+from treetop.tables.batch import Batch, as_text
 from treetop.tables.source import Source
 
 PLACE = tt.Hierarchy.flat(["a", "b", "c"], level="place")
@@ -113,28 +114,28 @@ def test_days_are_codes(tmp_path: Path) -> None:
         pa.array(midnights, pa.timestamp("ns")),
         pa.array(midnights, pa.timestamp("s", tz="UTC")),
     ):
-        assert tables.text(column, "day").to_pylist() == ["2008-01-01", "2008-12-31", None]
+        assert as_text(column, "day").to_pylist() == ["2008-01-01", "2008-12-31", None]
         pq.write_table(pa.table({"place": ["a", "b", "c"], "day": column}), tmp_path / "t.parquet")
         assert read_counts(Source(tmp_path / "t.parquet", keep={"day": "2008-12-31"}), SPINE).total == 1
 
 
 def test_midnight_is_that_of_the_place() -> None:
     midnight = pa.array([datetime.datetime(2008, 6, 30, 22)], pa.timestamp("us", tz="UTC"))
-    assert tables.text(midnight.cast(pa.timestamp("us", tz="Europe/Rome")), "day").to_pylist() == ["2008-07-01"]
+    assert as_text(midnight.cast(pa.timestamp("us", tz="Europe/Rome")), "day").to_pylist() == ["2008-07-01"]
 
 
 def test_times_of_day_are_no_codes() -> None:
     times = pa.array([datetime.datetime(2008, 1, 1), datetime.datetime(2008, 1, 1, 7, 30)])
     with pytest.raises(DataError, match="column 'start' holds times of day, such as 2008-01-01 07:30:00"):
-        tables.text(times, "start")
+        as_text(times, "start")
 
 
 def test_truth_values_are_codes_and_fractions_are_none() -> None:
-    assert tables.text(pa.array([True, None, False]), "yes").to_pylist() == ["true", None, "false"]
+    assert as_text(pa.array([True, None, False]), "yes").to_pylist() == ["true", None, "false"]
     with pytest.raises(DataError, match="column 'code' holds double, not codes.*leading zeros"):
-        tables.text(pa.array([1.0]), "code")
+        as_text(pa.array([1.0]), "code")
     with pytest.raises(DataError, match=r"column 'code' holds list<.*>, not codes: read it as text$"):
-        tables.text(pa.array([[1]]), "code")
+        as_text(pa.array([[1]]), "code")
 
 
 def test_counts_may_be_written_with_decimals_that_are_zero() -> None:
@@ -158,5 +159,5 @@ def test_json_is_named_as_such(tmp_path: Path) -> None:
 
 
 def test_numbers_of_rows_are_kept_with_the_rows() -> None:
-    batch = tables.Batch(pa.RecordBatch.from_pydict({"x": ["c", "f"]}), "here", 10, 1.0, np.array([2, 5]))
+    batch = Batch(pa.RecordBatch.from_pydict({"x": ["c", "f"]}), "here", 10, 1.0, np.array([2, 5]))
     assert batch.place("x", 1) == "here, column 'x', row 16"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import resource
 from pathlib import Path
 
 from treetop.errors import Refusal
+
+LEAST = 1 << 30
+"""How many bytes of address space loading everything takes, with room for a small table."""
 
 
 class TooLarge(Refusal):
@@ -29,12 +31,30 @@ def _of_machine() -> int | None:
     return _field("/proc/meminfo", "MemAvailable:")
 
 
-def _of_limit() -> int | None:
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit == resource.RLIM_INFINITY:
+def limit() -> int | None:
+    """Return how many bytes of address space this process may have; None where there is no such limit."""
+    try:
+        import resource
+    except ImportError:  # not on this system
         return None
-    used = _field("/proc/self/status", "VmSize:")
-    return None if used is None else limit - used
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if most == resource.RLIM_INFINITY else most
+
+
+def too_little() -> str | None:
+    """Say that nothing can be loaded reliably, where it cannot: libraries hang or abort below what they need."""
+    most = limit()
+    if most is None or most >= LEAST:
+        return None
+    return (
+        f"there is not enough memory: this process may use {most >> 20:,} MB, and loading the libraries takes "
+        f"{LEAST >> 20:,} MB. Raise the limit (ulimit -v)"
+    )
+
+
+def _of_limit() -> int | None:
+    most, used = limit(), _field("/proc/self/status", "VmSize:")
+    return None if most is None or used is None else most - used
 
 
 def _of_group() -> int | None:

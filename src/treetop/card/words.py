@@ -11,7 +11,7 @@ from treetop.card.meaning import epsilon_beside_others, epsilon_of, plural, say_
 from treetop.noise.gate import WARNING
 from treetop.plan.plan import Plan
 from treetop.plan.resolution import Resolution
-from treetop.tables.table import say_kept
+from treetop.tables.batch import say_kept
 
 MECHANISM = (
     "Top-down: from the total to the leaves, every public child of every node above zero is measured with noise, "

@@ -26,7 +26,7 @@ from treetop.read.encode import Unknown, read_counts
 from treetop.read.tally import Tally
 from treetop.release.release import Release
 from treetop.release.selection import Selection
-from treetop.tables.source import Source, file_kind, reads_once
+from treetop.tables.source import Source, reads_once
 from treetop.tables.table import Table, batches
 
 Kind: TypeAlias = Literal["release", "public table", "sketch", "synthetic table"]
@@ -216,13 +216,9 @@ def read_alike(source: Source, unit: Unit, role: Role) -> tuple[Source, Bound | 
 
 def _of_its_kind(source: Source) -> Source:
     """Leave out the positions of fields where there is no text, and the query where there is no database."""
-    is_database, is_text = source.scheme is not None, source.scheme is None
-    if is_text and not reads_once(source.location):
-        with source.files()[0].open("rb") as stream:
-            kind = file_kind(stream.read(16))
-        is_database, is_text = kind in ("duckdb", "sqlite"), kind == "csv"
-    own: dict[str, Any] = {} if is_text else {"fields": None, "header": None, "names": None}
-    return replace(source, query=source.query if is_database else None, **own)
+    kind = source.format()
+    own: dict[str, Any] = {} if kind.is_text else {"fields": None, "header": None, "names": None}
+    return replace(source, query=source.query if kind.is_database else None, **own)
 
 
 def _column_names(source: Source) -> list[str] | None:

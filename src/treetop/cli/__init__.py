@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 
 import click
 
+from treetop.basics.memory import too_little
 from treetop.cli.interrupts import check_interrupt, was_interrupted, watched
-from treetop.cli.memory import is_no_thread, refuse_little_memory
 from treetop.cli.terminal import said, shown_safely
 from treetop.errors import Refusal, TreetopError
 
@@ -58,7 +58,8 @@ class _Lazy(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        refuse_little_memory()
+        if (little := too_little()) is not None:
+            raise click.ClickException(little)
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -66,7 +67,7 @@ class _Lazy(click.Group):
         except (OSError, MemoryError) as problem:
             raise _Broken(problem) from problem
         except RuntimeError as problem:
-            if is_no_thread(problem):
+            if "can't start new thread" in str(problem):  # for lack of memory, or of processes
                 raise _Broken(MemoryError()) from problem
             raise
         except click.UsageError as problem:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from treetop.errors import DataError, HierarchyError
 from treetop.tables import table as tables
+from treetop.tables.batch import as_text, first_missing
 from treetop.tables.source import as_public, as_source
 
 Ragged = Literal["error", "repeat"]
@@ -55,7 +56,7 @@ def read_columns(
     """Read some columns of a table as text."""
     try:
         rows = tables.read(as_public(_with_options(table, delimiter, encoding)), columns)
-        return [tables.text(rows.column(name), name).combine_chunks() for name in columns]
+        return [as_text(rows.column(name), name).combine_chunks() for name in columns]
     except DataError as problem:
         raise HierarchyError(f"hierarchy: {problem}") from problem
 
@@ -87,7 +88,7 @@ def fill_down(names: Sequence[str], columns: list[pa.Array], ragged: Ragged) -> 
 
 def paths(child: pa.Array, parent: pa.Array) -> list[pa.Array]:
     """Return one column a level with the path of every leaf of a child/parent list, blank where it ended."""
-    row = tables.first_missing(child)
+    row = first_missing(child)
     if row is not None:
         raise HierarchyError(f"row {row + 1} has no child code")
     parent = pc.if_else(pc.equal(parent, ""), None, parent)

@@ -8,8 +8,8 @@ from typing import Any
 
 from treetop.domain.policies import Policies
 from treetop.domain.relation import Relation, check_relation, one_edge, sentences
+from treetop.domain.unit import Unit
 from treetop.errors import PlanError, UnitError
-from treetop.privacy import Unit
 
 
 @dataclass(frozen=True)

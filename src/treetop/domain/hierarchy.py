@@ -21,6 +21,7 @@ from treetop.domain import branches
 from treetop.domain.branches import Ragged
 from treetop.errors import HierarchyError
 from treetop.tables import table as tables
+from treetop.tables.batch import first_missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +202,7 @@ def _build(names: tuple[str, ...], columns: Sequence[pa.Array]) -> Hierarchy:
 
 def _ranks(column: pa.Array, name: str) -> tuple[pa.StringArray, NDArray[np.int64]]:
     """Return the distinct codes in order, and each row's rank among them."""
-    row = tables.first_missing(column)
+    row = first_missing(column)
     if row is not None:
         raise HierarchyError(f"row {row + 1} has an empty code at level {name!r}")
     before, after = column[:-1], column[1:]

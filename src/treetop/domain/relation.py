@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias, get_args
 
 from treetop.basics.exact import whole
 from treetop.basics.nearest import nearest
+from treetop.domain.unit import Neighbours, Unit
 from treetop.errors import UnitError
-from treetop.privacy import Neighbours, Unit
 
 Relation: TypeAlias = Literal["edge", "user-out", "node"]
 RELATIONS: tuple[Relation, ...] = get_args(Relation)

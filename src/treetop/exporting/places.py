@@ -20,6 +20,7 @@ from treetop.exporting.levels import trees_of
 from treetop.release.folder import PLACES
 from treetop.release.selection import Selection
 from treetop.tables import table as tables
+from treetop.tables.batch import as_text
 from treetop.tables.source import Source, as_public
 
 _USUAL = {
@@ -180,7 +181,7 @@ def _present(rows: pa.Table, file: str | Path, column: str, what: str) -> str:
 
 def _text(rows: pa.Table, file: str | Path, column: str) -> pa.Array:
     try:
-        text = tables.text(rows.column(column), column).combine_chunks()
+        text = as_text(rows.column(column), column).combine_chunks()
     except DataError as problem:
         raise DataError(f"{file}: {problem}") from problem
     return pc.if_else(pc.equal(text, ""), None, text)

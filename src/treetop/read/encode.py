@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NoReturn, Protocol
+from typing import Literal, NoReturn, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treetop.basics.nearest import nearest
+from treetop.basics.progress import Progress
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
 from treetop.errors import DataError
@@ -24,11 +25,8 @@ from treetop.read.spelling import cleaned
 from treetop.read.tally import Tally
 from treetop.read.weights import Weighing
 from treetop.tables import table as tables
+from treetop.tables.batch import Batch, as_text, first_missing
 from treetop.tables.header import is_unvouched, refuse_code
-from treetop.tables.table import Batch
-
-if TYPE_CHECKING:
-    from treetop.basics.progress import Progress
 
 Unknown = Literal["error", "drop"] | Mapping[str, str]
 """Missing codes and codes that are not in the hierarchy: refuse them, drop their rows, or count them under a leaf
@@ -156,11 +154,11 @@ class _Attribute:
         """Return the leaf number of every row; -1 for an unknown code, unless that is refused."""
         column = batch.rows.column(self.column)
         if pa.types.is_dictionary(column.type):
-            codes = tables.text(column.dictionary, self.column)
+            codes = as_text(column.dictionary, self.column)
             found = np.append(self.book.find(codes), -1)  # the last is for missing values
             leaves: NDArray[np.int64] = found[column.indices.cast(pa.int64()).fill_null(len(codes)).to_numpy()]
         else:
-            leaves = self.book.find(tables.text(column, self.column))
+            leaves = self.book.find(as_text(column, self.column))
         if unknown == "error" and len(leaves) and leaves.min() < 0:
             self._refuse(batch, leaves)
         return leaves
@@ -174,7 +172,7 @@ class _Attribute:
         if len(leaves) == 0 or leaves.min() >= 0:
             return
         unknown = np.flatnonzero(leaves < 0)
-        codes = tables.text(batch.rows.column(self.column).take(pa.array(unknown)), self.column)
+        codes = as_text(batch.rows.column(self.column).take(pa.array(unknown)), self.column)
         tally.add_codes(self.column, codes, None if weights is None else weights[unknown], self.book, self._width)
 
     @cached_property
@@ -184,7 +182,7 @@ class _Attribute:
     def _refuse(self, batch: Batch, leaves: NDArray[np.int64]) -> NoReturn:
         unknown = np.flatnonzero(leaves < 0)
         row = int(unknown[0])
-        codes = tables.text(batch.rows.column(self.column), self.column)
+        codes = as_text(batch.rows.column(self.column), self.column)
         code, place = codes[row].as_py(), batch.place(self.column, row)
         if not code:
             raise DataError(f"{place}: the code is missing.{batch.hint(row)} {_REMEDY}")
@@ -253,8 +251,8 @@ def _other_leaf(unknown: Mapping[str, str], attribute: str, tree: Hierarchy) -> 
 
 def _ids(batch: Batch, bound: Bound, unknown: Unknown) -> pa.StringArray:
     """Return the units of the rows; a row without one cannot be bounded."""
-    ids = cleaned(tables.text(batch.rows.column(bound.id), bound.id), bound.clean)
-    row = tables.first_missing(ids)
+    ids = cleaned(as_text(batch.rows.column(bound.id), bound.id), bound.clean)
+    row = first_missing(ids)
     if row is not None and unknown != "drop":
         raise DataError(
             f"{batch.place(bound.id, row)}: the id is missing.{batch.hint(row)} Correct the table, or set unknown = "

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from treetop.errors import DataError
 from treetop.read.counts import LARGEST_TOTAL
-from treetop.tables import table as tables
-from treetop.tables.table import Batch
+from treetop.tables.batch import Batch, as_plain
 
 
 class Weighing:
@@ -26,7 +25,7 @@ class Weighing:
     def read(self, batch: Batch) -> NDArray[np.int64]:
         """Return how many records each row stands for."""
         name = self._name
-        column = tables.plain(batch.rows.column(name))
+        column = as_plain(batch.rows.column(name))
         _refuse_first(pc.is_null(column), batch, name, f"the {self._what} is missing")
         kind = column.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):

@@ -9,16 +9,16 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO
 
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from treetop.errors import DataError
 from treetop.tables import header as headers
-from treetop.tables import table as tables
+from treetop.tables.batch import require
 from treetop.tables.csv_blocks import parse_blocks
-from treetop.tables.source import Source
+from treetop.tables.files import PACKED
+from treetop.tables.source import Format, Part, Shared, Source
 from treetop.tables.text_stream import HEAD, Utf8, open_text, shares, wrong_encoding
 
 BLOCK = 1 << 22
@@ -39,29 +39,25 @@ class _Header:
     """How many bytes it takes."""
 
 
-def read_csv(
-    file: IO[bytes], where: str, columns: Sequence[str] | None, source: Source, size: int | None
-) -> Iterator[tuple[pa.RecordBatch, float]]:
-    """Yield batches of text columns, with the share of the file's `size` bytes that is read (0 when None)."""
+def read_csv(part: Part) -> Shared:
+    """Yield batches of text columns."""
+    source, where, columns = part.source, part.where, part.columns
     header: _Header | None = None
     try:
-        stream, head = open_text(file, where, source.encoding)
+        assert part.stream is not None
+        stream, head = open_text(part.stream, where, source.encoding)
         header = _read_header(head, where, source)
         _refuse_fixed(columns, header, where)
         unvouched = source.header is None
         if unvouched:
             _refuse_row(columns, header, head, where)
-        tables.require(columns, header.names, where)
+        require(columns, header.names, where)
         stream.put_back(head[header.size :])
-        skip = source.blank_lines == "skip"
-        empty = True
-        for batch, done in shares(_open(stream, header, columns, skip), file, stream, size, BLOCK):
-            empty = False
+        parsed = _parsed(stream, header, columns, skip=source.blank_lines == "skip")
+        wanted = part.wanted(header.names)
+        none = pa.RecordBatch.from_arrays([pa.array([], pa.string())] * len(wanted), wanted)
+        for batch, done in shares(parsed, part, stream, BLOCK, none):
             yield headers.as_unvouched(batch) if unvouched else batch, done
-        if empty:
-            wanted = header.names if columns is None else list(columns)
-            none = pa.RecordBatch.from_arrays([pa.array([], pa.string())] * len(wanted), wanted)
-            yield headers.as_unvouched(none) if unvouched else none, 1.0
     except UnicodeError as problem:
         raise wrong_encoding(where, source.encoding) from problem
     except pa.ArrowInvalid as problem:
@@ -147,12 +143,8 @@ def _first_record(text: str, delimiter: str, where: str) -> tuple[list[str], int
     return [], size
 
 
-def _open(stream: Utf8, header: _Header, columns: Sequence[str] | None, skip: bool) -> Iterator[pa.RecordBatch]:
-    first = stream.read(BLOCK)
-    if not first:
-        return
-    stream.put_back(first)
-    yield from parse_blocks(
+def _parsed(stream: Utf8, header: _Header, columns: Sequence[str] | None, skip: bool) -> Iterator[pa.RecordBatch]:
+    return parse_blocks(
         stream,
         # One thread: only then does Arrow say in which row a fault is. It is as fast, a block at a time.
         read_options=arrow_csv.ReadOptions(column_names=header.names, block_size=BLOCK, use_threads=False),
@@ -187,3 +179,12 @@ def _explain(problem: str, where: str, source: Source, header: _Header | None) -
     if "straddl" in problem:
         return DataError(f"{where}: a row is longer than {BLOCK >> 20} MB: a quote is probably not closed")
     return DataError(f"{where}: cannot be read as CSV: {problem}")
+
+
+CSV = Format(
+    "CSV",
+    read_csv,
+    recognises=lambda head, source: True,  # any text that no other format recognises
+    endings=(".csv", ".tsv", ".txt", *PACKED),
+    is_text=True,
+)

@@ -8,30 +8,23 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
 
 from treetop.basics.nearest import nearest
 from treetop.errors import DataError
-from treetop.tables import table as tables
-from treetop.tables.source import Source
+from treetop.tables.batch import require
+from treetop.tables.source import Format, Part, Shared
 
-Kind = Literal["duckdb", "sqlite", "postgresql"]
 Run = Callable[[str], pa.RecordBatchReader]
 
-_LIST = {
-    "duckdb": "select table_name from information_schema.tables order by 1",
-    "sqlite": "select name from sqlite_master where type in ('table', 'view') and name not like 'sqlite_%' order by 1",
-    "postgresql": "select table_name::text from information_schema.tables "
-    "where table_schema not in ('pg_catalog', 'information_schema') order by 1",
-}
 _ROWS = 1 << 16
 _CLOSED: dict[str, Any] = {
     "enable_external_access": "false",
@@ -42,38 +35,9 @@ _CLOSED: dict[str, Any] = {
     "lock_configuration": "true",
 }
 """How DuckDB is opened: no other file, no extension, no variable of Python's, and none of it to be set back."""
-_READ_ONLY = {
-    "sqlite": ("pragma query_only = on", "pragma trusted_schema = off"),
-    "postgresql": ("set transaction read only",),
-}
-"""What is said before the first query. PostgreSQL lets a transaction that has begun to read never write again."""
 _SQLITE_TOKEN = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^]]*]|--[^\n]*|/\*.*?(?:\*/|$)|.""", re.DOTALL
 )
-
-
-def read_database(
-    kind: Kind, location: str | Path, source: Source, columns: Sequence[str] | None
-) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a query or a table, at least one."""
-    where = str(source)
-    with _connected(kind, location, where) as database:
-        run = database.run
-        query = _query(source.query, kind, run, where)
-        with _explained(where, "the query failed"):
-            if not database.is_one_query(query):
-                raise DataError(f"{where}: the query failed: it is not one statement that only reads: give one select")
-            names = run(f"select * from ({query}\n) as t limit 0").schema.names
-        tables.require(columns, names, where)
-        wanted = ", ".join(_quoted(name) for name in (names if columns is None else columns))
-        with _explained(where, "the query failed"):
-            reader = run(f"select {wanted} from ({query}\n) as t")
-            empty = True
-            for batch in reader:
-                empty = False
-                yield batch
-            if empty:
-                yield pa.RecordBatch.from_pylist([], reader.schema)
 
 
 def sqlite_path(url: str) -> Path:
@@ -92,38 +56,107 @@ class _Database:
     is_one_query: Callable[[str], bool]
     """Tells whether a text is one statement that reads. A query is put in parentheses: it must not close them itself,
     and go on with statements of its own."""
+    list_tables: str
+    """The query for the names of its tables."""
+
+
+def read_duckdb(part: Part) -> Shared:
+    """Yield the rows of a query to a DuckDB file."""
+    return _read(_duckdb(str(part.path), part.where), part)
+
+
+def read_sqlite(part: Part) -> Shared:
+    """Yield the rows of a query to an SQLite file, which may be named by a URL."""
+    path = sqlite_path(str(part.source.location)) if part.path is None else part.path
+    if not path.is_file():
+        raise DataError(f"{part.where}: no such file")
+    return _read(_sqlite(path, part.where), part)
+
+
+def read_postgresql(part: Part) -> Shared:
+    """Yield the rows of a query to a PostgreSQL server."""
+    return _read(_postgresql(str(part.source.location), part.where), part)
+
+
+def _read(connected: AbstractContextManager[_Database], part: Part) -> Shared:
+    """Yield the batches of a query or a table, at least one."""
+    where = part.where
+    with connected as database:
+        query = _query(part.source.query, database, where)
+        with _explained(where, "the query failed"):
+            if not database.is_one_query(query):
+                raise DataError(f"{where}: the query failed: it is not one statement that only reads: give one select")
+            names = database.run(f"select * from ({query}\n) as t limit 0").schema.names
+        require(part.columns, names, where)
+        wanted = ", ".join(map(_quoted, part.wanted(names)))
+        with _explained(where, "the query failed"):
+            reader = database.run(f"select {wanted} from ({query}\n) as t")
+            empty = True
+            for batch in reader:
+                empty = False
+                yield batch, 0.0
+            if empty:
+                yield pa.RecordBatch.from_pylist([], reader.schema), 0.0
 
 
 @contextmanager
-def _connected(kind: Kind, location: str | Path, where: str) -> Iterator[_Database]:
-    if kind == "duckdb":
-        import duckdb
+def _duckdb(path: str, where: str) -> Iterator[_Database]:
+    import duckdb
 
-        with _explained(where, "cannot be opened"):
-            database = duckdb.connect(str(location), read_only=True, config=_CLOSED)
-        with database:
-            yield _Database(lambda query: database.sql(query).to_arrow_reader(_ROWS), partial(_is_one, database))
-        return
-    driver = _driver(kind)
-    with _explained(where, "cannot be reached" if kind == "postgresql" else "cannot be opened", location):
-        uri = str(location) if kind == "postgresql" else f"file:{quote(str(location))}?mode=ro"
-        connection = driver.connect(uri, autocommit=kind == "sqlite")  # elsewhere, all is one transaction
+    with _explained(where, "cannot be opened"):
+        database = duckdb.connect(path, read_only=True, config=_CLOSED)
+    with database:
+        yield _Database(
+            lambda query: database.sql(query).to_arrow_reader(_ROWS),
+            partial(_is_one, database),
+            "select table_name from information_schema.tables order by 1",
+        )
+
+
+@contextmanager
+def _sqlite(path: Path, where: str) -> Iterator[_Database]:
+    driver = _driver("sqlite")
+    with _explained(where, "cannot be opened", str(path)):
+        connection = driver.connect(f"file:{quote(str(path))}?mode=ro", autocommit=True)
     with connection, connection.cursor() as cursor:
-        if kind == "sqlite":  # it takes a column's type from its first batch
-            cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(_ROWS)})
-
-        def run(query: str) -> pa.RecordBatchReader:
-            cursor.execute(query)
-            return cursor.fetch_record_batch()
-
-        def is_prepared(query: str) -> bool:  # the server refuses to prepare several statements
-            cursor.adbc_prepare(query)
-            return True
-
+        # It takes a column's type from its first batch.
+        cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(_ROWS)})
         with _explained(where, "cannot be read"):
-            for statement in _READ_ONLY[kind]:
-                cursor.execute(statement)
-        yield _Database(run, _is_one_of_sqlite if kind == "sqlite" else is_prepared)
+            cursor.execute("pragma query_only = on")
+            cursor.execute("pragma trusted_schema = off")
+        yield _Database(
+            partial(_run, cursor),
+            _is_one_of_sqlite,
+            "select name from sqlite_master where type in ('table', 'view') and name not like 'sqlite_%' order by 1",
+        )
+
+
+@contextmanager
+def _postgresql(url: str, where: str) -> Iterator[_Database]:
+    driver = _driver("postgresql")
+    with _explained(where, "cannot be reached", url):
+        connection = driver.connect(url, autocommit=False)
+    with connection, connection.cursor() as cursor:
+        with _explained(where, "cannot be read"):
+            # A transaction that has begun to read can then never write again, and all is one transaction.
+            cursor.execute("set transaction read only")
+        yield _Database(
+            partial(_run, cursor),
+            partial(_is_prepared, cursor),
+            "select table_name::text from information_schema.tables "
+            "where table_schema not in ('pg_catalog', 'information_schema') order by 1",
+        )
+
+
+def _run(cursor: Any, query: str) -> pa.RecordBatchReader:
+    cursor.execute(query)
+    return cursor.fetch_record_batch()
+
+
+def _is_prepared(cursor: Any, query: str) -> bool:
+    """The server refuses to prepare several statements."""
+    cursor.adbc_prepare(query)
+    return True
 
 
 def _is_one(database: Any, query: str) -> bool:
@@ -141,7 +174,7 @@ def _is_one_of_sqlite(query: str) -> bool:
     return True
 
 
-def _driver(kind: Kind) -> Any:
+def _driver(kind: str) -> Any:
     try:
         return importlib.import_module(f"adbc_driver_{kind}.dbapi")
     except ImportError as problem:
@@ -150,14 +183,14 @@ def _driver(kind: Kind) -> Any:
         ) from problem
 
 
-def _query(query: str | None, kind: Kind, run: Run, where: str) -> str:
+def _query(query: str | None, database: _Database, where: str) -> str:
     """Return the query, or one for all of the table that is meant."""
     if query is not None and not query.strip():
         raise DataError(f"{where}: the query is blank: give a query, or the name of a table")
     if query is not None and re.search(r"[\s(]", query.strip()):
         return query.strip().rstrip(";")
     with _explained(where, "cannot be read"):
-        present = [row["name"] for batch in run(_LIST[kind]) for row in batch.rename_columns(["name"]).to_pylist()]
+        present = [name for batch in database.run(database.list_tables) for name in batch.column(0).to_pylist()]
     if query is None:
         if len(present) != 1:
             held = f"the tables are {', '.join(present)}" if present else "there are no tables"
@@ -178,7 +211,7 @@ def _quoted(name: str) -> str:
 
 
 @contextmanager
-def _explained(where: str, what: str, url: str | Path = "") -> Iterator[None]:
+def _explained(where: str, what: str, url: str = "") -> Iterator[None]:
     """Turn whatever a driver raises into an error, without a traceback that might show a password."""
     try:
         yield
@@ -189,7 +222,7 @@ def _explained(where: str, what: str, url: str | Path = "") -> Iterator[None]:
         hint = ""
         if "type" in message.lower() and "expected" in message.lower():
             hint = ". A column that holds several types is read with cast(… as text) in the query"
-        raise DataError(f"{where}: {what}: {_discreet(message, str(url))}{hint}") from None
+        raise DataError(f"{where}: {what}: {_discreet(message, url)}{hint}") from None
 
 
 def _discreet(message: str, url: str) -> str:
@@ -202,3 +235,21 @@ def _discreet(message: str, url: str) -> str:
             "%2F %3F %23"
         )
     return message
+
+
+SQLITE = Format(
+    "SQLite",
+    read_sqlite,
+    recognises=lambda head, source: head[:16] == b"SQLite format 3\0",
+    schemes=("sqlite",),
+    url="sqlite:///file",
+    is_database=True,
+)
+DUCKDB = Format("DuckDB", read_duckdb, recognises=lambda head, source: head[8:12] == b"DUCK", is_database=True)
+POSTGRESQL = Format(
+    "PostgreSQL",
+    read_postgresql,
+    schemes=("postgresql", "postgres"),
+    url="postgresql://user@host/database",
+    is_database=True,
+)

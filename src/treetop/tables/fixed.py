@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,10 +12,10 @@ import pyarrow.csv as arrow_csv
 
 from treetop.errors import DataError
 from treetop.tables import csv_file
-from treetop.tables import table as tables
+from treetop.tables.batch import is_kept, require
 from treetop.tables.csv_blocks import parse_blocks
 from treetop.tables.positions import Piece, Positions, say
-from treetop.tables.source import Source, file_kind, reads_once
+from treetop.tables.source import HEAD, Format, Part, Shared, Source, format_of, reads_once
 from treetop.tables.text_stream import Utf8, open_text, shares, wrong_encoding
 
 _NEVER = "\x1f"  # Arrow wants a delimiter: one that no text holds
@@ -25,28 +24,25 @@ _BLANK = " \t" + _END_MARK
 _SNIFFED = 200
 
 
-def read_fixed(
-    file: IO[bytes], where: str, columns: Sequence[str] | None, source: Source, size: int | None
-) -> Iterator[tuple[pa.RecordBatch, float]]:
-    """Yield batches of text columns, with the share of the file's `size` bytes that is read (0 when None).
+def read_fixed(part: Part) -> Shared:
+    """Yield batches of text columns.
 
     A blank line is a row in which everything is missing, unless `source.blank_lines` passes over it. Any other line
     that ends before a field does is refused, unless `source.keep` leaves it out: lines of another record type may have
     fields of their own.
     """
-    assert source.fields is not None
-    tables.require(columns, list(source.fields), where)
-    fields = source.fields if columns is None else {name: source.fields[name] for name in columns}
+    source, where = part.source, part.where
+    assert source.fields is not None and part.stream is not None
+    require(part.columns, list(source.fields), where)
+    fields = {name: source.fields[name] for name in part.wanted(list(source.fields))}
     before = 0
     try:
-        stream, head = open_text(file, where, source.encoding)
+        stream, head = open_text(part.stream, where, source.encoding)
         stream.put_back(head)
-        for lines, done in shares(_without_mark(_lines(stream)), file, stream, size, csv_file.BLOCK):
-            rows = _read_lines(lines, fields, source, where, before)
+        parts = shares(_without_mark(_lines(stream)), part, stream, csv_file.BLOCK, pa.array([], pa.string()))
+        for lines, done in parts:
+            yield _read_lines(lines, fields, source, where, before), done
             before += len(lines)
-            yield rows, done
-        if not before:
-            yield _cut(pa.array([], pa.string()), fields), 1.0
     except UnicodeError as problem:
         raise wrong_encoding(where, source.encoding) from problem
     except pa.ArrowInvalid as problem:
@@ -59,7 +55,7 @@ def refuse_fixed(source: Source) -> None:
     if told or source.scheme or reads_once(source.location):
         return
     file = source.files()[0]
-    lines = _first_lines(file, source.encoding)
+    lines = _first_lines(file, source)
     found = _columns(lines)
     if found:
         shown = ", ".join(say([piece]) for piece in found[:30])
@@ -72,10 +68,6 @@ def refuse_fixed(source: Source) -> None:
 
 
 def _lines(stream: Utf8) -> Iterator[pa.StringArray]:
-    first = stream.read(csv_file.BLOCK)
-    if not first:
-        return
-    stream.put_back(first)
     batches = parse_blocks(
         stream,
         read_options=arrow_csv.ReadOptions(column_names=["line"], block_size=csv_file.BLOCK, use_threads=False),
@@ -107,7 +99,7 @@ def _read_lines(lines: pa.StringArray, fields: Positions, source: Source, where:
     wrong = pc.and_not(short, blank)
     if source.keep is not None:
         decides = _end({name: source.fields[name] for name in source.keep if source.fields and name in source.fields})
-        kept = tables.kept(rows, source.keep)
+        kept = is_kept(rows, source.keep)
         wrong = pc.and_(wrong, pc.or_(kept, pc.less(length, decides)))
     line = pc.index(wrong, True).as_py()
     if line >= 0:
@@ -157,12 +149,12 @@ def _explain(problem: str, where: str, source: Source) -> DataError:
     return DataError(f"{where}: cannot be read as fixed-width text: {problem}")
 
 
-def _first_lines(file: Path, encoding: str | None) -> list[str]:
+def _first_lines(file: Path, source: Source) -> list[str]:
     try:
         with file.open("rb") as raw:
-            if file_kind(raw.peek(16)) != "csv":
+            if not format_of(raw.peek(HEAD), source).is_text:
                 return []
-            head = open_text(raw, str(file), encoding)[1]
+            head = open_text(raw, str(file), source.encoding)[1]
     except (OSError, DataError, UnicodeError):  # whoever reads the table will say so
         return []
     lines = head.decode("utf-8", "replace").splitlines()[: _SNIFFED + 1]
@@ -177,3 +169,6 @@ def _columns(lines: Sequence[str]) -> list[Piece]:
     pieces = [(match.start() + 1, match.end()) for match in re.finditer("x+", filled)]
     header = not any(letter.isdigit() for letter in lines[0])
     return [] if len(pieces) < 2 and (header or len(filled) < 12) else pieces
+
+
+FIXED = Format("fixed-width text", read_fixed, recognises=lambda head, source: source.fields is not None, is_text=True)

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from treetop.tables import table as tables
+from treetop.tables.batch import refuse_unreadable, require
+from treetop.tables.source import Format, Part, Shared
 
 _BYTES_PER_INDEX = 4
 """A column that takes more a value was not stored as a dictionary throughout: decoding it is then faster."""
 
 
-def read_parquet(
-    path: Path, columns: Sequence[str] | None, rows: int, dictionaries: bool
-) -> Iterator[tuple[pa.RecordBatch, float]]:
-    """Yield batches of at most `rows` rows, with the share of the file that is read."""
-    with pq.ParquetFile(path) as file:
+def read_parquet(part: Part) -> Shared:
+    """Yield batches, with the share of the file that is read."""
+    with pq.ParquetFile(part.path) as file:
         schema = file.schema_arrow
-        tables.refuse_unreadable(schema)
-        tables.require(columns, schema.names, str(path))
-        names = schema.names if columns is None else list(columns)
-        coded = _coded(file, names) if dictionaries else []
+        refuse_unreadable(schema)
+        require(part.columns, schema.names, part.where)
+        names = part.wanted(schema.names)
+        coded = _coded(file, names) if part.dictionaries else []
         everything = max(file.metadata.num_rows, 1)
-    with pq.ParquetFile(path, read_dictionary=coded, pre_buffer=False, buffer_size=1 << 20) as file:
+    with pq.ParquetFile(part.path, read_dictionary=coded, pre_buffer=False, buffer_size=1 << 20) as file:
         done = 0
-        for batch in file.iter_batches(rows, columns=names):
+        for batch in file.iter_batches(part.rows, columns=names):
             done += len(batch)
             yield batch.select(names), done / everything
     if not done:
@@ -45,3 +43,8 @@ def _coded(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
     next(file.iter_batches(1, row_groups=[0], columns=[name for _, name in texts]), None)
     chunks = [(name, metadata.row_group(0).column(index)) for index, name in texts]
     return [name for name, chunk in chunks if chunk.total_uncompressed_size <= _BYTES_PER_INDEX * chunk.num_values]
+
+
+PARQUET = Format(
+    "Parquet", read_parquet, recognises=lambda head, source: head[:4] == b"PAR1", endings=(".parquet", ".pq")
+)

@@ -1,27 +1,31 @@
-"""Where a table is: files of any kind, standard input, or a database with a query."""
+"""Where a table is, and the formats that it may have: files, standard input, or a database with a query."""
 
 from __future__ import annotations
 
 import codecs
-import glob
+import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import pyarrow as pa
+
 from treetop.basics.frozen import FrozenMap
 from treetop.errors import DataError
 from treetop.errors.showing import discreet
+from treetop.tables.files import files_at, refuse_twice
 from treetop.tables.positions import as_positions
 
-FileKind = Literal["csv", "parquet", "duckdb", "sqlite"]
 BlankLines = Literal["record", "skip"]
+Shared = Iterator[tuple[pa.RecordBatch, float]]
+"""Rows, with the share of the place that is read with them: 0 where it is not known."""
+
+HEAD = 16
+"""How many bytes tell what a file is."""
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_POSTGRES = ("postgresql", "postgres")
-_PACKED = {".gz", ".zst", ".bz2"}
-_TABLES = {".csv", ".tsv", ".txt", ".parquet", ".pq"} | _PACKED
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,11 +78,9 @@ class Source:
             raise DataError(f'blank_lines is {self.blank_lines!r}: choose "record" or "skip"')
         if self.encoding is not None and not _is_encoding(self.encoding):
             raise DataError(f'{self.encoding!r} is not an encoding: name one, such as "utf-8" or "latin-1"')
-        if self.scheme is not None and self.scheme not in ("sqlite", *_POSTGRES):
-            raise DataError(
-                f"{self}: cannot read from {self.scheme}://; give a file, sqlite:///file, or "
-                "postgresql://user@host/database"
-            )
+        if self.scheme is not None and not any(self.scheme in one.schemes for one in _FORMATS):
+            *urls, last = ["a file", *(one.url for one in reversed(_FORMATS) if one.url)]
+            raise DataError(f"{self}: cannot read from {self.scheme}://; give {', '.join(urls)}, or {last}")
 
     def _check_header(self) -> None:
         if self.names is not None:
@@ -105,30 +107,92 @@ class Source:
 
     def files(self) -> list[Path]:
         """Return the files of the source, in order; those of a folder or a pattern by name."""
-        location = self.location
-        if isinstance(location, tuple):
-            if not location:
-                raise DataError("the list of files is empty: name at least one")
-            return _refuse_twice([file for one in location for file in Source(one).files()], str(self))
-        path = Path(location)  # type: ignore[arg-type]  # a tuple was dealt with above
-        try:
-            if path.is_dir():
-                return _refuse_twice(_in_folder(path), str(path))
-            if path.exists():
-                return [path]
-            if re.match(r"(?i)\s*(select|with)\s", str(location)):
-                raise DataError(
-                    f"{location}: a query goes beside its database: name that as the table, and give the query with "
-                    "--query, as query in the plan file, or as Source('sqlite:///file', query='select …') in Python"
-                )
-            if glob.has_magic(str(path)):
-                found = [Path(one) for one in glob.glob(str(path), recursive=True)]  # noqa: PTH207 - absolute too
-                if files := sorted(file for file in found if file.is_file()):
-                    return _refuse_twice(files, str(path))
-                raise DataError(f"{path}: no file matches this pattern")
-        except (OSError, ValueError) as problem:
-            raise DataError(f"cannot be read: {problem}") from problem
-        raise DataError(f"{path}: no such file")
+        files = [one for one in reversed(_FORMATS) if one.endings]
+        endings = {ending for one in files for ending in one.endings}
+        if isinstance(self.location, str | Path):
+            return files_at(self.location, endings, [one.name for one in files])
+        if not self.location:
+            raise DataError("the list of files is empty: name at least one")
+        return refuse_twice([file for one in self.location for file in Source(one).files()], str(self), endings)
+
+    def format(self) -> Format:
+        """Return the format of the table, or of its first file; what can be read only once is taken for text."""
+        if self.scheme is not None:
+            return next(one for one in _FORMATS if self.scheme in one.schemes)
+        if reads_once(self.location):
+            return format_of(b"", self, only_text=True)
+        with self.files()[0].open("rb") as stream:
+            return format_of(stream.read(HEAD), self)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One place of a source, to be read: a file, standard input or a URL."""
+
+    source: Source
+    """The source, with all that is said about how it is read."""
+    where: str
+    """The place, as messages name it."""
+    columns: Sequence[str] | None
+    """The columns that are wanted, in order; all when None."""
+    dictionaries: bool
+    """Whether text that is stored as a dictionary is left so."""
+    rows: int
+    """The most rows that are dealt with at once."""
+    path: Path | None = None
+    """The file; None for standard input and for a URL."""
+    stream: io.BufferedReader[Any] | None = None
+    """The bytes of the file or of standard input; None for a URL."""
+
+    def wanted(self, present: Sequence[str]) -> list[str]:
+        """Return the columns that are wanted, of those that there are."""
+        return list(present if self.columns is None else self.columns)
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of tables: how it is told apart, how it is read, and its words."""
+
+    name: str
+    """What it is called in messages, as in "a Parquet file"."""
+    read: Callable[[Part], Shared]
+    """Yields the rows of one place in order, at least one batch."""
+    recognises: Callable[[bytes, Source], bool] = lambda head, source: False
+    """Tells a file from its first bytes, whatever its name claims."""
+    endings: tuple[str, ...] = ()
+    """The endings of the names of its files, in small letters: those that are taken from a folder."""
+    schemes: tuple[str, ...] = ()
+    """The schemes of its URLs."""
+    url: str = ""
+    """What such a URL looks like, in messages."""
+    is_text: bool = False
+    """Whether it is text: then it may come from standard input, and have positions of fields or a header."""
+    is_database: bool = False
+    """Whether it takes a query, and may leave rows out by itself."""
+
+
+_FORMATS: list[Format] = []
+
+
+def register_format(format: Format) -> Format:
+    """Add a format. Of several that recognise a file, the one that was added last is taken."""
+    if not format.name.strip() or bool(format.schemes) != bool(format.url.strip()):
+        raise ValueError(f"the format {format.name!r} lacks words: give it a name, and what its URLs look like")
+    for other in _FORMATS:
+        if other.name == format.name or set(other.schemes) & set(format.schemes):
+            raise ValueError(f"there is a format {other.name!r} already, with URLs of {other.schemes}")
+    _FORMATS.insert(0, format)
+    return format
+
+
+def format_of(head: bytes, source: Source, only_text: bool = False) -> Format:
+    """Tell what a file is from its first bytes."""
+    return next(one for one in _FORMATS if one.recognises(head, source) and (one.is_text or not only_text))
+
+
+def claimed_format(path: Path) -> Format | None:
+    """Return the format that the name of a file claims, if it is one that is no text."""
+    return next((one for one in _FORMATS if path.suffix.lower() in one.endings and not one.is_text), None)
 
 
 def as_source(table: Any) -> Source | None:
@@ -186,15 +250,6 @@ def as_kept(keep: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]] | None:
     return FrozenMap(kept) if kept else None
 
 
-def file_kind(head: bytes) -> FileKind:
-    """Tell what a file is from its first bytes, whatever its name claims."""
-    if head[:4] == b"PAR1":
-        return "parquet"
-    if head[8:12] == b"DUCK":
-        return "duckdb"
-    return "sqlite" if head[:16] == b"SQLite format 3\0" else "csv"
-
-
 def is_database(source: Source) -> bool:
     """Tell whether a table is in a database; of a file, its first bytes say so."""
     if source.scheme is not None:
@@ -204,7 +259,7 @@ def is_database(source: Source) -> bool:
     try:
         for file in source.files():
             with file.open("rb") as stream:
-                if file_kind(stream.read(16)) in ("duckdb", "sqlite"):
+                if format_of(stream.read(HEAD), source).is_database:
                     return True
     except (DataError, OSError, ValueError):  # what is not there is said where it is read
         return False
@@ -240,46 +295,6 @@ def without_password(url: str) -> str:
     # An unescaped password may hold any of /?#@: so it reaches to the last @.
     url = re.sub(r"^([^:]+://[^:@/?#]*):.*@", r"\1:***@", url, flags=re.DOTALL)
     return re.sub(r"(?i)(password|passphrase|pwd)=.*", r"\1=***", url, flags=re.DOTALL)
-
-
-def _in_folder(folder: Path) -> list[Path]:
-    files = sorted(
-        file
-        for file in folder.rglob("*")
-        if file.suffix.lower() in _TABLES
-        and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
-        and file.is_file()
-    )
-    if not files:
-        raise DataError(f"{folder}: the folder holds no CSV or Parquet file")
-    return files
-
-
-def _refuse_twice(files: list[Path], where: str) -> list[Path]:
-    """Refuse a file beside its own copy: each row would count twice, and so would everybody in it."""
-    seen: dict[object, Path] = {}
-    for file in files:
-        about = file.stat()
-        traits = ((about.st_dev, about.st_ino), _without_endings(file))  # a link to it, and a copy in another form
-        other = next((seen[trait] for trait in traits if trait in seen), None)
-        if other is not None:
-            raise DataError(
-                f"{where}: holds {other.name} and {file.name}, which look like the same rows, and would be read twice: "
-                "take one of them away, or name the file that is meant, or a pattern such as folder/*.csv"
-            )
-        seen |= dict.fromkeys(traits, file)
-    return files
-
-
-def _without_endings(file: Path) -> Path:
-    """Return what a file is called apart from how it is packed and written.
-
-    >>> _without_endings(Path("trips.2001.csv.gz")).name
-    'trips.2001'
-    """
-    if file.suffix.lower() in _PACKED:
-        file = file.with_suffix("")
-    return file.with_suffix("") if file.suffix.lower() in _TABLES else file
 
 
 def _is_encoding(name: str) -> bool:

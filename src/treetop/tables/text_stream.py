@@ -6,17 +6,18 @@ import codecs
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from treetop.errors import DataError
+from treetop.tables.files import PACKED
+from treetop.tables.source import Part
 
 HEAD = 1 << 20
 """How many bytes are looked at before the rest is read."""
 
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
-_SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 _JSON = re.compile(rb'\s*(\{\s*"|\[\s*\{)')
 _FOREIGN = {b"PK\x03\x04": "a ZIP or Excel file", b"\xd0\xcf\x11\xe0": "an old Excel file", b"%PDF": "a PDF"}
 
@@ -27,8 +28,6 @@ _ENCODING = 'encoding = "{0}" in the plan file, or --encoding {0} where a comman
 
 class Utf8:
     """Bytes in any encoding as UTF-8; what was read can be put back."""
-
-    closed = False
 
     def __init__(self, read: Callable[[int], bytes], encoding: str | None) -> None:
         self._read = read
@@ -62,11 +61,8 @@ class Utf8:
         """Have `data` read again."""
         self._pending = data + self._pending
 
-    def close(self) -> None:
-        """Leave the file to whoever opened it."""
 
-
-def open_text(file: IO[bytes], where: str, encoding: str | None) -> tuple[Utf8, bytes]:
+def open_text(file: io.BufferedReader[Any], where: str, encoding: str | None) -> tuple[Utf8, bytes]:
     """Return the text and its beginning, without a byte order mark; what is no text is refused by what it is."""
     stream = Utf8(_decompressed(file, where), encoding)
     head = stream.read_head().removeprefix(codecs.BOM_UTF8)
@@ -84,15 +80,19 @@ def open_text(file: IO[bytes], where: str, encoding: str | None) -> tuple[Utf8, 
 
 
 def shares(
-    batches: Iterable[_Batch], file: IO[bytes], stream: Utf8, size: int | None, block: int
+    batches: Iterable[_Batch], part: Part, stream: Utf8, block: int, none: _Batch
 ) -> Iterator[tuple[_Batch, float]]:
-    """Give every batch with the share of the file's `size` bytes that is read with it (0 when None)."""
-    done = 0.0
+    """Give every batch, or `none` where there is none, with the share of the file that is read with it."""
+    size = 0 if part.path is None else part.path.stat().st_size
+    assert part.stream is not None
+    done, number = 0.0, 0
     for number, batch in enumerate(batches, start=1):
         if size:
             # The file is read ahead of the block that is handed out: never go back.
-            done = max(done, file.tell() / size * min(number * block / stream.decoded, 1.0))
+            done = max(done, part.stream.tell() / size * min(number * block / stream.decoded, 1.0))
         yield batch, done
+    if not number:
+        yield none, 1.0
 
 
 def wrong_encoding(where: str, encoding: str | None, place: str = "") -> DataError:
@@ -103,13 +103,13 @@ def wrong_encoding(where: str, encoding: str | None, place: str = "") -> DataErr
     )
 
 
-def _decompressed(file: IO[bytes], where: str) -> Callable[[int], bytes]:
-    magic = _peek(file, 4)
+def _decompressed(file: io.BufferedReader[Any], where: str) -> Callable[[int], bytes]:
+    magic = file.peek(4)[:4]
     for signature, what in _FOREIGN.items():
         if magic.startswith(signature):
             raise DataError(f"{where}: is {what}, not a table that can be read: save it as CSV or Parquet")
     codec = next((name for signature, name in _COMPRESSED.items() if magic.startswith(signature)), None)
-    claimed = next((name for suffix, name in _SUFFIXES.items() if where.endswith(suffix)), None)
+    claimed = next((name for suffix, name in PACKED.items() if where.endswith(suffix)), None)
     if claimed and codec != claimed and magic:
         raise DataError(f"{where}: is not a {claimed} file, whatever its name says: give it its true name")
     if codec is None:
@@ -123,8 +123,3 @@ def _decompressed(file: IO[bytes], where: str) -> Callable[[int], bytes]:
             raise DataError(f"{where}: the {codec} file is broken ({problem}): copy or download it again") from problem
 
     return read
-
-
-def _peek(file: IO[bytes], size: int) -> bytes:
-    assert isinstance(file, io.BufferedReader)
-    return file.peek(size)[:size]

@@ -18,6 +18,7 @@ from treetop.plan import fields
 from treetop.plan.fields.ordinary import ATTRIBUTE
 from treetop.plan.fields.section import Section
 from treetop.tables import table as tables
+from treetop.tables.batch import as_text, first_missing
 from treetop.tables.source import Source, as_public
 
 _OF_A_FILE = ("codes", "child", "parent", "ragged", "name", "latitude", "longitude", "delimiter", "encoding", "keep")
@@ -176,10 +177,10 @@ def _flat(values: tuple[str, ...], levels: tuple[str, ...] | None) -> Hierarchy:
 
 def _column(file: Source, name: str) -> list[str]:
     try:
-        column = tables.text(tables.read(as_public(file), [name]).column(name), name)
+        column = as_text(tables.read(as_public(file), [name]).column(name), name)
     except DataError as problem:
         raise HierarchyError(f"hierarchy: {problem}") from problem
-    row = tables.first_missing(column)
+    row = first_missing(column)
     if row is not None:
         raise HierarchyError(f"hierarchy: {file}, column {name!r}, row {row + 1}: the code is missing")
     codes: list[str] = column.to_pylist()

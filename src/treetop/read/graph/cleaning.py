@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from treetop.basics.frozen import FrozenMap
 from treetop.errors import DataError, PlanError
 from treetop.tables import table as tables
+from treetop.tables.batch import as_text
 from treetop.tables.source import as_public
 
 MISSING = "missing"
@@ -68,7 +69,7 @@ class Cleaning:
     ) -> Cleaning:
         """Read a public vocabulary: a keyword and its code a row, the more important ones first."""
         rows = tables.read(as_public(table), list(dict.fromkeys([keyword, code])))
-        words, found = (tables.text(rows.column(name), name).to_pylist() for name in (keyword, code))
+        words, found = (as_text(rows.column(name), name).to_pylist() for name in (keyword, code))
         for row, pair in enumerate(zip(words, found, strict=True)):
             if not all(pair):
                 raise DataError(f"the vocabulary, row {row + 1}: a keyword and its code, and one of them is missing")
@@ -142,7 +143,7 @@ class Column:
 
 def clean(column: Any, name: str, rule: Cleaning | None) -> tuple[Column, Changes | None]:
     """Return a column's codes, as its rule makes them; without one they stay as they are."""
-    values = tables.text(column, name)
+    values = as_text(column, name)
     values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     encoded = pc.dictionary_encode(values)
     index = np.asarray(encoded.indices.fill_null(-1)).astype(np.int32)

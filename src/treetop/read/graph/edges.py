@@ -20,6 +20,7 @@ from treetop.errors import DataError, NumberError
 from treetop.read.graph.nodes import Nodes
 from treetop.read.tally import LeftOut
 from treetop.tables import table as tables
+from treetop.tables.batch import Batch, as_text
 
 Numbers: TypeAlias = NDArray[np.int32]
 
@@ -97,7 +98,7 @@ def read_edges(
                 if rules.unknown != "drop":
                     _refuse_unknown(batch, name, int(numbers.argmin()))
                 strangers = batch.rows.column(name).take(pa.array(np.flatnonzero(numbers < 0)))
-                out.add_codes(name, tables.text(strangers, name), nodes.book, nodes.width)
+                out.add_codes(name, as_text(strangers, name), nodes.book, nodes.width)
             found.append(numbers)
         start, end = found
         proper = (start >= 0) & (end >= 0)
@@ -160,8 +161,8 @@ def _distinct(keys: NDArray[np.uint64], directed: bool, rules: Policies) -> Edge
     return Edges((keys >> _HALF).astype(np.int32), (keys & _LOW).astype(np.int32), directed)
 
 
-def _refuse_unknown(batch: tables.Batch, name: str, row: int) -> None:
-    value = tables.text(batch.rows.column(name), name)[row].as_py()
+def _refuse_unknown(batch: Batch, name: str, row: int) -> None:
+    value = as_text(batch.rows.column(name), name)[row].as_py()
     what = "the id is missing" if not value else f"{value!r} is not in the node table"
     raise DataError(
         f'{batch.place(name, row)}: {what}. Correct the tables, or set unknown to "drop" under [data] to leave such '

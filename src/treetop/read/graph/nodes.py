@@ -18,6 +18,7 @@ from treetop.read.codebook import Codebook
 from treetop.read.dropping import may_drop
 from treetop.read.graph.cleaning import Changes, Cleaning, Column, clean
 from treetop.tables import table as tables
+from treetop.tables.batch import as_text, first_missing, require
 from treetop.tables.header import is_unvouched
 
 MOST_NODES = 1 << 31
@@ -51,7 +52,7 @@ class Nodes:
         rules = dict(cleaning or {})
         wanted = None if columns is None else list(dict.fromkeys([id, *columns]))
         rows = tables.read(table, wanted)
-        tables.require([id], rows.column_names, "the node table")
+        require([id], rows.column_names, "the node table")
         for name in rules:
             if columns is None and name not in rows.column_names:
                 raise DataError(
@@ -83,7 +84,7 @@ class Nodes:
 
     def find(self, column: Any, name: str) -> NDArray[np.int64]:
         """Return the numbers of ids, -1 where nobody has one."""
-        return self.book.find(tables.text(column, name))
+        return self.book.find(as_text(column, name))
 
     def groups(self) -> NDArray[np.int64]:
         """Return for each node the position of its combination of codes, in the order of the codes as text."""
@@ -105,9 +106,9 @@ class Nodes:
 
 
 def _ids(column: Any, name: str) -> pa.StringArray:
-    ids = tables.text(column, name)
+    ids = as_text(column, name)
     ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
-    row = tables.first_missing(ids)
+    row = first_missing(ids)
     if row is not None:
         raise DataError(f"the node table, column {name!r}, row {row + 1}: the id is missing. Every node needs one")
     if len(ids) > MOST_NODES:

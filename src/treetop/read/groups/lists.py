@@ -16,9 +16,9 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError
 from treetop.read.codebook import Codebook
 from treetop.tables import table as tables
+from treetop.tables.batch import Batch, as_plain, as_text, first_missing
 from treetop.tables.header import is_unvouched, refuse_code
 from treetop.tables.source import as_public
-from treetop.tables.table import Batch
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -156,7 +156,7 @@ def read_regions(batch: Batch, column: str, book: Codebook, regions: Hierarchy) 
     """Return the leaf region of every row; refuse a code that is not in the hierarchy."""
     if is_unvouched(batch.rows.schema):
         refuse_code(column, regions.codes, batch.where)
-    codes = tables.text(tables.plain(batch.rows.column(column)), column)
+    codes = as_text(as_plain(batch.rows.column(column)), column)
     found = book.find(codes)
     wrong = np.flatnonzero(found < 0)
     if len(wrong):
@@ -176,8 +176,8 @@ def read_regions(batch: Batch, column: str, book: Codebook, regions: Hierarchy) 
 
 def read_ids(batch: Batch, column: str) -> pa.StringArray:
     """Return the ids of the rows; refuse a row without one."""
-    ids = tables.text(tables.plain(batch.rows.column(column)), column)
-    row = tables.first_missing(ids)
+    ids = as_text(as_plain(batch.rows.column(column)), column)
+    row = first_missing(ids)
     if row is not None:
         raise DataError(f"{batch.place(column, row)}: the id is missing.{batch.hint(row)}".removesuffix("."))
     return ids

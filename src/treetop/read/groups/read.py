@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias
+from typing import Literal, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.progress import Progress
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError
 from treetop.read.codebook import Codebook
@@ -16,10 +17,7 @@ from treetop.read.groups.lists import GroupList, Seen, read_ids, read_regions
 from treetop.read.groups.sizes import MOST_GROUPS, GroupSizes
 from treetop.read.weights import Weighing
 from treetop.tables import table as tables
-from treetop.tables.table import Batch
-
-if TYPE_CHECKING:
-    from treetop.basics.progress import Progress
+from treetop.tables.batch import Batch
 
 Rows: TypeAlias = Literal["people", "groups", "histogram"]
 """What a row of the private table is: a person in a group, a group with its size, or a number of groups of a size."""

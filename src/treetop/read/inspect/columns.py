@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from treetop.read.inspect.prefixes import Prefixes, find_prefixes, lost_zeros
-from treetop.tables import table as tables
+from treetop.tables.batch import as_plain, as_text
 
 Kind = Literal["code", "count", "id", "date", "number", "constant", "empty", "other"]
 
@@ -106,7 +106,7 @@ def describe_columns(table: pa.Table, count: str | None = None) -> tuple[Column,
 
 
 def _describe(name: str, given: pa.ChunkedArray, is_count: bool) -> Column:
-    column = tables.plain(given)
+    column = as_plain(given)
     kind = column.type
     values = _codes(column, name)
     if values is None:
@@ -158,7 +158,7 @@ def _codes(column: pa.ChunkedArray, name: str) -> pa.Array | None:
     texts = (pa.types.is_string, pa.types.is_large_string)
     if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or any(is_text(kind) for is_text in texts)):
         return None
-    values = tables.text(pa.chunked_array([pc.unique(column)]), name).combine_chunks()
+    values = as_text(pa.chunked_array([pc.unique(column)]), name).combine_chunks()
     return values.filter(pc.fill_null(pc.not_equal(values, ""), False))
 
 

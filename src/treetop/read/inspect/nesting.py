@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from treetop.tables import table as tables
+from treetop.tables.batch import as_plain
 
 SAMPLE = 200_000
 """Pairs of columns are compared on at most this many rows, evenly spread over the table."""
@@ -76,7 +76,7 @@ def chain_above(finest: str, columns: Mapping[str, Codes]) -> tuple[str, ...]:
 
 
 def _codes(column: pa.ChunkedArray) -> Codes:
-    encoded = tables.plain(column).combine_chunks().dictionary_encode()
+    encoded = as_plain(column).combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
     values = len(encoded.dictionary)
