@@ -86,9 +86,8 @@ def test_units_go_where_they_are_likeliest_to_be(law: Law) -> None:
     first = np.arange(0, len(true) + 1, 8)
     count = np.add.reduceat(true, first[:-1])
     out = np.zeros(len(true), np.int64)
-    tables = learned.units, learned.shift, learned.cell, learned.lowest
     kind = np.zeros(len(true), np.int64)
-    share_by_probability(first, true + noise, kind, *tables, count, 5, out)
+    share_by_probability(first, true + noise, kind, learned, count, 5, out)
     assert (out >= 0).all()
     assert np.array_equal(np.add.reduceat(out, first[:-1]), count)
     # No other rule of the family, such as the nearest non-negative numbers, comes as near in absolute error.
@@ -107,9 +106,8 @@ def test_counts_near_the_largest_add_up_under_very_wide_noise(law: Law) -> None:
     noisy = 2**44 + rng.normal(0, law.standard_deviation, 200).astype(np.int64)
     learned = prior.learn(law, noisy, np.zeros(200, np.int64))
     out = np.zeros(200, np.int64)
-    tables = learned.units, learned.shift, learned.cell, learned.lowest
     share_by_probability(
-        np.array([0, 200]), noisy, np.zeros(200, np.int64), *tables, np.array([200 * 2**44 + 17]), 5, out
+        np.array([0, 200]), noisy, np.zeros(200, np.int64), learned, np.array([200 * 2**44 + 17]), 5, out
     )
     assert out.sum() == 200 * 2**44 + 17
     assert np.abs(out - noisy).max() < law.standard_deviation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.measure.evidence import Remainders
 from treetop.read.counts import Counts, Digit, layout, pack
-from treetop.release.release import Release
+from treetop.release.contents import Contents
 from treetop.release.tree import spans
 
 SIZES = ((0, 0), (1, 4), (5, 10), (11, 24), (25, 99), (100, None))
@@ -83,7 +83,7 @@ class LevelErrors:
         return asdict(self)
 
 
-def measure_errors(release: Release, truth: Counts, dropped: int = 0) -> tuple[LevelErrors, ...]:
+def measure_errors(release: Contents, truth: Counts, dropped: int = 0) -> tuple[LevelErrors, ...]:
     """Compare a release with the true counts of the same spine, at the total and at every level.
 
     What was left unresolved at a node counts there and above, and is in no node further down. So many records were
@@ -100,25 +100,21 @@ def errors_of(
     left: Remainders | None = None,
     dropped: int = 0,
 ) -> tuple[LevelErrors, ...]:
-    """Compare any estimate of the leaves with the true counts of the same spine, at the total and at every level.
+    """Compare any values of the leaves with the true counts of the same spine, at the total and at every level.
 
-    `keys` are the leaves' packed paths as `read.counts.pack` makes them, best in spine order: both sides are then
-    two sorted runs, which are merged in linear time. `values` may be negative or fractions; a leaf that is not there
-    is an estimate of zero. The count of a coarser node is the sum of its leaves, on both sides, and of what was `left`
-    at it or below. What was `dropped` from the truth stands in no node but the total, and is lost everywhere else.
+    `values` may be negative or fractions; a leaf that is not there is zero. The count of a coarser node is the sum of
+    its leaves, on both sides, and of what was `left` at it or below. What was `dropped` from the truth stands in no
+    node but the total, and is lost everywhere else.
     """
-    _check(truth, keys, values)
     left = left if left is not None else Remainders.join([], len(spine.attributes))
     whole = values.sum() + left.count.sum()
-    nodes = merge(keys, values, truth)
+    public = [(TOTAL, 1), *((level.name, level.nodes) for level in spine.levels)]
     rows = []
-    for level, digit in zip(reversed(spine.levels), reversed(layout(spine)), strict=True):
-        nodes = _sums(nodes, digit)
-        missing = _share(left.count[left.level < level.index].sum(), whole)
-        rows.append(_compare(level.index, level.name, level.nodes, nodes.released, nodes.true, 1 - missing, dropped))
-        nodes = _with_remainders(nodes, spine, left[left.level == level.index - 1])
-    total = nodes.released.sum(keepdims=True), nodes.true.sum(keepdims=True) + dropped
-    return (_compare(0, TOTAL, 1, *total, 1.0), *reversed(rows))
+    for index, nodes in merged_levels(spine, keys, values, truth, left):
+        resolved = 1 - _share(left.count[left.level < index].sum(), whole)
+        there, lost = (dropped, 0) if index == 0 else (0, dropped)
+        rows.append(_compare(index, *public[index], nodes.released, nodes.true + there, resolved, lost))
+    return tuple(reversed(rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,36 +128,53 @@ class Merged:
     true: NDArray[np.int64]
     """What is true there; 0 where only the release has it."""
 
+    def at(self, digit: Digit) -> Merged:
+        """Sum consecutive nodes with the same path down to the digit's level."""
+        first = np.flatnonzero(starts(self.keys, digit))
+        if len(first) == 0:
+            return self
+        keys = [word[first] for word in self.keys]
+        return Merged(keys, np.add.reduceat(self.released, first), np.add.reduceat(self.true, first))
 
-def _check(truth: Counts, keys: Sequence[NDArray[np.uint64]], values: Values) -> None:
-    if len(keys) != len(truth.keys) or any(len(key) != len(values) for key in keys):
-        raise ValueError(f"give {len(truth.keys)} words of keys, each as long as the values: {len(values)}")
-    if not np.isfinite(values).all():
-        raise ValueError("an estimate must be finite")
+    def __add__(self, other: Merged) -> Merged:
+        """Bring both into one order; a node of both stands there twice."""
+        words = [np.concatenate(pair) for pair in zip(self.keys, other.keys, strict=True)]
+        # A stable sort recognises runs: of one word it merges them as fast as a loop that is written for it.
+        order = np.argsort(words[0], kind="stable") if len(words) == 1 else np.lexsort(words[::-1])
+        released: Values = np.concatenate([self.released, other.released])
+        true = np.concatenate([self.true, other.true])
+        return Merged([word[order] for word in words], released[order], true[order])
 
 
 def merge(keys: Sequence[NDArray[np.uint64]], values: Values, truth: Counts) -> Merged:
-    """Bring both sides into one order; a leaf of both stands there twice."""
-    ours = Merged(list(keys), values, np.zeros(len(values), np.int64))
+    """Bring released values and the truth into one order; a leaf of both stands there twice.
+
+    `keys` are the leaves' packed paths as `read.counts.pack` makes them, best in spine order: both sides are then
+    two sorted runs, which are merged in linear time.
+    """
+    if len(keys) != len(truth.keys) or any(len(key) != len(values) for key in keys):
+        raise ValueError(f"give {len(truth.keys)} words of keys, each as long as the values: {len(values)}")
+    if not np.isfinite(values).all():
+        raise ValueError("values must be finite")
     nothing: Values = np.zeros(len(truth), values.dtype)  # type: ignore[assignment]
-    return _together(ours, Merged(list(truth.keys), nothing, np.diff(truth.before)))
+    released = Merged(list(keys), values, np.zeros(len(values), np.int64))
+    return released + Merged(list(truth.keys), nothing, np.diff(truth.before))
 
 
-def _with_remainders(nodes: Merged, spine: Spine, left: Remainders) -> Merged:
-    """Add what was left at the nodes of the next level up: at the first leaf of each, from where it is summed."""
-    if len(left) == 0:
-        return nodes
-    keys = pack(spine, spans(spine, left)[0])
-    return _together(nodes, Merged(keys, left.count, np.zeros(len(left), np.int64)))
-
-
-def _together(one: Merged, other: Merged) -> Merged:
-    words = [np.concatenate(pair) for pair in zip(one.keys, other.keys, strict=True)]
-    # A stable sort recognises runs: of one word it merges them as fast as a loop that is written for it.
-    order = np.argsort(words[0], kind="stable") if len(words) == 1 else np.lexsort(words[::-1])
-    released: Values = np.concatenate([one.released, other.released])
-    true = np.concatenate([one.true, other.true])
-    return Merged([word[order] for word in words], released[order], true[order])
+def merged_levels(
+    spine: Spine, keys: Sequence[NDArray[np.uint64]], values: Values, truth: Counts, left: Remainders | None = None
+) -> Iterator[tuple[int, Merged]]:
+    """Yield the nodes of either side at every level, with its position, from the leaves up to the total."""
+    nodes = merge(keys, values, truth)
+    for level, digit in zip(reversed(spine.levels), reversed(layout(spine)), strict=True):
+        nodes = nodes.at(digit)
+        yield level.index, nodes
+        above = None if left is None else left[left.level == level.index - 1]
+        if above is not None and len(above):
+            # At the first leaf of its node, from where it is summed.
+            first = pack(spine, spans(spine, above)[0])
+            nodes += Merged(first, above.count, np.zeros(len(above), np.int64))
+    yield 0, Merged([], nodes.released.sum(keepdims=True), nodes.true.sum(keepdims=True))
 
 
 def starts(keys: Sequence[NDArray[np.uint64]], digit: Digit) -> NDArray[np.bool_]:
@@ -173,15 +186,6 @@ def starts(keys: Sequence[NDArray[np.uint64]], digit: Digit) -> NDArray[np.bool_
         if below < 64:  # a level above all that is told apart has nothing to compare
             found[1:] |= (word[1:] ^ word[:-1]) >> np.uint64(below) != 0
     return found
-
-
-def _sums(nodes: Merged, digit: Digit) -> Merged:
-    """Sum consecutive nodes with the same path down to the digit's level."""
-    if len(nodes.true) == 0:
-        return nodes
-    first = np.flatnonzero(starts(nodes.keys, digit))
-    keys = [word[first] for word in nodes.keys]
-    return Merged(keys, np.add.reduceat(nodes.released, first), np.add.reduceat(nodes.true, first))
 
 
 def _compare(

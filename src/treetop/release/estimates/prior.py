@@ -9,8 +9,8 @@ parents have on average for each, in octaves, so that those of busy places do no
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,7 @@ _GROWTH = 0.35
 """How much wider each bin of true counts is than those before it together."""
 
 
-@dataclass(frozen=True, eq=False)
-class Posterior:
+class Posterior(NamedTuple):
     """For the children of one level: how many units each should have, by how sure each unit is."""
 
     cell: int

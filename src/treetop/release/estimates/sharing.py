@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.kernel import kernel
+from treetop.release.estimates.prior import Posterior
 from treetop.repair.settle import begin, mix, settled, solve
 from treetop.repair.state import ASCENDING, CHEBYSHEV, EUCLIDEAN, STATE_SIZE
 from treetop.repair.sweep import SCRATCH_SIZE
@@ -58,16 +59,7 @@ def share_by_least_squares(
 
 @kernel
 def share_by_probability(
-    first: Ints,
-    measured: Ints,
-    kind: Ints,
-    units: Ints,
-    shift: Ints,
-    cell: int,
-    lowest: int,
-    count: Ints,
-    seed: int,
-    out: Ints,
+    first: Ints, measured: Ints, kind: Ints, learned: Posterior, count: Ints, seed: int, out: Ints
 ) -> None:
     """Share counts among children so that the expected sum of absolute errors is least.
 
@@ -76,7 +68,7 @@ def share_by_probability(
     steps): all units above one threshold, which is found by bisection, then what is left to those right below it.
     """
     state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
-    steps = len(shift)
+    steps = len(learned.shift)
     for i in range(len(count)):
         a, b = first[i], first[i + 1]
         if count[i] <= 0 or b - a <= 1:
@@ -87,14 +79,14 @@ def share_by_probability(
             middle = (low + high) // 2
             total = np.int64(0)
             for j in range(a, b):
-                total += _due(units, shift, cell, lowest, kind[j], measured[j], middle)
+                total += _due(learned, kind[j], measured[j], middle)
             if total <= count[i]:
                 low = middle
             else:
                 high = middle
         left = count[i]
         for j in range(a, b):
-            out[j] = _due(units, shift, cell, lowest, kind[j], measured[j], max(low, 0))
+            out[j] = _due(learned, kind[j], measured[j], max(low, 0))
             left -= out[j]
         if left == 0:
             continue
@@ -104,37 +96,26 @@ def share_by_probability(
             for j in range(a, b):
                 out[j] = settled(state, out[j])
             continue
-        _give(units, shift, cell, lowest, kind[a:b], measured[a:b], high, left, seed + a, out[a:b])
+        _give(learned, kind[a:b], measured[a:b], high, left, seed + a, out[a:b])
 
 
 @kernel
-def _due(units: Ints, shift: Ints, cell: int, lowest: int, kind: int, measured: int, step: int) -> np.int64:
+def _due(learned: Posterior, kind: int, measured: int, step: int) -> np.int64:
     """Return how many units a child has at a step."""
-    at = max((measured - lowest) // cell, 0)
-    if at < units.shape[2]:
-        return np.int64(units[kind, step, at])
-    return np.int64(max(measured + shift[step], 0))
+    at = max((measured - learned.lowest) // learned.cell, 0)
+    if at < learned.units.shape[2]:
+        return np.int64(learned.units[kind, step, at])
+    return np.int64(max(measured + learned.shift[step], 0))
 
 
 @kernel
-def _give(
-    units: Ints,
-    shift: Ints,
-    cell: int,
-    lowest: int,
-    kind: Ints,
-    measured: Ints,
-    step: int,
-    left: int,
-    seed: int,
-    out: Ints,
-) -> None:
+def _give(learned: Posterior, kind: Ints, measured: Ints, step: int, left: int, seed: int, out: Ints) -> None:
     """Give what is left to the children that have more at the next step, in proportion to it; equals at random."""
     room = np.empty(len(out), np.int64)
     order = np.empty(len(out), np.int64)
     total = 0
     for j in range(len(out)):
-        room[j] = max(_due(units, shift, cell, lowest, kind[j], measured[j], step) - out[j], 0)
+        room[j] = max(_due(learned, kind[j], measured[j], step) - out[j], 0)
         total += room[j]
         order[j] = (measured[j] << 20) | np.int64(mix(np.uint64(seed + j)) >> np.uint64(44))
     passed, given = np.int64(0), np.int64(0)

@@ -77,9 +77,7 @@ def _share_last(law: Law, first: Ints, level: TreeLevel, count: Ints, seed: int,
     kind = np.zeros(len(level), np.int64)
     kind[useful] = prior.classes(average[useful])
     learned = prior.learn(law, level.value[useful], kind[useful])
-    share_by_probability(
-        first, level.value, kind, learned.units, learned.shift, learned.cell, learned.lowest, count, seed, out
-    )
+    share_by_probability(first, level.value, kind, learned, count, seed, out)
 
 
 def _seed(measurements: Measurements) -> int:

@@ -46,8 +46,7 @@ class Boxes:
     @staticmethod
     def one(spine: Spine, ranges: Mapping[int, Range]) -> Boxes:
         """Return the box of some conditions."""
-        leaf = [[ranges.get(attribute, (0, 0))[0]] for attribute in range(len(spine.trees))]
-        return Boxes(spine, condition_depths(spine, ranges), np.array(leaf, np.int64))
+        return Boxes.of_rows(spine, ranges, [], np.zeros((len(spine.trees), 1), np.int64))
 
     @staticmethod
     def of_rows(spine: Spine, ranges: Mapping[int, Range], levels: Sequence[Level], leaf: Ints) -> Boxes:
