@@ -47,15 +47,9 @@ class ReadPlan(Plan):
 
 def test_one_declaration_is_enough(write: Write, design: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(reader, "Plan", ReadPlan)
-    for_staff = write(f'{design}\n[release]\naudience = "staff"\n')
     table = tmp_path / "trips.csv"
     table.write_text("home,work\nNA1,SA1\n")
-    plain, drafted, schema, tables = (
-        read_plan(write(design)).plan,
-        draft_plan(inspect_table(table)),
-        plan_schema(),
-        reference.tables(),
-    )
+    plain, before = read_plan(write(design)).plan, (draft_plan(inspect_table(table)), plan_schema(), reference.tables())
     for_staff = write(f'{design}\n[release]\naudience = "staff"\n')
     with fields.declared(AUDIENCE):
         file = read_plan(for_staff)
@@ -73,7 +67,7 @@ def test_one_declaration_is_enough(write: Write, design: str, monkeypatch: pytes
         assert "audience" not in describe_plan(same)
     with pytest.raises(PlanFileError, match="audience is not a field"):
         read_plan(write(f'{design}\n[release]\naudience = "staff"\n'))
-    assert (draft_plan(inspect_table(table)), plan_schema(), reference.tables()) == (drafted, schema, tables)
+    assert (draft_plan(inspect_table(table)), plan_schema(), reference.tables()) == before
 
 
 def test_a_field_that_must_be_answered_is_asked_for(write: Write, design: str) -> None:
