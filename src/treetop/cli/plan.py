@@ -17,11 +17,20 @@ if TYPE_CHECKING:
     from treetop.plan.plan import Plan
 
 
+def _schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from treetop.plan.file import plan_schema
+
+        click.echo(json.dumps(plan_schema(), indent=2))
+        context.exit()
+
+
 @click.command()
 @click.argument("plan", type=click.Path(path_type=Path))
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="How sure margins and bounds are.")
 @choosing.options
 @click.option("--json", "as_json", is_flag=True, help="The same numbers for machines.")
+@click.option("--schema", is_flag=True, is_eager=True, expose_value=False, callback=_schema, help="The JSON Schema.")
 def command(plan: Path, confidence: float, as_json: bool, **asked: Any) -> None:
     """Show accuracy per level, noise and cost of PLAN; reads no private data.
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SPINE, GROUPS = "spine", "groups"
 """The families of plans: counts along a spine, of tables and graphs; and group sizes."""
-BOTH = (SPINE, GROUPS)
+FAMILIES = (SPINE, GROUPS)
 
 Values = Mapping[str, Any]
 """What was read: by section, and in each by name."""

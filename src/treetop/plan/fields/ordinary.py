@@ -10,9 +10,9 @@ from typing import Any, get_args
 
 from treetop.basics.nearest import nearest
 from treetop.domain.branches import Ragged
-from treetop.domain.spine import Spine
+from treetop.domain.spine import RESERVED, Spine
 from treetop.domain.unit import Neighbours
-from treetop.plan.fields.field import BOTH, GROUPS, SPINE, Field, Ran, Values
+from treetop.plan.fields.field import FAMILIES, GROUPS, SPINE, Field, Ran, Values
 from treetop.plan.fields.kinds import (
     DELIMITER,
     ENCODING,
@@ -133,13 +133,13 @@ def _declare(section: str, made: str, told: str, name: str, kind: Kind, help: st
     return Field(section, name, kind, help, **{**places, **more})
 
 
-_top = partial(_declare, "", "", "", families=BOTH)
-_attribute = partial(_declare, ATTRIBUTE, "", "", families=BOTH)
+_top = partial(_declare, "", "", "", families=FAMILIES)
+_attribute = partial(_declare, ATTRIBUTE, "", "", families=FAMILIES)
 _unit = partial(_declare, "unit", "plan.unit", "unit")
-_loss = partial(_declare, "loss", "plan.loss", "loss", families=BOTH)
+_loss = partial(_declare, "loss", "plan.loss", "loss", families=FAMILIES)
 _repair = partial(_declare, "repair", "", "", always=True)
 _release = partial(_declare, "release", "", "", since="0.2")
-_data = partial(_declare, "data", "file", "", families=BOTH)
+_data = partial(_declare, "data", "file", "", families=FAMILIES)
 
 _LISTED = Kind(lambda section, key: section.table(key).values or None, {})
 _SPLIT = _named_split('{ "place.state" = 2, "place.town" = 1 }', SPLITS)
@@ -154,7 +154,9 @@ FIELDS = (
     _top("title", TEXT, "What the release is about, for the card", default="", at="plan.title", digest="title",
          always=True),
     _top("description", TEXT, "The same at length", default="", at="said.description"),
-    _top("attributes", _LISTED, "One section an attribute, see below", families=(SPINE,), asked=always, place=None,
+    _top("attributes", _LISTED, "One section an attribute; `NAME` is the column of the release. It has no dots, and is "
+         f"none of {', '.join(f'`{name}`' for name in RESERVED)}, in capitals or not; no two names differ only in "
+         "capitals", families=(SPINE,), asked=always, place=None,
          question="Which columns of the table are published? Give each a section, such as [attributes.place]."),
     _top("attributes", _LISTED, "The place of the groups", families=(GROUPS,), asked=always, place=None,
          question="Which column says where a group is? Give it a section, such as [attributes.place]."),
@@ -193,7 +195,7 @@ FIELDS = (
              'or a list such as ["place.state", "sex", "place.county"].',
              asked=lambda read: len(read["attributes"]) > 1, take=lambda ran: list(ran.plan.spine.splits)),
 
-    _unit("entity", NOUN, "What is protected, a noun", families=BOTH, asked=always, sketch='"trip"', always=True,
+    _unit("entity", NOUN, "What is protected, a noun", families=FAMILIES, asked=always, sketch='"trip"', always=True,
           question='Who or what is protected? Name one of them: "trip", "person", "household".'),
     _unit("contributions", WHOLE, "The most records of one of them", asked=always, sketch="1", always=True,
           question="How many records can one of them have at most? More records need more noise; a limit that is too "
@@ -214,7 +216,7 @@ FIELDS = (
     _unit("per_node", table(WHOLE), "By level, a declared cap on the records of one unit in one node", default={},
           always=True),
     _unit("population", WHOLE, "How many of them there are at least, if that is public: a `delta` of one in so many or "
-          "more is then asked about", families=BOTH, since="0.3"),
+          "more is then asked about", families=FAMILIES, since="0.3"),
     _unit("may_be_missing", FLAG, "`true` where something on the way may drop records: under `replace` with one record "
           "each, the total is then measured. `keep`, a query, a `source` that is a database and a graph's edges set it "
           "by themselves; a database that is named on the command line alone asks for it", default=False, since="0.3"),

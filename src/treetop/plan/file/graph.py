@@ -149,7 +149,7 @@ def read_graph(
             f"relation is {relation!r}, under which the people themselves are public: to count them, leave it out, or "
             "protect more edges than theirs"
         )
-    tables = private_tables(stated, folder)
+    tables, cleaning = private_tables(stated, folder), _cleaning(section.table("clean"), folder)
     policies = Policies(stated["self_loops"], stated["repeated"], "drop" if unknown == "drop" else "error")
     with section.located():
         reading = {table: said for table in ("nodes", "edges") if (said := _first_line(stated, table))}
@@ -164,7 +164,7 @@ def read_graph(
             contributions=unit.contributions if relation == "user-out" else None,
             degree_bound=stated["degree_bound"] if counts == "edges" else None,
             policies=policies,
-            cleaning=_cleaning(section.table("clean"), folder),
+            cleaning=cleaning,
         )
         if counts == "edges":
             graph.unit(unit.neighbours, unit.entity)
