@@ -9,8 +9,7 @@ from experiments.coverage import page
 from experiments.coverage.measure import EPSILONS, Study, study
 from experiments.kit import pages
 from experiments.kit.cases import tables
-from experiments.kit.command import Call
-from experiments.kit.command import command as as_command
+from experiments.kit.command import Call, as_command
 
 
 @as_command("--out")
@@ -31,10 +30,7 @@ def write(studies: Sequence[Study], docs: Path) -> list[Path]:
 
     files = [pages.write(docs / "results" / "coverage.md", page.page(studies)), *draw(studies, docs / "images")]
     about = docs / "intervals.md"
-    if about.is_file():
-        pages.insert(about, {"tables": page.short_table(studies)})
-        files.append(about)
-    return files
+    return [*files, pages.insert(about, {"tables": page.short_table(studies)})] if about.is_file() else files
 
 
 if __name__ == "__main__":

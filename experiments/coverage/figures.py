@@ -63,15 +63,8 @@ def _selection(studies: Sequence[Study]) -> Figure:
             shown = {epsilon: group(rows[-1]) for epsilon, rows in study.found.items()}
             known = {epsilon: one.share for epsilon, one in shown.items() if one.share and one.nodes >= FEWEST}
             lowest = min([lowest, *known.values()])
-            axes.plot(
-                list(known),
-                list(known.values()),
-                color=colour,
-                linestyle=line,
-                marker=marker,
-                markersize=4,
-                label=label,
-            )
+            style = {"color": colour, "linestyle": line, "marker": marker, "label": label}
+            axes.plot(list(known), list(known.values()), markersize=4, **style)  # type: ignore[arg-type]
         axes.set_xscale("log")
         axes.set_xticks(list(study.found), [f"{epsilon:g}" for epsilon in study.found])
         axes.minorticks_off()

@@ -30,10 +30,7 @@ CHANCE = 0.0005
 class Study:
     """What was found on one table."""
 
-    name: str
-    """A short name."""
     title: str
-    """A name for people."""
     total: int
     """The number of trips."""
     true_leaves: int
@@ -68,7 +65,7 @@ def study(
         plan = tt.Plan(table.spine, TRIP, tt.Loss(epsilon=epsilon, delta=DELTA), confidence=CONFIDENCE)
         names = [f"coverage {table.name} {epsilon:g} {run}" for run in range(runs)]
         found[epsilon] = pooled([keep.run(Run, name, partial(_run, plan, table.truth, name)) for name in names])
-    return Study(table.name, table.title, table.truth.total, len(table.truth), runs, found)
+    return Study(table.title, table.truth.total, len(table.truth), runs, found)
 
 
 def _run(plan: tt.Plan, truth: Counts, name: str) -> Run:

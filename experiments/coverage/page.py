@@ -2,58 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
+from experiments.coverage import measure
 from experiments.coverage.figures import FEWEST, FIGURES
-from experiments.coverage.measure import (
-    CHANCE,
-    CONFIDENCE,
-    DELTA,
-    Cell,
-    Study,
-    by_size,
-    invented,
-    lost,
-    measured,
-    too_low,
-)
+from experiments.coverage.measure import CONFIDENCE, Cell, Study, invented, lost
 from experiments.kit.pages import pictures, render
 from experiments.kit.tables import table
-from treetop.choose.coverage import Coverage, LevelCoverage, SizeCoverage
+from treetop.choose.coverage import Coverage, SizeCoverage
 
 SHOWN = 1.0
 """The epsilon of the tables by size and by level."""
-_GROUPS: tuple[tuple[str, Callable[[SizeCoverage], Coverage]], ...] = (
-    ("all", lambda row: row.every),
-    ("measured", lambda row: row.measured),
-    ("released", lambda row: row.positives),
-    ("zero", lambda row: row.zeros),
-)
-_HEAD = (*(name for name, _ in _GROUPS), "width, released", "width, zero")
 
 
 def page(studies: Sequence[Study]) -> str:
     """Return the page."""
-    numbers = dict.fromkeys(one.runs for one in studies)
-    runs = (f"{number} of {', '.join(one.title for one in studies if one.runs == number)}" for number in numbers)
+    leaves = [rows[-1] for one in studies for rows in one.found.values()]
+    titles: dict[int, list[str]] = {}
+    for one in studies:
+        titles.setdefault(one.runs, []).append(one.title)
     captions = {name: caption.format(epsilon=SHOWN) for name, caption in FIGURES.items()}
     return render(
         "coverage/page.md",
-        epsilons=", ".join(f"{epsilon:g}" for epsilon in studies[0].found),
-        delta=f"{DELTA:g}",
+        delta=measure.DELTA,
         confidence=f"{CONFIDENCE:.0%}",
-        runs="; ".join(runs),
-        promise=_judged(list(by_size(studies)), "sets of public nodes (of one table, epsilon, level and size)")
-        + " "
-        + _judged(list(measured(studies)), "sets of measured nodes (of one table, epsilon and level)"),
-        selected=_selected(studies),
+        chance=f"{1 / measure.CHANCE:,.0f}",
+        fewest=FEWEST,
+        runs="; ".join(f"{number} of {', '.join(some)}" for number, some in titles.items()),
+        judged={
+            "public nodes (of one table, epsilon, level and size)": _judged(list(measure.by_size(studies))),
+            "measured nodes (of one table, epsilon and level)": _judged(list(measure.measured(studies))),
+        },
+        large=_range(row.sizes[-1].measured for row in leaves),
+        released=_range(row.all_sizes.positives for row in leaves),
+        invented=_range(map(invented, leaves)),
+        zeros=_range(row.all_sizes.zeros for row in leaves),
+        lost=_range(map(lost, leaves)),
         short=short_table(studies),
         figures=pictures(captions, "**{caption}**\n\n![{name}](../images/{name})"),
-        shown=f"{SHOWN:g}",
+        shown=SHOWN,
         studies=studies,
-        by_size=_by_size,
-        by_level=_by_level,
-        about=_about,
+        cells=_cells,
     )
 
 
@@ -69,29 +58,13 @@ def short_table(studies: Sequence[Study]) -> str:
     return table(head, rows, "lr")
 
 
-def _selected(studies: Sequence[Study]) -> str:
-    """Say what selection does, from the numbers."""
-    leaves = [rows[-1] for one in studies for rows in one.found.values()]
-    return (
-        f"**Large counts** (100 and more) are covered in {_range(row.sizes[-1].measured for row in leaves)} of the "
-        "cases: nine tenths of the risk are a node's own, which is 95.5 % and more where whole numbers round the "
-        f"margin up. **Released leaves** are covered in {_range(row.all_sizes.positives for row in leaves)}, the "
-        f"invented ones among them in {_range(map(invented, leaves))}. **Zeros** are covered in "
-        f"{_range(row.all_sizes.zeros for row in leaves)}, and those that were lost in {_range(map(lost, leaves))}."
-    )
-
-
-def _judged(cells: Sequence[Cell], what: str) -> str:
-    """Say how many sets of nodes are covered too seldom, and which is covered least among those that are large."""
-    low = [cell for cell in cells if too_low(cell)]
+def _judged(cells: Sequence[Cell]) -> dict[str, object]:
+    """Return which sets of nodes are covered too seldom, and which is covered least among those that are large."""
     large = [cell for cell in cells if cell.nodes.nodes >= FEWEST]
     worst = min(large or cells, key=lambda cell: cell.nodes.share or 0)
-    text = (
-        f"Of {len(cells):,} {what}, {len(low) or 'none'} {'have' if len(low) > 1 else 'has'} fewer than "
-        f"{CONFIDENCE:.0%} within their intervals by more than chance explains (1 in {1 / CHANCE:,.0f}). Of those with "
-        f"{FEWEST} nodes or more, the lowest is {share(worst.nodes)} of {worst.nodes.nodes:,}: {_where(worst)}."
-    )
-    return text + (f" Too low: {'; '.join(f'{_where(cell)}, {share(cell.nodes)}' for cell in low)}." if low else "")
+    low = [f"{_where(cell)}, {share(cell.nodes)}" for cell in cells if measure.too_low(cell)]
+    lowest = f"{share(worst.nodes)} of {worst.nodes.nodes:,}: {_where(worst)}"
+    return {"all": len(cells), "low": low, "lowest": lowest}
 
 
 def _where(cell: Cell) -> str:
@@ -104,21 +77,10 @@ def _range(groups: Iterable[Coverage]) -> str:
     return f"{share(enough[0])} to {share(enough[-1])}" if enough else "–"
 
 
-def _about(one: Study) -> str:
-    return f"{one.total:,} trips in {one.true_leaves:,} of {one.leaves:,} leaves; {one.runs} releases at each epsilon."
-
-
-def _by_size(one: Study) -> str:
-    return table(("true count", *_HEAD), [(size.size, *_cells(size)) for size in one.found[SHOWN][-1].sizes], "lr")
-
-
-def _by_level(rows: Sequence[LevelCoverage]) -> str:
-    return table(("level", *_HEAD), [(row.name, *_cells(row.all_sizes)) for row in rows[1:]], "lr")
-
-
-def _cells(row: SizeCoverage) -> list[str]:
-    groups = [group(row) for _, group in _GROUPS]
-    return [*(f"{share(one)} of {one.nodes:,}" if one.nodes else "–" for one in groups), *map(width, groups[2:])]
+def _cells(row: SizeCoverage) -> str:
+    groups = (row.every, row.measured, row.positives, row.zeros)
+    shares = (f"{share(one)} of {one.nodes:,}" if one.nodes else "–" for one in groups)
+    return " | ".join([*shares, *map(width, groups[2:])])
 
 
 def share(group: Coverage) -> str:

@@ -9,8 +9,7 @@ from experiments.estimates import page
 from experiments.estimates.measure import Study, study, tables
 from experiments.estimates.node import DRAWS, Node, constructed_node
 from experiments.kit import pages
-from experiments.kit.command import Call
-from experiments.kit.command import command as as_command
+from experiments.kit.command import Call, as_command
 
 NOISE = 17.67
 """The noise of the constructed node: that of a release of six levels at epsilon 1 and delta 1e-8, exact accounting."""
@@ -35,10 +34,7 @@ def write(studies: Sequence[Study], node: Node, docs: Path) -> list[Path]:
 
     files = [pages.write(docs / "results" / "estimates.md", page.page(studies, node)), *draw(studies, docs / "images")]
     about = docs / "estimates.md"
-    if about.is_file():
-        pages.insert(about, page.short_tables(studies))
-        files.append(about)
-    return files
+    return [*files, pages.insert(about, page.short_tables(studies))] if about.is_file() else files
 
 
 if __name__ == "__main__":

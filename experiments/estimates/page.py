@@ -2,60 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
 
 from experiments.estimates.figures import FEWEST, FIGURES
-from experiments.estimates.measure import (
-    BASELINE,
-    DELTA,
-    EPSILON,
-    EXACT,
-    FEW_CHILDREN,
-    LOWER,
-    SETTINGS,
-    Setting,
-    Study,
-)
+from experiments.estimates.measure import BASELINE, DELTA, EPSILON, EXACT, FEW_CHILDREN, LOWER, SETTINGS, Setting, Study
 from experiments.estimates.node import LARGE, LOW, TRUE, Node
-from experiments.estimates.reasons import reasons
+from experiments.estimates.reasons import closest_on_tables, conclusion, reasons
 from experiments.estimates.targets import CONFIDENCE, JUDGED, Judged, What, goals, judge, ratio
-from experiments.estimates.variant import conclusion, on_tables
 from experiments.kit.pages import machine, pictures, render
 from experiments.kit.tables import number, percent, table
 from treetop.release.errors import SIZES, size_label
 
-COLUMNS = (
-    ("invented leaves", "false_discoveries"),
-    ("invented count", "false_mass"),
-    ("lost leaves", "false_negatives"),
-    ("lost count", "lost_mass"),
-)
-"""Of the tables of the leaves: a title and a metric."""
+Row = tuple[str, ...]
 
 
 def page(studies: Sequence[Study], node: Node) -> str:
     """Return the page."""
     return render(
         "estimates/page.md",
-        epsilon=f"{EPSILON:g}",
-        delta=f"{DELTA:g}",
+        epsilon=EPSILON,
+        delta=DELTA,
         confidence=f"{CONFIDENCE:.0%}",
         runs=_runs(studies),
-        facts=_facts(studies),
         few=FEW_CHILDREN,
-        summary=summary(studies),
-        reasons="\n\n".join(reasons(studies)),
-        leaves=_leaves(studies),
+        summary=[row for setting in JUDGED for one in studies for row in [_summary(one, setting)]],
+        **reasons(studies),
+        leaves=[_leaves(one, setting) for one in studies for setting in SETTINGS],
         figures=pictures(FIGURES),
-        node=_node(node),
-        closest=on_tables(studies),
+        truth=TRUE.tolist(),
+        low=LOW,
+        large=LARGE,
+        node=node,
+        closest=list(closest_on_tables(studies)),
         conclusion=conclusion(studies),
         fewest=FEWEST,
-        bias=_bias(studies),
+        bias=[row for one in studies for row in _bias(one)],
         machine=machine(),
-        cost=_cost(studies),
+        cost=list(map(_cost, studies)),
         studies=studies,
+        settings=[setting.label for setting in SETTINGS[1:]],
         levels=_levels,
     )
 
@@ -63,75 +49,60 @@ def page(studies: Sequence[Study], node: Node) -> str:
 def short_tables(studies: Sequence[Study]) -> dict[str, str]:
     """Return the tables of the page that explains the preferences, by their marks; none without real tables."""
     real = [one for one in studies if not one.title.startswith("made up")]
-    return {"tables": short_table(real), "bias": short_bias(real)} if real else {}
-
-
-def short_table(studies: Sequence[Study]) -> str:
-    """Return what each preference does at the leaves, with exact accounting, beside the baseline."""
-    rows = []
-    for one in studies:
-        for setting in (BASELINE, EXACT, Setting("fewer-lost", "exact"), LOWER):
-            above = (ratio(one, setting, level, "mean_of_all").value for level in range(1, len(one.levels) - 1))
-            changes = (ratio(one, setting, -1, "mean_of_all").value, fmean(above))
-            rows.append(
-                (
-                    one.title,
-                    setting.label if setting == BASELINE else setting.way,
-                    *(percent(one.mean(setting, -1, metric)) for _, metric in COLUMNS[::2]),
-                    number(one.mean(setting, -1, "mean_of_all")),
-                    *("–" if value == 1 else f"{100 * (value - 1):+.0f} %".replace("-", "−") for value in changes),
-                )
-            )
+    if not real:
+        return {}
     head = ("table", "", "invented", "lost", "mean error", "beside InfTDA", "above the leaves")
-    return table(head, rows)
+    ways = (BASELINE, EXACT, Setting("fewer-lost", "exact"), LOWER)
+    bias = ("measurement / least squares", "noise", *(f"true count {size_label(low, high)}" for low, high in SIZES))
+    return {
+        "tables": table(head, [_short(one, setting) for one in real for setting in ways]),
+        "bias": table(bias, map(_short_bias, real)),
+    }
+
+
+def _short(one: Study, setting: Setting) -> Row:
+    """Return what a preference does at the leaves, with exact accounting, beside the baseline."""
+    above = (ratio(one, setting, level, "mean_of_all").value for level in range(1, len(one.levels) - 1))
+    changes = (ratio(one, setting, -1, "mean_of_all").value, fmean(above))
+    return (
+        one.title,
+        setting.label if setting == BASELINE else setting.way,
+        *(percent(one.mean(setting, -1, metric)) for metric in ("false_discoveries", "false_negatives")),
+        number(one.mean(setting, -1, "mean_of_all")),
+        *("–" if value == 1 else f"{100 * (value - 1):+.0f} %".replace("-", "−") for value in changes),
+    )
+
+
+def _short_bias(one: Study) -> Row:
+    """Return the bias of measurements and of least squares at the level above the leaves, by true count."""
+    level = one.selection[-2]
+    cells = {
+        size: " / ".join(_signed(off[size] / level.retained[size]) for off in (level.own_off, level.estimate_off))
+        for size in _sizes(one)
+    }
+    return one.title, f"{one.noise['exact']:.1f}", *(cells.get(size, "-") for size in range(len(SIZES)))
 
 
 def _runs(studies: Sequence[Study]) -> str:
-    numbers = {one.name: len(one.runs[BASELINE]) for one in studies}
-    said = (
-        f"{runs} runs of {', '.join(one.title for one in studies if numbers[one.name] == runs)}"
-        for runs in dict.fromkeys(numbers.values())
+    titles: dict[int, list[str]] = {}
+    for one in studies:
+        titles.setdefault(len(one.runs[BASELINE]), []).append(one.title)
+    return "; ".join(f"{runs} runs of {', '.join(some)}" for runs, some in titles.items())
+
+
+def _summary(one: Study, setting: Setting) -> Row:
+    """Return the verdicts of a table and setting."""
+    found = list(judge(one, setting))
+    inner, leaf = goals(one)
+    at_leaf = next(judged for judged in found if judged.what == "leaf")
+    return (
+        setting.label,
+        one.title,
+        f"{_tally(found, 'mean')} (≤ {inner})",
+        f"{at_leaf.found}: {at_leaf.verdict} (≤ {leaf})",
+        _tally(found, "largest"),
+        " · ".join(judged.verdict for judged in found if judged.what.startswith("invented")) or "-",
     )
-    return "; ".join(said)
-
-
-def _facts(studies: Sequence[Study]) -> str:
-    rows = (
-        (
-            one.title,
-            number(one.total),
-            f"{one.levels[-1].true_nodes:,} of {one.levels[-1].nodes:,}",
-            str(len(one.levels) - 1),
-            str(one.widest),
-            *(f"{one.noise[way]:.2f}" for way in ("paper", "zcdp", "exact")),
-            *(f"{one.noise[way] / one.noise['paper']:.3f}" for way in ("zcdp", "exact")),
-        )
-        for one in studies
-    )
-    head = ("table", "trips", "leaves that occur", "levels", "most children", "σ, paper", "σ, zcdp", "σ, exact")
-    return table((*head, "zcdp over paper", "exact over paper"), rows)
-
-
-def summary(studies: Sequence[Study]) -> str:
-    """Return the verdicts, a row a table and setting."""
-    rows = []
-    for setting in JUDGED:
-        for one in studies:
-            found = list(judge(one, setting))
-            inner, leaf = goals(one)
-            at_leaf = next(judged for judged in found if judged.what == "leaf")
-            rows.append(
-                (
-                    setting.label,
-                    one.title,
-                    f"{_tally(found, 'mean')} (≤ {inner})",
-                    f"{at_leaf.found}: {at_leaf.verdict} (≤ {leaf})",
-                    _tally(found, "largest"),
-                    " · ".join(judged.verdict for judged in found if judged.what.startswith("invented")) or "-",
-                )
-            )
-    head = ("setting", "table", "mean error, levels above the leaves", "mean error, leaves", "largest error, levels")
-    return table((*head, "invented leaves · count"), rows)
 
 
 def _tally(found: Iterable[Judged], what: What) -> str:
@@ -139,80 +110,32 @@ def _tally(found: Iterable[Judged], what: What) -> str:
     counted = {verdict: verdicts.count(verdict) for verdict in ("met", "missed", "not resolved")}
     if len(verdicts) in counted.values():
         return f"all {len(verdicts)} {verdicts[0]}"
-    return ", ".join(f"{number} {verdict}" for verdict, number in counted.items() if number)
+    return ", ".join(f"{times} {verdict}" for verdict, times in counted.items() if times)
 
 
-def _leaves(studies: Sequence[Study]) -> str:
-    rows = (
-        (
+def _leaves(one: Study, setting: Setting) -> Row:
+    shares = ("false_discoveries", "false_mass", "false_negatives", "lost_mass")
+    return (
+        one.title,
+        setting.label,
+        number(one.mean(setting, -1, "mean_of_all")),
+        *(str(ratio(one, setting, -1, metric)) for metric in ("mean_of_all", "largest")),
+        *(percent(one.mean(setting, -1, metric)) for metric in shares),
+    )
+
+
+def _bias(one: Study) -> Iterator[Row]:
+    level = one.selection[-2]
+    for size in _sizes(one):
+        nodes = level.retained[size]
+        parts = (level.own_off, level.children_off, level.subtree_off, level.estimate_off)
+        yield (
             one.title,
-            setting.label,
-            number(one.mean(setting, -1, "mean_of_all")),
-            *(str(ratio(one, setting, -1, metric)) for metric in ("mean_of_all", "largest")),
-            *(percent(one.mean(setting, -1, metric)) for _, metric in COLUMNS),
+            size_label(*SIZES[size]),
+            f"{nodes / level.runs:,.0f} of {level.measured[size] / level.runs:,.0f}",
+            *(_signed(part[size] / nodes) for part in parts),
+            _signed(level.measured_off[size] / level.measured[size]),
         )
-        for one in studies
-        for setting in SETTINGS
-    )
-    head = ("table", "setting", "mean error", "over the baseline", "largest error, over the baseline")
-    return table((*head, *(title for title, _ in COLUMNS)), rows)
-
-
-def _node(node: Node) -> dict[str, object]:
-    """Return what is told of the constructed node."""
-    rows = (
-        (
-            name,
-            ", ".join(map(str, pushed.shown)),
-            *(f"{pushed.change:+.1f}", f"{pushed.error:.2f}", f"{pushed.change_of_any:+.1f}"),
-            f"{pushed.error_of_any:.2f}",
-        )
-        for name, pushed in node.by_repair.items()
-    )
-    given = f"last measured {LOW}"
-    head = ("repair", "of the measurements shown", f"large, {given}", f"all, {given}", "large, any noise")
-    return {
-        "true": ", ".join(map(str, TRUE.tolist())),
-        "low": LOW,
-        "large": LARGE,
-        "draws": f"{node.draws:,}",
-        "sigma": f"{node.sigma:.2f}",
-        "table": table((*head, "all, any noise"), rows),
-    }
-
-
-def _bias(studies: Sequence[Study]) -> str:
-    rows = []
-    for one in studies:
-        level = one.selection[-2]
-        for size in _sizes(one):
-            nodes = level.retained[size]
-            parts = (level.own_off, level.children_off, level.subtree_off, level.estimate_off)
-            rows.append(
-                (
-                    one.title,
-                    size_label(*SIZES[size]),
-                    f"{nodes / level.runs:,.0f} of {level.measured[size] / level.runs:,.0f}",
-                    *(_signed(part[size] / nodes) for part in parts),
-                    _signed(level.measured_off[size] / level.measured[size]),
-                )
-            )
-    head = ("table", "true count", "retained, a run", "own measurement", "sum of children", "own subtree")
-    return table((*head, "least squares", "measurement, retained or not"), rows)
-
-
-def short_bias(studies: Sequence[Study]) -> str:
-    """Return the bias of measurements and of least squares at the level above the leaves, by true count."""
-    rows = []
-    for one in studies:
-        level = one.selection[-2]
-        cells = {
-            size: " / ".join(_signed(off[size] / level.retained[size]) for off in (level.own_off, level.estimate_off))
-            for size in _sizes(one)
-        }
-        rows.append((one.title, f"{one.noise['exact']:.1f}", *(cells.get(size, "-") for size in range(len(SIZES)))))
-    head = ("measurement / least squares", "noise", *(f"true count {size_label(low, high)}" for low, high in SIZES))
-    return table(head, rows)
 
 
 def _sizes(study: Study) -> list[int]:
@@ -225,36 +148,30 @@ def _signed(value: float) -> str:
     return f"{rounded:+.1f}".replace("-", "−") if rounded else "0.0"
 
 
-def _cost(studies: Sequence[Study]) -> str:
-    rows = []
-    for one in studies:
-        cost = one.cost
-        memory = ("-", "-")
-        if cost.memory is not None:
-            memory = f"{cost.memory / 2**20:,.0f} MiB", f"{cost.memory / cost.slots:,.0f} bytes"
-        each = f"{1e9 * cost.seconds / cost.slots:,.0f} ns"
-        rows.append((one.title, f"{cost.slots:,}", f"{cost.descent:.2f} s", f"{cost.seconds:.2f} s", each, *memory))
-    return table(("table", "measurements", "descent", "lower_error", "each", "memory", "each"), rows)
+def _cost(one: Study) -> Row:
+    cost, memory = one.cost, ("-", "-")
+    if cost.memory is not None:
+        memory = f"{cost.memory / 2**20:,.0f} MiB", f"{cost.memory / cost.slots:,.0f} bytes"
+    each = f"{1e9 * cost.seconds / cost.slots:,.0f} ns"
+    return one.title, f"{cost.slots:,}", f"{cost.descent:.2f} s", f"{cost.seconds:.2f} s", each, *memory
 
 
-def _levels(study: Study) -> str:
-    settings = [setting for setting in SETTINGS if setting != BASELINE]
+def _levels(study: Study) -> list[Row]:
+    """Return every level of a table: the ratios to the baseline, with marks for the verdicts."""
+    marks = {"met": " ✓", "missed": " ✗", "not resolved": " ·"}
     verdicts = {
-        (setting, judged.level, judged.what == "largest"): judged.verdict
+        (setting, judged.level, judged.what == "largest"): marks[judged.verdict]
         for setting in JUDGED
         for judged in judge(study, setting)
         if not judged.what.startswith("invented")
     }
-    marks = {None: "", "met": " ✓", "missed": " ✗", "not resolved": " ·"}
     rows = []
     for level in study.levels[1:]:
-        name = f"{level.name} ({level.true_nodes:,} of {level.nodes:,})"
+        name, at = f"{level.name} ({level.true_nodes:,} of {level.nodes:,})", level.level
         for what, metric in (("mean", "mean_of_all"), ("largest", "largest")):
             cells = (
-                f"{ratio(study, setting, level.level, metric)}"
-                + marks[verdicts.get((setting, level.level, what == "largest"))]
-                for setting in settings
+                f"{ratio(study, setting, at, metric)}{verdicts.get((setting, at, what == 'largest'), '')}"
+                for setting in SETTINGS[1:]
             )
-            rows.append((name, what, number(study.mean(BASELINE, level.level, metric)), *cells))
-    head = ("level (nodes that occur, of all)", "error", "baseline", *(setting.label for setting in settings))
-    return table(head, rows)
+            rows.append((name, what, number(study.mean(BASELINE, at, metric)), *cells))
+    return rows

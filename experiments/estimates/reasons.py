@@ -1,4 +1,7 @@
-"""Why targets are missed: what less noise alone can bring, and what of an error no estimate can take back."""
+"""Why targets are missed, in numbers: what less noise alone can bring, and what of an error no estimate can take back.
+
+And whether the closest of all repairs of least largest change helps.
+"""
 
 from __future__ import annotations
 
@@ -7,57 +10,55 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.estimates.measure import BASELINE, DEFAULT, EUCLIDEAN, EXACT, LOWER, Setting, Study
+from experiments.estimates.measure import BASELINE, CLOSEST, DEFAULT, EUCLIDEAN, EXACT, LOWER, Setting, Study
 from experiments.estimates.targets import JUDGED, Judged, judge, ratio
-from experiments.kit.tables import percent, table
+from experiments.kit.pages import render
+from experiments.kit.tables import percent
 
 FEW_OCCUR = 0.1
 """Up to this share of the measured leaves being there, a table counts as one of few."""
-PARTS = ("lost leaves", "invented leaves", "leaves that are in both")
-"""Where errors are."""
 KEPT = 0.001
 """A level counts as untouched by pruning while less than this share of the true count is in nodes that are gone."""
+TARGETS = {
+    "mean": "mean error at level {}",
+    "leaf": "mean error at the leaves",
+    "largest": "largest error at level {}",
+    "invented": "invented leaves",
+    "invented count": "invented count",
+}
+"""How what is judged is called."""
 
 
-def reasons(studies: Sequence[Study]) -> Iterator[str]:
-    """Yield which targets were missed at which levels, and why."""
-    yield table(("setting", "table", "missed", "not resolved"), _misses(studies))
-    yield _less_noise(studies)
-    yield _leaves(studies)
-    yield table(
-        ("table", "setting", *(f"in {what}" for what in PARTS), "cannot be taken back"),
-        [row for one in studies for row in _parts(one)],
-    )
-    yield _pruned(studies)
-    yield from _threshold(studies)
-    yield _not_the_lowest(studies)
-    yield _largest(studies)
+def reasons(studies: Sequence[Study]) -> dict[str, object]:
+    """Return which targets were missed at which levels, and why, for the places of the page."""
+    return {
+        "misses": list(_misses(studies)),
+        "noise": {way: min(one.noise[way] / one.noise["paper"] for one in studies) for way in ("zcdp", "exact")},
+        "kept": KEPT,
+        "unpruned": {one.accounting: _span(_ratios(studies, one, pruned=False)) for one in (DEFAULT, EXACT)},
+        "shares": [_lost(one, BASELINE) + _invented(one, BASELINE) for one in studies],
+        "parts": [row for one in studies for row in _parts(one)],
+        "pruned": _pruned(studies),
+        "few_occur": FEW_OCCUR,
+        "threshold": _threshold(studies),
+        "not_lowest": list(_not_the_lowest(studies)),
+        "largest": list(_largest(studies)),
+    }
 
 
 def _misses(studies: Sequence[Study]) -> Iterator[tuple[str, ...]]:
     for setting in JUDGED:
         for study in studies:
             found = list(judge(study, setting))
-            cells = [_listed(study, found, verdict) for verdict in ("missed", "not resolved")]
+            cells = [_listed(found, verdict) for verdict in ("missed", "not resolved")]
             if any(cells):
                 yield (setting.label, study.title, *(cell or "-" for cell in cells))
 
 
-def _listed(study: Study, found: Sequence[Judged], verdict: str) -> str:
+def _listed(found: Sequence[Judged], verdict: str) -> str:
     """Say at which levels a verdict fell, by target; levels are numbered from the root."""
-    said = []
-    names = {
-        "mean": "mean error at level {}",
-        "leaf": "mean error at the leaves",
-        "largest": "largest error at level {}",
-        "invented": "invented leaves",
-        "invented count": "invented count",
-    }
-    for what, name in names.items():
-        levels = [judged.level for judged in found if (judged.what, judged.verdict) == (what, verdict)]
-        if levels:
-            said.append(name.format(_ranges(levels)))
-    return "; ".join(said)
+    levels = {what: [one.level for one in found if (one.what, one.verdict) == (what, verdict)] for what in TARGETS}
+    return "; ".join(TARGETS[what].format(_ranges(some)) for what, some in levels.items() if some)
 
 
 def _ranges(levels: Sequence[int]) -> str:
@@ -68,19 +69,6 @@ def _ranges(levels: Sequence[int]) -> str:
         else:
             parts.append([level])
     return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}–{part[-1]}" for part in parts)
-
-
-def _less_noise(studies: Sequence[Study]) -> str:
-    noise = {way: [one.noise[way] / one.noise["paper"] for one in studies] for way in ("zcdp", "exact")}
-    kept = {setting: _ratios(studies, setting, pruned=False) for setting in (DEFAULT, EXACT)}
-    return (
-        f"**Less noise alone.** Exact accounting has {min(noise['exact']):.3f} of the paper's noise, the default "
-        f"accounting {min(noise['zcdp']):.3f}. Where next to nothing is pruned (levels at which less than "
-        f"{100 * KEPT:g} % of the true count is in nodes that are gone), the mean error of fewer-invented falls with "
-        f"it: to {_span(kept[EXACT])} with exact accounting, and to {_span(kept[DEFAULT])} with the default one. "
-        "So 15 % above the leaves is in reach for exact accounting and out of reach for the default, and 25 % needs "
-        "more than noise: it needs other estimates."
-    )
 
 
 def _ratios(studies: Sequence[Study], setting: Setting, pruned: bool) -> list[float]:
@@ -95,18 +83,6 @@ def _ratios(studies: Sequence[Study], setting: Setting, pruned: bool) -> list[fl
 
 def _span(values: Sequence[float]) -> str:
     return f"{min(values):.2f}–{max(values):.2f}" if values else "-"
-
-
-def _leaves(studies: Sequence[Study]) -> str:
-    shares = [_lost(one, BASELINE) + _invented(one, BASELINE) for one in studies]
-    return (
-        "**Further down, an error is not proportional to noise.** A small count that is released as zero is off by "
-        "all that it was, and not by the noise; what it had stands somewhere else. Of the sum of absolute errors of "
-        f"the baseline's leaves {percent(min(shares))} to {percent(max(shares))} is in leaves that were lost or "
-        "invented. Less noise makes them fewer only slowly. The last column is what no estimate from these "
-        "measurements can take back: the true count of leaves that were not measured, since something above them was "
-        "left at zero, counted twice, as it is missing there and too much elsewhere."
-    )
 
 
 def _lost(study: Study, setting: Setting) -> float:
@@ -134,44 +110,29 @@ def _parts(study: Study) -> Iterator[tuple[str, ...]]:
         yield study.title, setting.label, percent(lost), percent(invented), percent(1 - lost - invented), gone
 
 
-def _pruned(studies: Sequence[Study]) -> str:
-    free, held = (_ratios(studies, LOWER, pruned) for pruned in (False, True))
-    gone = [_gone(one, level) for one in studies for level in range(-len(one.selection), 0)]
+def _pruned(studies: Sequence[Study]) -> dict[str, object]:
+    free, held = (_span(_ratios(studies, LOWER, pruned)) for pruned in (False, True))
+    most = max(_gone(one, level) for one in studies for level in range(-len(one.selection), 0))
     deepest = max(studies, key=_gone)
-    level = deepest.selection[-2]
-    off = level.own_off / np.maximum(level.retained, 1)
-    return (
-        "**Pruned nodes stay zero.** lower-error takes all measurements together, but nobody measured below a node "
-        f"that the descent left at zero. Where next to nothing is pruned its mean error is {_span(free)} of the "
-        f"baseline's; at the other levels above the leaves {_span(held)}. What cannot be taken back is up to "
-        f"{percent(max(gone))} of its errors at a level, and at the leaves the most for {deepest.title}: "
-        f"{percent(_gone(deepest))}. And those that were retained were so partly by luck: there, the measurements of "
-        f"retained nodes that are truly empty, above the leaves, are {off[0]:.0f} too high on average, "
-        f"{off[0] / deepest.noise['exact']:.1f} standard deviations of the noise."
-    )
+    off = float(deepest.selection[-2].own_off[0] / max(deepest.selection[-2].retained[0], 1))
+    at = {"deepest": deepest.title, "gone": _gone(deepest), "off": off, "sigmas": off / deepest.noise["exact"]}
+    return {"free": free, "held": held, "most": most, **at}
 
 
-def _threshold(studies: Sequence[Study]) -> Iterator[str]:
+def _threshold(studies: Sequence[Study]) -> dict[str, object]:
     euclid = {one.title: ratio(one, EXACT, -1, "mean_of_all", EUCLIDEAN) for one in studies}
     again = {one.title: ratio(one, LOWER, -1, "mean_of_all", EXACT) for one in studies}
-    better = [one for one in studies if euclid[one.title].against(0.99) == "met"]
-    worse = [one for one in studies if euclid[one.title].against(1.01) == "missed"]
     few, many = (
-        [again[one.title].value for one in studies if (_occurring(one) < FEW_OCCUR) == low] for low in (True, False)
+        _span([again[one.title].value for one in studies if (_occurring(one) < FEW_OCCUR) == low])
+        for low in (True, False)
     )
-    yield (
-        "**The published repair is a hard threshold already.** Lowering small entries first sets most empty leaves to "
-        "exactly zero. Where hardly any of the leaves that are measured occur, that is nearly right, and there is "
-        f"little left to gain: where fewer than {100 * FEW_OCCUR:g} % of them do, the mean error of lower-error at the "
-        f"leaves is {_span(few)} of that of fewer-invented with the same noise; elsewhere {_span(many)}. The euclidean "
-        f"repair, which subtracts the same from all, is more than 1 % worse than fewer-invented in {_named(better)}, "
-        f"and more than 1 % better in {_named(worse)}."
-    )
-    rows = []
-    for one in sorted(studies, key=_occurring):
-        rows.append((one.title, percent(_occurring(one)), str(euclid[one.title]), str(again[one.title])))
-    head = ("table", "measured leaves that occur", "fewer-invented over euclidean", "lower-error over fewer-invented")
-    yield table(head, rows)
+    rows = [
+        (one.title, percent(_occurring(one)), str(euclid[one.title]), str(again[one.title]))
+        for one in sorted(studies, key=_occurring)
+    ]
+    better = "; ".join(title for title, found in euclid.items() if found.against(0.99) == "met") or "none"
+    worse = "; ".join(title for title, found in euclid.items() if found.against(1.01) == "missed") or "none"
+    return {"few": few, "many": many, "better": better, "worse": worse, "rows": rows}
 
 
 def _occurring(study: Study) -> float:
@@ -180,37 +141,43 @@ def _occurring(study: Study) -> float:
     return float(measured[1:].sum() / measured.sum())
 
 
-def _named(studies: Sequence[Study]) -> str:
-    return "; ".join(one.title for one in studies) or "none"
-
-
-def _not_the_lowest(studies: Sequence[Study]) -> str:
+def _not_the_lowest(studies: Sequence[Study]) -> Iterator[str]:
     """Say where the simpler euclidean repair has the lower mean error."""
-    said = []
     for one in studies:
         for level in range(1, len(one.levels)):
             beside = ratio(one, EUCLIDEAN, level, "mean_of_all", LOWER)
             if beside.against(1.0) == "met":
                 lost = [percent(one.mean(way, level, "lost_mass")) for way in (EUCLIDEAN, LOWER)]
                 name = f"{one.levels[level].name} of {one.title}"
-                said.append(f"{name}: {beside.value:.2f} of it, lost count {lost[0]} against {lost[1]}")
-    if not said:
-        return "No level has a mean error that is lower with the euclidean repair than with lower-error."
-    return (
-        "**lower-error is not the lowest everywhere.** The euclidean repair with the same noise looks at one node at a "
-        "time; its mean error is lower, as far as it is resolved, at these levels, where it leaves less of the true "
-        "count in nodes released as zero, while lower-error is bound to the nodes that the default's descent retained. "
-        f"{'; '.join(said)}."
-    )
+                yield f"{name}: {beside.value:.2f} of it, lost count {lost[0]} against {lost[1]}"
 
 
-def _largest(studies: Sequence[Study]) -> str:
-    said = []
+def _largest(studies: Sequence[Study]) -> Iterator[str]:
     for setting in JUDGED:
-        places = ((one, level) for one in studies for level in range(1, len(one.levels)))
+        places = [(one, level) for one in studies for level in range(1, len(one.levels))]
         study, level = max(places, key=lambda place: ratio(place[0], setting, place[1], "largest").value)
-        found = ratio(study, setting, level, "largest")
-        said.append(
-            f"{setting.label} {found.value:.2f} ± {found.error:.2f} ({study.levels[level].name} of {study.title})"
-        )
-    return f"**The largest error**, where it is worst beside the baseline's: {'; '.join(said)}."
+        found, name = ratio(study, setting, level, "largest"), study.levels[level].name
+        yield f"{setting.label} {found.value:.2f} ± {found.error:.2f} ({name} of {study.title})"
+
+
+def closest_on_tables(studies: Sequence[Study]) -> Iterator[tuple[str, ...]]:
+    """Yield what the variant does to each table."""
+    for one in studies:
+        places = ((-2, "mean_of_all"), (-1, "mean_of_all"), (-1, "largest"))
+        found = (str(ratio(one, CLOSEST, *place, EXACT)) for place in places)
+        invented = (percent(one.mean(way, -1, "false_discoveries")) for way in (CLOSEST, EXACT, EUCLIDEAN))
+        yield one.title, *found, *invented
+
+
+def conclusion(studies: Sequence[Study]) -> str:
+    """Say whether it helps: where its mean error at the leaves is lower, and it invents no more."""
+    verdicts = [ratio(one, CLOSEST, -1, "mean_of_all", EXACT).against(1.0) for one in studies]
+    invented = [[one.mean(way, -1, "false_discoveries") for way in (CLOSEST, EXACT)] for one in studies]
+    return render(
+        "estimates/conclusion.md",
+        all=len(studies),
+        lower=verdicts.count("met"),
+        higher=verdicts.count("missed"),
+        more=sum(ours > theirs + 0.001 for ours, theirs in invented),
+        like=max(abs(ratio(one, CLOSEST, -1, "mean_of_all", EUCLIDEAN).value - 1) for one in studies),
+    )

@@ -11,8 +11,7 @@ from experiments.false_discoveries import page
 from experiments.false_discoveries.measure import EPSILONS, Study, study
 from experiments.kit import pages
 from experiments.kit.cases import real_tables, tables
-from experiments.kit.command import Call
-from experiments.kit.command import command as as_command
+from experiments.kit.command import Call, as_command
 
 
 @as_command("--out")

@@ -9,8 +9,7 @@ from experiments.graphs import measure
 from experiments.graphs.networks import networks
 from experiments.graphs.page import page
 from experiments.kit import pages
-from experiments.kit.command import Call
-from experiments.kit.command import command as as_command
+from experiments.kit.command import Call, as_command
 
 
 @as_command("--out", least_runs=2)

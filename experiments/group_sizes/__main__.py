@@ -10,8 +10,7 @@ import click
 from experiments.group_sizes import page
 from experiments.group_sizes.measure import LARGEST, REPEATS, run_tables, run_times, tables
 from experiments.kit import pages
-from experiments.kit.command import Call
-from experiments.kit.command import command as as_command
+from experiments.kit.command import Call, as_command
 
 
 @as_command("--out")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import platform
 from collections.abc import Iterator, Sequence
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 
@@ -13,36 +16,8 @@ from experiments.kit.pages import render
 from experiments.kit.tables import table
 
 LEVELS = ("level_1", "level_2", "level_3")
-PAPER: dict[str, dict[tuple[float, str], tuple[str, str, str, str]]] = {
-    "census-like": {
-        (0.1, "M_H^r"): ("254k", "1,587k", "9,044k", "18,206"),
-        (0.1, "M_H^dp"): ("266k", "1,219k", "9,157k", "0"),
-        (0.1, "M_c^r"): ("479k", "1,532k", "5,516k", "19,460"),
-        (0.1, "M_c^dp"): ("199k", "656k", "6,443k", "0"),
-        (0.5, "M_H^r"): ("86k", "812k", "3,642k", "18,591"),
-        (0.5, "M_H^dp"): ("55k", "310k", "4,089k", "0"),
-        (0.5, "M_c^r"): ("467k", "1,535k", "4,507k", "19,531"),
-        (0.5, "M_c^dp"): ("40k", "164k", "3,529k", "0"),
-        (1.0, "M_H^r"): ("77k", "772k", "2,790k", "18,085"),
-        (1.0, "M_H^dp"): ("31k", "198k", "3,285k", "0"),
-        (1.0, "M_c^r"): ("471k", "1,542k", "4,471k", "19,706"),
-        (1.0, "M_c^dp"): ("20k", "87k", "3,078k", "0"),
-    },
-    "taxi-like, taxis in zones": {
-        (0.1, "M_H^r"): ("40.3k", "54.3k", "802.1k", "1,966"),
-        (0.1, "M_H^dp"): ("10.3k", "38.4k", "825.4k", "0"),
-        (0.1, "M_c^r"): ("23.1k", "64.5k", "632.2k", "1,715"),
-        (0.1, "M_c^dp"): ("0.9k", "23.2k", "550.6k", "0"),
-        (0.5, "M_H^r"): ("39.4k", "37.9k", "216.3k", "1,990"),
-        (0.5, "M_H^dp"): ("2.4k", "9.4k", "230.8k", "0"),
-        (0.5, "M_c^r"): ("23.1k", "61.0k", "494.2k", "1,718"),
-        (0.5, "M_c^dp"): ("0.2k", "5.8k", "159.1k", "0"),
-        (1.0, "M_H^r"): ("40.7k", "39.2k", "130.0k", "1,989"),
-        (1.0, "M_H^dp"): ("1.2k", "5.1k", "128.8k", "0"),
-        (1.0, "M_c^r"): ("24.1k", "63.0k", "494.5k", "1,728"),
-        (1.0, "M_c^dp"): ("0.1k", "3.2k", "91.0k", "0"),
-    },
-}
+_ROWS = csv.DictReader(Path(__file__).with_name("paper.csv").read_text().splitlines(), delimiter=";")
+PAPER = {(row["table"], float(row["epsilon"]), row["mechanism"]): " / ".join(list(row.values())[3:]) for row in _ROWS}
 """The paper's table 1, in units: errors of three levels, and broken sums."""
 
 
@@ -84,18 +59,16 @@ def mean(runs: Sequence[Run], what: str = "error") -> float:
 
 def _errors(runs: Sequence[Run], name: str) -> str:
     """Return table 1 for one of our tables, beside the paper's numbers where it has any."""
-    paper = PAPER.get(name, {})
     rows = []
-    for epsilon in EPSILONS:
-        for way in WAYS:
-            some = of(runs, name, way, epsilon)
-            cells = ["-", "-", "-", "-", "not run"]
-            if some:
-                cells = [f"{mean(some, one):,.0f} ({np.std([getattr(r, one) for r in some]):,.0f})" for one in LEVELS]
-                cells += [f"{mean(some, 'violations'):,.0f}", str(len(some))]
-            rows.append((f"{epsilon:g}", way, *cells, *([" / ".join(paper[epsilon, way])] if paper else [])))
-    head = ("ε", "mechanism", "level 1", "level 2", "level 3", "#CV", "runs", *(["the paper's"] if paper else []))
-    return table(head, rows)
+    for epsilon, way in product(EPSILONS, WAYS):
+        some = of(runs, name, way, epsilon)
+        cells = ["-", "-", "-", "-", "not run"]
+        if some:
+            cells = [f"{mean(some, one):,.0f} ({np.std([getattr(r, one) for r in some]):,.0f})" for one in LEVELS]
+            cells += [f"{mean(some, 'violations'):,.0f}", str(len(some))]
+        rows.append((f"{epsilon:g}", way, *cells, *([PAPER[key]] if (key := (name, epsilon, way)) in PAPER else [])))
+    head = ("ε", "mechanism", "level 1", "level 2", "level 3", "#CV", "runs", "the paper's")
+    return table(head[: len(rows[0])], rows)
 
 
 def _ratios(runs: Sequence[Run], tables: Sequence[str], one: str, other: str, what: str) -> str:

@@ -10,8 +10,7 @@ import click
 from experiments.inftda import page
 from experiments.inftda.measure import REPEATS, run_all
 from experiments.kit import pages
-from experiments.kit.command import Call
-from experiments.kit.command import command as as_command
+from experiments.kit.command import Call, as_command
 
 
 @as_command("--out", "--jobs")

@@ -1,15 +1,15 @@
-"""What the paper says, claim by claim, beside what was measured."""
+"""What the paper says, claim by claim, beside what was measured; the words are in `claims.md`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
 from experiments.inftda.measure import DELTA, EPSILONS, REAL, SOLVER, half_budget
 from experiments.kit.cases import MADE_UP
-from experiments.kit.tables import Claim, lines
+from experiments.kit.pages import Claim, Claims
 from treetop.compare.comparison import Comparison, number, percent, seconds
 from treetop.compare.trial import CONFIDENCE, Accounting, Trial
 
@@ -17,19 +17,13 @@ TOP_DOWN = ("inftda", "tda-l2", SOLVER)
 Found = Mapping[str, Comparison]
 Metric = Callable[[Trial], float]
 
+_judge = Claims("inftda/claims.md").judge
+
 
 def claims(found: Found) -> Iterator[Claim]:
     """Judge all claims by what was measured."""
-    yield hierarchical_accuracy(found)
-    yield stability_histogram(found)
-    yield beside_euclidean(found)
-    yield beside_solver(found)
-    yield false_discoveries(found)
-    yield speed(found)
-    yield flat_beside_stability(found)
-    yield bound(found)
-    yield published(found)
-    yield accounting(found)
+    first = (hierarchical_accuracy, stability_histogram, beside_euclidean, beside_solver, false_discoveries, speed)
+    yield from (judge(found) for judge in (*first, flat_beside_stability, bound, published, accounting))
 
 
 def trials(found: Found, table: str, mechanism: str, epsilon: float, way: Accounting = "paper") -> list[Trial]:
@@ -73,13 +67,12 @@ def places(found: Found) -> list[At]:
     return [At(found, table, epsilon) for table in found for epsilon in EPSILONS]
 
 
-def by_table(cells: Mapping[At, str]) -> list[str]:
-    """Return a table with a row a table and a column an epsilon."""
+def by_table(cells: Mapping[At, str]) -> list[Sequence[str]]:
+    """Return the rows of a table with a row a table and a column an epsilon."""
     rows: dict[str, list[str]] = {}
     for at, cell in cells.items():
-        rows.setdefault(at.table, []).append(cell)
-    head = ("table", *(f"ε = {epsilon:g}" for epsilon in EPSILONS))
-    return lines(head, [(table, *row) for table, row in rows.items()])
+        rows.setdefault(at.table, [at.table]).append(cell)
+    return list(rows.values())
 
 
 def leaf_error(trial: Trial) -> float:
@@ -101,29 +94,19 @@ def hierarchical_accuracy(found: Found) -> Claim:
     """InfTDA's error grows with depth."""
     errors = {at: (at.mean("inftda", top_error), at.mean("inftda", leaf_error)) for at in places(found)}
     grows = [leaf > top for top, leaf in errors.values() if top is not None and leaf is not None]
-    return Claim(
-        "InfTDA is more accurate at larger areas",
-        None,
-        f"{_verdict(sum(grows), len(grows))} The largest error of InfTDA at the first level → at the leaves:",
-        by_table({at: " → ".join(map(_say, both)) for at, both in errors.items()}),
-    )
+    rows = by_table({at: " → ".join(map(_say, both)) for at, both in errors.items()})
+    return _judge("hierarchical_accuracy", None, rows, held=_held(grows))
 
 
 def stability_histogram(found: Found) -> Claim:
     """SH is best at the leaves, and poor above."""
     every = places(found)
     leaf, top = ({at: at.ratio("sh", "inftda", metric) for at in every} for metric in (leaf_error, top_error))
-    flat = [at.ratio("gauss", "sh", leaf_error) for at in every]
-    best, poor = _below_one(leaf.values()), sum(one is not None and one > 1 for one in top.values())
-    return Claim(
-        "SH is the most accurate at the leaves and performs poorly for larger areas",
-        None,
-        f"Beside InfTDA, SH has the smaller largest error at the leaves in {best} of {len(every)} settings, and the "
-        f"larger one at the first level in {poor} of {len(every)}. But it is not always the best at the leaves: "
-        f"VanillaGauss, which cuts nothing off, has a smaller one in {_below_one(flat)} of {len(every)}. SH over "
-        "InfTDA, at the first level · at the leaves:",
-        by_table({at: f"{_times(top[at])} · {_times(leaf[at])}" for at in every}),
-    )
+    poor = sum(one is not None and one > 1 for one in top.values())
+    flat = _below_one(at.ratio("gauss", "sh", leaf_error) for at in every)
+    rows = by_table({at: f"{_times(top[at])} · {_times(leaf[at])}" for at in every})
+    numbers = {"best": _below_one(leaf.values()), "poor": poor, "flat": flat, "all": len(every)}
+    return _judge("stability_histogram", None, rows, **numbers)
 
 
 def beside_euclidean(found: Found) -> Claim:
@@ -131,26 +114,22 @@ def beside_euclidean(found: Found) -> Claim:
     metrics = (_mean_over_levels, leaf_error, _leaf_mean)
     ratios = {at: [at.ratio("inftda", "tda-l2", metric) for metric in metrics] for at in places(found)}
     leaves = {at: leaf for at, (_, leaf, _) in ratios.items() if leaf is not None}
-    means = [mean for *_, mean in ratios.values() if mean is not None]
-    worst = max(leaves, key=lambda at: leaves[at])
-    worse = sum(ratio > 1.05 for ratio in leaves.values())
-    return Claim(
-        "InfTDA is comparable to TDA ℓ₂, and not worse",
+    return _judge(
+        "beside_euclidean",
         None,
-        f"Comparable, yes: its largest error at the leaves is {min(leaves.values()):.2f} to {leaves[worst]:.2f} times "
-        f"that of TDA ℓ₂, {fmean(leaves.values()):.2f} on average. Not worse, not always: it is more than 5 % larger "
-        f"in {worse} of {len(leaves)} settings, most of all for {worst}. Means of so few runs move by some percent: "
-        f"small differences say little. Its mean error over all public leaves is {min(means):.2f} to {max(means):.2f} "
-        "times that of TDA ℓ₂. InfTDA over TDA ℓ₂: largest error, mean over the levels below the total · largest error "
-        "at the leaves · mean error at the leaves:",
         by_table({at: " · ".join(map(_times, three)) for at, three in ratios.items()}),
+        leaves=list(leaves.values()),
+        mean=fmean(leaves.values()),
+        worse=sum(ratio > 1.05 for ratio in leaves.values()),
+        worst=max(leaves, key=lambda at: leaves[at]),
+        means=[mean for *_, mean in ratios.values() if mean is not None],
     )
 
 
 def beside_solver(found: Found) -> Claim:
     """The solver's optimum is the poorer one."""
     ratios = {at: ratio for at in places(found) if (ratio := at.ratio(SOLVER, "inftda", leaf_error)) is not None}
-    off_binary = [ratio > 1 for at, ratio in ratios.items() if not at.table.startswith("binary")]
+    larger = [ratio > 1 for at, ratio in ratios.items() if not at.table.startswith("binary")]
     rows = [
         at.row(
             str(len(trials(found, at.table, SOLVER, at.epsilon))),
@@ -159,38 +138,18 @@ def beside_solver(found: Found) -> Claim:
         )
         for at in ratios
     ]
-    return Claim(
-        "TDA ℓ∞, by a general solver, is slightly worse than InfTDA where nodes have many children",
-        None,
-        f"Off the binary trees its largest error is the larger one in {sum(off_binary)} of {len(off_binary)} settings, "
-        "by few runs. The paper names random/sparse at small epsilon in particular, which does not stand out here. A "
-        "solver may stop at any of many optima; which, is its own affair, and the paper's was GLPK where ours is "
-        "HiGHS. TDA ℓ∞ against InfTDA:",
-        lines(("table", "ε", "runs of TDA ℓ∞", "largest error at the leaves", "invented leaves"), rows),
-    )
+    return _judge("beside_solver", None, rows, larger=sum(larger), all=len(larger))
 
 
 def false_discoveries(found: Found) -> Claim:
     """InfTDA invents the fewest, except where nodes have two children."""
-    shares = {
-        at: [at.mean(name, leaf_invented) for name in TOP_DOWN]
-        for at in places(found)
-        if not at.table.endswith("complete")
-    }
+    sparse = [at for at in places(found) if not at.table.endswith("complete")]
+    shares = {at: [at.mean(name, leaf_invented) for name in TOP_DOWN] for at in sparse}
     off_binary = [three for at, three in shares.items() if not at.table.startswith("binary")]
     pairs = [[(three[0], three[at]) for three in off_binary] for at in (1, 2)]
     fewer = [[ours < other for ours, other in each if ours is not None and other is not None] for each in pairs]
-    return Claim(
-        "On random trees and on the real table InfTDA invents fewer leaves than TDA ℓ₂ and TDA ℓ∞; on binary trees "
-        "the repairs hardly differ",
-        None,
-        f"Off the binary trees InfTDA invents fewer than TDA ℓ₂ in {sum(fewer[0])} of {len(fewer[0])} settings, and "
-        f"fewer than TDA ℓ∞ in {sum(fewer[1])} of {len(fewer[1])}, there by a few points at most. Invented, of the "
-        "released leaves:",
-        lines(
-            ("table", "ε", "InfTDA", "TDA ℓ₂", "TDA ℓ∞"), [at.row(*map(_share, three)) for at, three in shares.items()]
-        ),
-    )
+    rows = [at.row(*map(_share, three)) for at, three in shares.items()]
+    return _judge("false_discoveries", None, rows, fewer=fewer)
 
 
 def speed(found: Found) -> Claim:
@@ -203,32 +162,17 @@ def speed(found: Found) -> Claim:
         compiled += [ratio] if ratio is not None else []
         if at.epsilon == 1 or times[3] is not None:
             rows.append(at.row(*("-" if time is None else seconds(time) for time in times)))
-    return Claim(
-        "InfTDA is the fastest top-down mechanism, and SH is faster still",
-        None,
-        "Holds here, but compare with care: our InfTDA and the exact Euclidean repair are compiled, TDA ℓ₂ is "
-        "vectorised NumPy and TDA ℓ∞ calls a solver for every node. Between the two compiled repairs, which differ in "
-        f"nothing else, InfTDA takes {min(compiled):.2f} to {max(compiled):.2f} of the time ({fmean(compiled):.2f} on "
-        "average): it leaves fewer nodes to descend into. The rest of the paper's gain is over general solvers. "
-        "Processor seconds, at ε = 1 and wherever the solver was run:",
-        lines(("table", "ε", "InfTDA", "Euclidean, exact", "TDA ℓ₂", "TDA ℓ∞", "VanillaGauss", "SH"), rows),
-    )
+    return _judge("speed", None, rows, compiled=compiled, mean=fmean(compiled))
 
 
 def flat_beside_stability(found: Found) -> Claim:
     """The flat Gaussian is better than SH for larger areas unless the table is sparse."""
     ratios = {at: at.ratio("gauss", "sh", top_error) for at in places(found)}
     judged = {at: ratio for at, ratio in ratios.items() if ratio is not None and at.table in MADE_UP}
-    odd = [at for at, ratio in judged.items() if not (ratio > 1 if at.table.endswith("sparse") else ratio < 1)]
-    why = "where the flows that SH cuts off weigh more than the noise on empty pairs"
-    said = f"Not for {', '.join(map(str, odd))}, {why}. " if odd else ""
-    return Claim(
-        "VanillaGauss is better than SH for larger areas where the table is not sparse, and SH where it is",
-        None,
-        f"{_verdict(len(judged) - len(odd), len(judged))} {said}The largest error at the first level, VanillaGauss "
-        "over SH:",
-        by_table({at: _times(ratio) for at, ratio in ratios.items()}),
-    )
+    held = [ratio > 1 if at.table.endswith("sparse") else ratio < 1 for at, ratio in judged.items()]
+    odd = [at for at, ok in zip(judged, held, strict=True) if not ok]
+    rows = by_table({at: _times(ratio) for at, ratio in ratios.items()})
+    return _judge("flat_beside_stability", None, rows, held=_held(held), odd=odd)
 
 
 def bound(found: Found) -> Claim:
@@ -248,18 +192,9 @@ def bound(found: Found) -> Claim:
         over = [sum(error > limits[at] for error, *limits in below) for at in (0, 1)]
         beyond += over[0]
         ratios = [median(error / limits[at] for error, *limits in below) for at in (0, 1)]
-        rows.append(
-            (mechanism, *(f"{count:,}" for count in (len(runs), len(below), *over)), *(f"{one:.2f}" for one in ratios))
-        )
-    head = ("mechanism", "runs", "levels", "beyond our bound", "beyond the formula", "error over bound", "over formula")
-    return Claim(
-        f"With probability 1 − β every error of a level is within the bound of Theorem 1 (β = {1 - CONFIDENCE:.2f})",
-        None,
-        f"Violated at {beyond:,} of {all_:,} levels, where 5 in 100 would be allowed: a union bound over all public "
-        "nodes is loose. Ours, of `plan.accuracy()`, is the same with exact quantiles of the noise in place of its "
-        "tail bound. Levels of all runs, and the median of error over bound:",
-        lines(head, rows),
-    )
+        counts = (f"{count:,}" for count in (len(runs), len(below), *over))
+        rows.append((mechanism, *counts, *(f"{one:.2f}" for one in ratios)))
+    return _judge("bound", None, rows, beta=1 - CONFIDENCE, beyond=beyond, all=all_)
 
 
 def paper_bound(trial: Trial, level: int) -> float:
@@ -273,46 +208,29 @@ def paper_bound(trial: Trial, level: int) -> float:
 
 def published(found: Found) -> Claim:
     """The authors' published figures beside ours."""
-    half = half_budget(1.0)
-    made_up = [table for table in MADE_UP if table in found]
-    largest = [[At(found, table, rho).mean("inftda", leaf_error) or 0.0 for table in made_up] for rho in (half, 1.0)]
-    spans = [f"{min(values):.0f}–{max(values):.0f}" for values in largest]
 
     def rate(table: str, epsilon: float) -> str:
         return _share(At(found, table, epsilon).mean("inftda", leaf_invented))
 
-    rows = [
-        ("ε = 1, six tables: largest error at the leaves", "119–143", *spans),
-        *(
-            (f"ε = 1, {table}: invented leaves", theirs, rate(table, half), rate(table, 1.0))
-            for table, theirs in (
-                ("binary-sparse", "90 %"),
-                ("random-sparse", "84 %"),
-                ("binary-dense", "36 %"),
-                ("random-dense", "36 %"),
-            )
-        ),
-        (
-            "ε = 10, random-sparse: invented leaves",
-            "64.0 % (59.8 % with the whole budget)",
-            rate("random-sparse", half_budget(10.0)),
-            rate("random-sparse", 10.0),
-        ),
-    ]
-    italy = "Italy's largest error at the leaves, ε = 0.1 / 1 / 10, beside New York's"
+    half = half_budget(1.0)
+    made_up = [table for table in MADE_UP if table in found]
+    largest = [[At(found, table, rho).mean("inftda", leaf_error) or 0.0 for table in made_up] for rho in (half, 1.0)]
+    spans = (f"{min(values):.0f}–{max(values):.0f}" for values in largest)
+    rows = [("ε = 1, six tables: largest error at the leaves", "119–143", *spans)]
+    for table, theirs in (
+        *(("binary-sparse", "90 %"), ("random-sparse", "84 %")),
+        *(("binary-dense", "36 %"), ("random-dense", "36 %")),
+    ):
+        rows.append((f"ε = 1, {table}: invented leaves", theirs, rate(table, half), rate(table, 1.0)))
+    ours = (rate("random-sparse", half_budget(10.0)), rate("random-sparse", 10.0))
+    rows.append(("ε = 10, random-sparse: invented leaves", "64.0 % (59.8 % with the whole budget)", *ours))
     if REAL in found:
-        ours = [_say(At(found, REAL, epsilon).mean("inftda", leaf_error)) for epsilon in EPSILONS]
-        rows.append((italy, "1,407 / 144 / 17.8", "-", " / ".join(ours)))
-        rates = [rate(REAL, epsilon) for epsilon in EPSILONS]
-        rows.append(("Italy's invented leaves, beside New York's", "36 / 30 / 23 %", "-", " / ".join(rates)))
-    return Claim(
-        "The authors' numbers",
-        None,
-        "Their code spends half of its rho, and the published results were made with it. So their numbers stand beside "
-        "ours with half of the rho and with all of it. The tables are not theirs but made by the same recipe, so rates "
-        "agree only roughly; New York has 4 levels where Italy has 6, and is no substitute for it number by number.",
-        lines(("InfTDA", "published", "ours, half of rho", "ours, all of rho"), rows),
-    )
+        errors = " / ".join(_say(At(found, REAL, epsilon).mean("inftda", leaf_error)) for epsilon in EPSILONS)
+        italy = "Italy's largest error at the leaves, ε = 0.1 / 1 / 10, beside New York's"
+        rows.append((italy, "1,407 / 144 / 17.8", "-", errors))
+        rates = " / ".join(rate(REAL, epsilon) for epsilon in EPSILONS)
+        rows.append(("Italy's invented leaves, beside New York's", "36 / 30 / 23 %", "-", rates))
+    return _judge("published", None, rows)
 
 
 def accounting(found: Found) -> Claim:
@@ -320,22 +238,14 @@ def accounting(found: Found) -> Claim:
     ways: tuple[Accounting, ...] = ("paper", "tight")
     rows = []
     for at in places(found):
-        if all(trials(found, at.table, "inftda", at.epsilon, way) for way in ways):
-            noise = (trials(found, at.table, "inftda", at.epsilon, way)[0].noise[-1] for way in ways)
+        runs = [trials(found, at.table, "inftda", at.epsilon, way) for way in ways]
+        if all(runs):
+            noise = " → ".join(f"{some[0].noise[-1]:,.4g}" for some in runs)
+            errors = " → ".join(_say(at.mean("inftda", leaf_error, way)) for way in ways)
             rows.append(
-                at.row(
-                    " → ".join(f"{one:,.4g}" for one in noise),
-                    " → ".join(_say(at.mean("inftda", leaf_error, way)) for way in ways),
-                    " → ".join(_share(at.mean("inftda", leaf_invented, way)) for way in ways),
-                )
+                at.row(noise, errors, " → ".join(_share(at.mean("inftda", leaf_invented, way)) for way in ways))
             )
-    return Claim(
-        "The same guarantee with less noise",
-        None,
-        f"Not in the paper: its conversion of rho to (ε, δ = {DELTA:g}) is loose. The tight one, which Treetop uses, "
-        "gives the same guarantee. InfTDA, paper's accounting → tight:",
-        lines(("table", "ε", "noise (sd)", "largest error at the leaves", "invented leaves"), rows),
-    )
+    return _judge("accounting", None, rows, delta=DELTA)
 
 
 def _seconds(trial: Trial) -> float:
@@ -354,8 +264,8 @@ def _below_one(ratios: Iterable[float | None]) -> int:
     return sum(ratio is not None and ratio < 1 for ratio in ratios)
 
 
-def _verdict(holds: int, all_: int) -> str:
-    return f"Holds in all {all_} settings." if holds == all_ else f"Holds in {holds} of {all_} settings."
+def _held(held: Sequence[bool]) -> str:
+    return f"Holds in {'all' if all(held) else f'{sum(held)} of'} {len(held)} settings."
 
 
 def _say(value: float | None) -> str:

@@ -65,7 +65,7 @@ class Call:
             click.echo(f"{item.title}: {time.perf_counter() - start:.0f} s")
 
 
-def command(*more: str, least_runs: int = 1) -> Callable[[Callable[[Call], Iterable[Path]]], click.Command]:
+def as_command(*more: str, least_runs: int = 1) -> Callable[[Callable[[Call], Iterable[Path]]], click.Command]:
     """Make a study into a command: it takes a call, and yields the files that it wrote; its docstring is the help.
 
     All have `--data`, `--docs`, `--runs` and `--quick`; a study names what `more` it has of `--out` and `--jobs`.

@@ -1,24 +1,73 @@
-"""Pages of results: words are in the study's `page.md`, a template, and numbers are put into it."""
+"""Pages of results: words are in the study's templates, and numbers are put into them."""
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from experiments.kit import tables
+
+_FOLDER = Path(__file__).parents[1]
 _TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).parents[1]), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    loader=FileSystemLoader(_FOLDER), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
+_TEMPLATES.filters |= {
+    "g": lambda value: f"{value:g}",
+    "comma": lambda value: f"{value:,}",
+    "number": tables.number,
+    "percent": tables.percent,
+    "table": lambda rows, head, sides="l": tables.table(head, rows, sides),
+}
 
 
 def render(template: str, **values: object) -> str:
     """Fill in a template of a study."""
     return _TEMPLATES.get_template(template).render(**values)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of a paper, and what became of it."""
+
+    title: str
+    """What the paper says, in a few words."""
+    holds: bool | None
+    """Whether it holds here in every case; None where it cannot be put as yes or no."""
+    verdict: str
+    """What was measured, in a sentence or two."""
+    table: list[str]
+    """The numbers, as the lines of a table."""
+
+
+@dataclass(frozen=True)
+class Claims:
+    """The words of claims: a file of sections, each a name, a title, the head of a table, and a verdict."""
+
+    file: str
+    """Where they are, in a study; they have places for numbers."""
+
+    @cached_property
+    def words(self) -> dict[str, tuple[str, str, str]]:
+        """Title, head and verdict by name."""
+        found = {}
+        for section in (_FOLDER / self.file).read_text(encoding="utf-8").split("\n## ")[1:]:
+            name, *parts = (" ".join(part.split()) for part in section.split("\n\n") if part.strip())
+            title, head, verdict = parts
+            found[name] = (title, head, verdict)
+        return found
+
+    def judge(self, name: str, holds: bool | None, rows: Iterable[Sequence[str]], **numbers: object) -> Claim:
+        """Put what was measured into the words of a claim."""
+        title, head, verdict = (_TEMPLATES.from_string(text).render(**numbers) for text in self.words[name])
+        return Claim(title, holds, " ".join(verdict.split()), tables.lines(head.split(" | "), rows))
 
 
 def write(file: Path, text: str) -> Path:
@@ -29,7 +78,7 @@ def write(file: Path, text: str) -> Path:
     return file
 
 
-def insert(page: Path, texts: Mapping[str, str]) -> None:
+def insert(page: Path, texts: Mapping[str, str]) -> Path:
     """Put each text between the two marks of its name in a page that is there already."""
     text = page.read_text(encoding="utf-8")
     for name, body in texts.items():
@@ -40,6 +89,7 @@ def insert(page: Path, texts: Mapping[str, str]) -> None:
             raise ValueError(f"{page} has no marks {start.strip()} and {stop.strip()} for the {name}")
         text = f"{head}{start}\n{body}\n\n{stop}{tail}"
     page.write_text(text, encoding="utf-8")
+    return page
 
 
 def pictures(captions: Mapping[str, str], form: str = "![{caption}](../images/{name})\n\n{caption}") -> str:

@@ -8,46 +8,16 @@ them: free text for hobbies, gaps, and heights that nobody has.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow.csv import read_csv
 
-REGIONS: dict[str, str] = {
-    "Bratislava": "Bratislava I,Bratislava II,Bratislava III,Bratislava IV,Bratislava V,Malacky,Pezinok,Senec",
-    "Trnava": "Dunajska Streda,Galanta,Hlohovec,Piestany,Senica,Skalica,Trnava",
-    "Trencin": "Banovce nad Bebravou,Ilava,Myjava,Nove Mesto nad Vahom,Partizanske,Povazska Bystrica,Prievidza,Puchov,"
-    "Trencin",
-    "Nitra": "Komarno,Levice,Nitra,Nove Zamky,Sala,Topolcany,Zlate Moravce",
-    "Zilina": "Bytca,Cadca,Dolny Kubin,Kysucke Nove Mesto,Liptovsky Mikulas,Martin,Namestovo,Ruzomberok,"
-    "Turcianske Teplice,Tvrdosin,Zilina",
-    "Banska Bystrica": "Banska Bystrica,Banska Stiavnica,Brezno,Detva,Krupina,Lucenec,Poltar,Revuca,Rimavska Sobota,"
-    "Velky Krtis,Zarnovica,Ziar nad Hronom,Zvolen",
-    "Presov": "Bardejov,Humenne,Kezmarok,Levoca,Medzilaborce,Poprad,Presov,Sabinov,Snina,Stara Lubovna,Stropkov,"
-    "Svidnik,Vranov nad Toplou",
-    "Kosice": "Gelnica,Kosice I,Kosice II,Kosice III,Kosice IV,Kosice-okolie,Michalovce,Roznava,Sobrance,"
-    "Spisska Nova Ves,Trebisov",
-}
+TOWNS = read_csv(Path(__file__).with_name("slovak_towns.csv"))
 """The eight regions of Slovakia and their 79 districts, which Pokec calls towns."""
-
-VOCABULARY: dict[str, str] = {
-    "music": "music",
-    "guitar": "music",
-    "concerts": "music",
-    "football": "sport",
-    "hockey": "sport",
-    "swimming": "sport",
-    "films": "film",
-    "cinema": "film",
-    "books": "reading",
-    "reading": "reading",
-    "travelling": "travel",
-    "hiking": "travel",
-    "computers": "computers",
-    "games": "computers",
-    "cooking": "cooking",
-    "dancing": "dancing",
-}
+HOBBIES = read_csv(Path(__file__).with_name("hobbies.csv"))
 """Public keywords and the hobby that each stands for."""
 
 _PHRASES = ("{}", "I like {}", "{} and my friends", "mostly {}", "{}, always {}", "my dog and {}")
@@ -66,14 +36,12 @@ class SocialNetwork:
     @staticmethod
     def places() -> pa.Table:
         """Return the public hierarchy: a town a row, with its region, and the two that stand for gaps."""
-        towns = [(region, town) for region, listed in REGIONS.items() for town in listed.split(",")]
-        rows = [*towns, ("missing", "missing")]
-        return pa.table({"region": [region for region, _ in rows], "town": [town for _, town in rows]})
+        return pa.concat_tables([TOWNS, pa.table({"region": ["missing"], "town": ["missing"]})])
 
     @staticmethod
     def vocabulary() -> pa.Table:
         """Return the public vocabulary of hobbies."""
-        return pa.table({"keyword": list(VOCABULARY), "code": list(VOCABULARY.values())})
+        return HOBBIES
 
 
 def pokec_like(nodes: int = 20_000, edges: int = 300_000, seed: int = 2012) -> SocialNetwork:
@@ -84,13 +52,12 @@ def pokec_like(nodes: int = 20_000, edges: int = 300_000, seed: int = 2012) -> S
     (200, 1000)
     """
     rng = np.random.default_rng(seed)
-    towns = [(region, town) for region, listed in REGIONS.items() for town in listed.split(",")]
-    size = rng.lognormal(0.0, 0.8, len(towns))
-    town = np.sort(rng.choice(len(towns), nodes, p=size / size.sum()))
-    return SocialNetwork(_people(rng, town, towns), _friendships(rng, town, towns, edges))
+    size = rng.lognormal(0.0, 0.8, len(TOWNS))
+    town = np.sort(rng.choice(len(TOWNS), nodes, p=size / size.sum()))
+    return SocialNetwork(_people(rng, town), _friendships(rng, town, edges))
 
 
-def _people(rng: np.random.Generator, town: NDArray[np.int64], towns: list[tuple[str, str]]) -> pa.Table:
+def _people(rng: np.random.Generator, town: NDArray[np.int64]) -> pa.Table:
     people = len(town)
     female = rng.random(people) < 0.5
     age = np.clip(rng.gamma(6.0, 4.0, people) + 12, 15, 99).astype(np.int64)
@@ -98,7 +65,7 @@ def _people(rng: np.random.Generator, town: NDArray[np.int64], towns: list[tuple
     weight = (0.9 * (height - 100) + rng.normal(0, 9, people)).astype(np.int64).clip(35)
     height[rng.random(people) < 0.01] = 900
     weight[rng.random(people) < 0.01] = 1
-    words = np.array(list(VOCABULARY))
+    words = HOBBIES["keyword"].to_numpy().astype(str)
     popular = 1 / np.arange(2, len(words) + 2)
     chosen = words[rng.choice(len(words), people, p=popular / popular.sum())]
     phrases = np.array(_PHRASES)[rng.integers(len(_PHRASES), size=people)]
@@ -114,22 +81,19 @@ def _people(rng: np.random.Generator, town: NDArray[np.int64], towns: list[tuple
             "age": pa.array(age, mask=gaps["age"]),
             "height": pa.array(height, mask=gaps["height"]),
             "weight": pa.array(weight, mask=gaps["weight"]),
-            "region": pa.array(np.array([region for region, _ in towns])[town], mask=gaps["place"]),
-            "town": pa.array(np.array([name for _, name in towns])[town], mask=gaps["place"]),
+            "region": pa.array(TOWNS["region"].to_numpy().astype(str)[town], mask=gaps["place"]),
+            "town": pa.array(TOWNS["town"].to_numpy().astype(str)[town], mask=gaps["place"]),
             "hobby": pa.array(np.array(hobby), mask=gaps["hobby"]),
         }
     )
 
 
-def _friendships(
-    rng: np.random.Generator, town: NDArray[np.int64], towns: list[tuple[str, str]], edges: int
-) -> pa.Table:
+def _friendships(rng: np.random.Generator, town: NDArray[np.int64], edges: int) -> pa.Table:
     """Draw ends until there are enough different pairs: a target in the same town, region, or anywhere."""
     people = len(town)
     if edges > people * (people - 1) // 4:
         raise ValueError(f"{people:,} people cannot have {edges:,} friendships that are far from all there may be")
-    names = [region for region, _ in towns]
-    region = np.array([list(REGIONS).index(name) for name in names])[town]
+    region = TOWNS["region"].combine_chunks().dictionary_encode().indices.to_numpy()[town]
     active = rng.lognormal(0.0, 1.1, people)
     popular = rng.lognormal(0.0, 1.0, people)
     cumulative = np.cumsum(popular)  # people stand in order of town, so a town and a region are ranges

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 
 def lines(head: Sequence[str], rows: Iterable[Sequence[str]], sides: str = "lr") -> list[str]:
@@ -26,17 +25,3 @@ def number(value: float) -> str:
 def percent(share: float) -> str:
     """Return a share to three digits."""
     return "<0.001%" if 0 < 100 * share < 0.001 else f"{number(100 * share)}%"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A statement of a paper, and what became of it."""
-
-    title: str
-    """What the paper says, in a few words."""
-    holds: bool | None
-    """Whether it holds here in every case; None where it cannot be put as yes or no."""
-    verdict: str
-    """What was measured, in a sentence or two."""
-    table: list[str]
-    """The numbers, as the lines of a table."""

@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 
 from experiments.kit import pages
-from experiments.kit.command import Call
-from experiments.kit.command import command as as_command
+from experiments.kit.command import Call, as_command
 from experiments.loss_split import page
 from experiments.loss_split.study import FULL, QUICK, study
 from experiments.loss_split.trees import BLOCKS, trees

@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments.kit.figures import BLUE, GREEN, ORANGE, PINK, RED, grid, save_all
+from experiments.loss_split.claims import SPREADS
 from experiments.loss_split.measure import LAW, WEIGHTINGS, Outcome
-from experiments.loss_split.share_claims import SPREADS
 from experiments.loss_split.shares import skewed_bias
 from experiments.loss_split.study import EPSILONS, TAUS, WAYS, WEIGHTS, Study
 from experiments.loss_split.trees import LEVELS
@@ -80,7 +80,7 @@ def figure_5(studies: Sequence[Study]) -> Figure:
         for axes in (top, below):
             axes.axvline(1 / 3, color="#999999", linewidth=0.8)
         top.set_yscale("log")
-        top.set_title(study.tree.title)
+        top.set_title(study.title)
         below.set_xlabel("weight of the blocks")
     panels[0][0].set_ylabel("mean squared error")
     panels[1][0].set_ylabel("epsilon")
@@ -125,7 +125,7 @@ def _by_epsilon(studies: Sequence[Study], panels: Any) -> None:
         for axes in row:
             axes.set_yscale("log")
     for (top, below), study in zip(panels.T, studies, strict=True):
-        top.set_title(study.tree.title)
+        top.set_title(study.title)
         below.set_xlabel("epsilon")
 
 
@@ -145,6 +145,6 @@ def _stacked(
             axes.bar(list(divided), heights, bottom=bottom, color=COLOURS[level], label=name)
             bottom += heights
         axes.legend(fontsize="small")
-        axes.set(title=study.tree.title, xlabel=below)
+        axes.set(title=study.title, xlabel=below)
     panels[0][0].set_ylabel("epsilon")
     return figure

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.loss_split.laplace import LaplaceErrors
-from experiments.loss_split.shares import Weighting, misallocation
+from experiments.loss_split.shares import Misallocation, Weighting, misallocation
 from experiments.loss_split.trees import Population, Tree
 from treetop.choose.programs import Allocation, Term, falling_root, least_error
 
@@ -49,16 +49,6 @@ class Errors:
 
 
 @dataclass(frozen=True)
-class Shared:
-    """How far shares of a sum that are dealt out by a tract's released blocks go astray, in squared percent."""
-
-    bias: float
-    """The summed squared bias of the shares."""
-    variance: float
-    """Their summed variance."""
-
-
-@dataclass(frozen=True)
 class Outcome:
     """What many releases of one tree with one division of one loss came to."""
 
@@ -72,7 +62,7 @@ class Outcome:
     """The errors where tracts and state are sums of the released blocks."""
     raw_sums: Errors
     """The same with blocks that may be below zero: their sums have no bias."""
-    shares: Mapping[tuple[int, Weighting], Shared]
+    shares: Mapping[tuple[int, Weighting], Misallocation]
     """By tract and weighting, the errors of shares by the consistent blocks."""
 
 
@@ -84,11 +74,6 @@ def terms(population: Population, weights: Sequence[float] = EQUAL) -> list[Term
 def best(tree: Tree, epsilon: float, weights: Sequence[float] = EQUAL) -> Budgets:
     """Divide an epsilon by program 6, for the prior."""
     return least_error(terms(tree.prior, weights), epsilon).budgets
-
-
-def cheapest(tree: Tree, tau: float) -> Allocation:
-    """Find the least epsilon for a total error by program 7, for the prior."""
-    return least_loss(terms(tree.prior), tau)
 
 
 def least_loss(some: Sequence[Term], error: float) -> Allocation:
@@ -148,10 +133,8 @@ def measure(tree: Tree, budgets: Budgets, runs: int, seed: int, tracts: Sequence
 
 def draw(population: Population, budgets: Budgets, rng: np.random.Generator) -> Noisy:
     """Add noise to every count."""
-    state, tracts, blocks = (
-        counts + rng.laplace(0, 1 / budget, len(counts))
-        for counts, budget in zip(population.levels, budgets, strict=True)
-    )
+    pairs = zip(population.levels, budgets, strict=True)
+    state, tracts, blocks = (counts + rng.laplace(0, 1 / budget, len(counts)) for counts, budget in pairs)
     return state, tracts, blocks
 
 
@@ -221,7 +204,8 @@ class _Moments:
         return max(float(((self.sum / self.runs) ** 2).sum()) - self.variance / self.runs, 0.0)
 
 
-def _shared(truth: NDArray[np.int64], rows: Sequence[Floats], weighting: Weighting) -> Shared:
+def _shared(truth: NDArray[np.int64], rows: Sequence[Floats], weighting: Weighting) -> Misallocation:
+    """Take out of the bias what is due to the finite number of releases."""
     found = misallocation(truth, np.array(rows), weighting)
     noise = found.variance / (len(rows) - 1)
-    return Shared(max(found.bias_squared - noise, 0.0), found.variance + noise)
+    return Misallocation(max(found.bias - noise, 0.0), found.variance + noise)

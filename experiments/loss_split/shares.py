@@ -1,7 +1,7 @@
 """Shares of a fixed sum: how far money, or seats, go astray when they are dealt out by released counts.
 
 The task of Ko, Ziani and Fioretto, "Optimal Allocation of Privacy Budget on Hierarchical Data Release", sections 5 and
-B. Computed against a private truth the results are private too, and for the steward only; planning uses a public twin.
+B.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from experiments.loss_split.laplace import LaplaceErrors
-from treetop.basics.nearest import nearest
 from treetop.choose.error_laws import Floats
-from treetop.errors import QueryError
 
 Weighting: TypeAlias = Literal["log", "linear", "quadratic"]
 
@@ -30,27 +28,22 @@ WEIGHTINGS: Mapping[str, Callable[[Floats], Floats]] = {
 
 @dataclass(frozen=True)
 class Misallocation:
-    """How far shares of a fixed sum are off, in percent of the sum, over many releases."""
+    """How far shares of a fixed sum are off, summed over groups, in squared percent of the sum."""
 
-    bias_squared: float
-    """The sum over groups of the squared mean error of their share: in squared percent."""
+    bias: float
+    """The squared mean errors of the shares over many releases."""
     variance: float
-    """The sum over groups of the variance of their share: in squared percent."""
+    """Their variances."""
 
     @property
-    def mean_squared(self) -> float:
-        """The mean squared error of the shares: bias² and variance together."""
-        return self.bias_squared + self.variance
+    def mse(self) -> float:
+        """The mean squared error: both together."""
+        return self.bias + self.variance
 
 
 def deal(counts: ArrayLike, weighting: Weighting = "linear") -> Floats:
     """Return each group's share of a fixed sum, by the last axis; the same for all where all counts are zero."""
-    if weighting not in WEIGHTINGS:
-        choices = ", ".join(WEIGHTINGS)
-        raise QueryError(f"there is no weighting {weighting!r}{nearest(str(weighting), WEIGHTINGS)}; choose {choices}")
     n = np.asarray(counts, dtype=np.float64)
-    if n.ndim == 0 or n.shape[-1] == 0 or not (np.isfinite(n).all() and (n >= 0).all()):
-        raise QueryError("shares need at least one group, and counts that are not below zero")
     total = n.sum(axis=-1, keepdims=True)
     weight = WEIGHTINGS[weighting](np.where(total > 0, n / np.maximum(total, 1e-300), 1.0))
     return np.asarray(weight / weight.sum(axis=-1, keepdims=True))
@@ -58,15 +51,8 @@ def deal(counts: ArrayLike, weighting: Weighting = "linear") -> Floats:
 
 def misallocation(truth: ArrayLike, estimates: ArrayLike, weighting: Weighting = "linear") -> Misallocation:
     """Compare the shares that many releases give (a row each) with those that the true counts give."""
-    counts = np.atleast_2d(np.asarray(estimates, dtype=np.float64))
-    right, dealt = 100 * deal(truth, weighting), 100 * deal(counts, weighting)
-    if dealt.shape[1:] != right.shape:
-        raise QueryError(f"there are {len(right)} groups in truth, but {dealt.shape[1]} in the releases")
-    error = dealt - right
-    return Misallocation(
-        bias_squared=float((error.mean(axis=0) ** 2).sum()),
-        variance=float(error.var(axis=0).sum()),
-    )
+    error = 100 * deal(np.atleast_2d(estimates), weighting) - 100 * deal(truth, weighting)
+    return Misallocation(float((error.mean(axis=0) ** 2).sum()), float(error.var(axis=0).sum()))
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,12 @@ import pyarrow as pa
 
 import treetop as tt
 from experiments.loss_split.measure import (
-    EQUAL,
     Budgets,
     Errors,
     Outcome,
     best,
-    cheapest,
     closed_form,
+    least_loss,
     measure,
     terms,
     uniform,
@@ -45,9 +44,7 @@ class Size:
     runs: int
     """Releases for each division of each loss."""
     weight_runs: int
-    """Releases for each weight of the blocks."""
     engine_runs: int
-    """Releases by Treetop itself."""
     tracts: int
     """In how many tracts shares are dealt out."""
 
@@ -85,6 +82,11 @@ class Study:
     engine: Mapping[tuple[str, Way], float]
     """By repair, the mean total squared error of Treetop's own releases at the fixed epsilon."""
 
+    @property
+    def title(self) -> str:
+        """The name of the tree for people."""
+        return self.tree.title
+
 
 def study(tree: Tree, size: Size) -> Study:
     """Run everything on a tree."""
@@ -98,7 +100,7 @@ def study(tree: Tree, size: Size) -> Study:
         tracts,
         {key: measure(tree, budgets, size.runs, 7, tracts) for key, budgets in divided.items()},
         {key: closed_form(tree.truth, budgets) for key, budgets in divided.items()},
-        {tau: cheapest(tree, tau) for tau in TAUS},
+        {tau: least_loss(terms(tree.prior), tau) for tau in TAUS},
         {weight: measure(tree, budgets, size.weight_runs, 8) for weight, budgets in weighted.items()},
         {weight: closed_form(tree.truth, budgets) for weight, budgets in weighted.items()},
         least_error(truth, FIXED).error,
@@ -128,7 +130,7 @@ def engine(tree: Tree, runs: int) -> dict[tuple[str, Way], float]:
 
 
 def _divide(tree: Tree, epsilon: float, way: Way) -> Budgets:
-    return uniform(epsilon) if way == "uniform" else best(tree, epsilon, EQUAL)
+    return uniform(epsilon) if way == "uniform" else best(tree, epsilon)
 
 
 def _tracts(population: Population, number: int) -> tuple[int, ...]:

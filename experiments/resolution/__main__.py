@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from experiments.kit import pages
-from experiments.kit.command import Call
-from experiments.kit.command import command as as_command
+from experiments.kit.command import Call, as_command
 from experiments.resolution import page
 from experiments.resolution.measure import EPSILONS, RUNS, Study, study, tables
 

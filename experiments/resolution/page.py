@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from experiments.kit import pages
 from experiments.kit.outcomes import Spread, leaf_table, level_table
-from experiments.kit.tables import number, percent, table
+from experiments.kit.tables import number, percent
 from experiments.resolution.measure import DELTA, SETTINGS, Setting, Study, excess
 
 COLUMNS = {
@@ -70,42 +70,20 @@ def page(studies: Sequence[Study]) -> str:
     """Return the page in Markdown."""
     every = list(promises(studies))
     above = sorted((one for one in every if one.found.mean > one.asked), key=lambda one: -one.excess)
-    head = ("table", "ε", "level", "asked for", "found", "standard errors above")
     return pages.render(
         "resolution/page.md",
         runs=len(studies[0].outcomes[0].runs),
-        epsilons=" and ".join(f"{epsilon:g}" for epsilon in studies[0].epsilons),
-        delta=f"{DELTA:g}",
-        tables=_tables(studies),
+        delta=DELTA,
         leaves=leaf_table(studies, SETTINGS, {"false_discoveries": percent, "resolved": percent}),
         pictures=pages.pictures(PICTURES, "![{caption}](../images/{name})"),
         every=len(every),
         held=len(every) - len(above),
         above=len(above),
         surely=sum(one.excess > SURE for one in above),
-        sure=f"{SURE:g}",
-        rates=_rates(studies, every),
-        exceptions=table(head, [one.row for one in above]),
+        sure=SURE,
+        asked=[setting for setting in SETTINGS if setting.fdr is not None],
+        percent=percent,
+        exceptions=[one.row for one in above],
         studies=studies,
         levels=lambda study, epsilon: level_table(study, epsilon, SETTINGS, "setting", COLUMNS),
     )
-
-
-def _tables(studies: Sequence[Study]) -> str:
-    rows = []
-    for study in studies:
-        leaves = study.levels[-1]
-        shares = f"{leaves.true_nodes:,}", f"{leaves.nodes:,}", percent(leaves.true_nodes / leaves.nodes)
-        rows.append((study.title, f"{study.table.truth.total:,}", str(len(study.levels) - 1), *shares))
-    return table(("table", "trips", "levels", "leaves that occur", "possible leaves", "share"), rows)
-
-
-def _rates(studies: Sequence[Study], every: Sequence[Promise]) -> str:
-    rows = []
-    for study in studies:
-        last = study.levels[-1].level
-        for epsilon in study.epsilons:
-            ours = [one for one in every if (one.study, one.epsilon, one.level) == (study, epsilon, last)]
-            rows.append((study.title, f"{epsilon:g}", *(one.found.say(percent) for one in ours)))
-    rates = (f"asked for {setting.fdr:g}" for setting in SETTINGS if setting.fdr is not None)
-    return table(("table", "ε", *rates), rows)

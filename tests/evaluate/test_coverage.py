@@ -202,14 +202,14 @@ def test_a_release_of_nothing_covers_what_is_not_there() -> None:
         assert row.all_sizes.positives.share is None
 
 
-def test_rows_are_plain_values_and_add_up() -> None:
+def test_rows_add_up() -> None:
     private = table(SPINE, 200, 4)
     release = plan().release(private, testing_key=bytes(32))
     rows = measure_coverage(release, read_counts(private, SPINE))
-    told = rows[-1].to_dict()
-    assert told["name"] == "place.town"
-    assert [size["size"] for size in told["sizes"]] == ["0", "1–4", "5–10", "11–24", "25–99", "100+"]
-    assert told["every"]["share"] == told["every"]["covered"] / told["every"]["nodes"]
+    assert rows[-1].name == "place.town"
+    assert [size.size for size in rows[-1].sizes] == ["0", "1–4", "5–10", "11–24", "25–99", "100+"]
+    every = rows[-1].all_sizes.every
+    assert every.share == every.covered / every.nodes
     twice = pooled([rows, rows])
     assert twice[-1].all_sizes.every == rows[-1].all_sizes.every + rows[-1].all_sizes.every
     assert Coverage(0, 0, 0.0).share is None

@@ -29,8 +29,8 @@ from experiments.estimates.measure import (
     with_estimates,
 )
 from experiments.estimates.node import LARGE, Node, constructed_node
+from experiments.estimates.reasons import conclusion
 from experiments.estimates.targets import Compared, difference, goals, judge, ratio
-from experiments.estimates.variant import conclusion
 from experiments.kit.cases import DOCS, TRIP, Table, made_up
 from experiments.kit.pages import insert
 from tests.pictures import colours_in

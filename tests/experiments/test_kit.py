@@ -18,7 +18,7 @@ from experiments.estimates.measure import Found, _run
 from experiments.inftda.measure import Batch, case_of, run_table
 from experiments.kit import outcomes, pages, tables
 from experiments.kit.cases import TRIP, Table, made_up
-from experiments.kit.command import Call, command
+from experiments.kit.command import Call, as_command
 from experiments.kit.runs import Kept, as_json, key, release
 from treetop import Loss, Plan
 from treetop.compare.comparison import Comparison
@@ -95,7 +95,7 @@ def test_a_page_says_what_wrote_it(tmp_path: Path) -> None:
 def test_a_study_has_only_the_options_that_it_knows(tmp_path: Path) -> None:
     calls = []
 
-    @command("--out", least_runs=2)
+    @as_command("--out", least_runs=2)
     def study(call: Call) -> Iterator[Path]:
         """Try."""
         calls.append(call)

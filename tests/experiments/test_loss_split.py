@@ -9,18 +9,20 @@ import pytest
 from click.testing import CliRunner
 
 from experiments.kit.cases import DOCS
-from experiments.loss_split import error_claims, page
+from experiments.loss_split import claims as judges
+from experiments.loss_split import page
 from experiments.loss_split.__main__ import command
-from experiments.loss_split.error_claims import number
+from experiments.loss_split.claims import number
 from experiments.loss_split.measure import (
     best,
     bottom_up,
-    cheapest,
     closed_form,
     draw,
+    least_loss,
     leaves_only,
     measure,
     project,
+    terms,
     top_down,
     uniform,
 )
@@ -53,7 +55,7 @@ def test_the_tree_has_wyomings_shape_and_half_of_its_blocks_are_empty() -> None:
 def test_the_optimal_split_of_the_whole_tree_cuts_the_error_more_than_threefold() -> None:
     whole = made_up()
     flat, good = (closed_form(whole.truth, budgets).total for budgets in (uniform(FIXED), best(whole, FIXED)))
-    assert flat > error_claims.ASKED * good
+    assert flat > judges.ASKED * good
 
 
 def test_releases_have_the_errors_of_the_formulas(tree: Tree) -> None:
@@ -99,7 +101,7 @@ def test_sums_of_blocks_have_the_errors_of_the_formulas(tree: Tree) -> None:
 
 
 def test_the_least_loss_gives_the_error_that_was_asked_for(tree: Tree) -> None:
-    answer = cheapest(tree, 3_000)
+    answer = least_loss(terms(tree.prior), 3_000)
     assert answer.error == pytest.approx(3_000)
     assert closed_form(tree.prior, answer.budgets).total == pytest.approx(3_000)
 
@@ -116,8 +118,8 @@ def test_every_claim_is_judged_and_has_a_table(small: Study) -> None:
 def test_a_claim_that_fails_is_reported_as_failing(small: Study) -> None:
     swapped = {(epsilon, way): small.outcomes[epsilon, WAYS[way == WAYS[0]]] for epsilon, way in small.outcomes}
     other = Study(**{**vars(small), "outcomes": swapped})
-    assert error_claims.threefold([other]).holds is False
-    assert error_claims.consistent_too([other]).holds is False
+    assert judges.threefold([other]).holds is False
+    assert judges.consistent_too([other]).holds is False
     assert "| Does not hold |" in page.judged([other])
 
 

@@ -69,10 +69,6 @@ class Coverage:
     def __add__(self, other: Coverage) -> Coverage:
         return Coverage(self.nodes + other.nodes, self.covered + other.covered, self.widths + other.widths)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {"nodes": self.nodes, "covered": self.covered, "share": self.share, "width": self.width}
-
 
 @dataclass(frozen=True)
 class SizeCoverage:
@@ -91,10 +87,6 @@ class SizeCoverage:
 
     def __add__(self, other: SizeCoverage) -> SizeCoverage:
         return SizeCoverage(self.size, *(getattr(self, name) + getattr(other, name) for name in GROUPS))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {"size": self.size, **{name: getattr(self, name).to_dict() for name in GROUPS}}
 
 
 @dataclass(frozen=True)
@@ -119,11 +111,6 @@ class LevelCoverage:
     def __add__(self, other: LevelCoverage) -> LevelCoverage:
         sizes = tuple(one + another for one, another in zip(self.sizes, other.sizes, strict=True))
         return LevelCoverage(self.level, self.name, sizes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        together = self.all_sizes.to_dict()
-        return {"level": self.level, "name": self.name, **together, "sizes": [size.to_dict() for size in self.sizes]}
 
 
 def measure_coverage(release: Release, truth: Counts, confidence: float | None = None) -> tuple[LevelCoverage, ...]:

@@ -162,10 +162,6 @@ class Prior:
         if self.spine.digest != spine.digest:
             raise PlanError("the prior is about another spine than the plan: read it with the plan's own spine")
 
-    def describe(self) -> dict[str, Any]:
-        """Return what the prior is, as plain values."""
-        return {"kind": self.kind, "source": self.source, "spine_sha256": self.spine.digest}
-
 
 def _from_table(
     kind: Kind,

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Unpack
 
 import pyarrow as pa
 
 from treetop.errors import ReleaseError
 from treetop.exporting.flows import FLOWMAP, KEPLER, OD, QGIS, SKMOB
-from treetop.exporting.formats import FORMATS, Content, Format, Progress, Request, named, register
+from treetop.exporting.formats import FORMATS, Content, Format, Options, Request, named, register
 from treetop.exporting.formulas import count_guarded
 from treetop.exporting.levels import ENDS, counts_at, depths_of, trees_of
 from treetop.exporting.map import MAP
 from treetop.exporting.places import Places, place_attribute, read_places, saved_places
 from treetop.exporting.records import RECORDS
-from treetop.exporting.sheet import Sheet
+from treetop.exporting.sheet import Page, Sheet
 from treetop.exporting.target import Target
 from treetop.release.release import Release
 from treetop.release.selection import Selection
@@ -26,6 +26,8 @@ __all__ = [
     "Content",
     "Exported",
     "Format",
+    "Options",
+    "Page",
     "Places",
     "Request",
     "Sheet",
@@ -59,70 +61,21 @@ class Exported:
     """How many codes begin like a formula, and were written with an apostrophe before them."""
 
 
-def export(
-    release: Release | Selection | str | Path,
-    to: str,
-    out: str | Path,
-    *,
-    level: str | Sequence[str] | None = None,
-    coordinates: str | Path | None = None,
-    code: str | None = None,
-    latitude: str | None = None,
-    longitude: str | None = None,
-    name: str | None = None,
-    encoding: str | None = None,
-    boundaries: str | Path | None = None,
-    boundaries_code: str | None = None,
-    credit: str | None = None,
-    skip_missing: bool = False,
-    as_is: bool = False,
-    force: bool = False,
-    large: bool = False,
-    progress: Progress | None = None,
-    announce: Callable[[str], object] | None = None,
-) -> Exported:
-    """Write a release, or a release folder, for another tool: to a folder, or to a file by its suffix.
-
-    `level` is a level of both ends ("province"), or one of an attribute ("origin.province"); the finest when None. A
-    map has all levels down to it.
-    `coordinates` is a public file with a row a place, such as the hierarchy file; `code`, `latitude`, `longitude` and
-    `name` are its columns, found by their usual names when None. Without it, what the folder carries is used.
-    `boundaries` is a public GeoJSON file for a map; its property `boundaries_code`, found by what it holds when None,
-    has the codes of one level. `credit` is a line for the foot of a map, such as the source of the boundaries.
-    `encoding` is that of these files where they are text other than UTF-8.
-    More than a thousand million records are refused unless they are meant to be `large`; `announce` is told how many
-    there will be, where they are many.
-    In CSV files, codes that a spreadsheet would compute are written with an apostrophe before them
-    (`treetop.exporting.formulas` takes it off again), unless they are to be written `as_is`.
-    """
+def export(release: Release | Selection | str | Path, to: str, out: str | Path, **options: Unpack[Options]) -> Exported:
+    """Write a release, or a release folder, for another tool: to a folder, or to a file by its suffix."""
     form = named(to)
-    _check_files(form, bool(coordinates or boundaries), encoding, boundaries, boundaries_code, credit)
+    _check(form, options)
     every = frozenset(file for one in FORMATS.values() for file in one.files)
-    target = Target.of(Path(out), form.files, form.suffixes, force, every)
+    target = Target.of(Path(out), form.files, form.suffixes, options.get("force", False), every)
     folder = Path(release) if isinstance(release, str | Path) else None
     loaded = (Release.load(release) if isinstance(release, str | Path) else release).where()
     if form.flows:
         _require_ends(loaded, form)
-    depths = depths_of(loaded, level)
-    columns = {"code": code, "latitude": latitude, "longitude": longitude, "name": name}
-    places = _places(loaded, form, folder, coordinates, columns, encoding)
-    request = Request(
-        loaded,
-        depths,
-        places,
-        target.out,
-        skip_missing=skip_missing,
-        large=large,
-        boundaries=boundaries,
-        boundaries_code=boundaries_code,
-        encoding=encoding,
-        credit=credit,
-        progress=progress,
-        announce=announce,
-    )
+    depths = depths_of(loaded, options.get("level"))
+    request = Request(loaded, depths, _places(loaded, form, folder, options), target.out, options)
     made = form.make(request)
     files, guarded = made.files, 0
-    if not as_is and target.files()[0].suffix == ".csv":
+    if not options.get("as_is") and target.files()[0].suffix == ".csv":
         files = [file.guarded() for file in files]
         trees = trees_of(loaded)
         codes = [trees[name].codes[depths[name]] for name in (ENDS if form.flows else depths)]
@@ -136,24 +89,18 @@ def export(
     return Exported(target.files(), main.rows, main.total, made.skipped, warning, unresolved, guarded)
 
 
-def _check_files(
-    form: Format,
-    has_files: bool,
-    encoding: str | None,
-    boundaries: str | Path | None,
-    boundaries_code: str | None,
-    credit: str | None,
-) -> None:
+def _check(form: Format, options: Options) -> None:
     """Refuse what is said of files that are not named, or that the format has no use for."""
-    if encoding and not has_files:
+    boundaries, code = options.get("boundaries"), options.get("boundaries_code")
+    if options.get("encoding") and not (options.get("coordinates") or boundaries):
         raise ReleaseError(
             "encoding is that of a file with coordinates or boundaries: name the file too (--coordinates, --boundaries)"
         )
-    if not form.outlines and (boundaries or boundaries_code or credit):
+    if not form.outlines and (boundaries or code or options.get("credit")):
         raise ReleaseError(
             f"boundaries and a credit are for a map, and {form.name} has no place for them: leave them out"
         )
-    if boundaries_code and not boundaries:
+    if code and not boundaries:
         raise ReleaseError(
             "boundaries_code is a property of the file with boundaries: name that file too (--boundaries)"
         )
@@ -169,15 +116,15 @@ def _require_ends(release: Selection, form: Format) -> None:
         )
 
 
-def _places(
-    release: Selection,
-    form: Format,
-    folder: Path | None,
-    coordinates: str | Path | None,
-    columns: Mapping[str, str | None],
-    encoding: str | None,
-) -> dict[str, Places] | None:
+def _places(release: Selection, form: Format, folder: Path | None, options: Options) -> dict[str, Places] | None:
     """Return the places by attribute: of both ends for flows; None where the format does without."""
+    columns = {
+        "code": options.get("code"),
+        "latitude": options.get("latitude"),
+        "longitude": options.get("longitude"),
+        "name": options.get("name"),
+    }
+    coordinates = options.get("coordinates")
     needs = form.coordinates
     is_flows = all(end in release.spine.attributes for end in ENDS)
     if coordinates is None:
@@ -195,7 +142,7 @@ def _places(
     if needs == "none" or not (is_flows or needs == "any"):
         why = f"{form.name} has no place for them" if needs == "none" else "they are for origin/destination releases"
         raise ReleaseError(f"coordinates are not used here, because {why}: leave them out")
-    stated = {**columns, "encoding": encoding}
+    stated = {**columns, "encoding": options.get("encoding")}
     attributes = ENDS if is_flows else (place_attribute(release, coordinates, stated),)
     trees = trees_of(release)
     return {name: read_places(coordinates, trees[name].levels[-1], **stated) for name in attributes}

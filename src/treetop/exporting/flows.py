@@ -35,7 +35,7 @@ class _Located:
         flows, trees = counts_at(request.release, request.depths, ENDS), trees_of(request.release)
         here = [request.places[end].at(trees[end], request.depths[end]) for end in ENDS]
         rows = [pc.index_in(flows[end], value_set=place.code) for end, place in zip(ENDS, here, strict=True)]
-        missing = _missing(flows, rows, request.skip_missing)
+        missing = _missing(flows, rows, request.options.get("skip_missing", False))
         if missing:
             kept = pc.and_(pc.is_valid(rows[0]), pc.is_valid(rows[1]))
             flows, rows = flows.filter(kept), [row.filter(kept) for row in rows]

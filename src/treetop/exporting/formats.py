@@ -5,21 +5,58 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias, TypedDict
 
 from treetop.basics.nearest import nearest
 from treetop.errors import ReleaseError
 from treetop.exporting.levels import Depths
 from treetop.exporting.places import Places
+from treetop.exporting.sheet import Page, Sheet
 from treetop.release.selection import Selection
 
 Progress: TypeAlias = Callable[[int], object]
 """Called with the number of rows just written."""
 
 
+class Options(TypedDict, total=False):
+    """What may be said of an export; a format takes from it what it has a use for."""
+
+    level: str | Sequence[str] | None
+    """A level of both ends ("province"), or one of an attribute ("origin.province"); the finest when None. A map has
+    all levels down to it."""
+    coordinates: str | Path | None
+    """A public file with a row a place, such as the hierarchy file. Without it, what the folder carries is used."""
+    code: str | None
+    """Its column with the codes, found by its usual name when None; so are the next three."""
+    latitude: str | None
+    longitude: str | None
+    name: str | None
+    encoding: str | None
+    """Its encoding, or that of the boundaries, where they are text other than UTF-8."""
+    boundaries: str | Path | None
+    """A public GeoJSON file for a map."""
+    boundaries_code: str | None
+    """Its property with the codes of one level, found by what it holds when None."""
+    credit: str | None
+    """A line for the foot of a map, such as the source of the boundaries."""
+    skip_missing: bool
+    """Whether counts of places that are not known are left out; otherwise they are refused."""
+    as_is: bool
+    """Whether a CSV file has codes that a spreadsheet would compute as they are; otherwise they have an apostrophe
+    before them, which `treetop.exporting.formulas` takes off again."""
+    force: bool
+    """Whether an earlier export is replaced."""
+    large: bool
+    """Whether more than a thousand million records are meant; otherwise they are refused."""
+    progress: Progress | None
+    """Told of records as they are written."""
+    announce: Callable[[str], object] | None
+    """Told how many records there will be, where they are many."""
+
+
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What is to be written; a format takes from it what it has a use for."""
+    """What is to be written."""
 
     release: Selection
     """The release."""
@@ -29,51 +66,15 @@ class Request:
     """Where places are, by attribute; None where that is not known, or not asked for."""
     out: Path
     """Where it goes."""
-    skip_missing: bool = False
-    """Whether counts of places that are not known are left out; otherwise they are refused."""
-    large: bool = False
-    """Whether more rows than are likely meant are meant."""
-    boundaries: str | Path | None = None
-    """A public GeoJSON file with outlines."""
-    boundaries_code: str | None = None
-    """Its property with the codes."""
-    encoding: str | None = None
-    """Its encoding, where that is not UTF-8."""
-    credit: str | None = None
-    """A line for the foot of a page."""
-    progress: Progress | None = None
-    """Told of rows as they are written."""
-    announce: Callable[[str], object] | None = None
-    """Told of what will take long, before it is begun."""
-
-
-class File(Protocol):
-    """One file to be written."""
-
-    @property
-    def file(self) -> str:
-        """Its name in a folder."""
-
-    @property
-    def rows(self) -> int:
-        """How many rows it has."""
-
-    @property
-    def total(self) -> int:
-        """The sum of its counts."""
-
-    def guarded(self) -> File:
-        """Return the file with texts that no spreadsheet computes."""
-
-    def write(self, path: Path) -> None:
-        """Write it."""
+    options: Options
+    """All that was said of it."""
 
 
 @dataclass(frozen=True)
 class Content:
     """What a format makes of a request."""
 
-    files: Sequence[File]
+    files: Sequence[Sheet | Page]
     """One for each of the format's files, in their order."""
     skipped: tuple[str, ...] = ()
     """The codes whose rows were left out because it is not known where they are."""

@@ -70,11 +70,12 @@ def _bytes(number: int) -> str:
 def _make(request: Request) -> Content:
     release = request.release
     size = Size.of(release, request.depths)
-    size.refuse_unless(request.large, request.out)
-    if request.announce is not None and size.records >= MANY:
-        request.announce(f"writing {size}")
+    size.refuse_unless(request.options.get("large", False), request.out)
+    announce = request.options.get("announce")
+    if announce is not None and size.records >= MANY:
+        announce(f"writing {size}")
     schema = pa.schema([(name, pa.string()) for name in release.spine.attributes])
-    batches = _records(release, request.depths, schema, request.progress)
+    batches = _records(release, request.depths, schema, request.options.get("progress"))
     return Content([Sheet("records.parquet", schema, batches, size.records, size.records)])
 
 

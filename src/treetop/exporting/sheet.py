@@ -1,4 +1,4 @@
-"""One file of an export: rows that are made as they are written."""
+"""The files of an export: rows that are made as they are written, or a text."""
 
 from __future__ import annotations
 
@@ -63,6 +63,28 @@ class Sheet:
     def _write_types(self, path: Path) -> None:
         kinds = (_kind(field, self.total) for field in self.schema)
         path.write_text(",".join(f'"{kind}"' for kind in kinds) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Page:
+    """One text to be written, such as a page in HTML."""
+
+    file: str
+    """Its name in a folder."""
+    text: str
+    """Its content."""
+    rows: int
+    """The counts above zero that it shows, at its finest level."""
+    total: int
+    """Their sum."""
+
+    def guarded(self) -> Page:
+        """Return the text as it is: no spreadsheet opens it."""
+        return self
+
+    def write(self, path: Path) -> None:
+        """Write the file."""
+        path.write_text(self.text, encoding="utf-8")
 
 
 def csv_header(names: Iterable[str]) -> bytes:

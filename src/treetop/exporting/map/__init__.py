@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import ReleaseError
@@ -15,37 +13,16 @@ from treetop.exporting.map.boundaries import Boundaries, read_boundaries
 from treetop.exporting.map.layers import layer
 from treetop.exporting.map.page import render
 from treetop.exporting.places import Places
+from treetop.exporting.sheet import Page
 from treetop.release.selection import Selection
-
-
-@dataclass(frozen=True)
-class Page:
-    """One page to be written."""
-
-    file: str
-    """Its name in a folder."""
-    text: str
-    """Its content."""
-    rows: int
-    """The counts above zero that it shows at its finest level."""
-    total: int
-    """Their sum."""
-
-    def guarded(self) -> Page:
-        """Return the page: no spreadsheet computes it."""
-        return self
-
-    def write(self, path: Path) -> None:
-        """Write the file."""
-        path.write_text(self.text, encoding="utf-8")
 
 
 def _make(request: Request) -> Content:
     """Make the page, down to the given depths."""
-    release, depths, places = request.release, request.depths, request.places or {}
+    release, depths, places, given = request.release, request.depths, request.places or {}, request.options
     boundaries = None
-    if request.boundaries is not None:
-        boundaries = read_boundaries(request.boundaries, release.spine.trees, request.boundaries_code, request.encoding)
+    if file := given.get("boundaries"):
+        boundaries = read_boundaries(file, release.spine.trees, given.get("boundaries_code"), given.get("encoding"))
     attributes = mapped(release, places, boundaries)
     trees = {name: tree for name, tree in trees_of(release).items() if name in attributes}
     atlas = Atlas.of(trees, {name: places[name] for name in attributes if name in places}, boundaries)
@@ -55,7 +32,7 @@ def _make(request: Request) -> Content:
             "none of the levels up to the one asked for has coordinates or boundaries: ask for a coarser"
         )
     missing = tuple(sorted({code for one in layers for code in one.missing}))
-    if missing and not request.skip_missing:
+    if missing and not given.get("skip_missing"):
         _refuse(missing)
     content = {
         "kind": "flows" if len(attributes) == 2 else "counts",
@@ -67,7 +44,7 @@ def _make(request: Request) -> Content:
         "levels": [one.content for one in layers],
     }
     finest = layers[-1]
-    text = render(release.card, content, request.credit)
+    text = render(release.card, content, given.get("credit"))
     page = Page("map.html", text, finest.rows, finest.content["total"] - finest.content["unplaced"])
     return Content([page], missing)
 
