@@ -4,6 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Modules are compiled once, and not by each of the processes that tests start.
+export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: demo test repeat lint audit bench bench-detail peers experiments clean
 
 demo: $(VENV)/.plain

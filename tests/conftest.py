@@ -1,4 +1,4 @@
-"""What tests of several folders share: a private PostgreSQL server, examples, and the table of deliberate faults.
+"""What tests of several folders share: processes, a PostgreSQL server, examples, and the table of deliberate faults.
 
 What holds of every test stands in tests/plugins: its noise is the same in every run, and it leaves nothing behind.
 """
@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.processes import Server, served
+
 pytest_plugins = ["tests.plugins.fixed_noise", "tests.plugins.nothing_left"]
 
 # The examples are the same in every run, and no time decides. TREETOP_AUDIT=deep looks for new ones.
@@ -24,7 +26,22 @@ settings.register_profile("fixed", derandomize=True, database=None, deadline=Non
 settings.register_profile("deep", settings.get_profile("fixed"), derandomize=False, print_blob=True)
 settings.load_profile("deep" if os.environ.get("TREETOP_AUDIT") == "deep" else "fixed")
 
+# The tests are spread over the cores already: a product of matrices is not to wait for a core that another test has.
+for threads in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
+
+MEMORY = Path("/dev/shm")
+if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 2**31:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # a disk takes longer than most tests
+
 SECRET = "hunter2"
+
+
+@pytest.fixture(scope="session")
+def processes() -> Iterator[Server]:
+    """Start processes of their own that need not import Treetop."""
+    with served() as server:
+        yield server
 
 
 def _as_server_user(*command: str, cwd: Path) -> None:

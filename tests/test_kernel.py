@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +13,12 @@ import pytest
 from treetop.basics import kernel as kernels
 from treetop.repair.settle import mix
 
+# A kernel in a module that imports little else.
 PROGRAM = """
 import numpy as np
-from treetop.repair.settle import mix
-mix(np.uint64(1))
-print(sum(mix.stats.cache_hits.values()))
+from treetop.basics.siphash import siphash_word
+siphash_word(np.uint64(1), np.uint64(2), np.uint64(3))
+print(sum(siphash_word.stats.cache_hits.values()))
 """
 
 
@@ -34,9 +36,16 @@ def cache_hits(cache: Path) -> int:
     return int(run(cache).stdout)
 
 
-def test_a_kernel_is_compiled_once(tmp_path: Path) -> None:
-    assert cache_hits(tmp_path) == 0
-    assert cache_hits(tmp_path) == 1
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache in which there is a kernel."""
+    cache = tmp_path_factory.mktemp("filled") / "cache"
+    assert cache_hits(cache) == 0
+    return cache
+
+
+def test_a_kernel_is_compiled_once(filled: Path) -> None:
+    assert cache_hits(filled) == 1
 
 
 def test_the_stamp_covers_every_module_with_kernels() -> None:
@@ -49,13 +58,10 @@ OPEN = ["the cache", "what is kept in it", "a file in it", "a folder above it"]
 
 
 @pytest.mark.parametrize("what", OPEN)
-def test_a_cache_that_others_can_write_is_not_used(what: str, tmp_path: Path) -> None:
-    cache = tmp_path / "above" / "cache"
-    cache.mkdir(parents=True)
-    assert cache_hits(cache) == 0
-    (kept,) = (folder for folder in cache.iterdir() if folder.name.startswith("repair_"))
+def test_a_cache_that_others_can_write_is_not_used(what: str, filled: Path, tmp_path: Path) -> None:
+    cache = Path(shutil.copytree(filled, tmp_path / "above" / "cache"))
+    (kept,) = (folder for folder in cache.iterdir() if folder.name.startswith("basics_"))
     path = dict(zip(OPEN, [cache, kept, next(kept.glob("*.nbi")), cache.parent], strict=True))[what]
-    assert cache_hits(cache) == 1
     mode = path.stat().st_mode
     path.chmod(0o777)
     again = run(cache)
@@ -65,11 +71,9 @@ def test_a_cache_that_others_can_write_is_not_used(what: str, tmp_path: Path) ->
     assert cache_hits(cache) == 1
 
 
-def test_a_folder_above_may_be_open_where_nobody_can_exchange_what_is_in_it(tmp_path: Path) -> None:
-    cache = tmp_path / "above" / "cache"
-    cache.mkdir(parents=True)
+def test_a_folder_above_may_be_open_where_nobody_can_exchange_what_is_in_it(filled: Path, tmp_path: Path) -> None:
+    cache = Path(shutil.copytree(filled, tmp_path / "above" / "cache"))
     cache.parent.chmod(0o1777)  # as /tmp is
-    assert cache_hits(cache) == 0
     assert cache_hits(cache) == 1
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.processes import Server
 from treetop.ledger import Ledger
 
 # The program does something when it enters a function; `sys.argv` is a command.
@@ -41,10 +41,18 @@ main()
 """
 
 
-def run(act: str, desk: Path) -> tuple[int, str, list[str]]:
-    command = [sys.executable, "-c", PROGRAM.replace("{act}", act)]
-    done = subprocess.run(command, cwd=desk, capture_output=True, text=True, timeout=240, check=False)
-    return done.returncode, done.stderr, [entry.state for entry in Ledger.open(desk / "ledger").entries()]
+Run = Callable[[str], tuple[int, str, list[str]]]
+
+
+@pytest.fixture
+def run(desk: Path, processes: Server) -> Run:
+    """Run a release in which something acts: its exit code, what it says, and what the ledger shows."""
+
+    def ended(act: str) -> tuple[int, str, list[str]]:
+        done = processes.run(PROGRAM.replace("{act}", act), folder=desk)
+        return done.returncode, done.stderr, [entry.state for entry in Ledger.open(desk / "ledger").entries()]
+
+    return ended
 
 
 LOST = [
@@ -57,9 +65,9 @@ LOST = [
 
 @pytest.mark.parametrize(("where", "how", "spent"), LOST)
 def test_a_ctrl_c_that_gets_lost_on_its_way_still_ends_the_command(
-    where: str, how: str, spent: list[str], desk: Path
+    where: str, how: str, spent: list[str], desk: Path, run: Run
 ) -> None:
-    code, message, entries = run(f"before({where!r}, {how})", desk)
+    code, message, entries = run(f"before({where!r}, {how})")
     assert (code, entries) == (130, spent)
     assert message.endswith("treetop: interrupted\n")
     assert "Traceback" not in message
@@ -75,13 +83,13 @@ DONE = [
 
 
 @pytest.mark.parametrize("act", DONE)
-def test_ctrl_c_after_the_release_is_recorded_is_no_failure(act: str, desk: Path) -> None:
-    code, message, entries = run(act, desk)
+def test_ctrl_c_after_the_release_is_recorded_is_no_failure(act: str, desk: Path, run: Run) -> None:
+    code, message, entries = run(act)
     assert (code, message, entries) == (0, "", ["complete"])
     assert (desk / "out" / "card.json").is_file()
 
 
-def test_a_background_job_does_not_hear_of_it(desk: Path) -> None:
+def test_a_background_job_does_not_hear_of_it(run: Run) -> None:
     ignoring = "signal.signal(signal.SIGINT, signal.SIG_IGN); before('treetop.publishing.releasing:read_counts', press)"
-    code, message, entries = run(ignoring, desk)
+    code, message, entries = run(ignoring)
     assert (code, message, entries) == (0, "", ["complete"])

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
+from tests.processes import Running, Server
 from treetop import Loss, Release
 from treetop.card import content
 from treetop.checking.check import check_folder
@@ -56,6 +57,7 @@ period = "2011"
 """
 TREETOP = str(Path(sys.executable).with_name("treetop"))
 Captured = pytest.CaptureFixture[str]
+Start = Callable[..., Running]
 
 
 @pytest.fixture
@@ -377,18 +379,22 @@ def test_a_full_disk_is_refused_before_anything_is_spent(
     assert Ledger.open("ledger").entries() == ()
 
 
-# The process sends itself a signal when it enters or leaves a function.
-SITE = """
+# A release that sends itself a signal when it enters or leaves a function.
+PROGRAM = """
 import os, signal, sys
+from treetop.cli import main
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job would have it ignored
-module, function, event, number = os.environ["SIGNAL_AT"].split(":")
+module, function, event, number = sys.argv[1].split(":")
 def watch(frame, what, argument):
     name = frame.f_globals.get("__name__")
     called = getattr(argument, "__name__", "") if what.startswith("c_") else frame.f_code.co_name
     if what == event and called == function and name == module:
         sys.setprofile(None)
         os.kill(os.getpid(), int(number))
-sys.setprofile(watch)
+sys.argv = ["treetop", "release", "plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger", *sys.argv[2:]]
+if module:
+    sys.setprofile(watch)
+main()
 """
 POINTS = [
     ("treetop.read.encode:read_counts:call", 0),
@@ -402,25 +408,21 @@ POINTS = [
 ]
 
 
-def start(here: Path, *arguments: str, point: str | None = None, number: int = 0) -> subprocess.Popen[str]:
-    environment = dict(os.environ)
-    if point is not None:
-        (here.parent / "site").mkdir(exist_ok=True)
-        (here.parent / "site" / "sitecustomize.py").write_text(SITE)
-        paths = [str(here.parent / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment |= {"SIGNAL_AT": f"{point}:{number}", "PYTHONPATH": os.pathsep.join(paths)}
-    command = [TREETOP, "release", "plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger", *arguments]
-    return subprocess.Popen(command, cwd=here, env=environment, stderr=subprocess.PIPE, text=True)
+@pytest.fixture
+def start(here: Path, processes: Server) -> Start:
+    """Start a release that is sent a signal at a point, or at none."""
 
+    def started(*arguments: str, point: str = "::", number: int = 0) -> Running:
+        return processes.start(PROGRAM, f"{point}:{number}", *arguments, folder=here)
 
-def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
-    _, message = process.communicate(timeout=240)
-    return process.returncode, message
+    return started
 
 
 @pytest.mark.parametrize(("point", "spent"), POINTS, ids=[point for point, _ in POINTS])
-def test_a_killed_release_is_spent_if_it_measured_and_leaves_no_half_folder(point: str, spent: int, here: Path) -> None:
-    assert finish(start(here, point=point, number=signal.SIGKILL))[0] == -signal.SIGKILL
+def test_a_killed_release_is_spent_if_it_measured_and_leaves_no_half_folder(
+    point: str, spent: int, here: Path, start: Start
+) -> None:
+    assert start(point=point, number=signal.SIGKILL).wait().returncode == -signal.SIGKILL
     entries = Ledger.open(here / "ledger").entries()
     assert len(entries) == spent
     in_place = point.startswith("treetop.ledger.book:complete") or point.endswith("take_place:return")
@@ -430,8 +432,8 @@ def test_a_killed_release_is_spent_if_it_measured_and_leaves_no_half_folder(poin
         assert (entries[0].state == "complete") == (point == "treetop.ledger.book:complete:return")
 
 
-def test_what_a_killed_release_left_beside_its_place_is_removed_by_the_next_one(here: Path) -> None:
-    finish(start(here, point="treetop.release.folder.write:_write:return", number=signal.SIGKILL))
+def test_what_a_killed_release_left_beside_its_place_is_removed_by_the_next_one(here: Path, start: Start) -> None:
+    start(point="treetop.release.folder.write:_write:return", number=signal.SIGKILL).wait()
     (left,) = here.glob(".out.treetop-draft-*")
     (here / ".out.mine").mkdir()
     run("--quiet")
@@ -440,23 +442,25 @@ def test_what_a_killed_release_left_beside_its_place_is_removed_by_the_next_one(
 
 
 @pytest.mark.parametrize("point", ["take_place:call", "exchange:call", "exchange:return", "take_place:return"])
-def test_a_replacement_that_is_killed_leaves_the_old_release_or_the_new_one(point: str, here: Path) -> None:
+def test_a_replacement_that_is_killed_leaves_the_old_release_or_the_new_one(
+    point: str, here: Path, start: Start
+) -> None:
     run("--quiet")
     old = card()["id"]
-    process = start(here, "--force", point=f"treetop.release.folder.place:{point}", number=signal.SIGKILL)
-    assert finish(process)[0] == -signal.SIGKILL
+    process = start("--force", point=f"treetop.release.folder.place:{point}", number=signal.SIGKILL)
+    assert process.wait().returncode == -signal.SIGKILL
     assert is_whole(here / "out")
     assert (card()["id"] == old) == point.endswith("call")
     assert len(Ledger.open(here / "ledger").entries()) == 1
 
 
-def test_releases_killed_at_any_moment_never_measure_more_than_the_ledger_shows(here: Path) -> None:
+def test_releases_killed_at_any_moment_never_measure_more_than_the_ledger_shows(here: Path, start: Start) -> None:
     rng = random.Random(2)
     for _ in range(5):
-        process = start(here, "--force", "--quiet")
-        time.sleep(rng.uniform(0.3, 1.5))
+        process = start("--force", "--quiet")
+        time.sleep(rng.uniform(0.0, 0.4))
         process.kill()
-        finish(process)
+        process.wait()
         entries = Ledger.open(here / "ledger").entries()
         if (here / "out").exists():
             assert is_whole(here / "out")
@@ -487,22 +491,19 @@ print("steps:", steps, file=sys.stderr)
 """
 
 
-def run_for(steps: int, here: Path) -> tuple[int, str]:
-    """Run a release that dies after so many calls and returns; 0 for one that does not."""
-    command = [sys.executable, "-c", COUNTING, str(steps)]
-    return finish(subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE, text=True))
-
-
-def test_releases_killed_at_random_steps_leave_whole_folders_and_their_loss_spent(here: Path) -> None:
+def test_releases_killed_at_random_steps_leave_whole_folders_and_their_loss_spent(
+    here: Path, processes: Server
+) -> None:
     ledger = Ledger.create(here / "wide", loss=Loss(rho=10))
-    code, message = run_for(0, here)
-    assert code == 0
-    steps = int(message.split("steps:")[1])
+    done = processes.run(COUNTING, 0, folder=here)
+    assert done.returncode == 0
+    steps = int(done.stderr.split("steps:")[1])
     times = 100 if os.environ.get("TREETOP_AUDIT") == "deep" else 5
     rng = random.Random(3)
     before, placed = ledger.entries(), card(str(here / "out"))["composition"]["reservation"]["number"]
     for i in range(times):
-        assert run_for(1 + int(steps * (i + rng.random()) / times), here)[0] == -signal.SIGKILL
+        done = processes.run(COUNTING, 1 + int(steps * (i + rng.random()) / times), folder=here)
+        assert done.returncode == -signal.SIGKILL
         entries = Ledger.open(here / "wide").entries()
         assert entries[: len(before)] == before and len(entries) - len(before) in (0, 1)
         assert is_whole(here / "out")
@@ -523,19 +524,19 @@ INTERRUPTED = [
 
 
 @pytest.mark.parametrize("point", INTERRUPTED)
-def test_ctrl_c_ends_with_130_and_leaves_nothing_behind(point: str, here: Path) -> None:
-    code, message = finish(start(here, point=point, number=signal.SIGINT))
-    assert code == 130
-    assert "treetop: interrupted" in message
-    assert "Traceback" not in message
+def test_ctrl_c_ends_with_130_and_leaves_nothing_behind(point: str, here: Path, start: Start) -> None:
+    done = start(point=point, number=signal.SIGINT).wait()
+    assert done.returncode == 130
+    assert "treetop: interrupted" in done.stderr
+    assert "Traceback" not in done.stderr
     entries = Ledger.open(here / "ledger").entries()
-    assert ("the loss stays spent: entry 1" in message) == bool(entries)
+    assert ("the loss stays spent: entry 1" in done.stderr) == bool(entries)
     assert sorted(path.name for path in here.iterdir()) == ["ledger", "places.csv", "plan.toml", "trips.csv"]
 
 
-def test_ctrl_c_while_the_folder_is_moved_waits_until_the_ledger_knows(here: Path) -> None:
-    process = start(here, point="treetop.release.folder.place:take_place:call", number=signal.SIGINT)
-    assert finish(process)[0] == 0
+def test_ctrl_c_while_the_folder_is_moved_waits_until_the_ledger_knows(here: Path, start: Start) -> None:
+    process = start(point="treetop.release.folder.place:take_place:call", number=signal.SIGINT)
+    assert process.wait().returncode == 0
     assert is_whole(here / "out")
     (entry,) = Ledger.open(here / "ledger").entries()
     assert entry.state == "complete"

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from platform import node
 from typing import Any
 
 import pytest
 
+from tests.processes import Server
 from treetop.checking.check import check_folder
 from treetop.cli import main
 from treetop.ledger import Ledger
@@ -64,21 +63,13 @@ def test_a_second_release_to_the_same_place_is_refused_before_it_is_charged(
 
 @pytest.mark.parametrize("force", [[], ["--force"]], ids=["new", "replacing"])
 def test_of_processes_that_release_to_one_place_at_once_only_those_that_write_it_pay(
-    force: list[str], desk: Path
+    force: list[str], desk: Path, processes: Server
 ) -> None:
-    program = "from treetop.cli import main; import sys; input(); main(sys.argv[1:])"
-    command = [sys.executable, "-c", program, *RELEASE, "--out", "out", *force]
-    started = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(3)
-    ]
-    for process in started:
-        assert process.stdin is not None
-        process.stdin.write("start\n")
-        process.stdin.flush()
-    told = [process.communicate(timeout=240)[1] for process in started]
-    codes = [process.returncode for process in started]
-    assert set(codes) <= {0, 2} and codes.count(0) >= 1, told
+    program = "from treetop.cli import main; main()"
+    started = [processes.start(program, *RELEASE, "--out", "out", *force, folder=desk) for _ in range(3)]
+    ended = [process.wait() for process in started]
+    codes = [process.returncode for process in ended]
+    assert set(codes) <= {0, 2} and codes.count(0) >= 1, ended
     assert entries() == ["complete"] * codes.count(0)
     assert codes.count(0) == 1 or force
     assert all(verdict.verified for verdict in check_folder(desk / "out"))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pytest
 
+from tests.processes import Server
 from treetop.tables.csv_blocks import parse_blocks
 
 _CLOSED = ("", "a", "bc", '"d"', '"e,f"', '"g""h"', '"i\nj"', '"k\r\nl"', '5" pipe', '"m"n', "'", '""', "x" * 40)
@@ -99,12 +98,12 @@ sys.exit(0)
 
 
 @pytest.mark.parametrize(("how", "codes"), [("refused", {2}), ("early", {0}), ("interrupted", {-2, 130})])
-def test_a_process_that_leaves_while_csv_is_read_ends_as_it_means_to(tmp_path: Path, how: str, codes: set[int]) -> None:
+def test_a_process_that_leaves_while_csv_is_read_ends_as_it_means_to(
+    tmp_path: Path, how: str, codes: set[int], processes: Server
+) -> None:
     file = tmp_path / "rows.csv"
     file.write_text("a,b\n" + ("1,2,3\n" if how == "refused" else "") + "12,34\n" * 20_000)
-    done = subprocess.run(
-        [sys.executable, "-c", _LEAVING, str(file), how], capture_output=True, text=True, check=False, timeout=60
-    )
+    done = processes.run(_LEAVING, file, how, folder=tmp_path)
     assert done.returncode in codes
     assert "terminate called" not in done.stderr
     assert "Exception ignored" not in done.stderr

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import itertools
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
@@ -19,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
+from tests.processes import Server
 from treetop.errors import DataError, QueryError, Refusal, ReleaseError, TreetopError
 from treetop.exporting import FORMATS, export, read_places, records
 from treetop.exporting.levels import depths_of
@@ -553,13 +552,13 @@ export(sys.argv[1], "records", sys.argv[2])
 """
 
 
-def test_what_a_killed_export_left_goes_with_the_next_one(tmp_path: Path) -> None:
+def test_what_a_killed_export_left_goes_with_the_next_one(tmp_path: Path, processes: Server) -> None:
     spine = tt.Spine(["place.region", "place.town"], attributes={"place": PLACE})
     plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1))
     made = plan.release(pa.table({"place": ["01001", "None"]}), testing_key=bytes(32))
     made.save(tmp_path / "release")
-    command = [sys.executable, "-c", KILLED, str(tmp_path / "release"), str(tmp_path / "one.parquet")]
-    assert subprocess.run(command, check=False, timeout=240).returncode == -signal.SIGKILL
+    done = processes.run(KILLED, tmp_path / "release", tmp_path / "one.parquet", folder=tmp_path)
+    assert done.returncode == -signal.SIGKILL
     assert len(list(tmp_path.glob(".*"))) == 1
     export(made, "records", tmp_path / "two.parquet")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["release", "two.parquet"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.processes import Server
 from treetop.errors import NumberError
 from treetop.repair import Tree, certified, chebyshev, euclidean, isotonic, project_tree, relax_isotonic, whole_weights
 from treetop.repair.rebalance import rebalance
@@ -149,8 +149,8 @@ FUZZ = """
 """
 
 
-def test_no_numbers_end_the_process() -> None:
+def test_no_numbers_end_the_process(tmp_path: Path, processes: Server) -> None:
     """Thousands of odd arrays into every entry, in a process of its own: it must come to its end."""
     code = textwrap.dedent(FUZZ).replace("SEED", "7").replace("TURNS", "6000")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    done = processes.run(code, folder=tmp_path)
     assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr[-2000:]

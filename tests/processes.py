@@ -1,0 +1,158 @@
+"""Processes of their own without the second that Python takes to import Treetop: forked from one that has done so.
+
+A program runs as `python -c` runs it: as `__main__`, with arguments, folder, environment, output and end of its own; it
+can be killed and interrupted. Only the imports are there already. Where they are the subject, a test starts Python.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any
+
+from tests.plugins.child import sitecustomize as noise
+
+ROOT = Path(__file__).parents[1]
+SERVER = "import sys; from tests.processes import serve; exec(serve(int(sys.argv[1])))"
+PATIENCE = 240.0
+
+Ended = subprocess.CompletedProcess[str]
+
+
+class Running:
+    """A process that runs a program."""
+
+    def __init__(self, server: Server, arguments: tuple[str, ...], pid: int, out: IO[str], err: IO[str]) -> None:
+        self._server, self._arguments, self._out, self._err = server, arguments, out, err
+        self.pid = pid
+
+    def kill(self) -> None:
+        """End it at once. It stays until it is waited for, so that nobody else has its number."""
+        os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self) -> Ended:
+        """Wait for its end, and return how that was and what it said."""
+        try:
+            code = self._server.ask({"wait": self.pid})
+        except TimeoutError:
+            self.kill()
+            raise
+        said = []
+        for file in (self._out, self._err):
+            with file:
+                file.seek(0)
+                said.append(file.read())
+        return Ended(self._arguments, code, *said)
+
+
+class Server:
+    """The process that has imported Treetop, from here."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+        line.settimeout(PATIENCE)
+
+    def start(self, program: str, *arguments: object, folder: Path, also: Mapping[str, str] | None = None) -> Running:
+        """Start a program with arguments, in a folder, with something more in its environment."""
+        words = tuple(map(str, arguments))
+        out, err = (tempfile.TemporaryFile("w+", encoding="utf-8") for _ in range(2))  # noqa: SIM115
+        request = {
+            "program": program,
+            "arguments": words,
+            "folder": str(folder),
+            "environment": {**os.environ, **(also or {})},
+        }
+        return Running(self, words, self.ask(request, out.fileno(), err.fileno()), out, err)
+
+    def run(self, program: str, *arguments: object, folder: Path, also: Mapping[str, str] | None = None) -> Ended:
+        """Run a program to its end."""
+        return self.start(program, *arguments, folder=folder, also=also).wait()
+
+    def ask(self, request: dict[str, Any], *files: int) -> int:
+        socket.send_fds(self._line, [json.dumps(request).encode() + b"\n"], files)
+        return int(_line(self._line)[0])
+
+
+@contextmanager
+def served() -> Iterator[Server]:
+    """Start the process that imports Treetop, and end it."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        command = [sys.executable, "-c", SERVER, str(theirs.fileno())]
+        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+        theirs.close()
+        with process:
+            yield Server(ours)
+            ours.close()
+
+
+def _line(line: socket.socket) -> tuple[bytes, list[int]]:
+    """Return what comes up to the end of a line, and the files that come with it."""
+    text = b""
+    files: list[int] = []
+    while not text.endswith(b"\n"):
+        part, more, _, _ = socket.recv_fds(line, 1 << 16, 2)
+        if not part:
+            raise EOFError
+        text, files = text + part, files + more
+    return text, files
+
+
+def _warm_up() -> None:
+    """Make a release: kernels are loaded when they are first called. It starts no threads, which forks do not keep."""
+    import pyarrow as pa
+
+    import treetop as tt
+
+    place = tt.Hierarchy.from_table(pa.table({"region": ["N", "S"], "town": ["n", "s"]}), levels=["region", "town"])
+    unit, loss = tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=1, delta=1e-8)
+    plan = tt.Plan(tt.Spine(["place.region", "place.town"], {"place": place}), unit, loss)
+    with tempfile.TemporaryDirectory() as folder:
+        plan.release(pa.table({"place": ["n"]})).save(Path(folder, "out"))
+
+
+def serve(number: int) -> str:
+    """Import Treetop and fork for every program that is asked for; return in the child alone, with its program."""
+    from treetop.cli import COMMANDS
+
+    for name in COMMANDS:
+        import_module(f"treetop.cli.{name}")
+    _warm_up()
+    noise.install()
+    with socket.socket(fileno=number) as line:
+        while True:
+            try:
+                text, files = _line(line)
+            except EOFError:
+                return ""
+            request = json.loads(text)
+            if "wait" in request:
+                _, status = os.waitpid(request["wait"], 0)
+                line.send(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+                continue
+            if pid := os.fork():
+                line.send(f"{pid}\n".encode())
+                for file in files:
+                    os.close(file)
+                continue
+            break
+    for standard, file in zip((1, 2), files, strict=True):
+        os.dup2(file, standard)
+        os.close(file)
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.argv = ["-c", *request["arguments"]]
+    random.seed()
+    program: str = request["program"]
+    return program
