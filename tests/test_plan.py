@@ -23,7 +23,7 @@ NAMES = ["destination.state", "origin.state", "destination.county", "origin.coun
 def test_a_replaced_single_record_leaves_the_total_public() -> None:
     plan = tt.Plan(SPINE, TRIP, tt.Loss(rho=Fraction(1, 2)))
     assert [level.name for level in plan.levels] == ["total", *NAMES]
-    assert plan.levels[0].law is None
+    assert plan.levels[0].is_exact
     assert [level.cost for level in plan.levels] == [0, *[Fraction(1, 8)] * 4]
     assert plan.levels[1].law == DiscreteGaussian(Fraction(8))  # Δ² = 2, so 2/(2·1/8)
     assert plan.spent == Fraction(1, 2)

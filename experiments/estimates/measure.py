@@ -237,4 +237,4 @@ def with_estimates(table: Table, plan: Plan, key: Key) -> tuple[Run, Run, Cost, 
 
 def _noise(plan: Plan) -> float:
     """Return the standard deviation of the noise of the measured levels, which have equal shares."""
-    return max(level.law.standard_deviation for level in plan.levels if level.law is not None)
+    return max(level.law.standard_deviation for level in plan.levels if level.is_measured)

@@ -88,7 +88,7 @@ def failure(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple
 
 def margins(plan: tt.Plan, confidence: str = "0.95") -> dict[str, int]:
     risk = 1 - Fraction(confidence)
-    return {level.name: level.law.margin(risk) for level in plan.levels if level.law is not None}
+    return {level.name: level.law.margin(risk) for level in plan.levels if level.is_measured}
 
 
 def test_a_target_gives_a_loss_that_meets_it_and_none_that_is_smaller_does(

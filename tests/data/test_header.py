@@ -238,8 +238,8 @@ def test_a_plan_that_does_not_fit_is_refused_with_its_place(folder: Path, data: 
 def test_the_total_is_measured_where_lines_are_skipped(folder: Path) -> None:
     plan = read_plan(written(folder / "exact.toml", PLAN)).plan
     skipping = read_plan(written(folder / "skips.toml", PLAN + 'blank_lines = "skip"')).plan
-    assert (plan.levels[0].law, plan.unit.may_be_missing) == (None, False)
-    assert skipping.levels[0].law is not None and skipping.unit.may_be_missing
+    assert (plan.levels[0].is_exact, plan.unit.may_be_missing) == (True, False)
+    assert skipping.levels[0].is_measured and skipping.unit.may_be_missing
 
 
 def test_a_plan_of_which_lines_are_skipped_says_so(folder: Path) -> None:

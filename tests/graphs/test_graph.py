@@ -255,7 +255,7 @@ def test_a_total_that_neighbours_may_differ_in_is_measured(graph: Graph) -> None
 
 def test_a_total_that_all_neighbours_have_is_exact() -> None:
     plan = tt.Plan(SPINE, Graph(NODES, EDGES, "edge", cleaning=GAPS).unit("replace"), tt.Loss(rho=1))
-    assert plan.levels[0].law is None
+    assert plan.levels[0].is_exact
     assert plan.release(plan_table(), columns=COLUMNS, testing_key=KEY).total == EDGES.num_rows
 
 

@@ -97,7 +97,7 @@ def test_a_level_that_does_not_divide_is_not_measured_twice() -> None:
         [f"x{state}{county}" for state in "ab" for county in "12"], [1, 2], ["n", "s", "c"]
     )
     made = GroupPlan(nation, 3, PERSON, Loss(epsilon=1))
-    assert [level.name for level in made.levels if level.law is None] == ["total"]
+    assert [level.name for level in made.levels if not level.is_measured] == ["total"]
     assert made.weights[0] == 0 and made.spent == 1
     assert laws(made)[1:] == [DiscreteLaplace(Fraction(3))] * 3
 

@@ -87,8 +87,7 @@ def test_measurements_are_the_counts_plus_the_noise_of_their_level(form: Form) -
     assert known.total == sizes.number.sum()
     for depth, (level, own) in enumerate(zip(plan.levels, plan.tree.levels, strict=True)):
         noise = np.empty(level.nodes * 13, np.int64)
-        assert level.law is not None
-        NoiseStream(level.law, KEY.derive("level", depth)).fill(noise, 0)
+        NoiseStream(level.law, KEY.derive("noise").derive("level", depth)).fill(noise, 0)
         assert (measured[own] - exact[own] == noise.reshape(level.nodes, 13)).all()
 
 

@@ -57,13 +57,13 @@ def test_two_passes_are_the_least_squares_of_all_measurements(seed: int) -> None
     spine = tables.random_spine(rng)
     unit = rng.choice([TRIP, ANYONE, tt.Unit("person", 2, "replace")])
     plain = Hay(spine, unit, LOSS)
-    measured = [level.name for level in plain.levels if level.law is not None]
+    measured = [level.name for level in plain.levels if level.is_measured]
     split: Any = {name: rng.randint(1, 20) for name in measured} if measured else "uniform"
     mechanism = Hay(spine, unit, LOSS, split=split)
     counts = tables.table(spine, 15, seed)
     values = mechanism.measure(counts, KEY)
     variances = [
-        level.law.standard_deviation**2 if level.law is not None else (0.0 if level.index == 0 else inf)
+        level.law.standard_deviation**2 if level.is_measured else (0.0 if level.index == 0 else inf)
         for level in mechanism.levels
     ]
     expected = solved_in_full(mechanism.tree, values, variances)

@@ -199,7 +199,7 @@ def test_no_leaf_is_invented_and_small_ones_vanish() -> None:
     assert not published[:1_000].any() and (published[1_000:2_000] > 400).all() and not published[2_000:].any()
     error = published[1_000:2_000] - 500
     law = StabilityHistogram(spine, TRIP, LOSS).levels[-1].law
-    assert law is not None and error.std() == pytest.approx(law.standard_deviation, rel=0.2)
+    assert error.std() == pytest.approx(law.standard_deviation, rel=0.2)
 
 
 def test_the_noise_spends_epsilon_and_the_threshold_delta() -> None:

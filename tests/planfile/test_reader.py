@@ -355,13 +355,13 @@ def test_a_split_that_has_a_name_is_read_as_its_exact_weights(
 ) -> None:
     plan = read_plan(write(design.replace('split = "uniform"', f'split = "{name}"'))).plan
     assert isinstance(plan.split, Mapping)
-    assert [level.share for level in plan.levels if level.law is not None] == shares
+    assert [level.share for level in plan.levels if level.is_measured] == shares
 
 
 def test_a_split_by_nodes_gives_levels_with_more_nodes_more(write: Write, design: str) -> None:
     text = design.replace('split = "uniform"', 'split = "by-nodes"')
     file = read_plan(write(text))
-    measured = [level for level in file.plan.levels if level.law is not None]
+    measured = [level for level in file.plan.levels if level.is_measured]
     for one, other in pairwise(measured):
         # Gaussian noise: shares as the roots of the numbers of nodes, to the six digits that are kept.
         assert float(other.share / one.share) == pytest.approx((other.nodes / one.nodes) ** 0.5, rel=1e-4)

@@ -86,8 +86,8 @@ def test_a_plan_says_how_fixed_width_text_is_read_and_which_records_count(tmp_pa
 
 def test_the_total_is_measured_where_a_plan_selects_rows(tmp_path: Path) -> None:
     kept, whole = read_plan(flows(tmp_path)).plan, read_plan(flows(tmp_path, 'keep = { record = "S" }\n', "\n")).plan
-    assert kept.levels[0].law is not None and kept.unit.may_be_missing
-    assert whole.levels[0].law is None and "may_be_missing" not in whole.describe()["unit"]
+    assert kept.levels[0].is_measured and kept.unit.may_be_missing
+    assert whole.levels[0].is_exact and "may_be_missing" not in whole.describe()["unit"]
 
 
 @pytest.mark.parametrize("query", ["trips", "select home, work from trips", "select home from trips where year = 2008"])

@@ -31,7 +31,7 @@ def prior(spine: tt.Spine, people: pa.Table) -> Prior:
 @pytest.mark.parametrize("unknown", ["error", "drop"])
 def test_the_measured_levels_are_those_of_the_plan(spine: tt.Spine, unit: tt.Unit, unknown: Any) -> None:
     plan = tt.Plan(spine, unit, GAUSS, unknown=unknown)
-    assert measured_levels(spine, unit, unknown) == [level.name for level in plan.levels if level.law is not None]
+    assert measured_levels(spine, unit, unknown) == [level.name for level in plan.levels if level.is_measured]
 
 
 def test_presets_are_geometric(spine: tt.Spine, trip: tt.Unit) -> None:

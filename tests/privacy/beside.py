@@ -147,7 +147,7 @@ def the_loss_of_edges_between_groups(relation: Any, loss: tt.Loss) -> str | None
         spent = loss_of(
             (level.law, np.array([here.get(cell, 0) - there.get(cell, 0) for cell in {*here, *there}], np.int64))
             for level, here, there in levels
-            if level.law is not None
+            if level.is_measured
         )
         if spent > loss.budget:
             return f"{relation}: {one} and {other} cost {spent}, not {loss.budget}"

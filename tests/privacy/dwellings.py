@@ -73,7 +73,7 @@ def measured(made: GroupTablePlan, sizes: GroupSizes) -> tuple[list[tuple[Law, I
     """What a release measures, level by level, without the noise but with its laws; and what it takes as public."""
     with laws_drawn_from() as drawn, noise_is(np.zeros(1_000, np.int64)):
         counts, known = measure_groups(made.core, sizes, Measuring(made.core.workload, KEY))
-    levels = [own for level, own in zip(made.core.levels, made.core.tree.levels, strict=True) if level.law is not None]
+    levels = [own for level, own in zip(made.core.levels, made.core.tree.levels, strict=True) if level.is_measured]
     return [(law, counts[own]) for law, own in zip(drawn, levels, strict=True)], known
 
 

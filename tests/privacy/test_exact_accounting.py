@@ -173,11 +173,11 @@ def test_the_order_of_the_levels_does_not_matter() -> None:
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 def test_a_plan_divides_the_rho_that_exact_accounting_leaves_it(neighbours: Any) -> None:
     plan = tt.Plan(SPINE, Unit("trip", neighbours=neighbours), EXACT, split="uniform")
-    levels = [level for level in plan.levels if level.law is not None]
+    levels = [level for level in plan.levels if level.is_measured]
     moved = [2, 2] if neighbours == "replace" else [1, 1, 1]
     assert plan.budget == exact_rho(Fraction(1), Fraction(1, 10**8), even(len(levels)), tuple(moved))
     assert plan.spent == plan.budget > plan.loss.budget == Loss(epsilon=1, delta=1e-8).budget
-    cells = [(level.law.variance, n) for level, n in zip(levels, moved, strict=True) if level.law]  # type: ignore[attr-defined]
+    cells = [(level.law.variance, n) for level, n in zip(levels, moved, strict=True)]  # type: ignore[attr-defined]
     assert exact_delta(1, cells) <= 1e-8
 
 

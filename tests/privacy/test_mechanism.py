@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from treetop import privacy
 from treetop.errors import LossError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
-from treetop.privacy import Loss, Neighbours, Unit, cost, level_noise, shares
+from treetop.privacy import Loss, Neighbours, Unit, shares
+from treetop.privacy.mechanism import cost, level_noise
 
 LEVELS = ["total", "place.state", "place.county", "place.town", "sex", "age", "job"]
 

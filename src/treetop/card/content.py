@@ -192,7 +192,7 @@ def _levels(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _level(plan: Plan, level: Part, accuracy: LevelAccuracy) -> dict[str, Any]:
-    measured = level.law is not None
+    measured = level.is_measured
     change = plan.unit.sensitivity(level.name)
     return {
         "level": level.index,
@@ -209,7 +209,7 @@ def _level(plan: Plan, level: Part, accuracy: LevelAccuracy) -> dict[str, Any]:
 
 
 def _noise(level: Part) -> dict[str, Any] | None:
-    if level.law is None:
+    if not level.is_measured:
         return None
     described = level.law.describe()
     (name,) = (key for key in described if key != "law")

@@ -88,7 +88,7 @@ def exact(plan: Plan) -> list[str]:
         "the hierarchies: their levels, codes and parents are public, and published as they are",
         "the plan itself: the unit, the loss and the noise of every level",
     ]
-    if plan.levels[0].law is None:
+    if plan.levels[0].is_exact:
         told.insert(0, plan.unit.exact_total)
     return told
 

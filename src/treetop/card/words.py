@@ -213,7 +213,7 @@ def caveats(plan: Plan, facts: Facts) -> list[str]:
         )
     if unit.per_node:
         told.append("The limits of records per node were declared, not enforced.")
-    if plan.levels[0].law is None:
+    if plan.levels[0].is_exact:
         told.append(f"The total is exact: whether a {unit.entity} is in the data at all is not hidden.")
     if plan.loss.accounting == "exact":
         told.append(

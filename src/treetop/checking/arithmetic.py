@@ -11,8 +11,9 @@ from typing import Any
 
 from treetop.card.rebuild import rebuild_unit
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
-from treetop.privacy import TOTAL, Unit, cost, epsilon_from_rho, rho_from_epsilon
+from treetop.privacy import TOTAL, Unit, epsilon_from_rho, rho_from_epsilon
 from treetop.privacy.exact_accounting import cells_moved, exact_delta
+from treetop.privacy.mechanism import cost
 
 
 def plan_hash(card: dict[str, Any]) -> Iterator[str]:

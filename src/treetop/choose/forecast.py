@@ -86,7 +86,7 @@ def forecast(plan: Plan, prior: Prior, weights: Mapping[str, Number] | None = No
     split: dict[str, Fraction] = optimal_split(plan.spine, plan.unit, plan.loss, prior, weights, unknown=plan.unknown)
     best = replace(plan, split=split)
     weigh = level_weights(plan.spine, weights)
-    measured = [(old, new) for old, new in zip(plan.levels, best.levels, strict=True) if old.law is not None]
+    measured = [(old, new) for old, new in zip(plan.levels, best.levels, strict=True) if old.is_measured]
     names = [old.name for old, _ in measured]
     # Unweighted, so that a level that weighs nothing is shown as well.
     terms = terms_of(plan.unit, plan.loss, prior, {}, names)

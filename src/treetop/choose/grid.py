@@ -63,8 +63,8 @@ def error_grid(
     for epsilon in epsilons:
         plan = Plan(spine, unit, Loss(epsilon=epsilon, delta=delta), split=split, unknown=unknown)
         for level in plan.levels:
-            law = level.law
-            errors = (0.0, 0.0, 0) if law is None else (law.standard_deviation, mean_absolute(law), law.margin(risk))
+            mean = mean_absolute(level.law) if level.is_measured else 0.0
+            errors = (level.deviation, mean, level.margin(risk))
             rows.append(GridRow(float(epsilon), level.index, level.name, level.nodes, *errors))
     return tuple(rows)
 

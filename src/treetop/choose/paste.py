@@ -57,7 +57,7 @@ def _lines(plan: Plan) -> tuple[list[str], list[str]]:
     loss = plan.loss
     amounts = (("epsilon", loss.epsilon), ("delta", loss.delta), ("rho", loss.rho))
     stated = [f"{name} = {value(amount)}" for name, amount in amounts if amount is not None]
-    measured = [level for level in plan.levels if level.law is not None]
+    measured = [level for level in plan.levels if level.is_measured]
     if plan.split == "uniform" or not measured:
         return [*stated, 'split = "uniform"'], []
     weights: Mapping[str, Any] = plan.split if isinstance(plan.split, Mapping) else {}

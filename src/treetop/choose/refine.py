@@ -118,7 +118,7 @@ def refine_split(
 def _start(plan: Plan) -> dict[str, Fraction]:
     """Return the plan's own weights where it has any: they are shorter than the shares."""
     given = plan.split if isinstance(plan.split, Mapping) else {}
-    measured = [level for level in plan.levels if level.law is not None]
+    measured = [level for level in plan.levels if level.is_measured]
     return {level.name: positive(given.get(level.name, level.share), level.name) for level in measured}
 
 

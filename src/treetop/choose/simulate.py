@@ -126,8 +126,8 @@ def simulate(
     names = [(TOTAL, 1), *((level.name, level.nodes) for level in plan.spine.levels)]
     rows = []
     for index, (name, nodes) in enumerate(names):
-        law = plan.levels[index].law
-        mean, margin = (0.0, 0) if law is None else (mean_absolute(law), law.margin(risk))
+        planned = plan.levels[index]
+        mean, margin = mean_absolute(planned.law) if planned.is_measured else 0.0, planned.margin(risk)
         found = _pooled([levels[index] for levels in tried], confidence, margin)
         rows.append(TrialRow(index, name, nodes, mean, margin, found.mean, found.sum / (runs * nodes), *found[2:]))
     return Trials(tuple(rows), runs, confidence, f"{prior.kind}: {prior.source}")

@@ -24,7 +24,8 @@ from treetop.errors import LossError, PlanError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law
 from treetop.plan.accuracy import text_table
 from treetop.plan.plan import Plan
-from treetop.privacy import Definition, Loss, Unit, cost, epsilon_from_rho
+from treetop.privacy import Definition, Loss, Unit, epsilon_from_rho
+from treetop.privacy.mechanism import cost
 from treetop.read.encode import Unknown
 
 PROMISE = (
@@ -123,7 +124,7 @@ def loss_for(
         raise LossError("a pure loss has no delta: leave it out")
     trial = Loss(epsilon=1) if kind == "pure" else Loss(rho=1)
     plan = Plan(spine, unit, trial, unknown=unknown)
-    measured = [level.name for level in plan.levels if level.law is not None]
+    measured = [level.name for level in plan.levels if level.is_measured]
     wanted = _by_level(plan, targets)
     laws, why = _needed_noise(measured, wanted, DiscreteLaplace if kind == "pure" else DiscreteGaussian)
     split = {name: _short(cost(unit, name, law), 6, ROUND_CEILING) for name, law in laws.items()}
@@ -148,7 +149,7 @@ def _by_level(plan: Plan, targets: Sequence[Target]) -> dict[str, list[Target]]:
     for target in targets:
         index = 0 if target.level == TOTAL else plan.spine.level(target.level).index
         # Where nothing is measured the counts are those of the level above, or exact.
-        at = next((level for level in reversed(plan.levels[: index + 1]) if level.law is not None), None)
+        at = next((level for level in reversed(plan.levels[: index + 1]) if level.is_measured), None)
         if at is not None:
             wanted.setdefault(at.name, []).append(target)
     if not wanted:
@@ -223,7 +224,7 @@ def _smallest(
     plan = Plan(spine, unit, loss, split=split, unknown=unknown)
     for level in plan.levels:
         for target in wanted.get(level.name, ()):
-            if level.law is None or not target.met_by(level.law):  # a bug, not rounding
+            if not level.is_measured or not target.met_by(level.law):  # a bug, not rounding
                 raise LossError(f"{target} is not met at {loss}")
     return plan
 
@@ -237,7 +238,6 @@ def _short(value: Fraction, digits: int, rounding: Literal["ROUND_CEILING", "ROU
 def _need(name: str, why: str, plan: Plan) -> LevelNeed:
     planned = next(level for level in plan.levels if level.name == name)
     law = planned.law
-    assert law is not None
     return LevelNeed(
         name, float(planned.share), why, law.standard_deviation, mean_absolute(law), law.margin(Fraction(5, 100))
     )

@@ -124,7 +124,7 @@ def run_trial(case: Case, setting: Setting, repeat: int, key: Key) -> Trial:
     _warm(setting.mechanism, setting.accounting == "pure")
     mechanism = setting.make(case)
     for level in mechanism.levels:
-        if level.law is not None:
+        if level.is_measured:
             sampler(level.law)
     case.counts.digest  # noqa: B018  (found once for a table, and kept)
     with Peak() as peak:
@@ -135,7 +135,7 @@ def run_trial(case: Case, setting: Setting, repeat: int, key: Key) -> Trial:
         setting=setting,
         repeat=repeat,
         errors=estimate_errors(estimate, case.counts if case.truth is None else case.truth),
-        noise=tuple(0.0 if level.law is None else level.law.standard_deviation for level in mechanism.levels),
+        noise=tuple(level.deviation for level in mechanism.levels),
         bounds=_bounds(mechanism),
         violations=estimate.violations(),
         leaves=len(estimate),

@@ -37,7 +37,8 @@ from treetop.measure.workload import measuring
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
 from treetop.noise.gate import WARNING, Gate, digest
 from treetop.plan.workload import Measured, Part, Workload
-from treetop.privacy import Loss, Neighbours, Sensitivity, cost_of, noise_for
+from treetop.privacy import Loss, Neighbours, Sensitivity
+from treetop.privacy.mechanism import cost_of, noise_for
 from treetop.read.dropping import may_drop
 from treetop.read.graph.edges import Edges
 from treetop.read.graph.graph import Graph

@@ -32,7 +32,8 @@ from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law
 from treetop.noise.gate import Gate, digest
 from treetop.plan.plan import PurePlan
 from treetop.plan.workload import Measured, Part, Workload
-from treetop.privacy import Loss, Sensitivity, Unit, cost_of, noise_for
+from treetop.privacy import Loss, Sensitivity, Unit
+from treetop.privacy.mechanism import cost_of, noise_for
 from treetop.read.bound import Bound
 from treetop.read.counts import Counts, layout
 from treetop.read.dropping import MadeTable

@@ -17,9 +17,8 @@ from treetop.repair import ORDERS, REPAIRS
 def descent_of(plan: PurePlan) -> Descent:
     """Return what a descent does for a plan; a noise that cannot be drawn is refused here, before data is read."""
     plan.refuse_unless_top_down()
-    for level in plan.levels:
-        if level.law is not None:
-            sampler(level.law)
+    for _, law in plan.workload.measured:
+        sampler(law)
     total, *below = plan.levels
     leaf = len(plan.spine.levels)
     steps = (

@@ -12,8 +12,9 @@ from treetop.domain.unit import TOTAL
 from treetop.errors import LossError, PlanError
 from treetop.noise import Law
 from treetop.plan.workload import Exact, Measured, Part, PassThrough, Workload
-from treetop.privacy import Loss, Split, Unit, cost, level_noise, shares
+from treetop.privacy import Loss, Split, Unit, shares
 from treetop.privacy.exact_accounting import rho_of_levels
+from treetop.privacy.mechanism import cost, level_noise
 from treetop.read.counts import LARGEST_TOTAL
 
 

@@ -210,7 +210,7 @@ class PurePlan:
                 "dropped must agree. Take the unit of the plan from the graph, as in unit=graph.unit(…), and release "
                 "graph.table()"
             )
-        refuse_exact_total(self.unit, self.levels[0].law is None, table)
+        refuse_exact_total(self.unit, self.levels[0].is_exact, table)
 
     def accuracy(self, confidence: float | None = None) -> Accuracy:
         """Return what to expect of every level, at the plan's confidence if none is given; reads no private data.
@@ -224,18 +224,16 @@ class PurePlan:
         risk = 1 - Fraction(str(confidence))
         rows = []
         for level in self.levels:
-            noise = 0.0 if level.law is None else level.law.standard_deviation
-            margin = 0 if level.law is None else level.law.margin(risk)
+            noise, margin = level.deviation, level.margin(risk)
             bound = self._bound(level.index, risk)
             rows.append(LevelAccuracy(level.index, level.name, level.nodes, float(level.share), noise, margin, bound))
         return Accuracy(tuple(rows), confidence)
 
     def _bound(self, index: int, risk: Fraction) -> int:
-        measured = [level for level in self.levels[: index + 1] if level.law is not None]
+        measured = [level for level in self.levels[: index + 1] if level.is_measured]
         bound = 0
         for level in measured:
-            assert level.law is not None
-            largest = level.law.margin(risk / (len(measured) * level.nodes))
+            largest = level.margin(risk / (len(measured) * level.nodes))
             bound += largest if level.index == 0 else 2 * largest
         return bound
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from treetop.errors import PlanError
 from treetop.noise import Law
 
 
@@ -49,9 +50,30 @@ class Part:
     """What it spends: rho, or epsilon for a pure loss."""
 
     @property
-    def law(self) -> Law | None:
-        """The noise of one cell; None where nothing is measured."""
-        return self.how.law if isinstance(self.how, Measured) else None
+    def is_exact(self) -> bool:
+        """Whether it is told as it is."""
+        return isinstance(self.how, Exact)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether noise is added to it."""
+        return isinstance(self.how, Measured)
+
+    @property
+    def law(self) -> Law:
+        """The noise of one cell of what is measured."""
+        if not isinstance(self.how, Measured):
+            raise PlanError(f"{self.name} is not measured, and has no noise")
+        return self.how.law
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise of one cell: 0 where there is none."""
+        return self.law.standard_deviation if self.is_measured else 0.0
+
+    def margin(self, risk: Fraction) -> int:
+        """The exact quantile of the noise of one cell: 0 where there is none."""
+        return self.law.margin(risk) if self.is_measured else 0
 
     def describe(self) -> dict[str, Any]:
         """Return it as plain values, for cards and digests."""
@@ -61,7 +83,7 @@ class Part:
             "nodes": self.nodes,
             "share": str(self.share),
             "cost": str(self.cost),
-            "noise": None if self.law is None else self.law.describe(),
+            "noise": self.law.describe() if self.is_measured else None,
         }
 
 

@@ -8,7 +8,6 @@ from treetop.privacy.accounting import (
     rho_from_epsilon_loose,
 )
 from treetop.privacy.loss import Accounting, Definition, Loss
-from treetop.privacy.mechanism import cost, cost_of, level_noise, noise_for
 from treetop.privacy.split import Split, shares
 
 __all__ = [
@@ -20,12 +19,8 @@ __all__ = [
     "Sensitivity",
     "Split",
     "Unit",
-    "cost",
-    "cost_of",
     "epsilon_from_rho",
     "epsilon_from_rho_loose",
-    "level_noise",
-    "noise_for",
     "rho_from_epsilon",
     "rho_from_epsilon_loose",
     "shares",

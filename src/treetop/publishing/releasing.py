@@ -106,7 +106,7 @@ def _refuse_large_delta(plan: PurePlan, table: Table, counts: Counts) -> None:
 
     It would be published, or is public already: to refuse for it tells nothing of anyone.
     """
-    if plan.levels[0].law is None:
+    if plan.levels[0].is_exact:
         plan.loss.refuse_large_delta(counts.total, f"the number of units ({plan.unit.entity}), which is exact")
     elif isinstance(table, MadeTable):
         plan.loss.refuse_large_delta(table.public_units, f"the number of units ({plan.unit.entity}), which is public")

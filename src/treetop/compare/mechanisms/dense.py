@@ -90,14 +90,14 @@ def measure_levels(
     """Return the true counts plus noise of all nodes, level by level from the total, None where nothing is measured.
 
     One unit moves the counts of a level by at most that level's sensitivity, for which its law was made. The total
-    comes without noise where its law is None, since it is then the same for all neighbours.
+    comes without noise where it is exact, since it is then the same for all neighbours.
     """
     total, *below = levels
-    root = np.zeros(1, np.int64) if total.law is None else draw(total.law, key.derive("level", 0), 1, threads)
+    root = draw(total.law, key.derive("level", 0), 1, threads) if total.is_measured else np.zeros(1, np.int64)
     root += counts.total
     measured: list[NDArray[np.int64] | None] = [root]
     for level, node in zip(below, tree.ancestors(counts), strict=True):
-        if level.law is None:
+        if not level.is_measured:
             measured.append(None)
             continue
         x = draw(level.law, key.derive("level", level.index), level.nodes, threads)

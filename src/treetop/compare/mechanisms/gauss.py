@@ -16,7 +16,8 @@ from treetop.domain.spine import Spine
 from treetop.noise import Key
 from treetop.noise.sampler import sampler
 from treetop.plan.workload import Measured, Part, PassThrough
-from treetop.privacy import TOTAL, Loss, Unit, cost, level_noise
+from treetop.privacy import TOTAL, Loss, Unit
+from treetop.privacy.mechanism import cost, level_noise
 from treetop.read.counts import Counts
 
 
@@ -49,7 +50,6 @@ class VanillaGauss:
         refuse_large(self.spine, self.limit, self.name)
         object.__setattr__(self, "levels", only_leaves(self.spine, self.unit, self.loss))
         law = self.levels[-1].law
-        assert law is not None
         check_width(law, self.spine.leaves)
         sampler(law)
 
@@ -71,7 +71,6 @@ class VanillaGauss:
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
         """Measure every leaf once."""
         law = self.levels[-1].law
-        assert law is not None
         # The clamped counts are the same measurements seen through another function: the key is the same.
         bound = bound_key(key, counts, "leaves", self.spine, law.describe())
         value = measure_leaves(self.tree, counts, law, bound, threads)

@@ -42,7 +42,7 @@ class PerLevel(Planned):
         super().__post_init__()
         refuse_large(self.spine, self.limit, self.name)
         for level in self.levels:
-            if level.law is not None:
+            if level.is_measured:
                 check_width(level.law, level.nodes)
 
     @cached_property
@@ -88,7 +88,7 @@ class Hay(PerLevel):
 
 def _variance(level: Part) -> float:
     """The variance of a level's measurements; only the total can be known exactly."""
-    if level.law is None:
+    if not level.is_measured:
         return 0.0 if level.index == 0 else np.inf
     return max(level.law.standard_deviation**2, LEAST_VARIANCE)
 

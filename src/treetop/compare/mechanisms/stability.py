@@ -116,7 +116,6 @@ class StabilityHistogram:
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
         """Measure the leaves that are there once."""
         law = self.levels[-1].law
-        assert law is not None
         bound = bound_key(key, counts, self.name, self.spine, {**law.describe(), "least": self.least})
         return Estimate(self.spine, *measure_present(counts, law, self.least, bound, threads))
 

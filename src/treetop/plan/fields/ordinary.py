@@ -98,7 +98,7 @@ def _either(choices: Mapping[str, object]) -> str:
 
 
 def _weights(ran: Ran) -> Any:
-    measured = {level.name: level.share for level in ran.plan.levels if level.law is not None}
+    measured = {level.name: level.share for level in ran.plan.levels if level.is_measured}
     if ran.plan.split == "uniform" or not measured:
         return "uniform"
     whole = math.lcm(*(share.denominator for share in measured.values()))

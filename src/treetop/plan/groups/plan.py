@@ -18,7 +18,8 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import LossError, PlanError
 from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.plan.workload import Measured, Part, PassThrough, Workload
-from treetop.privacy import TOTAL, Loss, Split, cost_of, noise_for, shares
+from treetop.privacy import TOTAL, Loss, Split, shares
+from treetop.privacy.mechanism import cost_of, noise_for
 from treetop.read.groups.sizes import CELL_BYTES, MOST_CELLS, check_cells
 from treetop.repair import Tree, whole_weights
 from treetop.repair import groups as repairs
@@ -174,5 +175,5 @@ class GroupPlan:
             "largest": self.largest,
             "unit": {"entity": self.unit.entity, "event": self.unit.event, "quantity": self.unit.quantity},
             "public": self.public,
-            "levels": [[level.name, level.law.describe() if level.law else None] for level in self.levels],
+            "levels": [[level.name, level.law.describe() if level.is_measured else None] for level in self.levels],
         }

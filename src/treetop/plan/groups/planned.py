@@ -193,15 +193,14 @@ class PureGroupTablePlan(PurePlan):
         twice √Σw(y − t)². Differences of cumulative counts are within twice their margin: making counts rise, clipping
         and rounding move none of them further from a rising truth than the furthest was.
         """
-        measured = [level for level in self.levels if level.law is not None]
+        measured = [level for level in self.levels if level.is_measured]
         if index == 0:
             return 0
         twice = 2 if self.sizes.form == "cumulative" else 1
         weights = [int(weight) for weight in self.core.weights if weight > 0]
         squares = 0
         for level, weight in zip(measured, weights, strict=True):
-            assert level.law is not None
-            margin = twice * level.law.margin(risk / (len(measured) * level.nodes))
+            margin = twice * level.margin(risk / (len(measured) * level.nodes))
             squares += weight * level.nodes * margin**2
         own = max(at for at, level in enumerate(measured) if level.index <= index)
         return min(isqrt(4 * squares // weights[own]), self.number)
