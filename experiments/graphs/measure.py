@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 import treetop as tt
 from experiments.graphs.networks import Network, town_counts
 from experiments.kit.runs import Kept, key
-from treetop.domain.relation import Relation
 from treetop.measure.degrees import DegreePlan
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, NoiseStream
 from treetop.privacy import rho_from_epsilon
@@ -27,7 +26,7 @@ from treetop.repair.rebalance import rebalance
 
 DELTA = 1e-8
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-RELATIONS: tuple[Relation, ...] = ("edge", "user-out", "node")
+RELATIONS: tuple[str, ...] = ("edge", "user-out", "node")
 COLUMNS = {"origin": "source.group", "destination": "target.group"}
 
 
@@ -35,7 +34,7 @@ COLUMNS = {"origin": "source.group", "destination": "target.group"}
 class Errors:
     """The errors of friendships between groups under one relation."""
 
-    relation: Relation
+    relation: str
     truncated: float
     """The share of edges that truncation of lists leaves out: a bias that no epsilon mends."""
     misplaced: NDArray[np.float64]

@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 import treetop as tt
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
 from treetop.domain.policies import Policies
-from treetop.domain.relation import Relation
 from treetop.read.graph.cleaning import Cleaning
 from treetop.read.graph.graph import Graph
 
@@ -40,7 +39,7 @@ class Network:
     theta: int
     """The degree to which "node" projects for the degree distribution."""
 
-    def graph(self, relation: Relation) -> Graph:
+    def graph(self, relation: str) -> Graph:
         """Return the graph under a relation; lists of edges without direction hold each edge at both ends."""
         directed, edges = self.directed, self.edges
         if relation == "user-out" and not directed:

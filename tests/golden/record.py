@@ -25,7 +25,6 @@ import pyarrow.parquet as pq
 from treetop import Hierarchy, Loss, Spine
 from treetop.cli import main
 from treetop.compare.mechanisms import MECHANISMS
-from treetop.domain.relation import Relation
 from treetop.measure.degrees import DegreePlan
 from treetop.measure.questions import Batch, measure, parse
 from treetop.noise import Key
@@ -158,7 +157,7 @@ def other_cases() -> Iterator[tuple[str, Callable[[], Digests]]]:
     yield "mechanisms", _mechanisms
 
 
-def _graph(relation: Relation) -> Graph:
+def _graph(relation: str) -> Graph:
     folder = EXAMPLES / "graph"
     bounds: dict[str, Any] = {"edge": {}, "user-out": {"contributions": 10}, "node": {"degree_bound": 500}}
     cleaning = {"town": Cleaning(missing="missing")}
@@ -167,7 +166,7 @@ def _graph(relation: Relation) -> Graph:
 
 def _degrees() -> Digests:
     found: Digests = {}
-    relations: tuple[Relation, ...] = ("edge", "user-out", "node")
+    relations: tuple[str, ...] = ("edge", "user-out", "node")
     for relation in relations:
         form: Any = "histogram" if relation == "user-out" else "cumulative"
         plan = DegreePlan(relation, "add-remove", LOSS, 30, form)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from treetop.domain.policies import Policies
-from treetop.domain.relation import Relation, check_relation, one_edge, sentences
+from treetop.domain.relation import Relation, check_relation, one_edge
 from treetop.domain.unit import Unit
 from treetop.errors import PlanError, UnitError
 
@@ -16,33 +16,32 @@ from treetop.errors import PlanError, UnitError
 class Facts:
     """What is stated of the edges of a graph; their table and the plan that counts them must agree in it."""
 
-    relation: Relation
-    """Which graphs are neighbours."""
+    relation: str
+    """Which graphs are neighbours, by the name of the relation."""
     directed: bool
     """Whether edges have a direction."""
     degree_bound: int | None = None
-    """Under "node", the promise: nobody has more edges, in and out together."""
+    """The promise that some relations need: nobody has more edges, in and out together."""
     policies: Policies = field(default_factory=Policies)
     """What happens to self-loops, repeated edges and edges to unknown nodes."""
 
     def __post_init__(self) -> None:
-        check_relation(self.relation)
-        if (self.degree_bound is None) == (self.relation == "node"):
+        if (self.degree_bound is None) == self.kind.bounded:
             raise UnitError('A degree bound is for the relation "node", which needs one, and for no other.')
-        if self.relation == "user-out" and not self.directed:
-            raise PlanError(
-                'the relation "user-out" protects one person\'s own list, and an edge without direction is on two: '
-                'choose "edge" or "node", or list each edge in both directions and set directed = true'
-            )
+        if self.kind.undirected and not self.directed:
+            raise PlanError(self.kind.undirected)
+
+    @property
+    def kind(self) -> Relation:
+        """The relation."""
+        return check_relation(self.relation)
 
     @property
     def may_drop(self) -> str | None:
         """Say why one unit may be exchanged for another with fewer edges that are counted; None where it cannot be."""
-        if self.relation != "edge":
+        if not self.kind.one_edge:
             return "a person may have no edge at all"
-        if self.policies.drop:
-            return f"{self.policies.dropped} are dropped"
-        return None
+        return f"{self.policies.dropped} are dropped" if self.policies.drop else None
 
     def describe(self) -> dict[str, Any]:
         """Return it as plain values, for cards and digests."""
@@ -51,7 +50,7 @@ class Facts:
 
     def card(self) -> dict[str, Any]:
         """Return it with what it means in words, for cards."""
-        told = sentences(self.relation, self.degree_bound, self.directed)
+        told = self.kind.sentences(self.degree_bound, self.directed)
         return {**self.describe(), "one_edge": one_edge(self.directed), "sentences": told}
 
     @staticmethod
@@ -69,9 +68,7 @@ class GraphUnit(Unit):
     """The facts."""
 
     def __init__(self, unit: Unit, graph: Facts) -> None:
-        id, most = ("source", None) if graph.relation == "user-out" else (None, 1)
-        most = graph.degree_bound if graph.relation == "node" else most
-        if unit.id != id or (most is not None and unit.contributions != most):
+        if not _fits(unit, graph):
             raise UnitError(
                 f"The relation {graph.relation!r} does not fit a unit of {unit.contributions} edges, told apart by "
                 f"{unit.id!r}; take the unit from the graph."
@@ -81,3 +78,11 @@ class GraphUnit(Unit):
         stated = {one.name: getattr(unit, one.name) for one in fields(Unit)}
         super().__init__(**stated | {"may_be_missing": missing})
         object.__setattr__(self, "graph", graph)
+
+
+def _fits(unit: Unit, graph: Facts) -> bool:
+    try:
+        most = graph.kind.edges(unit.contributions, graph.degree_bound)
+    except UnitError:
+        return False
+    return (unit.id, unit.contributions) == (graph.kind.id, most)

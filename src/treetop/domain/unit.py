@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias
 
 from treetop.basics.exact import whole
 from treetop.basics.frozen import FrozenMap
 from treetop.errors import UnitError
 
 Neighbours: TypeAlias = Literal["replace", "add-remove"]
+"""The name of a rule that says which data sets are neighbours; what it means is in NEIGHBOURS."""
 IdClean: TypeAlias = Literal["trim", "nfc", "casefold"]
 """A difference of spelling that does not tell ids apart: blanks at the ends, Unicode forms of one letter, case."""
 
@@ -25,6 +26,37 @@ class Sensitivity(NamedTuple):
     """The largest change of the counts, summed over the nodes."""
     l2_squared: int
     """The largest sum of squared changes."""
+
+
+@dataclass(frozen=True)
+class NeighbourRule:
+    """Which data sets are neighbours, with the words for it."""
+
+    hides: str
+    """What it hides, for whoever has to choose."""
+    secret: str
+    """What the loss bounds the knowledge of."""
+    units: int
+    """How many units' records stand in the difference of two neighbours."""
+    keeps_number: bool
+    """Whether neighbours have the same number of units."""
+
+
+NEIGHBOURS: Mapping[Neighbours, NeighbourRule] = {
+    "replace": NeighbourRule(
+        hides="hides what the records of one {entity} say, by exchanging them for another's",
+        secret="the records of any one {entity}, at most {records}, exchanged for any others",
+        units=2,
+        keeps_number=True,
+    ),
+    "add-remove": NeighbourRule(
+        hides="also hides whether one {entity} is in the data at all",
+        secret="whether any one {entity}, of at most {records}, is in the data",
+        units=1,
+        keeps_number=False,
+    ),
+}
+"""The rules by name. There is no way to add one: a sensitivity that is not derived for it would be a false promise."""
 
 
 @dataclass(frozen=True, init=False)
@@ -69,11 +101,10 @@ class Unit:
                 f"The unit's entity is {entity!r}, but what is protected has no default; "
                 'name one of them, such as entity="trip" or entity="person".'
             )
-        if neighbours not in get_args(Neighbours):
+        if neighbours not in tuple(NEIGHBOURS):
+            choices = "; ".join(f'"{name}" {rule.hides.format(entity=entity)}' for name, rule in NEIGHBOURS.items())
             raise UnitError(
-                f"The unit's neighbours is {neighbours!r}, but there is no default for it; choose one. "
-                f'"replace" hides what the records of one {entity} say, by exchanging them for another\'s; '
-                f'"add-remove" also hides whether one {entity} is in the data at all.'
+                f"The unit's neighbours is {neighbours!r}, but there is no default for it; choose one. {choices}."
             )
         if id is not None and not _is_name(id):
             raise UnitError(f"The unit's id is {id!r}; name the column that identifies one {entity}, or omit it.")
@@ -90,7 +121,13 @@ class Unit:
             )
         object.__setattr__(self, "population", None if population is None else whole(population))
         object.__setattr__(self, "id_clean", _ways(id_clean, id))
-        object.__setattr__(self, "may_be_missing", bool(may_be_missing) and neighbours == "replace" and most == 1)
+        missing = bool(may_be_missing) and self.rule.keeps_number and most == 1
+        object.__setattr__(self, "may_be_missing", missing)
+
+    @property
+    def rule(self) -> NeighbourRule:
+        """Which data sets are neighbours."""
+        return NEIGHBOURS[self.neighbours]
 
     @property
     def enforced(self) -> bool:
@@ -131,8 +168,7 @@ class Unit:
         if level == TOTAL:
             return Sensitivity(l1=most, l2_squared=most**2)
         full, rest = divmod(most, cap := self.per_node.get(level, most))
-        sides = 2 if self.neighbours == "replace" else 1
-        return Sensitivity(l1=sides * most, l2_squared=sides * (full * cap**2 + rest**2))
+        return Sensitivity(l1=self.rule.units * most, l2_squared=self.rule.units * (full * cap**2 + rest**2))
 
     def total_is_exact(self, records_may_be_dropped: bool) -> bool:
         """Whether neighbours always have the same total, so that it can be released without noise."""
@@ -141,7 +177,7 @@ class Unit:
     @property
     def exactly_one(self) -> bool:
         """Whether a unit is exchanged for another, and each has one record that is certainly counted."""
-        return self.neighbours == "replace" and self.contributions == 1 and not self.may_be_missing
+        return self.rule.keeps_number and self.contributions == 1 and not self.may_be_missing
 
     def sentence(self) -> str:
         """Say in plain English what is protected.
@@ -158,10 +194,7 @@ whether any one trip, of at most 1 record, is in the data. The limit of 1 record
                 f"{self.entity}, exchanged for any other. Each has exactly one record, which "
                 f"{self._limit()}; how many there are is not hidden.{self._caps_sentence()}"
             )
-        if self.neighbours == "replace":
-            secret = f"the records of any one {self.entity}, at most {records}, exchanged for any others"
-        else:
-            secret = f"whether any one {self.entity}, of at most {records}, is in the data"
+        secret = self.rule.secret.format(entity=self.entity, records=records)
         promise = f"One {self.entity} is protected: the loss bounds what the release tells about {secret}."
         return f"{promise} The limit of {records} {self._limit()}.{self._caps_sentence()}"
 

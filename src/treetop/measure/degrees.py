@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from treetop.basics.exact import whole
 from treetop.basics.nearest import nearest
-from treetop.domain.relation import ENTITIES, Relation, check_relation, sentences
+from treetop.domain.relation import EDGE, RELATIONS, check_relation
 from treetop.errors import DataError, LossError, PlanError
 from treetop.measure.workload import measuring
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
@@ -60,9 +60,7 @@ _EDGE: dict[tuple[bool, Form, Neighbours], Sensitivity] = {
 }
 
 
-def degree_sensitivity(
-    relation: Relation, directed: bool, form: Form, neighbours: Neighbours, largest: int
-) -> Sensitivity:
+def degree_sensitivity(relation: str, directed: bool, form: Form, neighbours: Neighbours, largest: int) -> Sensitivity:
     """How far one unit can move the measured counts; `largest` is theta under "node".
 
     >>> degree_sensitivity("node", False, "histogram", "add-remove", 3)
@@ -87,7 +85,7 @@ def refuse_exact(loss: Loss) -> None:
         raise PlanError('exact accounting is not for degrees: leave it out, or write accounting="zcdp"')
 
 
-def refuse_other_relation(relation: Relation, graph: Graph) -> None:
+def refuse_other_relation(relation: str, graph: Graph) -> None:
     """Refuse a graph whose neighbours are others than those that a plan is made for."""
     if graph.relation != relation:
         raise PlanError(
@@ -96,13 +94,13 @@ def refuse_other_relation(relation: Relation, graph: Graph) -> None:
         )
 
 
-def protected(relation: Relation, neighbours: Neighbours) -> str:
+def protected(relation: str, neighbours: Neighbours) -> str:
     """Say in plain English what a release of degrees protects, and what not.
 
     Other releases of edges keep some of a list, or rest on a promise: this one counts whole lists, and projects.
     """
     told = {
-        "edge": sentences("edge", None, directed=True)[0],
+        "edge": EDGE.sentence,
         "user-out": 'The neighbour relation is "user-out": graphs that differ in the out-edges of one person, however '
         "many. Who is in the graph, and in which groups, is taken as public; and the edges that others have to a "
         "person are on their lists, not on that person's.",
@@ -110,16 +108,16 @@ def protected(relation: Relation, neighbours: Neighbours) -> str:
         "rests on no promise: edges are left out until nobody has more than the largest degree.",
     }[relation]
     if neighbours == "add-remove":
-        return f"{told} One {ENTITIES[relation]} is added or removed."
+        return f"{told} One {RELATIONS[relation].entity} is added or removed."
     public = " How many people there are is public." if relation == "node" else ""
-    return f"{told} One {ENTITIES[relation]} is exchanged for another.{public}"
+    return f"{told} One {RELATIONS[relation].entity} is exchanged for another.{public}"
 
 
 @dataclass(frozen=True)
 class DegreePlan:
     """A release of the degree distribution of a graph, decided before it is read."""
 
-    relation: Relation
+    relation: str
     """Which graphs are neighbours."""
     neighbours: Neighbours
     """Whether a unit is added and removed, or exchanged."""

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.relation import ENTITIES, Relation, check_relation
+from treetop.domain.relation import EDGE, USER_OUT, check_relation
 from treetop.errors import DataError, PlanError
 from treetop.measure.degrees import degree_sensitivity, protected, refuse_exact, refuse_other_relation
 from treetop.noise import Key
@@ -31,7 +31,7 @@ class Friendship(GroupUnit):
     """Whether it counts for one of its ends; without direction, it counts for both."""
 
     def __init__(self, directed: bool) -> None:
-        super().__init__(ENTITIES["edge"], event="join-leave")
+        super().__init__(EDGE.entity, event="join-leave")
         object.__setattr__(self, "directed", directed)
 
     def sensitivity(self, form: Form, largest: int) -> Sensitivity:
@@ -49,7 +49,7 @@ class FriendList(GroupUnit):
     """All out-edges of one person: the list may come to any other, and with it the size of the group."""
 
     def __init__(self) -> None:
-        super().__init__(ENTITIES["user-out"], event="group")
+        super().__init__(USER_OUT.entity, event="group")
 
     def sentence(self) -> str:
         """Say in plain English what is protected."""
@@ -69,7 +69,7 @@ class RegionalPlan:
     """The public tree of regions; every person is in one leaf."""
     largest: int
     """The largest degree that is told apart, which stands for more as well; public."""
-    relation: Relation
+    relation: str
     """Which graphs are neighbours: "edge", of which one is added or removed, or "user-out"."""
     loss: Loss
     """The privacy loss: pure epsilon gives Laplace noise, rho or epsilon with delta Gaussian noise."""

@@ -31,8 +31,14 @@ class MadeTable:
         """How many units there are, where that is public and the table has been read; None where it is not."""
         return None
 
-    def tell(self, tally: Tally) -> None:
-        """Tell what was left out when the table was last read."""
+    @property
+    def one_row_each(self) -> bool:
+        """Whether a unit that has two rows is refused, so that an id never repeats."""
+        return False
+
+    def opened(self, tally: Tally) -> Table:
+        """Return the rows as a table; the tally is told what is left out on the way to them."""
+        return self
 
     @property
     def keep(self) -> Mapping[str, Sequence[str]] | None:

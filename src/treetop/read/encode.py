@@ -59,8 +59,10 @@ def read_counts(
     bounder = None if bound is None else Bounder(bound, attributes[0].words)
     collected: Collected = Gathered(attributes[0].words) if bounder is None else bounder
     wanted = [*(attribute.column for attribute in attributes), count, None if bound is None else bound.id]
+    made = table if isinstance(table, MadeTable) else None
+    opened = table if made is None else made.opened(tally)
     rows = 0
-    for batch in tables.batches(table, [name for name in dict.fromkeys(wanted) if name is not None]):
+    for batch in tables.batches(opened, [name for name in dict.fromkeys(wanted) if name is not None]):
         for attribute in attributes if is_unvouched(batch.rows.schema) else ():
             refuse_code(attribute.column, attribute.tree.codes, batch.where)
         rows += len(batch.rows)
@@ -81,15 +83,13 @@ def read_counts(
         collected.add(_pack(attributes, leaves), weights, ids)
         if progress is not None:
             progress("reading", batch.done)
-    if isinstance(table, MadeTable):
-        table.tell(tally)
     if not rows:
         tables.warn_of_none(table)
     every = None if bounder is None or not tally.compares else Counts.from_keys(*bounder.all())
     counts = Counts.from_keys(*collected.kept())
     if tally.compares:
         tally.every = (every or counts).digest
-    if bounder is not None and not getattr(table, "one_row_each", False):
+    if bounder is not None and (made is None or not made.one_row_each):
         tally.units, tally.unit_rows = bounder.units, bounder.rows
     if progress is not None:
         progress("reading", 1.0)

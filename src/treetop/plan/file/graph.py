@@ -10,7 +10,7 @@ from typing import Any
 from treetop.basics.nearest import nearest
 from treetop.domain.graph_unit import GraphUnit
 from treetop.domain.policies import Policies
-from treetop.domain.relation import Relation, check_entity
+from treetop.domain.relation import check_entity, check_relation
 from treetop.errors import PlanFileError, TreetopError
 from treetop.plan import fields
 from treetop.plan.fields.graph import CLEANING
@@ -117,12 +117,11 @@ def as_ordinary(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
     elif relation is not None:
         with stated.located():
             unit["entity"] = check_entity(relation, NAME.read(stated, "entity"))
-        if relation == "edge":
-            _fill(unit, "contributions", 1, stated)
-        elif relation == "user-out":
-            _fill(unit, "id", SOURCE, stated)
-        elif graph["degree_bound"] is not None:
-            _fill(unit, "contributions", graph["degree_bound"], stated)
+        kind = check_relation(relation)
+        if kind.id is not None:
+            _fill(unit, "id", kind.id, stated)
+        elif graph["degree_bound"] is not None or not kind.bounded:
+            _fill(unit, "contributions", kind.edges(None, graph["degree_bound"]), stated)
     return {**values, "unit": unit, "data": data}
 
 
@@ -143,7 +142,7 @@ def read_graph(
     if not stated:
         return None
     counts: str = stated["counts"]
-    relation: Relation | None = stated["relation"]
+    relation: str | None = stated["relation"]
     if counts == "nodes" and relation not in (None, "node"):
         raise section.problem(
             f"relation is {relation!r}, under which the people themselves are public: to count them, leave it out, or "
@@ -161,7 +160,7 @@ def read_graph(
             stated["source"],
             stated["target"],
             directed=stated["directed"],
-            contributions=unit.contributions if relation == "user-out" else None,
+            contributions=unit.contributions if relation and check_relation(relation).id else None,
             degree_bound=stated["degree_bound"] if counts == "edges" else None,
             policies=policies,
             cleaning=cleaning,

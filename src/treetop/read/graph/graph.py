@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +14,9 @@ import pyarrow as pa
 from treetop.basics.frozen import FrozenMap
 from treetop.domain.graph_unit import Facts, GraphUnit
 from treetop.domain.policies import Policies
-from treetop.domain.relation import Relation, sentences, unit_of
+from treetop.domain.relation import Relation, check_relation, unit_of
+from treetop.domain.unit import Neighbours
 from treetop.errors import DataError, PlanError
-from treetop.privacy import Neighbours
 from treetop.read.dropping import MadeTable, kept, may_drop
 from treetop.read.graph.cleaning import Cleaning
 from treetop.read.graph.edges import Edges, read_edges
@@ -41,8 +41,8 @@ class Graph:
     """The node table: an id and attributes."""
     edges: tables.Table | None = field(default=None, repr=False)
     """The edge table: two ids a row."""
-    relation: Relation | None = None
-    """Which graphs are neighbours; None where only nodes are counted."""
+    relation: str | None = None
+    """Which graphs are neighbours, by the name of the relation; None where only nodes are counted."""
     id: str = "id"
     """The column of the node table with the ids."""
     source: str = SOURCE
@@ -62,8 +62,13 @@ class Graph:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cleaning", FrozenMap(dict(self.cleaning)))
-        if self.relation is not None and (self.relation != "node" or self.degree_bound is not None):
+        if self.kind is not None and (self.degree_bound is not None or not self.kind.bounded):
             _ = self.facts  # what does not fit is refused now
+
+    @property
+    def kind(self) -> Relation | None:
+        """The relation; None where only nodes are counted."""
+        return None if self.relation is None else check_relation(self.relation)
 
     @property
     def facts(self) -> Facts:
@@ -85,15 +90,12 @@ class Graph:
             contributions=self.contributions,
             degree_bound=self.degree_bound,
             entity=entity,
-            id=SOURCE,
         )
         return GraphUnit(unit, self.facts)
 
     def sentences(self) -> list[str]:
         """Say what the relation protects and how edges are counted."""
-        if self.relation is None:
-            return []
-        return sentences(self.relation, self.degree_bound, self.directed)
+        return [] if self.kind is None else self.kind.sentences(self.degree_bound, self.directed)
 
     def read_nodes(self, columns: Sequence[str] | None = None) -> Nodes:
         """Read the node table."""
@@ -107,14 +109,15 @@ class Graph:
         if self.edges is None:
             raise DataError("the graph has no edge table: name one")
         edges = read_edges(self.edges, nodes, self.source, self.target, self.directed, self.policies, left)
-        if self.relation == "node" and self.degree_bound is not None:
+        kind = self.kind
+        if kind is not None and kind.bounded and self.degree_bound is not None:
             busiest = int(edges.degrees(len(nodes)).max(initial=0))
             if busiest > self.degree_bound:
                 raise DataError(
                     f"a node has {busiest:,} edges, and the promise is that none has more than {self.degree_bound:,}: "
                     "nothing can be released under it. Do not take a bound from the data"
                 )
-        if self.relation == "edge" and (share := edges.mutual) >= MUTUAL:
+        if kind is not None and kind.mutual and (share := edges.mutual) >= MUTUAL:
             _LOG.warning(
                 "the edge table: %.0f %% of the edges stand in it in both directions. If friendship is mutual, one of "
                 "them is half a friendship, and no more is protected: set directed = false, and repeated = "
@@ -140,8 +143,6 @@ class EdgeTable(MadeTable):
     """The graph."""
     columns: Sequence[str] | None = None
     """The columns of the node table that are needed; None for all."""
-    _left: list[LeftOut] = field(default_factory=list, init=False)
-    """What was left out when it was read, last."""
 
     @property
     def facts(self) -> Facts:
@@ -154,8 +155,9 @@ class EdgeTable(MadeTable):
 
     @property
     def public_units(self) -> int | None:
-        """How many people have a list: who is in the graph is public under "user-out"."""
-        return len(self._nodes) if self.graph.relation == "user-out" else None
+        """How many people have a list of edges, where that is the unit: who is in the graph is then public."""
+        kind = self.graph.kind
+        return None if kind is None or kind.id is None else len(self._nodes)
 
     @property
     def may_drop(self) -> str | None:
@@ -167,22 +169,18 @@ class EdgeTable(MadeTable):
         """The values that edges are kept by."""
         return None if self.graph.edges is None else kept(self.graph.edges)
 
-    def tell(self, tally: Tally) -> None:
-        """Tell what the policies left out when the edges were last read."""
-        tally.left = self._left[-1] if self._left else None
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self._reader().__arrow_c_stream__(requested_schema)
-
-    def _reader(self) -> pa.RecordBatchReader:
+    def opened(self, tally: Tally) -> pa.RecordBatchReader:
+        """Return the rows; the tally is told what the policies leave out."""
         nodes = self._nodes
         first = _batch(nodes, Edges(np.empty(0, np.int32), np.empty(0, np.int32), True))
-        left = LeftOut()
-        edges = self.graph.read_edges(nodes, left)  # now: what is wrong is said before anything is measured
-        self._left[:] = [left]
+        tally.left = LeftOut()
+        edges = self.graph.read_edges(nodes, tally.left)  # now: what is wrong is said before anything is measured
         if not edges.directed:
             edges = _by_group(edges, nodes)
         return pa.RecordBatchReader.from_batches(first.schema, _batches(nodes, edges))
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.opened(Tally()).__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
         return "EdgeTable(private)"
@@ -192,13 +190,15 @@ class EdgeTable(MadeTable):
 class NodeTable(MadeTable):
     """The nodes of a graph, cleaned: private, and read when the stream is."""
 
-    one_row_each: ClassVar[bool] = True
-    """A person who stands in it twice is refused, so that an id that never repeats is as it should be."""
-
     graph: Graph
     """The graph."""
     columns: Sequence[str] | None = None
     """The columns that are needed; None for all."""
+
+    @property
+    def one_row_each(self) -> bool:
+        """A person who stands in it twice is refused, so that an id that never repeats is as it should be."""
+        return True
 
     @property
     def may_drop(self) -> str | None:

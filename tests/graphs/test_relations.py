@@ -1,0 +1,60 @@
+"""Neighbour relations of graphs: one registration adds another, and what lacks words is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+import treetop as tt
+from treetop.domain import relation as relations
+from treetop.domain.relation import EDGE, Relation, register_relation
+from treetop.errors import UnitError
+from treetop.read.encode import read_counts
+from treetop.read.graph.graph import Graph
+
+NODES = pa.table({"id": ["a", "b", "c"], "town": ["n1", "n2", "s1"]})
+EDGES = pa.table({"source": ["a", "a", "b", "c"], "target": ["b", "c", "a", "b"]})
+PLACES = tt.Hierarchy.flat(["n1", "n2", "s1"], level="town")
+COLUMNS = {"origin": "source.town", "destination": "target.town"}
+TWO = Relation(
+    "two-edges",
+    entity="pair of friendships",
+    hides="hides two friendships",
+    protects="two edges",
+    sentence='The neighbour relation is "two-edges": graphs that differ in two edges.',
+    edges=lambda contributions, degree_bound: 2,
+)
+
+
+@pytest.fixture
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relations, "RELATIONS", dict(relations.RELATIONS))
+    register_relation(TWO)
+
+
+@pytest.mark.usefixtures("_registered")
+def test_a_relation_is_added_by_one_registration() -> None:
+    graph = Graph(NODES, EDGES, "two-edges")
+    unit = graph.unit("add-remove")
+    assert unit.sensitivity("origin") == (2, 4) and unit.entity == "pair of friendships"
+    plan = tt.Plan(tt.Spine.origin_first(origin=PLACES, destination=PLACES), unit, tt.Loss(rho=1))
+    assert read_counts(graph.table(), plan.spine, COLUMNS).total == 4
+    assert plan.graph is not None and plan.graph.card()["sentences"][0] == TWO.sentence
+    with pytest.raises(UnitError, match='"node" hides .*; "two-edges" hides two friendships'):
+        Graph(NODES, EDGES, "three-edges")
+
+
+@pytest.mark.parametrize(
+    ("relation", "about"),
+    [
+        (replace(TWO, sentence=" "), "lacks its words: sentence"),
+        (replace(TWO, hides=""), "lacks its words: hides"),
+        (replace(TWO, name="edge"), "there is a relation 'edge' already"),
+        (replace(EDGE, name="edge-2"), "or one about a friendship"),
+    ],
+)
+def test_a_relation_without_words_or_beside_its_twin_is_refused(relation: Relation, about: str) -> None:
+    with pytest.raises(ValueError, match=about):
+        register_relation(relation)
