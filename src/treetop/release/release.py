@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -128,13 +127,10 @@ class Release(Contents):
         rows = [("level", "released nodes", "public nodes")]
         for level in self.spine.levels:
             rows.append((level.name, f"{len(self.tree.at(level.index)):,}", f"{level.nodes:,}"))
+        cells = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows]
         title = html.escape(self.card["title"] or "Release")
         guarantee = html.escape(self.card["warning"] or self.card["guarantee"])
         return (
             f"<p><b>{title}</b>: {self.total:,} in {len(self.count):,} leaves<br>{guarantee}</p>"
-            f"<table>{''.join(_html_row(row) for row in rows)}</table>"
+            f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
         )
-
-
-def _html_row(cells: Sequence[str]) -> str:
-    return "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"

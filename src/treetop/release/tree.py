@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +14,13 @@ from treetop.measure.evidence import Remainders
 from treetop.read.counts import pack
 
 Ints = NDArray[np.int64]
-Nodes = TypeVar("Nodes", bound=NDArray[np.integer])
-"""For each attribute (row) and node (column), the attribute's node; 0 while it is not refined."""
 
 
 @dataclass(frozen=True, eq=False)
 class LevelNodes:
     """The released nodes of one level, in spine order."""
 
-    nodes: NDArray[np.integer] = field(repr=False)
+    nodes: Ints = field(repr=False)
     """For each attribute (row) and node (column), the attribute's node; 0 while it is not refined."""
     count: Ints = field(repr=False)
     """The released counts."""
@@ -76,18 +73,21 @@ class ReleasedTree:
     def at(self, index: int) -> LevelNodes:
         """Return the nodes above zero at a level of the spine, by its position; the total is 0."""
         entry = self._entries.down_to(index)
-        nodes = self._nodes(entry, index)
-        first = np.flatnonzero(changes(nodes))
-        count = np.add.reduceat(entry.count, first) if len(first) else entry.count[:0]
-        return LevelNodes(nodes[:, first], count)
+        columns = self._columns(entry, index)
+        first = np.flatnonzero(_starts(columns, len(entry.count)))
+        nodes = np.zeros((len(entry.leaf), len(first)), np.int64)
+        for attribute, column in columns.items():
+            nodes[attribute] = column[first]
+        return LevelNodes(nodes, np.add.reduceat(entry.count, first) if len(first) else entry.count[:0])
 
     def parents(self, index: int) -> Ints:
         """Return, for every released node of a level below the root, which one of the level above it belongs to."""
         entry = self._entries.down_to(index - 1)
-        above = np.cumsum(changes(self._nodes(entry, index - 1))) - 1
+        above = np.cumsum(_starts(self._columns(entry, index - 1), len(entry.count))) - 1
         if entry.level is not None:
             above = above[entry.level >= index]
-        parents: Ints = above[changes(self._nodes(self._entries.down_to(index), index))]
+        finer = self._entries.down_to(index)
+        parents: Ints = above[_starts(self._columns(finer, index), len(finer.count))]
         return parents
 
     def children(self, index: int, parent: Ints, node: NDArray[np.integer]) -> Ints:
@@ -117,7 +117,7 @@ class ReleasedTree:
         entry = self._entries.down_to(index)
         if entry.level is None:
             return np.empty(0, np.int64)
-        node = np.cumsum(changes(self._nodes(entry, index))) - 1
+        node = np.cumsum(_starts(self._columns(entry, index), len(entry.count))) - 1
         rows: Ints = node[entry.level == index]
         return rows
 
@@ -137,26 +137,38 @@ class ReleasedTree:
         order = np.lexsort((level, *pack(self.spine, leaf)[::-1]))
         return _Entry(leaf[:, order], count[order], level[order])
 
-    def _nodes(self, entry: _Entry, index: int) -> NDArray[np.integer]:
-        return ancestors(self.spine, index, len(self.spine.levels), entry.leaf)
+    def _columns(self, entry: _Entry, index: int) -> dict[int, NDArray[np.integer]]:
+        return _coarser(self.spine, index, len(self.spine.levels), entry.leaf)
 
 
-def ancestors(spine: Spine, coarse: int, fine: int, nodes: Nodes) -> Nodes:
+def ancestors(spine: Spine, coarse: int, fine: int, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return nodes of one level as they are at a coarser one."""
-    above = nodes.copy()
-    pairs = zip(spine.depths(coarse), spine.depths(fine), strict=True)
-    for attribute, (depth, finer) in enumerate(pairs):
-        if depth == 0:
-            above[attribute] = 0
-        elif depth < finer:
-            above[attribute] = spine.trees[attribute].ancestors(depth - 1, finer - 1)[nodes[attribute]]
+    above = np.zeros_like(nodes)
+    for attribute, column in _coarser(spine, coarse, fine, nodes).items():
+        above[attribute] = column
     return above
 
 
-def changes(nodes: NDArray[np.integer]) -> NDArray[np.bool_]:
+def changes(nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Return where a node begins: all that belongs to one is consecutive."""
-    starts = np.ones(nodes.shape[1], dtype=bool)
-    starts[1:] = (nodes[:, 1:] != nodes[:, :-1]).any(axis=0)
+    return _starts(dict(enumerate(nodes)), nodes.shape[1])
+
+
+def _coarser(spine: Spine, coarse: int, fine: int, nodes: NDArray[np.integer]) -> dict[int, NDArray[np.integer]]:
+    """Return, for every attribute that is refined at the coarser of two levels, its nodes there."""
+    about = enumerate(zip(spine.trees, spine.depths(coarse), spine.depths(fine), strict=True))
+    return {
+        attribute: nodes[attribute] if depth == finer else tree.ancestors(depth - 1, finer - 1)[nodes[attribute]]
+        for attribute, (tree, depth, finer) in about
+        if depth > 0
+    }
+
+
+def _starts(columns: Mapping[int, NDArray[np.integer]], size: int) -> NDArray[np.bool_]:
+    starts = np.zeros(size, dtype=bool)
+    starts[:1] = True
+    for nodes in columns.values():
+        starts[1:] |= nodes[1:] != nodes[:-1]
     return starts
 
 

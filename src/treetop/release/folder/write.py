@@ -95,15 +95,8 @@ def sizes(release: Contents) -> dict[str, Any]:
 def nodes_table(release: Contents, index: int) -> pa.Table:
     """Return one level as it stands in nodes.parquet: attributes that are not refined yet are null."""
     level = Selection(release).table("total" if index == 0 else release.spine.splits[index - 1])
-    size = level.num_rows
-    columns = {
-        name: level.column(name) if name in level.column_names else pa.nulls(size, pa.string())
-        for name in release.spine.attributes
-    }
-    numbers = {name: level.column(name) for name in ("count", "lower", "upper") if name in level.column_names}
-    return pa.table(
-        {"level": pa.array(np.full(size, index, np.int32)), **columns, **numbers}, schema=nodes_schema(release)
-    )
+    level = level.append_column("level", pa.array(np.full(level.num_rows, index, np.int32)))
+    return pa.concat_tables([nodes_schema(release).empty_table(), level], promote_options="default").combine_chunks()
 
 
 def nodes_schema(release: Contents) -> pa.Schema:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +11,8 @@ from numpy.typing import NDArray
 from treetop.basics.nearest import nearest
 from treetop.errors import QueryError
 from treetop.noise.gate import WARNING
+from treetop.plan.groups.plan import GroupPlan
 from treetop.privacy import TOTAL
-
-if TYPE_CHECKING:
-    from treetop.plan.groups.plan import GroupPlan
 
 
 @dataclass(frozen=True, eq=False, repr=False)
