@@ -24,6 +24,7 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/layers.py
 
 # The deep version of the privacy audits: minutes instead of seconds.
 audit: $(VENV)/.test

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from treetop.basics.nearest import nearest
@@ -58,3 +59,25 @@ class Choices(Generic[C]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def named(self, wanted: Callable[[C], bool]) -> Collection[str]:
+        """Return the names of some of them, also of such as are registered later."""
+        return _Named(self, wanted)
+
+
+@dataclass(frozen=True)
+class _Named(Collection[str]):
+    choices: Choices[Any]
+    wanted: Callable[[Any], bool]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self.choices if self.wanted(self.choices[name]))
+
+    def __contains__(self, name: object) -> bool:
+        return any(name == one for one in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -11,6 +11,7 @@ from treetop.card.meaning import epsilon_beside_others, epsilon_of, plural, say_
 from treetop.noise.gate import WARNING
 from treetop.plan.plan import Plan
 from treetop.plan.resolution import Resolution
+from treetop.repair import ORDERS, REPAIRS
 from treetop.tables.batch import say_kept
 
 MECHANISM = (
@@ -37,14 +38,6 @@ INTERVAL = (
 )
 
 
-ESTIMATED = [
-    "On the way down, each node's measurements were repaired to non-negative whole numbers that sum to their parent, "
-    "with the least largest change; children that were repaired to zero were not descended into.",
-    "Then all measurements were combined, upwards and downwards, by the inverse of their variances, and made whole "
-    "numbers again from the top down. At the last level the counts were shared by how likely each unit is to be there, "
-    "as far as the measurements themselves tell how true counts are spread. What was not descended into stays zero.",
-    "Coarser counts are the sums of the released leaves.",
-]
 NOT_BOUND = (
     "All counts of the descent, before they were estimated again, are at once within their bound of the truth with "
     "this confidence (inftda-categorical, Theorem 1, with exact quantiles). The released counts are closer on average, "
@@ -60,7 +53,7 @@ def mechanism(plan: Plan) -> str:
 def accuracy(plan: Plan) -> dict[str, str]:
     """Say what margins and bounds are, and what intervals are where there are any."""
     bound = BOUND.replace("All counts", "All named counts", 1) if isinstance(plan.resolve, Resolution) else BOUND
-    if plan.repair == "least-squares":
+    if REPAIRS[plan.repair].again:
         bound = NOT_BOUND
     return {"margin": MARGIN, "bound": bound, **({} if plan.confidence is None else {"interval": INTERVAL})}
 
@@ -86,7 +79,7 @@ def held(covered: int) -> str:
 
 def notes(plan: Plan) -> list[str]:
     """Say what else there is to know before a release."""
-    told = [f"± all: {NOT_BOUND}"] if plan.repair == "least-squares" else []
+    told = [f"± all: {NOT_BOUND}"] if REPAIRS[plan.repair].again else []
     if isinstance(plan.resolve, Resolution):
         told.append(_resolved(plan.resolve)[0].replace("was named", "will be named"))
     if plan.confidence is None:
@@ -162,40 +155,22 @@ def unknown(plan: Plan) -> str:
 
 def post_processing(plan: Plan) -> list[str]:
     """Say what was done to measurements; it reads no private data, so it costs nothing."""
-    if plan.repair == "least-squares":
-        return ESTIMATED
-    repair = (
-        "Each node's measurements were repaired to non-negative whole numbers that sum to their parent, with the least "
-        + ("largest change" if plan.repair == "chebyshev" else "sum of squared changes")
-        + (
-            ", small entries being lowered first"
-            if plan.order == "ascending"
-            else ", large entries being lowered first"
-        )
-        + "; ties were broken at random."
-    )
+    repair, order = REPAIRS[plan.repair], ORDERS[plan.order]
+    told = [text.format(order=order.words) for text in repair.words]
     if isinstance(plan.resolve, Resolution):
-        return [repair, *_resolved(plan.resolve)]
-    return [
-        repair,
-        "Children that were repaired to zero were not descended into: everything under them is a released zero.",
-        "Coarser counts are the sums of the released leaves.",
-    ]
+        return [*told, *_resolved(plan.resolve)]
+    if not repair.again:
+        told.append(
+            "Children that were repaired to zero were not descended into: everything under them is a released zero."
+        )
+    return [*told, "Coarser counts are the sums of the released leaves."]
 
 
 def _resolved(resolve: Resolution) -> list[str]:
     """Say which children were named, and what became of the others."""
-    if resolve.fdr is not None:
-        rule = (
-            "from the least measurement up at which, of all children that are tested together, at most "
-            f"{float(100 * resolve.fdr):g} % of the named are expected to be truly empty (Benjamini and Hochberg 1995)"
-        )
-    else:
-        assert resolve.sigmas is not None
-        rule = f"from {float(resolve.sigmas):g} standard deviations of its noise up"
     return [
-        f"A child was named only where its own measurement shows that it is not empty: {rule}. An only child was named "
-        "with its parent.",
+        f"A child was named only where its own measurement shows that it is not empty: {resolve.words}. An only child "
+        "was named with its parent.",
         "What the other children would have had was left at their parent, as unresolved: it is in the count of that "
         "node and in all coarser counts, and in no finer one. What was not named was not descended into.",
         "Coarser counts are the sums of the released leaves and of what is unresolved at them or below.",
@@ -278,9 +253,5 @@ def _small_counts(plan: Plan) -> list[str]:
         "That a node is named says that it is very likely there, not that its count is exact: that of a small one is "
         "uncertain.",
     ]
-    if plan.resolve.fdr is not None:
-        told.append(
-            f"That at most {float(100 * plan.resolve.fdr):g} % of the named are truly empty is an expectation, over "
-            "many nodes: of a single node, or of a few, it says little."
-        )
+    told += plan.resolve.cautions
     return told

@@ -21,6 +21,7 @@ from treetop.domain.spine import Spine
 from treetop.errors import PlanError
 from treetop.plan.accuracy import Accuracy, LevelAccuracy
 from treetop.plan.levels import plan_levels
+from treetop.plan.preference import PREFERENCES, Prefer, preference_of
 from treetop.plan.resolution import Resolution
 from treetop.plan.workload import Part, Workload
 from treetop.privacy import Loss, Split, Unit
@@ -28,19 +29,11 @@ from treetop.read.counts import Counts
 from treetop.read.dropping import MadeTable, refuse_exact_total
 from treetop.read.encode import Unknown, read_counts
 from treetop.read.tally import Tally
-from treetop.repair import REPAIRS, Order, Repair
+from treetop.repair import ORDERS, REPAIRS, Order, Repair
 from treetop.tables.table import Table
 
 CONFIDENCE = 0.95
 """The confidence of intervals, margins and bounds, unless a plan says otherwise."""
-
-Prefer = Literal["fewer-invented", "fewer-lost", "lower-error"]
-PREFERENCES: Mapping[Prefer, tuple[Repair, Order]] = {
-    "fewer-invented": ("chebyshev", "ascending"),
-    "fewer-lost": ("chebyshev", "descending"),
-    "lower-error": ("least-squares", "ascending"),
-}
-"""What each preference stands for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +75,9 @@ class PurePlan:
                 raise PlanError(f"{what} is {value!r}: give a treetop.{kind.__name__}")
         self._settle_preference()
         _choice("repair", self.repair, tuple(REPAIRS))
-        _choice("order", self.order, ("ascending", "descending"))
+        _choice("order", self.order, tuple(ORDERS))
         object.__setattr__(self, "resolve", Resolution.of(self.resolve) or "full")
-        if self.repair == "least-squares" and self.resolve != "full":
+        if REPAIRS[self.repair].again and self.resolve != "full":
             raise PlanError(
                 'prefer = "lower-error" estimates every count again from all measurements, and what resolve leaves '
                 "unnamed has no place in a second estimate: leave resolve out, or prefer"
@@ -110,15 +103,16 @@ class PurePlan:
         if self.prefer is None:
             return
         _choice("prefer", self.prefer, tuple(PREFERENCES))
-        if (self.repair, self.order) not in (("chebyshev", "ascending"), PREFERENCES[self.prefer]):
+        chosen = PREFERENCES[self.prefer]
+        if (self.repair, self.order) not in (("chebyshev", "ascending"), (chosen.repair, chosen.order)):
             raise PlanError(f"prefer = {self.prefer!r} decides repair and order: leave those out, or prefer")
-        for name, value in zip(("repair", "order", "prefer"), (*PREFERENCES[self.prefer], None), strict=True):
+        for name, value in (("repair", chosen.repair), ("order", chosen.order), ("prefer", None)):
             object.__setattr__(self, name, value)
 
     @property
     def preference(self) -> Prefer | None:
         """What repair and order favour, in one word; None where there is no word for it."""
-        return next((name for name, decided in PREFERENCES.items() if decided == (self.repair, self.order)), None)
+        return preference_of(self.repair, self.order)
 
     def _check_caps(self) -> None:
         names = [level.name for level in self.spine.levels]

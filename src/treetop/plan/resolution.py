@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.choices import Choices
 from treetop.basics.exact import positive
 from treetop.errors import LossError, PlanError
 from treetop.noise import Law
@@ -22,6 +23,38 @@ from treetop.noise.balls import nearest_float
 
 _MOST_THRESHOLDS = 1 << 12
 _TAIL_BITS = 60
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A way to decide which children are named."""
+
+    name: str
+    """What plans call it."""
+    words: str
+    """From which measurement up a child is named; `{value}` stands for the number that was chosen."""
+    scale: int = 1
+    """What the number is multiplied with in words: 100 for one that is told in percent."""
+    caution: str = ""
+    """What to know of the named, where there is more to know."""
+
+    def say(self, text: str, value: Fraction) -> str:
+        """Fill a number into words."""
+        return text.format(value=f"{float(self.scale * value):g}")
+
+
+RULES: Choices[Rule] = Choices(
+    "rule of resolution",
+    Rule(
+        "fdr",
+        "from the least measurement up at which, of all children that are tested together, at most {value} % of the "
+        "named are expected to be truly empty (Benjamini and Hochberg 1995)",
+        100,
+        "That at most {value} % of the named are truly empty is an expectation, over many nodes: of a single node, or "
+        "of a few, it says little.",
+    ),
+    Rule("sigmas", "from {value} standard deviations of its noise up"),
+)
 
 
 @dataclass(frozen=True)
@@ -55,9 +88,26 @@ class Resolution:
             return Resolution(**given)
         raise PlanError(f'resolve is {given!r}: write "full", {{ fdr = 0.05 }} or {{ sigmas = 3 }}')
 
+    @property
+    def _stated(self) -> tuple[Rule, Fraction]:
+        return next((RULES[name], value) for name in RULES if (value := getattr(self, name)) is not None)
+
+    @property
+    def words(self) -> str:
+        """Say from which measurement up a child is named."""
+        rule, value = self._stated
+        return rule.say(rule.words, value)
+
+    @property
+    def cautions(self) -> list[str]:
+        """Say what else there is to know of the named."""
+        rule, value = self._stated
+        return [rule.say(rule.caution, value)] if rule.caution else []
+
     def describe(self) -> dict[str, str]:
         """Return it as plain values."""
-        return {"fdr": str(self.fdr)} if self.fdr is not None else {"sigmas": str(self.sigmas)}
+        rule, value = self._stated
+        return {rule.name: str(value)}
 
 
 def _positive(name: str, given: object) -> Fraction:

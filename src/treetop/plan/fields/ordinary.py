@@ -33,11 +33,12 @@ from treetop.plan.fields.kinds import (
 )
 from treetop.plan.fields.section import Section
 from treetop.plan.groups.table_unit import GroupTableUnit
-from treetop.plan.plan import CONFIDENCE, PREFERENCES, as_confidence
+from treetop.plan.plan import CONFIDENCE, as_confidence
+from treetop.plan.preference import PREFERENCES
 from treetop.plan.resolution import Resolution
 from treetop.plan.splits import SPLITS
 from treetop.privacy.loss import Accounting
-from treetop.repair import Order
+from treetop.repair import REPAIRS, Order
 from treetop.tables.source import BlankLines
 
 ATTRIBUTE = "attributes.NAME"
@@ -47,7 +48,7 @@ ORDERS: Mapping[str, Callable[..., Spine]] = {
     "origin-first": Spine.origin_first,
 }
 """The orders of a spine that have a name, for attributes called origin and destination."""
-REPAIRS = ("chebyshev", "euclidean")
+TOP_DOWN = REPAIRS.named(lambda repair: not repair.again)
 """The repairs that work from the top down."""
 UNKNOWN = ("error", "drop")
 """What may become of unknown codes, unless they are counted under a leaf."""
@@ -119,7 +120,7 @@ def _stated_confidence(ran: Ran) -> Any:
 
 def _top_down(ran: Ran, value: str) -> str | None:
     """Return what the repair does, where one works from the top down."""
-    return None if ran.plan.repair == "least-squares" else value
+    return None if REPAIRS[ran.plan.repair].again else value
 
 
 def _person(ran: Ran) -> str | None:
@@ -242,14 +243,14 @@ FIELDS = (
           "plan or release is refused where that number is public. It holds for `ask --delta` too; `ask` is not "
           "refused because of an exact total, which it does not publish", default=False, since="0.3"),
 
-    _repair("method", choice(REPAIRS), 'Instead of `prefer`, the repair itself: `"chebyshev"` or `"euclidean"`',
+    _repair("method", choice(TOP_DOWN), 'Instead of `prefer`, the repair itself: `"chebyshev"` or `"euclidean"`',
             default="chebyshev", at="plan.repair", digest="repair", take=lambda ran: _top_down(ran, ran.plan.repair)),
     _repair("order", choice(get_args(Order)), 'What it lowers first: `"ascending"`, the small ones, or `"descending"`',
             default="ascending", at="plan.order", digest="order", take=lambda ran: _top_down(ran, ran.plan.order)),
 
     _release("prefer", choice(PREFERENCES), 'What estimates favour: `"fewer-invented"` (the default), `"fewer-lost"` '
              'or `"lower-error"` ([estimates](estimates.md))', at="plan.prefer",
-             take=lambda ran: ran.plan.preference if ran.plan.repair == "least-squares" else None),
+             take=lambda ran: ran.plan.preference if REPAIRS[ran.plan.repair].again else None),
     _release("resolve", Kind(_resolve, {"anyOf": [{"const": "full"}, table(NUMBER).schema]}),
              '`"full"`: every count down to the leaves; or `{ fdr = 0.05 }`, `{ sigmas = 3 }`: only nodes that the '
              "measurements show to be there, the rest stays unresolved at coarser nodes ([resolution](resolution.md))",

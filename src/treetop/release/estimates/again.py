@@ -19,6 +19,7 @@ from treetop.release.estimates.align import align
 from treetop.release.estimates.whole_numbers import lower_error
 from treetop.release.measurements import Measurements
 from treetop.release.tree import ReleasedTree
+from treetop.repair import REPAIRS
 
 AnyRelease = TypeVar("AnyRelease", bound=Contents)
 
@@ -52,7 +53,7 @@ def estimated_again(release: AnyRelease) -> AnyRelease:
             "card could not vouch for that. Ask it for `estimates`, which writes no card, or release the graph again"
         )
     plan = rebuild_plan(release.card, release.spine)
-    if plan.repair == "least-squares":
+    if REPAIRS[plan.repair].again:
         raise ReleaseError("the counts of this release are those of lower error already: there is nothing to do")
     if plan.resolve != "full":
         raise ReleaseError(
