@@ -55,7 +55,8 @@ def test_one_declaration_is_enough(write: Write, design: str, monkeypatch: pytes
         file = read_plan(for_staff)
         assert isinstance(file.plan, ReadPlan) and file.plan.audience == "staff"
         assert tomllib.loads(describe_plan(file))["release"] == {"audience": "staff"}
-        assert fields.decided(file.plan) == {**fields.decided(plain), "audience": "staff"}
+        assert file.plan.describe() == {**plain.describe(), "audience": "staff"}
+        assert file.plan.digest != plain.digest
         assert plan_schema()["properties"]["release"]["properties"]["audience"]["enum"] == ["everyone", "staff"]
         assert '| `audience` | `"everyone"` | 9.9 | Who reads the release |' in reference.tables()
         assert '[release]\n# Who reads it?\n# audience = "staff"\n' in draft_plan(inspect_table(table))
@@ -63,7 +64,7 @@ def test_one_declaration_is_enough(write: Write, design: str, monkeypatch: pytes
             read_plan(write(for_staff.read_text().replace("audience", "audiance")))
         # Where it is left out, everything is as it was.
         same = read_plan(write(design)).plan
-        assert same.digest == plain.digest and fields.decided(same) == fields.decided(plain)
+        assert same.digest == plain.digest
         assert "audience" not in describe_plan(same)
     with pytest.raises(PlanFileError, match="audience is not a field"):
         read_plan(write(f'{design}\n[release]\naudience = "staff"\n'))
@@ -85,24 +86,6 @@ def test_a_field_needs_its_words_and_a_name_of_its_own() -> None:
         fields.Field("unit", "shoes", choice(("on", "off")), "On or off", asked=lambda _: True)
     with pytest.raises(ValueError, match="declared already"), fields.declared(fields.find("unit", "entity")):
         pass
-
-
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_what_a_plan_decides_is_what_its_digest_is_made_of(path: Path) -> None:
-    plan = read_plan(path).plan
-    described = plan.describe()
-    decided = fields.decided(plan)
-    for name, entry in decided.items():
-        told = described[name]
-        if isinstance(told, dict):
-            assert entry == {key: value for key, value in told.items() if key not in ("definition", "budget")}
-        elif not (name == "order" and "groups" in described):  # group sizes are repaired in no order
-            assert entry == told
-    made = {"spine", "attributes", "levels", "graph", "groups"}
-    assert set(described) - made == set(decided)
-    if "groups" in described:
-        groups = {name: entry for name, entry in described["groups"].items() if name != "mechanism"}
-        assert fields.decided(plan, fields.GROUPS)["groups"] == groups
 
 
 def test_the_tables_of_the_reference_are_the_declarations() -> None:

@@ -16,8 +16,9 @@ from treetop.card.meaning import CONVERSION, EXACT, epsilon_of, exact, meaning
 from treetop.card.schema import validate_fields
 from treetop.noise.gate import WARNING
 from treetop.plan.accuracy import LevelAccuracy
+from treetop.plan.accuracy import CONFIDENCE
 from treetop.plan.groups.planned import PureGroupTablePlan
-from treetop.plan.plan import CONFIDENCE, Plan
+from treetop.plan.plan import Plan
 from treetop.plan.workload import Part
 from treetop.privacy.loss import COMPARED_AT
 

@@ -9,7 +9,8 @@ from typing import Any
 from treetop.card.groups import rebuild as groups
 from treetop.domain.graph_unit import Facts, GraphUnit
 from treetop.domain.spine import Spine
-from treetop.plan.plan import CONFIDENCE, Plan
+from treetop.plan.accuracy import CONFIDENCE
+from treetop.plan.plan import Plan
 from treetop.privacy import Loss, Split, Unit
 
 

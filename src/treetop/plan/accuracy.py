@@ -8,6 +8,12 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 
+from treetop.errors import PlanError
+
+CONFIDENCE = 0.95
+"""The confidence of intervals, margins and bounds, unless a plan says otherwise."""
+
+
 @dataclass(frozen=True)
 class LevelAccuracy:
     """What to expect of the counts of one level."""
@@ -91,3 +97,14 @@ def text_table(rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> str:
         return "  ".join(cells).rstrip()
 
     return "\n".join([line(rows[0]), "  ".join("─" * width for width in widths), *(line(row) for row in rows[1:])])
+
+
+def as_confidence(value: object) -> float:
+    """Read a confidence: a probability between 0 and 1."""
+    try:
+        confidence = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        confidence = 0.0
+    if not 0 < confidence < 1:
+        raise PlanError(f"confidence is {value!r}: give a probability between 0 and 1, such as 0.95")
+    return confidence

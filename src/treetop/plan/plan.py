@@ -19,7 +19,8 @@ from treetop.basics.nearest import nearest
 from treetop.domain.graph_unit import Facts as GraphFacts
 from treetop.domain.spine import Spine
 from treetop.errors import PlanError
-from treetop.plan.accuracy import Accuracy, LevelAccuracy
+from treetop.plan.accuracy import CONFIDENCE, Accuracy, LevelAccuracy, as_confidence
+from treetop.plan.fields import decided
 from treetop.plan.levels import plan_levels
 from treetop.plan.preference import PREFERENCES, Prefer, preference_of
 from treetop.plan.resolution import Resolution
@@ -31,9 +32,6 @@ from treetop.read.encode import Unknown, read_counts
 from treetop.read.tally import Tally
 from treetop.repair import ORDERS, REPAIRS, Order, Repair
 from treetop.tables.table import Table
-
-CONFIDENCE = 0.95
-"""The confidence of intervals, margins and bounds, unless a plan says otherwise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,44 +148,18 @@ class PurePlan:
 
     def describe(self) -> dict[str, Any]:
         """Return the plan's decisions as plain values, for cards and digests."""
+        told = decided(self)
         return {
-            "title": self.title,
+            "title": told.pop("title"),
             "spine": list(self.spine.splits),
             "attributes": {
                 name: {"levels": list(tree.levels), "nodes": list(tree.sizes), "sha256": tree.digest}
                 for name, tree in zip(self.spine.attributes, self.spine.trees, strict=True)
             },
-            "unit": {
-                "entity": self.unit.entity,
-                "contributions": self.unit.contributions,
-                "neighbours": self.unit.neighbours,
-                "id": self.unit.id,
-                "per_node": dict(self.unit.per_node),
-                **({} if self.unit.population is None else {"population": self.unit.population}),
-                **({"id_clean": list(self.unit.id_clean)} if self.unit.id_clean else {}),
-                **({"may_be_missing": True} if self.unit.may_be_missing else {}),
-            },
-            "loss": {
-                "definition": self.loss.definition,
-                **{
-                    name: None if value is None else str(value)
-                    for name, value in (
-                        ("epsilon", self.loss.epsilon),
-                        ("delta", self.loss.delta),
-                        ("rho", self.loss.rho),
-                        ("budget", self.budget),
-                    )
-                },
-                **({"accounting": "exact"} if self.loss.accounting == "exact" else {}),
-                **({"large_delta": True} if self.loss.large_delta else {}),
-            },
+            "unit": told.pop("unit"),
+            "loss": {"definition": self.loss.definition, **told.pop("loss"), "budget": str(self.budget)},
             "levels": [level.describe() for level in self.levels],
-            "repair": self.repair,
-            "order": self.order,
-            "unknown": self.unknown if isinstance(self.unknown, str) else dict(self.unknown),
-            # What is as it was before there was a choice is not said, so that old plans keep their digest.
-            **({"resolve": self.resolve.describe()} if isinstance(self.resolve, Resolution) else {}),
-            **({"confidence": self.confidence} if self.confidence != CONFIDENCE else {}),
+            **told,
             **({} if self.graph is None else {"graph": self.graph.describe()}),
         }
 
@@ -251,17 +223,6 @@ class PurePlan:
 
 
 Plan = PurePlan
-
-
-def as_confidence(value: object) -> float:
-    """Read a confidence: a probability between 0 and 1."""
-    try:
-        confidence = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        confidence = 0.0
-    if not 0 < confidence < 1:
-        raise PlanError(f"confidence is {value!r}: give a probability between 0 and 1, such as 0.95")
-    return confidence
 
 
 def _choice(what: str, value: object, choices: tuple[str, ...]) -> None:

@@ -23,6 +23,7 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import DataError, PlanError
+from treetop.plan.fields import GROUPS, decided
 from treetop.plan.groups.plan import GroupPlan, Public
 from treetop.plan.groups.table_unit import GroupTableUnit
 from treetop.plan.groups.unit import Form, GroupUnit
@@ -170,21 +171,8 @@ class PureGroupTablePlan(PurePlan):
 
     def describe(self) -> dict[str, Any]:
         """Return the plan's decisions as plain values, for cards and digests."""
-        unit = self.sizes
-        return super().describe() | {
-            "order": "none",
-            "groups": {
-                "mechanism": self.core.name,
-                "rows": self.rows,
-                "largest": unit.largest,
-                "event": unit.group.event,
-                "quantity": unit.group.quantity,
-                "form": unit.form,
-                "public": self.public,
-                "number": self.number,
-                "list_sha256": self.list_sha256,
-            },
-        }
+        groups = {"mechanism": self.core.name, **decided(self, GROUPS)["groups"]}
+        return super().describe() | {"order": "none", "groups": groups}
 
     def _bound(self, index: int, risk: Fraction) -> int:
         """How far all counts of a level are from the truth at most, repairs included.

@@ -13,7 +13,7 @@ from treetop.card import Facts, describe_release
 from treetop.card.first_format import words_only
 from treetop.card.rebuild import rebuild_plan
 from treetop.errors import ReleaseError
-from treetop.plan.plan import CONFIDENCE
+from treetop.plan.accuracy import CONFIDENCE
 from treetop.release.contents import Contents
 from treetop.release.estimates.align import align
 from treetop.release.estimates.whole_numbers import lower_error
