@@ -18,7 +18,7 @@ from treetop.errors import IncompletePlan, PlanFileError
 from treetop.plan import fields
 from treetop.plan.fields.kinds import choice
 from treetop.plan.file import describe_plan, draft_plan, plan_schema, read_plan, reader
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 from treetop.read.inspect import inspect_table
 
 Write = Callable[[str], Path]
@@ -39,7 +39,7 @@ AUDIENCE = fields.Field(
 
 
 @dataclass(frozen=True, eq=False)
-class ReadPlan(Plan):
+class ReadPlan(PurePlan):
     """A plan with one attribute more."""
 
     audience: str = "everyone"

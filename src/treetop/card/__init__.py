@@ -7,12 +7,12 @@ from typing import Any
 from treetop.card.content import draft_card, of_plan
 from treetop.card.facts import FORMAT, Facts
 from treetop.card.schema import validate
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 
 __all__ = ["FORMAT", "Facts", "describe_release", "draft_card", "validate"]
 
 
-def describe_release(plan: Plan, facts: Facts) -> dict[str, Any]:
+def describe_release(plan: PurePlan, facts: Facts) -> dict[str, Any]:
     """Return the card of a release of `plan`, all but its files; refuse one that lacks a required field."""
     card = draft_card(plan, facts)
     validate(card, draft=True, checked=of_plan(plan).keys())

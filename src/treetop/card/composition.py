@@ -10,13 +10,13 @@ from treetop.basics.exact import plain
 from treetop.card.meaning import plural
 from treetop.ledger import Entry, Ledger, Reservation
 from treetop.ledger.budget import Currency
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 
 UNKNOWN_HASH = "0" * 64
 """Stands for the hash of a reservation that is not made yet."""
 
 
-def expected_composition(ledger: Ledger, dataset: str, plan: Plan) -> dict[str, Any]:
+def expected_composition(ledger: Ledger, dataset: str, plan: PurePlan) -> dict[str, Any]:
     """Return what a release would state if it were reserved now; nothing is reserved."""
     earlier = ledger.entries(dataset)
     charged = ledger.budget.charge(plan.spent, currency(plan))
@@ -49,7 +49,7 @@ def sentence(composition: Mapping[str, Any] | None, entity: str) -> str:
     )
 
 
-def currency(plan: Plan) -> Currency:
+def currency(plan: PurePlan) -> Currency:
     """Return what the plan's cost is stated in."""
     return "pure" if plan.loss.definition == "pure" else "zcdp"
 

@@ -15,10 +15,9 @@ from treetop.card.groups import words as group_words
 from treetop.card.meaning import CONVERSION, EXACT, epsilon_of, exact, meaning
 from treetop.card.schema import validate_fields
 from treetop.noise.gate import WARNING
-from treetop.plan.accuracy import LevelAccuracy
-from treetop.plan.accuracy import CONFIDENCE
+from treetop.plan.accuracy import CONFIDENCE, LevelAccuracy
 from treetop.plan.groups.planned import PureGroupTablePlan
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 from treetop.plan.workload import Part
 from treetop.privacy.loss import COMPARED_AT
 
@@ -59,12 +58,12 @@ class Words(Protocol):
         """Say what the release does not promise."""
 
 
-def words_of(plan: Plan) -> Words:
+def words_of(plan: PurePlan) -> Words:
     """Return what this kind of plan says."""
     return group_words if isinstance(plan, PureGroupTablePlan) else words
 
 
-def draft_card(plan: Plan, facts: Facts) -> dict[str, Any]:
+def draft_card(plan: PurePlan, facts: Facts) -> dict[str, Any]:
     """Return the card without what only the finished release knows: its size and its files."""
     said = words_of(plan)
     card = of_plan(plan) | {
@@ -109,7 +108,7 @@ def _kept(facts: Facts) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=8)
-def of_plan(plan: Plan) -> dict[str, Any]:
+def of_plan(plan: PurePlan) -> dict[str, Any]:
     """Return what is the same for every release of a plan; worked out and checked once."""
     part = {
         "treetop": FORMAT,
@@ -130,7 +129,7 @@ def of_plan(plan: Plan) -> dict[str, Any]:
     return part
 
 
-def _accuracy(plan: Plan, facts: Facts | None = None) -> dict[str, Any]:
+def _accuracy(plan: PurePlan, facts: Facts | None = None) -> dict[str, Any]:
     """Say what margins, bounds and intervals are, and how often those of a public twin held."""
     said: dict[str, Any] = {"confidence": float(plan.confidence or CONFIDENCE), **words_of(plan).accuracy(plan)}
     if "interval" not in said:
@@ -144,7 +143,7 @@ def _accuracy(plan: Plan, facts: Facts | None = None) -> dict[str, Any]:
     return part
 
 
-def _hierarchies(plan: Plan) -> list[dict[str, Any]]:
+def _hierarchies(plan: PurePlan) -> list[dict[str, Any]]:
     return [
         {
             "attribute": name,
@@ -155,7 +154,7 @@ def _hierarchies(plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
-def _unit(plan: Plan, facts: Facts) -> dict[str, Any]:
+def _unit(plan: PurePlan, facts: Facts) -> dict[str, Any]:
     unit, said = plan.unit, words_of(plan)
     return {
         "entity": unit.entity,
@@ -169,7 +168,7 @@ def _unit(plan: Plan, facts: Facts) -> dict[str, Any]:
     }
 
 
-def _loss(plan: Plan) -> dict[str, Any]:
+def _loss(plan: PurePlan) -> dict[str, Any]:
     loss = plan.loss
     pure = loss.definition == "pure"
     delta = None if pure else loss.delta or COMPARED_AT
@@ -187,12 +186,12 @@ def _loss(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _levels(plan: Plan) -> list[dict[str, Any]]:
+def _levels(plan: PurePlan) -> list[dict[str, Any]]:
     rows = plan.accuracy().levels
     return [_level(plan, level, row) for level, row in zip(plan.levels, rows, strict=True)]
 
 
-def _level(plan: Plan, level: Part, accuracy: LevelAccuracy) -> dict[str, Any]:
+def _level(plan: PurePlan, level: Part, accuracy: LevelAccuracy) -> dict[str, Any]:
     measured = level.is_measured
     change = plan.unit.sensitivity(level.name)
     return {

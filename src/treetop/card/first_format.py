@@ -15,7 +15,7 @@ from typing import Any
 from treetop.card import words
 from treetop.card.meaning import meaning, means, say_epsilon
 from treetop.card.statement import bound
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 from treetop.privacy import Unit
 
 VERSIONS = ("0.2.0",)
@@ -32,7 +32,7 @@ _RELATION = re.compile(r'The neighbour relation is "|^# relation = "', re.MULTIL
 _ENDS = ("source.", "target.")
 
 
-def as_first_format(card: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
+def as_first_format(card: Mapping[str, Any], plan: PurePlan) -> dict[str, Any]:
     """Return a card, all but its files, as the first format puts it."""
     told = {**card, "treetop": 1, "caveats": [one for one in card["caveats"] if one not in words.reckless(plan)]}
     told["meaning"] = _meaning(card["meaning"], plan)
@@ -54,7 +54,7 @@ def too_new(plan_toml: str) -> Iterator[str]:
             yield from (f"the field {name!r} under [{section}]" for name in found if name not in known)
 
 
-def too_small(card: Mapping[str, Any], plan: Plan) -> Iterator[str]:
+def too_small(card: Mapping[str, Any], plan: PurePlan) -> Iterator[str]:
     """Yield what a card of the first format says of one record that is less than what one record can show."""
     said = {row["who"]: row for row in card["meaning"]}
     for row in meaning(plan):
@@ -85,7 +85,7 @@ def _amount(row: Mapping[str, Any]) -> str:
     return f"{rho}epsilon {say_epsilon(row['epsilon'])}"
 
 
-def _meaning(rows: list[dict[str, Any]], plan: Plan) -> list[dict[str, Any]]:
+def _meaning(rows: list[dict[str, Any]], plan: PurePlan) -> list[dict[str, Any]]:
     """Say of one record what was said then: nothing where a unit has one, otherwise as if no record displaced any."""
     others = [row for row in rows if row["units"] is not None]
     if plan.unit.contributions == 1:

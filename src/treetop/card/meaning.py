@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import Any
 
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 from treetop.privacy import Unit, epsilon_from_rho
 from treetop.privacy.loss import COMPARED_AT
 
@@ -31,7 +31,7 @@ _PEOPLE = ("person", "individual", "household", "family")
 _TRAVEL = ("trip", "journey", "commute")
 
 
-def loss_summary(plan: Plan) -> dict[str, Any]:
+def loss_summary(plan: PurePlan) -> dict[str, Any]:
     """Return what a release costs, as rho and as epsilon at a delta.
 
     With exact accounting, `epsilon` is what the rho comes to beside other releases, and `epsilon_alone` what the
@@ -57,7 +57,7 @@ def loss_summary(plan: Plan) -> dict[str, Any]:
     return summary
 
 
-def meaning(plan: Plan) -> list[dict[str, Any]]:
+def meaning(plan: PurePlan) -> list[dict[str, Any]]:
     """Return what the loss comes to for one record, for a unit, and for a person behind several units."""
     unit = plan.unit
     rows = []
@@ -82,7 +82,7 @@ def meaning(plan: Plan) -> list[dict[str, Any]]:
     return rows
 
 
-def exact(plan: Plan) -> list[str]:
+def exact(plan: PurePlan) -> list[str]:
     """Return what a release tells without noise."""
     told = [
         "the hierarchies: their levels, codes and parents are public, and published as they are",
@@ -93,7 +93,7 @@ def exact(plan: Plan) -> list[str]:
     return told
 
 
-def epsilon_of(amount: Fraction, plan: Plan) -> float:
+def epsilon_of(amount: Fraction, plan: PurePlan) -> float:
     """Return the epsilon of a cost, at the plan's delta or, where it has none, at the one for comparison."""
     loss = plan.loss
     if amount == 0 or loss.definition == "pure":
@@ -103,12 +103,12 @@ def epsilon_of(amount: Fraction, plan: Plan) -> float:
     return epsilon_from_rho(amount, loss.delta or COMPARED_AT)
 
 
-def epsilon_beside_others(plan: Plan) -> float:
+def epsilon_beside_others(plan: PurePlan) -> float:
     """Return the epsilon of the plan's rho, which is what adds up with other releases."""
     return _epsilon_of_rho(plan.spent, plan)
 
 
-def _epsilon_of_rho(rho: Fraction, plan: Plan) -> float:
+def _epsilon_of_rho(rho: Fraction, plan: PurePlan) -> float:
     return 0.0 if rho == 0 else epsilon_from_rho(rho, plan.loss.delta or COMPARED_AT)
 
 
@@ -144,7 +144,7 @@ def say_odds(epsilon: float) -> str:
     return f"× {math.ceil(factor * 100) / 100:.2f}" if factor < 10 else f"× {math.ceil(factor):,}"
 
 
-def _one_record(plan: Plan) -> Fraction:
+def _one_record(plan: PurePlan) -> Fraction:
     """What the noise costs one record alone, added or left out or, under `replace`, changed.
 
     A record that is added moves one cell of every level, the total's as well. Where the limit is enforced, it may
@@ -166,12 +166,12 @@ def _one_record(plan: Plan) -> Fraction:
     return max(added, exchanged - total.cost * _part(plan, Unit(unit.entity, neighbours="replace"), total.name))
 
 
-def _cost(plan: Plan, record: Unit) -> Fraction:
+def _cost(plan: PurePlan, record: Unit) -> Fraction:
     """What the noise of all levels costs a smaller unit."""
     return sum((level.cost * _part(plan, record, level.name) for level in plan.levels), Fraction(0))
 
 
-def _part(plan: Plan, record: Unit, level: str) -> Fraction:
+def _part(plan: PurePlan, record: Unit, level: str) -> Fraction:
     """How much of what a level costs a unit it costs a smaller one."""
     one, all_ = record.sensitivity(level), plan.unit.sensitivity(level)
     if plan.loss.definition == "pure":
@@ -179,13 +179,13 @@ def _part(plan: Plan, record: Unit, level: str) -> Fraction:
     return Fraction(one.l2_squared, all_.l2_squared)
 
 
-def means(who: str, records: int, units: int | None, amount: Fraction, plan: Plan) -> dict[str, Any]:
+def means(who: str, records: int, units: int | None, amount: Fraction, plan: PurePlan) -> dict[str, Any]:
     """Return a row of the table: what an amount comes to, as rho and as epsilon."""
     rho = None if plan.loss.definition == "pure" else float(amount)
     return {"who": who, "records": records, "units": units, "rho": rho, "epsilon": epsilon_of(amount, plan)}
 
 
-def _several(plan: Plan, units: int) -> str:
+def _several(plan: PurePlan, units: int) -> str:
     entity = plan.unit.entity
     if entity in _PEOPLE or plan.unit.enforced:
         return f"{units} {plural(entity)} together"

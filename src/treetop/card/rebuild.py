@@ -10,7 +10,7 @@ from treetop.card.groups import rebuild as groups
 from treetop.domain.graph_unit import Facts, GraphUnit
 from treetop.domain.spine import Spine
 from treetop.plan.accuracy import CONFIDENCE
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss, Split, Unit
 
 
@@ -25,7 +25,7 @@ def rebuild_unit(card: Mapping[str, Any]) -> Unit:
     )
 
 
-def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> Plan:
+def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> PurePlan:
     """Return the plan that a card describes, on the spine that was read from its folder."""
     if "groups" in card["plan"]:
         return groups.rebuild_plan(card, spine)
@@ -33,7 +33,7 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> Plan:
     loss = told["loss"]
     measured = {level["name"]: Fraction(level["share"]) for level in told["levels"] if level["noise"] is not None}
     uniform = len(set(measured.values())) <= 1
-    return Plan(
+    return PurePlan(
         spine=spine,
         unit=_unit(told),
         loss=Loss(

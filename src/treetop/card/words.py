@@ -9,7 +9,7 @@ from treetop.basics.exact import plain
 from treetop.card.facts import Facts
 from treetop.card.meaning import epsilon_beside_others, epsilon_of, plural, say_epsilon
 from treetop.noise.gate import WARNING
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 from treetop.plan.resolution import Resolution
 from treetop.repair import ORDERS, REPAIRS
 from treetop.tables.batch import say_kept
@@ -45,12 +45,12 @@ NOT_BOUND = (
 )
 
 
-def mechanism(plan: Plan) -> str:
+def mechanism(plan: PurePlan) -> str:
     """Say what is measured, and how it becomes a release."""
     return MECHANISM
 
 
-def accuracy(plan: Plan) -> dict[str, str]:
+def accuracy(plan: PurePlan) -> dict[str, str]:
     """Say what margins and bounds are, and what intervals are where there are any."""
     bound = BOUND.replace("All counts", "All named counts", 1) if isinstance(plan.resolve, Resolution) else BOUND
     if REPAIRS[plan.repair].again:
@@ -77,7 +77,7 @@ def held(covered: int) -> str:
     return f" ({covered:,})"
 
 
-def notes(plan: Plan) -> list[str]:
+def notes(plan: PurePlan) -> list[str]:
     """Say what else there is to know before a release."""
     told = [f"± all: {NOT_BOUND}"] if REPAIRS[plan.repair].again else []
     if isinstance(plan.resolve, Resolution):
@@ -87,12 +87,12 @@ def notes(plan: Plan) -> list[str]:
     return told
 
 
-def unit(plan: Plan) -> dict[str, Any]:
+def unit(plan: PurePlan) -> dict[str, Any]:
     """Return what else there is to state about the unit, as plain values."""
     return {}
 
 
-def noise(plan: Plan) -> str:
+def noise(plan: PurePlan) -> str:
     """Say which noise, and how its levels add up."""
     if plan.loss.definition == "pure":
         return "Discrete Laplace noise; a level costs its L1 sensitivity divided by the scale, and levels add up."
@@ -102,7 +102,7 @@ def noise(plan: Plan) -> str:
     )
 
 
-def neighbours(plan: Plan, facts: Facts) -> str:
+def neighbours(plan: PurePlan, facts: Facts) -> str:
     """Say which tables must be hard to tell apart, in terms of the table."""
     unit = plan.unit
     rows = "rows" if facts.count is None else f"records (a row stands for as many as its {facts.count!r} says)"
@@ -130,7 +130,7 @@ def kept(keep: Mapping[str, Sequence[str]]) -> str:
     )
 
 
-def bound(plan: Plan) -> str:
+def bound(plan: PurePlan) -> str:
     """Say how contributions were bounded, but never how many records that took."""
     unit = plan.unit
     most = "1 record" if unit.contributions == 1 else f"{unit.contributions} records"
@@ -143,7 +143,7 @@ def bound(plan: Plan) -> str:
     return f"Declared, not enforced: whoever made the release states that no {unit.entity} has more than {most}."
 
 
-def unknown(plan: Plan) -> str:
+def unknown(plan: PurePlan) -> str:
     """Say what happened to codes that are not in a hierarchy."""
     if isinstance(plan.unknown, Mapping):
         leaves = ", ".join(f"{attribute} under {code!r}" for attribute, code in plan.unknown.items())
@@ -153,7 +153,7 @@ def unknown(plan: Plan) -> str:
     return "A code that is not in its hierarchy stops a release."
 
 
-def post_processing(plan: Plan) -> list[str]:
+def post_processing(plan: PurePlan) -> list[str]:
     """Say what was done to measurements; it reads no private data, so it costs nothing."""
     repair, order = REPAIRS[plan.repair], ORDERS[plan.order]
     told = [text.format(order=order.words) for text in repair.words]
@@ -177,7 +177,7 @@ def _resolved(resolve: Resolution) -> list[str]:
     ]
 
 
-def caveats(plan: Plan, facts: Facts) -> list[str]:
+def caveats(plan: PurePlan, facts: Facts) -> list[str]:
     """Say what the release does not promise."""
     unit = plan.unit
     told = [*([] if facts.private else [WARNING]), *reckless(plan)]
@@ -218,12 +218,12 @@ def caveats(plan: Plan, facts: Facts) -> list[str]:
     return told
 
 
-def reckless(plan: Plan) -> list[str]:
+def reckless(plan: PurePlan) -> list[str]:
     """Say that a loss protects hardly anybody, where it does."""
     return [*plan.loss.warnings(), *large_delta(plan)]
 
 
-def large_delta(plan: Plan) -> list[str]:
+def large_delta(plan: PurePlan) -> list[str]:
     """Say that delta is large for so few units, where the plan says that this is meant."""
     if plan.loss.delta is None or not plan.loss.large_delta:
         return []
@@ -240,7 +240,7 @@ OUTSIDE = (
 )
 
 
-def _small_counts(plan: Plan) -> list[str]:
+def _small_counts(plan: PurePlan) -> list[str]:
     """Say what to make of small counts, and of those that are not there."""
     if not isinstance(plan.resolve, Resolution):
         return [

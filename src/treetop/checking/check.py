@@ -22,7 +22,7 @@ from treetop.checking.compare import differences
 from treetop.checking.kinds import check_kind, promise
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError, TreetopError
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 from treetop.release.folder import (
     CARD,
     EVIDENCE,
@@ -196,7 +196,7 @@ class _Check:
         return read_spine(self.folder, self.card)
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> PurePlan:
         return rebuild_plan(self.card, self.spine)
 
     @cached_property

@@ -15,7 +15,7 @@ from treetop.card.statement import bound, statement_sha256
 from treetop.checking.compare import differences
 from treetop.errors import ReleaseError
 from treetop.plan.file import describe_plan
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 from treetop.release.estimates.again import with_lower_error
 from treetop.release.folder import (
     COUNTS,
@@ -59,7 +59,7 @@ def rows(path: Path, file: dict[str, Any]) -> Iterator[str]:
         yield f"{file['path']} has {count} rows, but the card says {file['rows']}"
 
 
-def plan_file(folder: Path, plan: Plan, card: dict[str, Any]) -> Iterator[str]:
+def plan_file(folder: Path, plan: PurePlan, card: dict[str, Any]) -> Iterator[str]:
     """Compare plan.toml, field by field, with the plan that the card describes, and with what it says of the data."""
     try:
         stated = tomllib.loads((folder / PLAN).read_text(encoding="utf-8"))

@@ -22,7 +22,7 @@ from treetop.choose.simulate import public_twin
 from treetop.domain.unit import TOTAL
 from treetop.errors import PlanError
 from treetop.noise import Key
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 from treetop.read.counts import Counts, Digit, layout, pack
 from treetop.release.errors import SIZES, merge, size_label, starts
 from treetop.release.intervals.nodes import LevelIntervals
@@ -261,7 +261,7 @@ class TwinCoverage:
 
 
 def twin_coverage(
-    plan: Plan,
+    plan: PurePlan,
     twin: Table | Prior,
     columns: Mapping[str, str] | None = None,
     count: str | None = None,
@@ -296,6 +296,6 @@ def twin_coverage(
     return TwinCoverage(confidence, runs, pooled(found))
 
 
-def release_on_trial(plan: Plan, counts: Counts, key: Key) -> Release:
+def release_on_trial(plan: PurePlan, counts: Counts, key: Key) -> Release:
     """Run a plan on public counts with a key of the caller's; the result has no card, and is not for release."""
     return run_plan(plan, counts, key, {}, threads=os.cpu_count() or 1)

@@ -12,7 +12,7 @@ from treetop.basics.exact import Number
 from treetop.choose.prior import Prior
 from treetop.choose.split import level_weights, optimal_split, terms_of
 from treetop.plan.accuracy import text_table
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class ForecastRow:
 class Forecast:
     """The best split for a prior, and what it gains; print it for people."""
 
-    plan: Plan
+    plan: PurePlan
     """The plan with the best split."""
     rows: tuple[ForecastRow, ...]
     """Every measured level, from the top."""
@@ -81,7 +81,7 @@ class Forecast:
         return f"{text_table([head, *rows], left=(0,))}\n\n{note}"
 
 
-def forecast(plan: Plan, prior: Prior, weights: Mapping[str, Number] | None = None) -> Forecast:
+def forecast(plan: PurePlan, prior: Prior, weights: Mapping[str, Number] | None = None) -> Forecast:
     """Find the best split of the plan's loss for a prior (weights by level, 1 where none is given)."""
     split: dict[str, Fraction] = optimal_split(plan.spine, plan.unit, plan.loss, prior, weights, unknown=plan.unknown)
     best = replace(plan, split=split)

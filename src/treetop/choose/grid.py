@@ -15,7 +15,7 @@ from treetop.choose.simulate import Trials
 from treetop.domain.spine import Spine
 from treetop.errors import LossError
 from treetop.plan.accuracy import text_table
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss, Split, Unit
 from treetop.read.encode import Unknown
 
@@ -61,7 +61,7 @@ def error_grid(
     risk = 1 - Fraction(str(confidence))
     rows = []
     for epsilon in epsilons:
-        plan = Plan(spine, unit, Loss(epsilon=epsilon, delta=delta), split=split, unknown=unknown)
+        plan = PurePlan(spine, unit, Loss(epsilon=epsilon, delta=delta), split=split, unknown=unknown)
         for level in plan.levels:
             mean = mean_absolute(level.law) if level.is_measured else 0.0
             errors = (level.deviation, mean, level.margin(risk))

@@ -11,20 +11,20 @@ from typing import Any
 from treetop.basics.exact import positive
 from treetop.errors import PlanFileError
 from treetop.plan.file.describe import key, value
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 
 _HEADER = re.compile(r"\s*\[+\s*(?P<name>[^\[\]]+?)\s*\]+\s*(?:#.*)?")
 _NAMES = ("epsilon", "delta", "rho", "split")
 _ANSWERED = re.compile(rf"\s*\"?(?:{'|'.join(_NAMES)})\"?\s*=")
 
 
-def loss_toml(plan: Plan) -> str:
+def loss_toml(plan: PurePlan) -> str:
     """Return the plan's loss and split as sections of a plan file."""
     amounts, split = _lines(plan)
     return "\n".join(["[loss]", *amounts, *split])
 
 
-def filled_in(text: str, plan: Plan, file: str) -> str:
+def filled_in(text: str, plan: PurePlan, file: str) -> str:
     """Return the text of a plan file with the plan's loss and split in the place of its own, and all else as it is."""
     amounts, split = _lines(plan)
     kept: list[str] = []
@@ -52,7 +52,7 @@ def filled_in(text: str, plan: Plan, file: str) -> str:
     return result
 
 
-def _lines(plan: Plan) -> tuple[list[str], list[str]]:
+def _lines(plan: PurePlan) -> tuple[list[str], list[str]]:
     """Return the lines of the loss, and those of its split."""
     loss = plan.loss
     amounts = (("epsilon", loss.epsilon), ("delta", loss.delta), ("rho", loss.rho))

@@ -22,7 +22,7 @@ from treetop.choose.prior import Prior
 from treetop.choose.simulate import squared_errors
 from treetop.choose.split import level_weights
 from treetop.errors import PlanError
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 
 _FIRST_FACTOR = 2.0
 _LAST_FACTOR = 1.05
@@ -58,7 +58,7 @@ class Refinement:
 
 
 def refine_split(
-    plan: Plan,
+    plan: PurePlan,
     prior: Prior,
     weights: Mapping[str, Number] | None = None,
     *,
@@ -115,7 +115,7 @@ def refine_split(
     )
 
 
-def _start(plan: Plan) -> dict[str, Fraction]:
+def _start(plan: PurePlan) -> dict[str, Fraction]:
     """Return the plan's own weights where it has any: they are shorter than the shares."""
     given = plan.split if isinstance(plan.split, Mapping) else {}
     measured = [level for level in plan.levels if level.is_measured]

@@ -26,7 +26,7 @@ from treetop.errors import PlanError
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.plan.accuracy import text_table
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 from treetop.read.counts import Counts, layout, pack
 from treetop.release.errors import merge, starts
 from treetop.release.run import run_plan
@@ -99,7 +99,7 @@ class Trials:
 
 
 def simulate(
-    plan: Plan,
+    plan: PurePlan,
     prior: Prior,
     *,
     runs: int = 20,
@@ -134,7 +134,7 @@ def simulate(
 
 
 def trials(
-    plan: Plan,
+    plan: PurePlan,
     prior: Prior,
     summarise: Callable[[Ints], T],
     *,
@@ -178,7 +178,7 @@ def level_errors(spine: Spine, twin: Counts, nodes: list[NDArray[np.int32]], cou
     return [error.sum(keepdims=True), *below]
 
 
-def squared_errors(plan: Plan, prior: Prior, *, runs: int, threads: int | None = None, seed: int = 0) -> Floats:
+def squared_errors(plan: PurePlan, prior: Prior, *, runs: int, threads: int | None = None, seed: int = 0) -> Floats:
     """Return, for each run and level, the sum of squared errors of all released counts."""
     return np.array(list(trials(plan, prior, _squares, runs=runs, threads=threads, seed=seed)))
 

@@ -23,7 +23,7 @@ from treetop.domain.unit import TOTAL
 from treetop.errors import LossError, PlanError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law
 from treetop.plan.accuracy import text_table
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 from treetop.privacy import Definition, Loss, Unit, epsilon_from_rho
 from treetop.privacy.mechanism import cost
 from treetop.read.encode import Unknown
@@ -68,7 +68,7 @@ class Answer:
     """A weight for every measured level, for `Plan(split=…)`: short decimals."""
     levels: tuple[LevelNeed, ...]
     """Every measured level."""
-    plan: Plan = field(repr=False)
+    plan: PurePlan = field(repr=False)
     """The plan with this loss and split, in which every target was checked."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def loss_for(
     if kind == "pure" and delta is not None:
         raise LossError("a pure loss has no delta: leave it out")
     trial = Loss(epsilon=1) if kind == "pure" else Loss(rho=1)
-    plan = Plan(spine, unit, trial, unknown=unknown)
+    plan = PurePlan(spine, unit, trial, unknown=unknown)
     measured = [level.name for level in plan.levels if level.is_measured]
     wanted = _by_level(plan, targets)
     laws, why = _needed_noise(measured, wanted, DiscreteLaplace if kind == "pure" else DiscreteGaussian)
@@ -141,7 +141,7 @@ def loss_for(
     return Answer(plan.loss, FrozenMap(ordered), rows, plan)
 
 
-def _by_level(plan: Plan, targets: Sequence[Target]) -> dict[str, list[Target]]:
+def _by_level(plan: PurePlan, targets: Sequence[Target]) -> dict[str, list[Target]]:
     """Bring every target to the level whose measurements decide it."""
     if not targets:
         raise PlanError("there is no target: give at least one, such as within('place.town', margin=20)")
@@ -208,7 +208,7 @@ def _smallest(
     digits: int,
     wanted: Mapping[str, Sequence[Target]],
     large_delta: bool,
-) -> Plan:
+) -> PurePlan:
     """Round the loss up until the plan gives every level what it needs, and check every target in it."""
     total = sum(split.values(), Fraction(0))
     least = total if kind != "approximate" or delta is None else Fraction(epsilon_from_rho(total, delta))
@@ -221,7 +221,7 @@ def _smallest(
         if loss.budget >= total:
             break
         amount = _short(amount * (1 + Fraction(1, 10**digits)), digits, ROUND_CEILING)
-    plan = Plan(spine, unit, loss, split=split, unknown=unknown)
+    plan = PurePlan(spine, unit, loss, split=split, unknown=unknown)
     for level in plan.levels:
         for target in wanted.get(level.name, ()):
             if not level.is_measured or not target.met_by(level.law):  # a bug, not rounding
@@ -235,7 +235,7 @@ def _short(value: Fraction, digits: int, rounding: Literal["ROUND_CEILING", "ROU
     return Fraction(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
 
 
-def _need(name: str, why: str, plan: Plan) -> LevelNeed:
+def _need(name: str, why: str, plan: PurePlan) -> LevelNeed:
     planned = next(level for level in plan.levels if level.name == name)
     law = planned.law
     return LevelNeed(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from treetop.choose import GridRow, Prior, Target, Trials
     from treetop.domain.spine import Spine
     from treetop.plan.file import PlanFile
-    from treetop.plan.plan import Plan
+    from treetop.plan.plan import PurePlan
     from treetop.privacy import Definition
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -193,7 +193,7 @@ def choose(file: PlanFile, wishes: Wishes, confidence: float, bar: Bar) -> Found
         twin, said = read_twin(file, wishes.twin, wishes.twin_source)
         notes += said
 
-        def tried(one: Plan) -> Trials:
+        def tried(one: PurePlan) -> Trials:
             return simulate(one, twin, runs=wishes.runs, confidence=confidence, threads=wishes.threads, progress=bar)
 
         trials = tried(plan) if answer is not None or not file.loss_is_open else None
@@ -250,7 +250,7 @@ def _definition(file: PlanFile, wishes: Wishes) -> tuple[Definition, Fraction | 
     return loss.definition, loss.delta
 
 
-def _at(plan: Plan, epsilon: float, delta: Fraction | None) -> Plan:
+def _at(plan: PurePlan, epsilon: float, delta: Fraction | None) -> PurePlan:
     from treetop.privacy import Loss
 
     meant = plan.loss.large_delta and delta is not None

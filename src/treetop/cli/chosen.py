@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from treetop.choose import Answer, Forecast, GridRow, Target, Trials
     from treetop.plan.file import PlanFile
-    from treetop.plan.plan import Plan
+    from treetop.plan.plan import PurePlan
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Found:
 
     file: PlanFile
     """The plan that was asked about."""
-    plan: Plan
+    plan: PurePlan
     """The plan with the answer, or as it is."""
     targets: tuple[Target, ...]
     """The targets as they were read."""
@@ -135,7 +135,7 @@ def _render_answer(found: Found, answer: Answer) -> str:
     )
 
 
-def _say(plan: Plan) -> str:
+def _say(plan: PurePlan) -> str:
     from treetop.basics.exact import plain
 
     loss = plan.loss

@@ -14,7 +14,7 @@ from treetop.cli.terminal import style
 
 if TYPE_CHECKING:
     from treetop.plan.file import PlanFile
-    from treetop.plan.plan import Plan
+    from treetop.plan.plan import PurePlan
 
 
 def _schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -123,7 +123,7 @@ def render(file: PlanFile, confidence: float) -> str:
     )
 
 
-def _cost(plan: Plan) -> str:
+def _cost(plan: PurePlan) -> str:
     from treetop.basics.exact import plain
     from treetop.card.meaning import loss_summary
     from treetop.privacy.loss import COMPARED_AT

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-
 from treetop.errors import PlanError
 
 CONFIDENCE = 0.95

@@ -222,9 +222,6 @@ class PurePlan:
         return read_counts(table, self.spine, columns, count, self.unknown, tally=tally)
 
 
-Plan = PurePlan
-
-
 def _choice(what: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise PlanError(f"{what} is {value!r}{nearest(str(value), choices)}; choose one of {', '.join(choices)}")

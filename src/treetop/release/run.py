@@ -10,7 +10,7 @@ from treetop.measure.descent import run_descent
 from treetop.measure.executor import Executor, Threads
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 from treetop.read.counts import Counts
 from treetop.release.estimates.again import with_lower_error
 from treetop.release.release import Release
@@ -21,7 +21,7 @@ FEW_NODES = 1 << 20
 
 
 def run_plan(
-    plan: Plan,
+    plan: PurePlan,
     counts: Counts,
     key: Key,
     card: dict[str, Any],

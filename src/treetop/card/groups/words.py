@@ -8,7 +8,7 @@ from treetop.card.facts import Facts
 from treetop.card.meaning import plural
 from treetop.card.words import reckless
 from treetop.noise.gate import WARNING
-from treetop.plan.groups.planned import GroupTablePlan
+from treetop.plan.groups.planned import PureGroupTablePlan
 
 _MEASURED = {
     "direct": "the number of groups of each size",
@@ -21,7 +21,7 @@ _ROW = {
 }
 
 
-def mechanism(plan: GroupTablePlan) -> str:
+def mechanism(plan: PureGroupTablePlan) -> str:
     """Say what is measured, and how it becomes a release."""
     return (
         f"{plan.core.name}: in every region of every level, and in all of them together, {_MEASURED[plan.sizes.form]} "
@@ -31,7 +31,7 @@ def mechanism(plan: GroupTablePlan) -> str:
     )
 
 
-def noise(plan: GroupTablePlan) -> str:
+def noise(plan: PureGroupTablePlan) -> str:
     """Say which noise, and how its levels add up."""
     change = plan.unit.sensitivity("")
     if plan.loss.definition == "pure":
@@ -46,7 +46,7 @@ def noise(plan: GroupTablePlan) -> str:
     )
 
 
-def accuracy(plan: GroupTablePlan) -> dict[str, str]:
+def accuracy(plan: PureGroupTablePlan) -> dict[str, str]:
     """Say what margins and bounds are."""
     of = " of groups of a size and all smaller ones" if plan.sizes.form == "cumulative" else " of groups of a size"
     return {
@@ -57,13 +57,13 @@ def accuracy(plan: GroupTablePlan) -> dict[str, str]:
     }
 
 
-def unit(plan: GroupTablePlan) -> dict[str, Any]:
+def unit(plan: PureGroupTablePlan) -> dict[str, Any]:
     """Return what else there is to state about the unit."""
     group = plan.sizes.group
     return {"event": group.event, "quantity": group.quantity, "conditions": conditions(plan)}
 
 
-def neighbours(plan: GroupTablePlan, facts: Facts) -> str:
+def neighbours(plan: PureGroupTablePlan, facts: Facts) -> str:
     """Say which tables must be hard to tell apart."""
     group = plan.sizes.group
     how = {
@@ -74,7 +74,7 @@ def neighbours(plan: GroupTablePlan, facts: Facts) -> str:
     return f"Two tables of the same groups are neighbours when one becomes the other by {how}."
 
 
-def conditions(plan: GroupTablePlan) -> list[str]:
+def conditions(plan: PureGroupTablePlan) -> list[str]:
     """Say what the sensitivities rest on, and for each whether it was enforced or declared."""
     group = plan.sizes.group
     told = []
@@ -99,24 +99,24 @@ def conditions(plan: GroupTablePlan) -> list[str]:
     return told
 
 
-def _one_group(plan: GroupTablePlan) -> str:
+def _one_group(plan: PureGroupTablePlan) -> str:
     entity = plan.unit.entity
     if plan.rows == "people" and plan.unit.id is not None:
         return f"One {entity} is in at most one group: the column {plan.unit.id!r} tells them apart (enforced)."
     return f"One {entity} is in at most one group (declared)."
 
 
-def bound(plan: GroupTablePlan) -> str:
+def bound(plan: PureGroupTablePlan) -> str:
     """Say how contributions were bounded."""
     return " ".join(conditions(plan))
 
 
-def unknown(plan: GroupTablePlan) -> str:
+def unknown(plan: PureGroupTablePlan) -> str:
     """Say what happened to codes that are not in a hierarchy."""
     return "A region that is not in its hierarchy, or a group that is not on the list, stops a release."
 
 
-def post_processing(plan: GroupTablePlan) -> list[str]:
+def post_processing(plan: PureGroupTablePlan) -> list[str]:
     """Say what was done to measurements."""
     told = []
     if plan.sizes.form == "cumulative":
@@ -133,7 +133,7 @@ def post_processing(plan: GroupTablePlan) -> list[str]:
     return [*told, "Coarser counts are the sums of the released leaves."]
 
 
-def notes(plan: GroupTablePlan) -> list[str]:
+def notes(plan: PureGroupTablePlan) -> list[str]:
     """Say what will be measured and on what conditions, before a release."""
     measured = _MEASURED[plan.sizes.form]
     return [
@@ -142,7 +142,7 @@ def notes(plan: GroupTablePlan) -> list[str]:
     ]
 
 
-def caveats(plan: GroupTablePlan, facts: Facts) -> list[str]:
+def caveats(plan: PureGroupTablePlan, facts: Facts) -> list[str]:
     """Say what the release does not promise."""
     entity = plan.unit.entity
     told = [*([] if facts.private else [WARNING]), *reckless(plan)]

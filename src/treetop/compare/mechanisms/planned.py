@@ -15,7 +15,7 @@ from treetop.domain.spine import Spine
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.noise.gate import bind
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 from treetop.plan.workload import Part
 from treetop.privacy import Loss, Split, Unit
 from treetop.read.counts import Counts
@@ -47,12 +47,12 @@ class Planned:
     """How the loss is divided over the measured levels."""
     records_may_be_dropped: bool = False
     """Whether records with unknown codes may have been dropped; then the total is not public."""
-    plan: Plan = field(init=False, repr=False)
+    plan: PurePlan = field(init=False, repr=False)
     """The plan: noise and cost of every level."""
 
     def __post_init__(self) -> None:
         unknown: Literal["drop", "error"] = "drop" if self.records_may_be_dropped else "error"
-        plan = Plan(self.spine, self.unit, self.loss, self.split, repair=self.plan_repair, unknown=unknown)
+        plan = PurePlan(self.spine, self.unit, self.loss, self.split, repair=self.plan_repair, unknown=unknown)
         object.__setattr__(self, "plan", plan)
         descent_of(plan)  # now, before data is read: a noise that cannot be drawn is refused here
 

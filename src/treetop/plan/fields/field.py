@@ -11,7 +11,7 @@ from treetop.plan.fields.kinds import Kind
 if TYPE_CHECKING:
     from treetop.plan.file.graph import GraphFile
     from treetop.plan.file.planfile import PlanFile, Said
-    from treetop.plan.plan import Plan
+    from treetop.plan.plan import PurePlan
 
 SPINE, GROUPS = "spine", "groups"
 """The families of plans: counts along a spine, of tables and graphs; and group sizes."""
@@ -25,7 +25,7 @@ Values = Mapping[str, Any]
 class Ran:
     """A plan that is written down, with what is said about its data."""
 
-    plan: Plan
+    plan: PurePlan
     said: Said | None
     file: PlanFile | None
 

@@ -13,7 +13,6 @@ from treetop.domain.branches import Ragged
 from treetop.domain.spine import RESERVED, Spine
 from treetop.domain.unit import Neighbours
 from treetop.plan.accuracy import CONFIDENCE, as_confidence
-from treetop.plan.preference import PREFERENCES
 from treetop.plan.fields.field import FAMILIES, GROUPS, SPINE, Field, Ran, Values
 from treetop.plan.fields.kinds import (
     DELIMITER,
@@ -35,6 +34,7 @@ from treetop.plan.fields.kinds import (
 )
 from treetop.plan.fields.section import Section
 from treetop.plan.groups.table_unit import GroupTableUnit
+from treetop.plan.preference import PREFERENCES
 from treetop.plan.resolution import Resolution
 from treetop.plan.splits import SPLITS
 from treetop.privacy.loss import Accounting

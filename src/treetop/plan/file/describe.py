@@ -11,8 +11,8 @@ from typing import Any
 
 from treetop.plan import fields
 from treetop.plan.file.planfile import PlanFile, Said
-from treetop.plan.groups.planned import SIZE, GroupTablePlan
-from treetop.plan.plan import Plan
+from treetop.plan.groups.planned import SIZE, PureGroupTablePlan
+from treetop.plan.plan import PurePlan
 
 _OF_GROUPS = ("unit", "groups", "loss", "data")
 """The sections of group sizes in the order in which they are written."""
@@ -21,7 +21,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
-def describe_plan(plan: PlanFile | Plan, said: Said | None = None) -> str:
+def describe_plan(plan: PlanFile | PurePlan, said: Said | None = None) -> str:
     """Return the plan as TOML, for the release folder; what is said about the data is that of the plan file, if any.
 
     Where the hierarchies came from files, putting those beside it makes it a plan file again, and `read_plan`
@@ -29,7 +29,7 @@ def describe_plan(plan: PlanFile | Plan, said: Said | None = None) -> str:
     """
     file = plan if isinstance(plan, PlanFile) else None
     ran = fields.Ran(plan.plan if isinstance(plan, PlanFile) else plan, file or said, file)
-    spine, groups = ran.plan.spine, isinstance(ran.plan, GroupTablePlan)
+    spine, groups = ran.plan.spine, isinstance(ran.plan, PureGroupTablePlan)
     family, order = (fields.GROUPS, _OF_GROUPS) if groups else (fields.SPINE, fields.sections(fields.SPINE))
     lines = ["# The plan as it was run. hierarchy_sha256 is of the levels, codes and parents of the tree.", ""]
     lines += _pairs(fields.written("", ran, family))

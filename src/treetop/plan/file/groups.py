@@ -9,7 +9,7 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import LossError, PlanError, PlanFileError
 from treetop.plan.file.planfile import PlanFile
 from treetop.plan.file.stated import Stated, same_file
-from treetop.plan.groups.planned import SIZE, GroupTablePlan
+from treetop.plan.groups.planned import SIZE, PureGroupTablePlan
 from treetop.plan.groups.unit import GroupUnit
 from treetop.read.groups.lists import GroupList
 from treetop.read.groups.read import ALLOWED, Rows
@@ -37,7 +37,7 @@ def read_groups(stated: Stated) -> PlanFile:
         raise stated.sections["unit"].problem("id tells people apart, and a row is not a person: leave it out")
     loss = stated.loss()
     with stated.sections["loss"].located(LossError), section.located(PlanError):
-        plan = GroupTablePlan.make(
+        plan = PureGroupTablePlan.make(
             regions,
             groups["largest"],
             protected,

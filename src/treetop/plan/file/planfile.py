@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from treetop.errors import PlanError
 from treetop.plan.file.attributes import Lookup
 from treetop.plan.file.graph import GraphFile
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 from treetop.tables.positions import Positions
 from treetop.tables.source import BlankLines, Source
 
@@ -43,7 +43,7 @@ class Said(Protocol):
 class PlanFile:
     """A plan that was read from a file, with what the file says about the private table."""
 
-    plan: Plan
+    plan: PurePlan
     """The plan."""
     path: Path
     """Where it was read from."""

@@ -22,7 +22,7 @@ from treetop.plan.file.graph import as_ordinary, private_tables, read_graph
 from treetop.plan.file.groups import read_groups
 from treetop.plan.file.planfile import PlanFile
 from treetop.plan.file.stated import Stated, read_stated
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 from treetop.plan.splits import named_split
 from treetop.privacy import Unit
 from treetop.read.dropping import selected
@@ -80,7 +80,7 @@ def _read_spine(stated: Stated) -> PlanFile:
     with section["loss"].located(LossError), section["unit"].located(PlanError):
         if isinstance(split, str) and split != "uniform":
             split = named_split(split, spine, protected, loss, unknown=unknown)
-        plan = Plan(spine, protected, loss, split, **fields.arguments(values, "plan"))
+        plan = PurePlan(spine, protected, loss, split, **fields.arguments(values, "plan"))
     return stated.plan_file(plan, columns, graph=graph, **described)
 
 

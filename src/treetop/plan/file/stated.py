@@ -18,7 +18,7 @@ from treetop.plan.fields.ordinary import ATTRIBUTE
 from treetop.plan.fields.section import Section
 from treetop.plan.file.attributes import Attribute, read_attributes, read_lookups
 from treetop.plan.file.planfile import PlanFile
-from treetop.plan.plan import Plan
+from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss
 from treetop.tables.source import Source
 
@@ -109,7 +109,7 @@ class Stated:
                 "made for another tree"
             )
 
-    def plan_file(self, plan: Plan, columns: Mapping[str, str], **more: Any) -> PlanFile:
+    def plan_file(self, plan: PurePlan, columns: Mapping[str, str], **more: Any) -> PlanFile:
         """Return the plan with what is said about the private table."""
         said, own = (fields.arguments(self.values, what, self.family) for what in ("said", "file"))
         return PlanFile(

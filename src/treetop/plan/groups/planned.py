@@ -250,9 +250,6 @@ class PureGroupTablePlan(PurePlan):
         return Counts.from_leaves(self.spine, list(nodes), number)
 
 
-GroupTablePlan = PureGroupTablePlan
-
-
 @dataclass(frozen=True, eq=False)
 class GroupTable:
     """A private table for a plan for group sizes; what is not one cannot read it as if its rows were counted."""
