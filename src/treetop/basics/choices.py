@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol, TypeVar
 
 from treetop.basics.nearest import nearest
 from treetop.errors import PlanError
@@ -24,7 +24,7 @@ class Choice(Protocol):
 C = TypeVar("C", bound=Choice)
 
 
-class Choices(Generic[C]):
+class Choices(Mapping[str, C]):
     """The choices of one kind, by name, in the order in which they were registered."""
 
     def __init__(self, kind: str, *choices: C) -> None:
@@ -58,3 +58,6 @@ class Choices(Generic[C]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
