@@ -11,7 +11,6 @@ import pytest
 from scipy.stats import chisquare
 
 import treetop as tt
-from treetop.basics.buffers import buffers
 from treetop.basics.siphash import siphash, siphash_word
 from treetop.errors import DataError
 from treetop.noise import Key
@@ -221,9 +220,8 @@ def test_a_table_that_is_read_twice_keeps_its_limit_if_units_have_an_id() -> Non
 
 def test_ids_that_share_a_hash_are_bounded_as_one_and_how_likely_that_is(monkeypatch: pytest.MonkeyPatch) -> None:
     ids = pa.array([f"p{number}" for number in range(1000)])
-    hashes = np.empty((2, 1000), np.uint64)
+    hashes = bounds.Bounder(bounds.Bound("id", 1, KEY), 1)._hashes(ids)
     secret = np.frombuffer(KEY.secret, "<u8")
-    bounds._hash_ids(*buffers(ids), secret.astype(np.uint64), hashes)
     assert len({(high, low) for high, low in hashes.T.tolist()}) == 1000
     # Two keyed words of 64 bits, by two keys: 128 bits, so the birthday bound is n² / 2 · 2^-128.
     name = np.frombuffer(b"p7", np.uint8)
@@ -231,10 +229,10 @@ def test_ids_that_share_a_hash_are_bounded_as_one_and_how_likely_that_is(monkeyp
         assert hashes[row, 7] == siphash(key[0], key[1], name, np.uint64(0), np.uint64(2))
     assert 2.0**-70 < (10**9) ** 2 / 2**129 < 2.0**-69
 
-    def same(start: Any, letters: Any, secret: Any, hashes: Any) -> None:
+    def same(key0: Any, key1: Any, start: Any, letters: Any, hashes: Any) -> None:
         hashes[:] = 7
 
     rows = [("ann", "001"), ("bob", "002")]
     assert kept(rows, 1) == {"001": 1, "002": 1}
-    monkeypatch.setattr(bounds, "_hash_ids", same)
+    monkeypatch.setattr(bounds, "siphash_texts", same)
     assert sum(kept(rows, 1).values()) == 1

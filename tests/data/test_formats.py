@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from treetop.errors import DataError
+from treetop.basics.choices import Choices
+from treetop.errors import DataError, TreetopError
 from treetop.tables import source as sources
 from treetop.tables import table as tables
 from treetop.tables.batch import require
@@ -24,12 +25,14 @@ def read_lines(part: Part) -> Shared:
         yield batch, 1.0
 
 
-LINES = Format("JSON lines", read_lines, lambda head, source: head.startswith(b'{"'), endings=(".jsonl",))
+LINES = Format(
+    "JSON lines", "a file of JSON lines", read_lines, lambda head, source: head.startswith(b'{"'), endings=(".jsonl",)
+)
 
 
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "_FORMATS", list(sources._FORMATS))
+    monkeypatch.setattr(sources, "FORMATS", Choices("format of tables", *sources.FORMATS.values()))
     register_format(LINES)
 
 
@@ -51,7 +54,7 @@ def test_a_format_is_added_by_one_registration(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("registered")
 def test_a_name_that_claims_a_registered_format_must_be_true(tmp_path: Path) -> None:
     (tmp_path / "trips.jsonl").write_text("home,work\na,b\n")
-    with pytest.raises(DataError, match="is not a JSON lines file, whatever its name says"):
+    with pytest.raises(DataError, match="is not a file of JSON lines, whatever its name says"):
         tables.read(tmp_path / "trips.jsonl")
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="the folder holds no CSV or Parquet or JSON lines file"):
@@ -61,12 +64,12 @@ def test_a_name_that_claims_a_registered_format_must_be_true(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("format", "about"),
     [
-        (Format(" ", read_lines), "lacks words"),
-        (Format("MySQL", read_lines, schemes=("mysql",)), "lacks words"),
-        (Format("CSV", read_lines), "there is a format 'CSV' already"),
-        (Format("Postgres", read_lines, schemes=("postgres",), url="postgres://db"), "already"),
+        (Format("XML", " ", read_lines), "has no words"),
+        (Format("MySQL", "a MySQL database", read_lines, schemes=("mysql",)), "words for what they look like"),
+        (Format("CSV", "a CSV file", read_lines), "there is already a format of tables 'CSV'"),
+        (Format("Postgres", "one", read_lines, schemes=("postgres",), url="postgres://db"), "of their own"),
     ],
 )
 def test_a_format_without_words_or_beside_its_twin_is_refused(format: Format, about: str) -> None:
-    with pytest.raises(ValueError, match=about):
+    with pytest.raises(TreetopError, match=about):
         register_format(format)

@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
+from treetop.basics.choices import Choices
 from treetop.domain import relation as relations
 from treetop.domain.relation import EDGE, Relation, register_relation
-from treetop.errors import UnitError
+from treetop.errors import TreetopError, UnitError
 from treetop.read.encode import read_counts
 from treetop.read.graph.graph import Graph
 
@@ -23,14 +24,14 @@ TWO = Relation(
     entity="pair of friendships",
     hides="hides two friendships",
     protects="two edges",
-    sentence='The neighbour relation is "two-edges": graphs that differ in two edges.',
+    words='The neighbour relation is "two-edges": graphs that differ in two edges.',
     edges=lambda contributions, degree_bound: 2,
 )
 
 
 @pytest.fixture
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relations, "RELATIONS", dict(relations.RELATIONS))
+    monkeypatch.setattr(relations, "RELATIONS", Choices("relation", *relations.RELATIONS.values()))
     register_relation(TWO)
 
 
@@ -41,7 +42,7 @@ def test_a_relation_is_added_by_one_registration() -> None:
     assert unit.sensitivity("origin") == (2, 4) and unit.entity == "pair of friendships"
     plan = tt.Plan(tt.Spine.origin_first(origin=PLACES, destination=PLACES), unit, tt.Loss(rho=1))
     assert read_counts(graph.table(), plan.spine, COLUMNS).total == 4
-    assert plan.graph is not None and plan.graph.card()["sentences"][0] == TWO.sentence
+    assert plan.graph is not None and plan.graph.card()["sentences"][0] == TWO.words
     with pytest.raises(UnitError, match='"node" hides .*; "two-edges" hides two friendships'):
         Graph(NODES, EDGES, "three-edges")
 
@@ -49,12 +50,11 @@ def test_a_relation_is_added_by_one_registration() -> None:
 @pytest.mark.parametrize(
     ("relation", "about"),
     [
-        (replace(TWO, sentence=" "), "lacks its words: sentence"),
-        (replace(TWO, hides=""), "lacks its words: hides"),
-        (replace(TWO, name="edge"), "there is a relation 'edge' already"),
-        (replace(EDGE, name="edge-2"), "or one about a friendship"),
+        (replace(TWO, words=" "), "has no words for the card"),
+        (replace(TWO, name="edge"), "there is already a relation 'edge'"),
+        (replace(EDGE, name="edge-2"), "is about one 'friendship'; give it a name of its own"),
     ],
 )
 def test_a_relation_without_words_or_beside_its_twin_is_refused(relation: Relation, about: str) -> None:
-    with pytest.raises(ValueError, match=about):
+    with pytest.raises(TreetopError, match=about):
         register_relation(relation)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from treetop.basics.nearest import nearest
 from treetop.errors import PlanError
@@ -25,7 +25,7 @@ class Choice(Protocol):
 C = TypeVar("C", bound=Choice)
 
 
-class Choices(Generic[C]):
+class Choices(Mapping[str, C]):
     """The choices of one kind, by name, in the order in which they were registered."""
 
     def __init__(self, kind: str, *choices: C) -> None:

@@ -23,6 +23,15 @@ def siphash(key0: np.uint64, key1: np.uint64, data: NDArray[np.uint8], at: np.ui
 
 
 @kernel
+def siphash_texts(
+    key0: np.uint64, key1: np.uint64, start: NDArray[np.int32], letters: NDArray[np.uint8], hashes: NDArray[np.uint64]
+) -> None:
+    """Write the hash of each text, of which `buffers` tells where it starts."""
+    for row in range(len(hashes)):
+        hashes[row] = siphash(key0, key1, letters, U(start[row]), U(start[row + 1]))
+
+
+@kernel
 def siphash_word(key0: np.uint64, key1: np.uint64, message: np.uint64) -> np.uint64:
     """Return the hash of eight bytes, given as a word."""
     return _finish(_absorb(_absorb(_start(key0, key1), message), U(8) << U(56)))

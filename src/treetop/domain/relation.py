@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from treetop.basics.choices import Choices
 from treetop.basics.exact import whole
 from treetop.basics.nearest import nearest
 from treetop.domain.unit import Neighbours, Unit
@@ -31,8 +32,8 @@ class Relation:
     protects: str
     """What it protects and no more, for whoever calls the unit something larger; empty for a person with all edges,
     who may have another name."""
-    sentence: str
-    """What it says on the card, where {degree_bound} stands for that bound."""
+    words: str
+    """What it protects, as the card says it, where {degree_bound} stands for that bound."""
     edges: Callable[[int | None, int | None], int]
     """How many edges one unit has at most, of the contributions and the degree bound that are stated, if they are;
     it refuses what is not fully stated."""
@@ -49,7 +50,7 @@ class Relation:
 
     def sentences(self, degree_bound: int | None, directed: bool) -> list[str]:
         """Say what it protects, what it does not, and how edges are counted, for the plan and the card."""
-        told = [self.sentence.format(degree_bound=degree_bound), one_edge(directed)]
+        told = [self.words.format(degree_bound=degree_bound), one_edge(directed)]
         if self.mutual and directed:
             told.append(self.mutual)
         if not directed:
@@ -58,21 +59,6 @@ class Relation:
                 "between two groups are the sum of the two cells that name them."
             )
         return told
-
-
-RELATIONS: dict[str, Relation] = {}
-"""The relations that there are, by name; `register_relation` adds one."""
-
-
-def register_relation(relation: Relation) -> Relation:
-    """Add a relation, which needs all its words, and a name and an entity of its own."""
-    for word in ("name", "entity", "hides", "sentence"):
-        if not getattr(relation, word).strip():
-            raise ValueError(f"the relation {relation.name!r} lacks its words: {word}")
-    if any(relation.name == other.name or relation.entity == other.entity for other in RELATIONS.values()):
-        raise ValueError(f"there is a relation {relation.name!r} already, or one about a {relation.entity}")
-    RELATIONS[relation.name] = relation
-    return relation
 
 
 def check_relation(name: object) -> Relation:
@@ -156,47 +142,51 @@ def _promised(contributions: int | None, degree_bound: int | None) -> int:
     return most
 
 
-EDGE = register_relation(
-    Relation(
-        "edge",
-        entity="friendship",
-        hides="hides one friendship",
-        protects="one edge",
-        sentence='The neighbour relation is "edge": graphs that differ in one edge. Who is in the graph, and in which '
-        "groups, is not protected, and neither is a person with several edges: those are protected one by one.",
-        edges=_one,
-        one_edge=True,
-        mutual="Where two people list each other, theirs are two edges, and only one of them is protected: hiding both "
-        "costs twice the epsilon of a pure loss, and four times the rho of another. If friendship is mutual in "
-        "these data, say that edges have no direction.",
-    )
+EDGE = Relation(
+    "edge",
+    entity="friendship",
+    hides="hides one friendship",
+    protects="one edge",
+    words='The neighbour relation is "edge": graphs that differ in one edge. Who is in the graph, and in which '
+    "groups, is not protected, and neither is a person with several edges: those are protected one by one.",
+    edges=_one,
+    one_edge=True,
+    mutual="Where two people list each other, theirs are two edges, and only one of them is protected: hiding both "
+    "costs twice the epsilon of a pure loss, and four times the rho of another. If friendship is mutual in "
+    "these data, say that edges have no direction.",
 )
-USER_OUT = register_relation(
-    Relation(
-        "user-out",
-        entity="friend list",
-        hides="hides all out-edges of one person, as far as the person lists them",
-        protects="one person's own list of out-edges",
-        sentence='The neighbour relation is "user-out": graphs that differ in the out-edges of one person, of which at '
-        "most as many as stated are counted, chosen at random from that person's own list. Who is in the graph, and in "
-        "which groups, is taken as public, for the ends of other people's edges too; and the edges that others "
-        "have to a person are on their lists, not on that person's.",
-        edges=_listed,
-        id="source",
-        undirected='the relation "user-out" protects one person\'s own list, and an edge without direction is on two: '
-        'choose "edge" or "node", or list each edge in both directions and set directed = true',
-    )
+USER_OUT = Relation(
+    "user-out",
+    entity="friend list",
+    hides="hides all out-edges of one person, as far as the person lists them",
+    protects="one person's own list of out-edges",
+    words='The neighbour relation is "user-out": graphs that differ in the out-edges of one person, of which at '
+    "most as many as stated are counted, chosen at random from that person's own list. Who is in the graph, and in "
+    "which groups, is taken as public, for the ends of other people's edges too; and the edges that others "
+    "have to a person are on their lists, not on that person's.",
+    edges=_listed,
+    id="source",
+    undirected='the relation "user-out" protects one person\'s own list, and an edge without direction is on two: '
+    'choose "edge" or "node", or list each edge in both directions and set directed = true',
 )
-NODE = register_relation(
-    Relation(
-        "node",
-        entity="person",
-        hides="hides a person with all edges, in and out, and needs a public bound on the degree",
-        protects="",
-        sentence='The neighbour relation is "node": graphs that differ in one person, with the groups and all edges, '
-        "in and out. It rests on a promise, which is public and was not measured: nobody has more than {degree_bound} "
-        "edges in all.",
-        edges=_promised,
-        bounded=True,
-    )
+NODE = Relation(
+    "node",
+    entity="person",
+    hides="hides a person with all edges, in and out, and needs a public bound on the degree",
+    protects="",
+    words='The neighbour relation is "node": graphs that differ in one person, with the groups and all edges, '
+    "in and out. It rests on a promise, which is public and was not measured: nobody has more than {degree_bound} "
+    "edges in all.",
+    edges=_promised,
+    bounded=True,
 )
+
+RELATIONS = Choices("relation", EDGE, USER_OUT, NODE)
+"""The relations that there are, by name."""
+
+
+def register_relation(relation: Relation) -> Relation:
+    """Add a relation. Its entity must be its own, because a ledger tells the relations apart by it."""
+    if not relation.entity.strip() or any(relation.entity == other.entity for other in RELATIONS.values()):
+        raise UnitError(f"The relation {relation.name!r} is about one {relation.entity!r}; give it a name of its own.")
+    return RELATIONS.register(relation)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
+from treetop.basics.choices import Choices
 from treetop.basics.exact import whole
 from treetop.basics.frozen import FrozenMap
 from treetop.errors import UnitError
@@ -30,33 +31,38 @@ class Sensitivity(NamedTuple):
 
 @dataclass(frozen=True)
 class NeighbourRule:
-    """Which data sets are neighbours, with the words for it."""
+    """Which data sets are neighbours, with the words for it: {entity} and {records} are filled in."""
 
+    name: str
+    """What plans and cards call it."""
     hides: str
     """What it hides, for whoever has to choose."""
-    secret: str
-    """What the loss bounds the knowledge of."""
+    words: str
+    """What the loss bounds the knowledge of, for the card."""
     units: int
     """How many units' records stand in the difference of two neighbours."""
     keeps_number: bool
     """Whether neighbours have the same number of units."""
 
 
-NEIGHBOURS: Mapping[Neighbours, NeighbourRule] = {
-    "replace": NeighbourRule(
+NEIGHBOURS = Choices(
+    "neighbours",
+    NeighbourRule(
+        "replace",
         hides="hides what the records of one {entity} say, by exchanging them for another's",
-        secret="the records of any one {entity}, at most {records}, exchanged for any others",
+        words="the records of any one {entity}, at most {records}, exchanged for any others",
         units=2,
         keeps_number=True,
     ),
-    "add-remove": NeighbourRule(
+    NeighbourRule(
+        "add-remove",
         hides="also hides whether one {entity} is in the data at all",
-        secret="whether any one {entity}, of at most {records}, is in the data",
+        words="whether any one {entity}, of at most {records}, is in the data",
         units=1,
         keeps_number=False,
     ),
-}
-"""The rules by name. There is no way to add one: a sensitivity that is not derived for it would be a false promise."""
+)
+"""The rules that there are, by name."""
 
 
 @dataclass(frozen=True, init=False)
@@ -194,7 +200,7 @@ whether any one trip, of at most 1 record, is in the data. The limit of 1 record
                 f"{self.entity}, exchanged for any other. Each has exactly one record, which "
                 f"{self._limit()}; how many there are is not hidden.{self._caps_sentence()}"
             )
-        secret = self.rule.secret.format(entity=self.entity, records=records)
+        secret = self.rule.words.format(entity=self.entity, records=records)
         promise = f"One {self.entity} is protected: the loss bounds what the release tells about {secret}."
         return f"{promise} The limit of {records} {self._limit()}.{self._caps_sentence()}"
 

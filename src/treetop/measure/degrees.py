@@ -100,7 +100,7 @@ def protected(relation: str, neighbours: Neighbours) -> str:
     Other releases of edges keep some of a list, or rest on a promise: this one counts whole lists, and projects.
     """
     told = {
-        "edge": EDGE.sentence,
+        "edge": EDGE.words,
         "user-out": 'The neighbour relation is "user-out": graphs that differ in the out-edges of one person, however '
         "many. Who is in the graph, and in which groups, is taken as public; and the edges that others have to a "
         "person are on their lists, not on that person's.",

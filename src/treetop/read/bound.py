@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from treetop.basics.buffers import U, buffers
 from treetop.basics.kernel import kernel
-from treetop.basics.siphash import siphash, siphash_word
+from treetop.basics.siphash import siphash, siphash_texts, siphash_word
 from treetop.basics.sorting import sort_rows
 from treetop.domain.unit import IdClean, Unit
 from treetop.noise import Key
@@ -77,14 +77,20 @@ class Bounder:
     def add(self, keys: Sequence[Words], weights: Weights | None, ids: pa.StringArray) -> None:
         """Add rows: their packed paths, how many records each stands for (1 when None), and their units."""
         self.rows += len(ids)
-        hashes = np.empty((2, len(ids)), np.uint64)
-        _hash_ids(*buffers(ids), self._secret, hashes)
+        hashes = self._hashes(ids)
         # Sorted into buckets by their first bits, all rows of a unit are later found together, in little memory.
         bucket = (hashes[0] >> U(56)).astype(np.uint8)
         order = np.argsort(bucket, kind="stable")
         start = np.searchsorted(bucket[order], np.arange(_BUCKETS + 1))
         columns = [column[order] for column in (*hashes, *keys)]
         self._batches.append((start, columns, None if weights is None else weights[order]))
+
+    def _hashes(self, ids: pa.StringArray) -> NDArray[np.uint64]:
+        """Return the two halves of every unit's hash, each by a key of its own."""
+        hashes, texts, secret = np.empty((2, len(ids)), np.uint64), buffers(ids), self._secret
+        siphash_texts(secret[0], secret[1], *texts, hashes[0])
+        siphash_texts(secret[2], secret[3], *texts, hashes[1])
+        return hashes
 
     def all(self) -> tuple[list[Words], Weights | None]:
         """Return the packed paths of all records so far, and how many each row stands for."""
@@ -121,14 +127,6 @@ class Bounder:
         units = _keep_some(order, high, low, paths.view(np.uint8).ravel(), weight, most, kept)
         rows = np.flatnonzero(kept)
         return paths[rows], kept[rows] if weights else None, units
-
-
-@kernel
-def _hash_ids(start: NDArray[np.int32], letters: NDArray[np.uint8], secret: Words, hashes: NDArray[np.uint64]) -> None:
-    for row in range(len(start) - 1):
-        at, end = U(start[row]), U(start[row + 1])
-        hashes[0, row] = siphash(secret[0], secret[1], letters, at, end)
-        hashes[1, row] = siphash(secret[2], secret[3], letters, at, end)
 
 
 @kernel

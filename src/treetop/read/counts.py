@@ -131,8 +131,15 @@ def _check(counts: NDArray[np.int64]) -> None:
 
 def pack(spine: Spine, leaves: Sequence[NDArray[np.integer]] | NDArray[np.integer]) -> list[NDArray[np.uint64]]:
     """Return the packed paths of leaves given as one array of leaf numbers per attribute: one array a word."""
+    return join_paths(packed_paths(spine), leaves)
+
+
+def join_paths(
+    words: Sequence[Sequence[NDArray[np.uint64] | None]], leaves: Sequence[NDArray[np.integer]] | NDArray[np.integer]
+) -> list[NDArray[np.uint64]]:
+    """Return packed paths, one array a word, of what each leaf of an attribute adds to each word."""
     keys = []
-    for parts in packed_paths(spine):
+    for parts in words:
         key = np.zeros(len(leaves[0]), dtype=np.uint64)
         for part, leaf in zip(parts, leaves, strict=True):
             if part is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NoReturn, Protocol
+from typing import Literal, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from treetop.domain.spine import Spine
 from treetop.errors import DataError
 from treetop.read.bound import Bound, Bounder
 from treetop.read.codebook import Codebook
-from treetop.read.counts import Counts, packed_paths
+from treetop.read.counts import Counts, join_paths, packed_paths
 from treetop.read.dropping import MadeTable
 from treetop.read.spelling import cleaned
 from treetop.read.tally import Tally
@@ -56,8 +56,9 @@ def read_counts(
     tally.unknown = unknown
     attributes = _attributes(spine, _columns(spine, columns), unknown)
     weighing = None if count is None else Weighing(count)
-    bounder = None if bound is None else Bounder(bound, attributes[0].words)
-    collected: Collected = Gathered(attributes[0].words) if bounder is None else bounder
+    paths = list(zip(*(attribute.parts for attribute in attributes), strict=True))
+    bounder = None if bound is None else Bounder(bound, len(paths))
+    collected = Gathered(len(paths)) if bounder is None else bounder
     wanted = [*(attribute.column for attribute in attributes), count, None if bound is None else bound.id]
     made = table if isinstance(table, MadeTable) else None
     opened = table if made is None else made.opened(tally)
@@ -80,7 +81,7 @@ def read_counts(
                 ids = None if ids is None else ids.filter(pa.array(known))
             else:
                 leaves = [attribute.with_other(leaf) for attribute, leaf in zip(attributes, leaves, strict=True)]
-        collected.add(_pack(attributes, leaves), weights, ids)
+        collected.add(join_paths(paths, leaves), weights, ids)
         if progress is not None:
             progress("reading", batch.done)
     if not rows:
@@ -96,18 +97,6 @@ def read_counts(
     return counts
 
 
-class Collected(Protocol):
-    """The rows of a table so far."""
-
-    def add(
-        self, keys: Sequence[NDArray[np.uint64]], weights: NDArray[np.int64] | None, ids: pa.StringArray | None
-    ) -> None:
-        """Add rows: their packed paths, how many records each stands for (1 when None), and their units."""
-
-    def kept(self) -> tuple[list[NDArray[np.uint64]], NDArray[np.int64] | None]:
-        """Return the packed paths of the rows that count, and how many records each stands for."""
-
-
 class Gathered:
     """All rows of a table."""
 
@@ -118,7 +107,7 @@ class Gathered:
     def add(
         self, keys: Sequence[NDArray[np.uint64]], weights: NDArray[np.int64] | None, ids: pa.StringArray | None
     ) -> None:
-        """Add rows."""
+        """Add rows: their packed paths, how many records each stands for (1 when None), and their units."""
         for word, key in zip(self._keys, keys, strict=True):
             word.append(key)
         if weights is not None:
@@ -145,10 +134,6 @@ class _Attribute:
     """The leaf for unknown codes."""
     parts: Sequence[NDArray[np.uint64] | None]
     """Per word, what each leaf adds to the path."""
-
-    @property
-    def words(self) -> int:
-        return len(self.parts)
 
     def leaves(self, batch: Batch, unknown: Unknown) -> NDArray[np.int64]:
         """Return the leaf number of every row; -1 for an unknown code, unless that is refused."""
@@ -266,15 +251,3 @@ def _known(leaves: Sequence[NDArray[np.int64]], ids: pa.StringArray | None) -> N
     if ids is not None:
         known &= pc.fill_null(pc.not_equal(ids, ""), False).to_numpy(zero_copy_only=False)
     return known
-
-
-def _pack(attributes: Sequence[_Attribute], leaves: Sequence[NDArray[np.int64]]) -> list[NDArray[np.uint64]]:
-    keys = []
-    for word in range(attributes[0].words):
-        key = np.zeros(len(leaves[0]), dtype=np.uint64)
-        for attribute, leaf in zip(attributes, leaves, strict=True):
-            part = attribute.parts[word]
-            if part is not None:
-                key |= part[leaf]
-        keys.append(key)
-    return keys

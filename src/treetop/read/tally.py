@@ -82,21 +82,14 @@ class UnknownCodes:
         )
         more = len(self.often) - _SHOWN
         yield f"Unknown in column {self.column!r}: {listed}{f' and {more:,} more codes' if more > 0 else ''}."
-        if self.padded:
-            yield (
-                f"{self.padded:,} of these {self.records:,} would be known with their leading zeros: read column "
-                f"{self.column!r} as text, or put the zeros back."
-            )
-        if self.stripped:
-            yield (
-                f"{self.stripped:,} of these {self.records:,} would be known without their leading zeros: write "
-                f"the codes of column {self.column!r} in one way."
-            )
-        if self.trimmed:
-            yield (
-                f"{self.trimmed:,} of these {self.records:,} would be known without the blanks around them: trim "
-                f"column {self.column!r}."
-            )
+        column = f"column {self.column!r}"
+        for number, remedy in (
+            (self.padded, f"with their leading zeros: read {column} as text, or put the zeros back."),
+            (self.stripped, f"without their leading zeros: write the codes of {column} in one way."),
+            (self.trimmed, f"without the blanks around them: trim {column}."),
+        ):
+            if number:
+                yield f"{number:,} of these {self.records:,} would be known {remedy}"
 
 
 @dataclass(eq=False, repr=False)

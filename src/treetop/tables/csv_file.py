@@ -183,6 +183,7 @@ def _explain(problem: str, where: str, source: Source, header: _Header | None) -
 
 CSV = Format(
     "CSV",
+    "a CSV file",
     read_csv,
     recognises=lambda head, source: True,  # any text that no other format recognises
     endings=(".csv", ".tsv", ".txt", *PACKED),

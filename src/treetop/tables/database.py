@@ -239,15 +239,19 @@ def _discreet(message: str, url: str) -> str:
 
 SQLITE = Format(
     "SQLite",
+    "an SQLite database",
     read_sqlite,
     recognises=lambda head, source: head[:16] == b"SQLite format 3\0",
     schemes=("sqlite",),
     url="sqlite:///file",
     is_database=True,
 )
-DUCKDB = Format("DuckDB", read_duckdb, recognises=lambda head, source: head[8:12] == b"DUCK", is_database=True)
+DUCKDB = Format(
+    "DuckDB", "a DuckDB file", read_duckdb, recognises=lambda head, source: head[8:12] == b"DUCK", is_database=True
+)
 POSTGRESQL = Format(
     "PostgreSQL",
+    "a PostgreSQL database",
     read_postgresql,
     schemes=("postgresql", "postgres"),
     url="postgresql://user@host/database",

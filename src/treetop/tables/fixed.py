@@ -171,4 +171,10 @@ def _columns(lines: Sequence[str]) -> list[Piece]:
     return [] if len(pieces) < 2 and (header or len(filled) < 12) else pieces
 
 
-FIXED = Format("fixed-width text", read_fixed, recognises=lambda head, source: source.fields is not None, is_text=True)
+FIXED = Format(
+    "fixed-width",
+    "fixed-width text",
+    read_fixed,
+    recognises=lambda head, source: source.fields is not None,
+    is_text=True,
+)

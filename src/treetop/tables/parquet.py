@@ -46,5 +46,9 @@ def _coded(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
 
 
 PARQUET = Format(
-    "Parquet", read_parquet, recognises=lambda head, source: head[:4] == b"PAR1", endings=(".parquet", ".pq")
+    "Parquet",
+    "a Parquet file",
+    read_parquet,
+    recognises=lambda head, source: head[:4] == b"PAR1",
+    endings=(".parquet", ".pq"),
 )

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
+from treetop.basics.choices import Choices
 from treetop.basics.frozen import FrozenMap
 from treetop.errors import DataError
 from treetop.errors.showing import discreet
@@ -78,8 +79,8 @@ class Source:
             raise DataError(f'blank_lines is {self.blank_lines!r}: choose "record" or "skip"')
         if self.encoding is not None and not _is_encoding(self.encoding):
             raise DataError(f'{self.encoding!r} is not an encoding: name one, such as "utf-8" or "latin-1"')
-        if self.scheme is not None and not any(self.scheme in one.schemes for one in _FORMATS):
-            *urls, last = ["a file", *(one.url for one in reversed(_FORMATS) if one.url)]
+        if self.scheme is not None and not any(self.scheme in one.schemes for one in FORMATS.values()):
+            *urls, last = ["a file", *(one.url for one in FORMATS.values() if one.url)]
             raise DataError(f"{self}: cannot read from {self.scheme}://; give {', '.join(urls)}, or {last}")
 
     def _check_header(self) -> None:
@@ -107,7 +108,7 @@ class Source:
 
     def files(self) -> list[Path]:
         """Return the files of the source, in order; those of a folder or a pattern by name."""
-        files = [one for one in reversed(_FORMATS) if one.endings]
+        files = [one for one in FORMATS.values() if one.endings]
         endings = {ending for one in files for ending in one.endings}
         if isinstance(self.location, str | Path):
             return files_at(self.location, endings, [one.name for one in files])
@@ -118,7 +119,7 @@ class Source:
     def format(self) -> Format:
         """Return the format of the table, or of its first file; what can be read only once is taken for text."""
         if self.scheme is not None:
-            return next(one for one in _FORMATS if self.scheme in one.schemes)
+            return next(one for one in FORMATS.values() if self.scheme in one.schemes)
         if reads_once(self.location):
             return format_of(b"", self, only_text=True)
         with self.files()[0].open("rb") as stream:
@@ -154,7 +155,9 @@ class Format:
     """A format of tables: how it is told apart, how it is read, and its words."""
 
     name: str
-    """What it is called in messages, as in "a Parquet file"."""
+    """What it is called."""
+    words: str
+    """What a table of it is, as in "a Parquet file"."""
     read: Callable[[Part], Shared]
     """Yields the rows of one place in order, at least one batch."""
     recognises: Callable[[bytes, Source], bool] = lambda head, source: False
@@ -171,28 +174,27 @@ class Format:
     """Whether it takes a query, and may leave rows out by itself."""
 
 
-_FORMATS: list[Format] = []
+FORMATS: Choices[Format] = Choices("format of tables")
+"""The formats that there are, by name; of several that recognise a file, the last one is taken."""
 
 
 def register_format(format: Format) -> Format:
-    """Add a format. Of several that recognise a file, the one that was added last is taken."""
-    if not format.name.strip() or bool(format.schemes) != bool(format.url.strip()):
-        raise ValueError(f"the format {format.name!r} lacks words: give it a name, and what its URLs look like")
-    for other in _FORMATS:
-        if other.name == format.name or set(other.schemes) & set(format.schemes):
-            raise ValueError(f"there is a format {other.name!r} already, with URLs of {other.schemes}")
-    _FORMATS.insert(0, format)
-    return format
+    """Add a format, before all others that recognise the same files."""
+    taken = {scheme for other in FORMATS.values() for scheme in other.schemes}
+    if taken & set(format.schemes) or bool(format.schemes) != bool(format.url.strip()):
+        raise DataError(f"the URLs of {format.name!r} need schemes of their own, and words for what they look like")
+    return FORMATS.register(format)
 
 
 def format_of(head: bytes, source: Source, only_text: bool = False) -> Format:
     """Tell what a file is from its first bytes."""
-    return next(one for one in _FORMATS if one.recognises(head, source) and (one.is_text or not only_text))
+    formats = reversed([*FORMATS.values()])
+    return next(one for one in formats if one.recognises(head, source) and (one.is_text or not only_text))
 
 
 def claimed_format(path: Path) -> Format | None:
     """Return the format that the name of a file claims, if it is one that is no text."""
-    return next((one for one in _FORMATS if path.suffix.lower() in one.endings and not one.is_text), None)
+    return next((one for one in FORMATS.values() if path.suffix.lower() in one.endings and not one.is_text), None)
 
 
 def as_source(table: Any) -> Source | None:

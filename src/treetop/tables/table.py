@@ -136,7 +136,7 @@ def _from_file(part: Part, path: Path) -> _Closable:
         found = format_of(stream.peek(HEAD), part.source)
         claimed = claimed_format(path)
         if found.is_text and part.source.query is None and claimed is not None:
-            raise DataError(f"{path}: is not a {claimed.name} file, whatever its name says: give it its true name")
+            raise DataError(f"{path}: is not {claimed.words}, whatever its name says: give it its true name")
         yield from _read(found, replace(part, stream=stream))
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.buffers import U, buffers
+from treetop.basics.buffers import buffers
 from treetop.basics.checked import whole_number
 from treetop.basics.kernel import kernel
-from treetop.basics.siphash import siphash, siphash_word
+from treetop.basics.siphash import siphash_texts, siphash_word
 from treetop.basics.sorting import sort_rows
 from treetop.errors import NumberError
 from treetop.noise import Key
@@ -36,7 +36,7 @@ def projected_degrees(nodes: Nodes, edges: Edges, theta: int, key: Key) -> NDArr
             raise NumberError(f"an edge ends at a node that is none of the {len(nodes):,}")
     secret = np.frombuffer(key.secret, "<u8").astype(np.uint64)
     names = np.empty(len(nodes), np.uint64)
-    _hash_ids(*buffers(nodes.ids), secret, names)
+    siphash_texts(secret[0], secret[1], *buffers(nodes.ids), names)
     rank = np.empty(len(edges), np.uint64)
     _rank_edges(edges.source, edges.target, names, secret, rank)
     _, order = sort_rows([rank], np.arange(len(edges)))
@@ -44,12 +44,6 @@ def projected_degrees(nodes: Nodes, edges: Edges, theta: int, key: Key) -> NDArr
     degrees = np.zeros(len(nodes), np.int64)
     _add_edges(edges.source, edges.target, order, theta, degrees)
     return degrees
-
-
-@kernel
-def _hash_ids(start: NDArray[np.int32], letters: NDArray[np.uint8], secret: Words, names: Words) -> None:
-    for row in range(len(names)):
-        names[row] = siphash(secret[0], secret[1], letters, U(start[row]), U(start[row + 1]))
 
 
 @kernel
