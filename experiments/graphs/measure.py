@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import treetop as tt
 from experiments.graphs.networks import Network, town_counts
 from experiments.kit.runs import Kept, key
-from treetop.measure.degrees import DegreePlan
+from treetop.measure.degrees import measure_degrees
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, NoiseStream
 from treetop.privacy import rho_from_epsilon
 from treetop.read.bound import Bound
@@ -109,16 +109,16 @@ def degrees(network: Network, epsilon: float = 1.0) -> Degrees:
     own = edges.out_degrees(len(nodes)) if network.directed else edges.degrees(len(nodes))
     truth = np.bincount(own).cumsum()
     largest = len(truth) - 1
-    by_edge = DegreePlan("edge", "add-remove", loss, largest, "cumulative", network.directed)
-    by_node = DegreePlan("node", "add-remove", loss, network.theta, "cumulative", network.directed)
+    by_edge = tt.DegreePlan("edge", "add-remove", loss, largest, "cumulative", network.directed)
+    by_node = tt.DegreePlan("node", "add-remove", loss, network.theta, "cumulative", network.directed)
     secret = key("degrees", network.name)
     return Degrees(
         "out-degree" if network.directed else "degree",
         truth,
         by_node.truth(nodes, edges, Key(secret).derive("order")),
         np.bincount(edges.degrees(len(nodes))).cumsum(),
-        by_edge.measure(nodes, edges, testing_key=secret).cumulative,
-        by_node.measure(nodes, edges, testing_key=secret).cumulative,
+        measure_degrees(by_edge, nodes, edges, testing_key=secret).cumulative,
+        measure_degrees(by_node, nodes, edges, testing_key=secret).cumulative,
         network.theta,
         epsilon,
     )

@@ -16,13 +16,11 @@ if TYPE_CHECKING:
     from treetop.errors import TreetopError
     from treetop.exporting import export
     from treetop.ledger import Ledger
-    from treetop.measure.degrees import DegreePlan
     from treetop.plan.groups.unit import GroupUnit
     from treetop.privacy import Loss, Split, Unit
     from treetop.publishing.ask import ask
-    from treetop.publishing.plans import GroupTablePlan, Plan, PlanFile, read_plan
+    from treetop.publishing.plans import DegreePlan, GroupTablePlan, Plan, PlanFile, RegionalPlan, read_plan
     from treetop.publishing.publish import Published, publish
-    from treetop.publishing.regional import RegionalPlan
     from treetop.read.counts import Counts
     from treetop.read.graph.graph import Graph
     from treetop.read.groups.lists import GroupList
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Counts": "treetop.read.counts",
-    "DegreePlan": "treetop.measure.degrees",
+    "DegreePlan": "treetop.publishing.plans",
     "Graph": "treetop.read.graph.graph",
     "GroupList": "treetop.read.groups.lists",
     "GroupSizes": "treetop.read.groups.sizes",
@@ -46,7 +44,7 @@ _HOME = {
     "PlanFile": "treetop.publishing.plans",
     "Policies": "treetop.domain.policies",
     "Published": "treetop.publishing.publish",
-    "RegionalPlan": "treetop.publishing.regional",
+    "RegionalPlan": "treetop.publishing.plans",
     "Release": "treetop.release.release",
     "Selection": "treetop.release.selection",
     "Source": "treetop.tables.source",

@@ -25,11 +25,9 @@ import pyarrow.parquet as pq
 from treetop import Hierarchy, Loss, Spine
 from treetop.cli import main
 from treetop.compare.mechanisms import MECHANISMS
-from treetop.measure.degrees import DegreePlan
 from treetop.measure.questions import Batch, measure, parse
 from treetop.noise import Key
-from treetop.publishing.plans import read_plan
-from treetop.publishing.regional import RegionalPlan
+from treetop.publishing.plans import DegreePlan, RegionalPlan, read_plan
 from treetop.read.encode import read_counts
 from treetop.read.graph.cleaning import Cleaning
 from treetop.read.graph.graph import Graph
@@ -171,14 +169,30 @@ def _degrees() -> Digests:
         form: Any = "histogram" if relation == "user-out" else "cumulative"
         plan = DegreePlan(relation, "add-remove", LOSS, 30, form)
         released = plan.release(_graph(relation), testing_key=SECRET)
-        found[relation] = sha256(json.dumps(released.table().to_pydict()))
+        number = np.zeros(31, np.int64)
+        number[released.nodes[0]] = released.count
+        table = {"degree": list(range(31)), "people": number.tolist(), "cumulative": number.cumsum().tolist()}
+        found[relation] = sha256(json.dumps(table))
     return found
 
 
 def _regional() -> Digests:
     places = Hierarchy.from_table(EXAMPLES / "graph" / "places.csv", ["region", "town"])
-    released = RegionalPlan(places, 30, "edge", LOSS).release(_graph("edge"), "town", Key(SECRET))
-    return {level: sha256(json.dumps(released.table(level).to_pydict())) for level in ("total", "region", "town")}
+    plan = RegionalPlan(places, 30, "edge", LOSS)
+    released = plan.release(_graph("edge"), columns={"place": "town"}, testing_key=SECRET)
+    found: Digests = {}
+    degree, town = released.nodes
+    for level in ("total", "region", "town"):
+        region = np.zeros(len(town), np.int64)
+        if level != "total":
+            region = places.ancestors(places.levels.index(level))[town]
+        number = np.zeros((len(town), 31), np.int64)
+        np.add.at(number, (region, degree), released.count)
+        rows, size = np.nonzero(number)
+        codes = ["total"] if level == "total" else places.codes[places.levels.index(level)].to_pylist()
+        table = {"region": [codes[row] for row in rows], "size": size.tolist(), "groups": number[rows, size].tolist()}
+        found[level] = sha256(json.dumps(table))
+    return found
 
 
 def _questions() -> Digests:

@@ -25,9 +25,9 @@ from treetop.compare.mechanisms.dense import PublicTree
 from treetop.domain.unit import Neighbours
 from treetop.errors import PrivatePrior
 from treetop.measure import questions
-from treetop.measure.degrees import DegreePlan
-from treetop.measure.degrees import Form as DegreeForm
+from treetop.measure.degrees import measure_degrees
 from treetop.noise import Law
+from treetop.plan.graphs.unit import Form as DegreeForm
 from treetop.plan.groups.unit import Event, Form
 from treetop.publishing.groups import release_groups
 from treetop.read.bound import Bound
@@ -179,10 +179,10 @@ def _directed(graph: tuple[Nodes, Edges]) -> tuple[Nodes, Edges]:
 @audit
 def the_loss_of_degrees(relation: Any, form: DegreeForm, loss: tt.Loss, largest: int = 2) -> str | None:
     """Compare all small neighbouring graphs in the degrees that are measured and in what is taken as public."""
-    plan = DegreePlan(relation, "add-remove", loss, largest, form, directed=relation == "user-out")
+    plan = tt.DegreePlan(relation, "add-remove", loss, largest, form, directed=relation == "user-out")
     for one, other in _graphs_and_neighbours(relation):
         with laws_drawn_from() as drawn:
-            people = [plan.measure(*graph, testing_key=KEY.secret).people for graph in (one, other)]
+            people = [measure_degrees(plan, *graph, testing_key=KEY.secret).people for graph in (one, other)]
         if people[0] != people[1]:
             return f"{relation}: the number of people is taken as public, and neighbours differ in it"
         if drawn[0] != drawn[1]:
@@ -242,7 +242,7 @@ def _streams(run: Callable[[], object]) -> set[bytes]:
 def other_data_get_other_noise() -> str | None:
     """Run group sizes, degrees, answers and a histogram on two tables with one key, and compare the streams."""
     sizes = dwellings.plan("join-leave", "direct", tt.Loss(epsilon=1))
-    degrees = DegreePlan("edge", "add-remove", tt.Loss(epsilon=1), 2, "histogram", directed=False)
+    degrees = tt.DegreePlan("edge", "add-remove", tt.Loss(epsilon=1), 2, "histogram", directed=False)
     histogram = StabilityHistogram(_copies(3), tt.Unit("person", neighbours="replace"), tt.Loss(epsilon=1, delta=0.01))
     plan = tt.Plan(TOWNS, tt.Unit("person", neighbours="replace"), tt.Loss(rho=1))
     batch = questions.Batch(TOWNS, tuple(questions.parse(text, TOWNS) for text in ASKED), plan.unit, tt.Loss(rho=1))
@@ -257,7 +257,9 @@ def other_data_get_other_noise() -> str | None:
 
     runs: dict[str, Callable[[int], object]] = {
         "group sizes": lambda i: release_groups(sizes.core, dwellings.read(sizes, dwellings.TABLES[i]), KEY),
-        "degrees": lambda i: degrees.measure(*graph_of((0, 1, 2), ((0, 1), (1, 2))[: i + 1], {}), testing_key=secret),
+        "degrees": lambda i: measure_degrees(
+            degrees, *graph_of((0, 1, 2), ((0, 1), (1, 2))[: i + 1], {}), testing_key=secret
+        ),
         "answers": lambda i: answers(("A1", "B1")[i]),
         "the histogram": lambda i: histogram.run(leaves(5 + i), KEY),
     }

@@ -18,9 +18,7 @@ from treetop.checking.check import check_folder
 from treetop.domain.policies import Policies
 from treetop.errors import PlanError
 from treetop.measure import questions
-from treetop.measure.degrees import DegreePlan
 from treetop.publishing.groups import release_groups
-from treetop.publishing.regional import RegionalPlan
 from treetop.read.graph.graph import Graph
 
 from . import dwellings
@@ -123,7 +121,7 @@ def _doors() -> dict[str, Callable[[bytes | None, Charge], bool]]:
     table = pa.table({"place": ["A1", "A1"]})
     graph = Graph(NODES, _edges("ab", "bc"), "edge")
     batch = questions.Batch(TOWNS, (questions.parse("place=A", TOWNS),), unit, tt.Loss(rho=1))
-    regional = RegionalPlan(PLACES, 2, "edge", tt.Loss(rho=1))
+    regional = tt.RegionalPlan(PLACES, 2, "edge", tt.Loss(rho=1))
     sizes = dwellings.plan("join-leave", "direct", tt.Loss(epsilon=1))
     read = dwellings.read(sizes, dwellings.TABLES[0])
 
@@ -136,11 +134,13 @@ def _doors() -> dict[str, Callable[[bytes | None, Charge], bool]]:
             questions.measure(batch, plan, table, before_measuring=charge, testing_key=s).private
         ),
         "degrees": lambda s, charge: (
-            DegreePlan("edge", "add-remove", tt.Loss(rho=1), 2)
+            tt.DegreePlan("edge", "add-remove", tt.Loss(rho=1), 2)
             .release(graph, before_measuring=charge, testing_key=s)
-            .private
+            .card["private"]
         ),
-        "degrees by region": lambda s, charge: regional.release(graph, "town", key(s), before_measuring=charge).private,
+        "degrees by region": lambda s, charge: regional.release(
+            graph, columns={"place": "town"}, before_measuring=charge, testing_key=s
+        ).card["private"],
         "group sizes": lambda s, charge: release_groups(sizes.core, read, key(s), before_measuring=charge).private,
         "tables of group sizes": lambda s, charge: sizes.release(read, before_measuring=charge, testing_key=s).card[
             "private"

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from treetop.errors import DataError
-from treetop.measure.degrees import DegreePlan
 from treetop.measure.questions import Batch
 from treetop.noise import NoiseStream
 from treetop.plan.groups.unit import Event, Form, GroupUnit
@@ -30,6 +29,8 @@ flat: Any = import_module("treetop.compare.mechanisms.dense")
 stability: Any = import_module("treetop.compare.mechanisms.stability")
 workloads: Any = import_module("treetop.measure.workload")
 degrees: Any = import_module("treetop.measure.degrees")
+degree_plans: Any = import_module("treetop.plan.graphs.degrees")
+degree_units: Any = import_module("treetop.plan.graphs.unit")
 graphs: Any = import_module("treetop.read.graph.graph")
 questions: Any = import_module("treetop.measure.questions")
 meanings: Any = import_module("treetop.card.meaning")
@@ -172,13 +173,13 @@ def the_edges_that_others_have_to_a_person_forgotten(patch: Patch) -> None:
 
 
 def _degrees_of(patch: Patch, relation: str, wrong: Sensitivity) -> None:
-    original = degrees.degree_sensitivity
+    original = degree_units.degree_sensitivity
 
     def sensitivity(given: Any, *rest: Any) -> Sensitivity:
         right: Sensitivity = original(given, *rest)
         return wrong if given == relation else right
 
-    patch.setattr(degrees, "degree_sensitivity", sensitivity)
+    patch.setattr(degree_units, "degree_sensitivity", sensitivity)
 
 
 def a_friendship_counted_at_one_end(patch: Patch) -> None:
@@ -194,7 +195,7 @@ def a_person_who_changes_the_degrees_of_nobody_else(patch: Patch) -> None:
 
 
 def degrees_of_graphs_that_are_not_projected(patch: Patch) -> None:
-    patch.setattr(degrees, "projected_degrees", lambda nodes, edges, *_: edges.degrees(len(nodes)))
+    patch.setattr(degree_plans, "projected_degrees", lambda nodes, edges, *_: edges.degrees(len(nodes)))
 
 
 def noise_of_half_the_scale_on_degrees(patch: Patch) -> None:
@@ -202,7 +203,7 @@ def noise_of_half_the_scale_on_degrees(patch: Patch) -> None:
 
 
 def the_number_of_people_taken_as_public(patch: Patch) -> None:
-    patch.setattr(DegreePlan, "people_are_public", True)
+    patch.setattr(degree_units.DegreeUnit, "total_is_exact", lambda *_: True)
 
 
 def _questions(patch: Patch, sensitivity: Callable[[Batch], Sensitivity]) -> None:

@@ -8,6 +8,7 @@ the noise is made too small. There are nine such audits, of two bounds each, whi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, permutations, product
 from typing import Any
@@ -22,8 +23,11 @@ from treetop.domain.policies import Policies
 from treetop.domain.relation import unit_of
 from treetop.domain.unit import Neighbours
 from treetop.measure import questions
-from treetop.measure.degrees import DegreePlan, Form, degree_sensitivity
+from treetop.measure.degrees import measure_degrees
 from treetop.noise import DiscreteLaplace
+from treetop.plan.graphs.degrees import PureDegreePlan
+from treetop.plan.graphs.unit import Form, degree_sensitivity
+from treetop.plan.workload import Measured, Workload
 from treetop.read.graph.edges import Edges
 from treetop.read.graph.graph import Graph
 from treetop.read.graph.nodes import Nodes
@@ -211,7 +215,7 @@ def test_a_node_moves_projected_degrees_by_what_was_promised_in_every_small_grap
     names: dict[tuple[int, ...], Nodes] = {}
     everyone = tuple(range(nodes))
     for theta in (1, 2, 3):
-        plan = DegreePlan("node", "add-remove", tt.Loss(rho=1), theta, form, directed=False)
+        plan = tt.DegreePlan("node", "add-remove", tt.Loss(rho=1), theta, form, directed=False)
         found = (0, 0)
         for graph in all_graphs(nodes):
             full = plan.truth(*graph_of(everyone, graph, names), KEY)
@@ -220,8 +224,8 @@ def test_a_node_moves_projected_degrees_by_what_was_promised_in_every_small_grap
                 rest = tuple(edge for edge in graph if x not in edge)
                 less = plan.truth(*graph_of(kept, rest, names), KEY)
                 found = _larger(found, norms(full - less))
-        assert found[0] <= plan.sensitivity.l1 and found[1] <= plan.sensitivity.l2_squared
-        assert found == plan.sensitivity
+        assert found[0] <= plan.unit.sensitivity("degree").l1 and found[1] <= plan.unit.sensitivity("degree").l2_squared
+        assert found == plan.unit.sensitivity("degree")
 
 
 def test_no_projected_degree_is_above_theta_and_the_order_does_not_depend_on_others() -> None:
@@ -281,11 +285,11 @@ def test_no_event_of_many_releases_tells_neighbours_apart(relation: str) -> None
     assert proven(looks[0], looks[1], 1_500 if DEEP else 100) <= 1
 
 
-def degrees_of(plan: DegreePlan, pairs: Pairs, nodes: int) -> Look:
+def degrees_of(plan: PureDegreePlan, pairs: Pairs, nodes: int) -> Look:
     graph = graph_of(tuple(range(nodes)), pairs, {})
 
     def look() -> NDArray[np.int64]:
-        release = plan.measure(*graph)
+        release = measure_degrees(plan, *graph)
         return np.concatenate([release.number, release.cumulative])
 
     return look
@@ -300,43 +304,41 @@ def stars(nodes: int, lost: bool) -> Pairs:
 @pytest.mark.fresh_noise(PROOF_RISK)
 @pytest.mark.parametrize("form", ["histogram", "cumulative"])
 def test_no_event_of_many_degree_distributions_tells_an_edge_apart(form: Form) -> None:
-    plan = DegreePlan("edge", "add-remove", tt.Loss(epsilon=1), 2, form, directed=False)
+    plan = tt.DegreePlan("edge", "add-remove", tt.Loss(epsilon=1), 2, form, directed=False)
     looks = [degrees_of(plan, stars(36, lost), 36) for lost in (False, True)]
     assert proven(looks[0], looks[1], 20_000 if DEEP else 3_000) <= 1
 
 
 @pytest.mark.fresh_noise(PROOF_RISK)
 def test_no_event_of_many_degree_distributions_tells_a_list_apart() -> None:
-    plan = DegreePlan("user-out", "add-remove", tt.Loss(epsilon=1), 3, "histogram")
+    plan = tt.DegreePlan("user-out", "add-remove", tt.Loss(epsilon=1), 3, "histogram")
     names: dict[tuple[int, ...], Nodes] = {}
     others = tuple((i, (i + k) % 30) for i in range(1, 30) for k in range(1, 1 + i % 4))
     looks = []
     for own in ((), ((0, 1), (0, 2), (0, 3))):
         nodes, edges = graph_of(tuple(range(30)), (*own, *others), names)
         graph = nodes, Edges(edges.source, edges.target, directed=True)
-        looks.append(lambda graph=graph: plan.measure(*graph).number)
+        looks.append(lambda graph=graph: measure_degrees(plan, *graph).number)
     assert proven(looks[0], looks[1], 20_000 if DEEP else 3_000) <= 1
 
 
 @pytest.mark.fresh_noise(PROOF_RISK)
 def test_no_event_of_many_degree_distributions_tells_a_node_apart() -> None:
-    plan = DegreePlan("node", "add-remove", tt.Loss(epsilon=1), 2, "histogram", directed=False)
+    plan = tt.DegreePlan("node", "add-remove", tt.Loss(epsilon=1), 2, "histogram", directed=False)
     names: dict[tuple[int, ...], Nodes] = {}
     # A node between chains: without it, two others have one edge less.
     pairs: Pairs = (*stars(36, lost=False), (36, 0), (36, 3))
     whole = graph_of(tuple(range(37)), pairs, names)
     less = graph_of(tuple(range(36)), pairs[:-2], names)
-    looks = [lambda graph=graph: plan.measure(*graph).number for graph in (whole, less)]
+    looks = [lambda graph=graph: measure_degrees(plan, *graph).number for graph in (whole, less)]
     assert proven(looks[0], looks[1], 20_000 if DEEP else 3_000) <= 1
 
 
 def test_degrees_with_too_little_noise_are_told_apart() -> None:
-    class Careless(DegreePlan):
-        @property
-        def law(self) -> Any:
-            return DiscreteLaplace(Fraction(1, 4))
-
-    plan = Careless("edge", "add-remove", tt.Loss(epsilon=1), 2, "cumulative", directed=False)
+    plan = tt.DegreePlan("edge", "add-remove", tt.Loss(epsilon=1), 2, "cumulative", directed=False)
+    total, level = plan.workload.parts
+    careless = replace(level, how=Measured(DiscreteLaplace(Fraction(1, 4))))
+    object.__setattr__(plan, "workload", Workload((total, careless)))
     looks = [degrees_of(plan, stars(36, lost), 36) for lost in (False, True)]
     assert proven(looks[0], looks[1], 400) > 1
 

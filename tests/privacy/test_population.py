@@ -19,12 +19,9 @@ from treetop.card import Facts, describe_release
 from treetop.checking.check import check_folder
 from treetop.cli import main
 from treetop.errors import IncompletePlan, LossError, UnitError
-from treetop.measure.degrees import DegreePlan
 from treetop.measure.questions import Batch, Question
-from treetop.noise import Key
 from treetop.plan.groups.unit import GroupUnit
 from treetop.publishing.plans import GroupTablePlan, read_plan
-from treetop.publishing.regional import RegionalPlan
 from treetop.read.graph.graph import Graph
 
 SPINE = tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])})
@@ -195,11 +192,11 @@ def test_the_people_of_a_graph_are_public_where_lists_are_protected(people: int,
         lambda charge: tt.Plan(spine, graph.unit("add-remove"), loss).release(
             graph.table(), columns=columns, before_measuring=charge, testing_key=bytes(32)
         ),
-        lambda charge: DegreePlan("user-out", "add-remove", loss, 3, "histogram").release(
+        lambda charge: tt.DegreePlan("user-out", "add-remove", loss, 3, "histogram").release(
             graph, before_measuring=charge, testing_key=bytes(32)
         ),
-        lambda charge: RegionalPlan(towns, 3, "user-out", loss).release(
-            graph, "town", Key(bytes(32)), before_measuring=charge
+        lambda charge: tt.RegionalPlan(towns, 3, "user-out", loss).release(
+            graph, columns={"place": "town"}, before_measuring=charge, testing_key=bytes(32)
         ),
     ]
     for release in releases:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from treetop.card import words
 from treetop.card.composition import amount, sentence
+from treetop.card.degrees import words as degree_words
 from treetop.card.facts import FORMAT, Facts
 from treetop.card.first_format import as_first_format
 from treetop.card.groups import words as group_words
@@ -16,6 +17,7 @@ from treetop.card.meaning import CONVERSION, EXACT, epsilon_of, exact, meaning
 from treetop.card.schema import validate_fields
 from treetop.noise.gate import WARNING
 from treetop.plan.accuracy import CONFIDENCE, LevelAccuracy
+from treetop.plan.graphs.degrees import DegreeCounts
 from treetop.plan.groups.planned import PureGroupTablePlan
 from treetop.plan.plan import PurePlan
 from treetop.plan.workload import Part
@@ -60,7 +62,8 @@ class Words(Protocol):
 
 def words_of(plan: PurePlan) -> Words:
     """Return what this kind of plan says."""
-    return group_words if isinstance(plan, PureGroupTablePlan) else words
+    kinds: dict[type[PurePlan], Words] = {PureGroupTablePlan: group_words, DegreeCounts: degree_words}
+    return next((said for kind, said in kinds.items() if isinstance(plan, kind)), words)
 
 
 def draft_card(plan: PurePlan, facts: Facts) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from treetop.card.degrees import rebuild as degrees
 from treetop.card.groups import rebuild as groups
 from treetop.domain.graph_unit import Facts, GraphUnit
 from treetop.domain.spine import Spine
@@ -18,6 +19,8 @@ def rebuild_unit(card: Mapping[str, Any]) -> Unit:
     """Return the unit that a card describes, as far as its sensitivities need it."""
     if "groups" in card["plan"]:
         return groups.rebuild_unit(card)
+    if "degrees" in card["plan"]:
+        return degrees.rebuild_unit(card)
     told = card["unit"]
     missing = card["plan"]["unit"].get("may_be_missing", False)
     return Unit(
@@ -29,6 +32,8 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> PurePlan:
     """Return the plan that a card describes, on the spine that was read from its folder."""
     if "groups" in card["plan"]:
         return groups.rebuild_plan(card, spine)
+    if "degrees" in card["plan"]:
+        return degrees.rebuild_plan(card, spine)
     told = card["plan"]
     loss = told["loss"]
     measured = {level["name"]: Fraction(level["share"]) for level in told["levels"] if level["noise"] is not None}

@@ -44,7 +44,8 @@ def loss(card: dict[str, Any]) -> Iterator[str]:
     total = Fraction(0)
     for level in card["levels"]:
         if level["noise"] is None:
-            if level["name"] == TOTAL and not unit.total_is_exact(card["plan"]["unknown"] == "drop"):
+            told = unit.total_is_exact(card["plan"]["unknown"] == "drop") or unit.total_follows
+            if level["name"] == TOTAL and not told:
                 yield "levels.total is not measured, but neighbours may differ in their total"
             continue
         yield from _sensitivity(unit, level)

@@ -19,7 +19,7 @@ from treetop.card.html import render
 from treetop.card.rebuild import rebuild_plan
 from treetop.checking import arithmetic, counting
 from treetop.checking.compare import differences
-from treetop.checking.kinds import check_kind, promise
+from treetop.checking.kinds import promise
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError, TreetopError
 from treetop.plan.plan import PurePlan
@@ -27,6 +27,7 @@ from treetop.release.folder import (
     CARD,
     EVIDENCE,
     HIERARCHIES,
+    MEASUREMENTS,
     PAGE,
     PLACES,
     PLAN,
@@ -173,12 +174,12 @@ class _Check:
             f"{levels} levels add up{with_left} to the same total, {card['released']['total']:,}, node by node",
             self.sums,
         )
-        if self._lists(EVIDENCE):
+        if self._lists(MEASUREMENTS):
             yield "the interval of every count, from the measurements that were kept", self.intervals
             if card["plan"].get("repair") == "least-squares":
                 yield "the counts, by least squares from the measurements that were kept", self.estimated
         if (promised := promise(card)) is not None:
-            yield promised, self.kind
+            yield promised.words, lambda: promised.check(card, self.release)
 
     def _lists(self, name: str) -> bool:
         return any(file["path"] == name for file in self.card["files"])
@@ -279,9 +280,6 @@ class _Check:
 
     def estimated(self) -> Iterator[str]:
         yield from counting.estimated(self.release)
-
-    def kind(self) -> Iterator[str]:
-        yield from check_kind(self.card, self.release)
 
 
 def _verdict(subject: str, check: Callable[[], Iterator[str]]) -> Verdict:

@@ -34,7 +34,7 @@ from treetop.release.release import Release
 NAMES = ("group", "size", "quantity", "list", "list_group", "list_region")
 """What a plan for group sizes calls columns and files: like those of the attributes, no part of the plan itself."""
 
-GRAPH = ("relation", "directed", "degree_bound", "self_loops", "repeated")
+GRAPH = ("relation", "directed", "degree_bound", "self_loops", "repeated", "largest", "form")
 """What is stated of a graph in the plan itself."""
 
 
@@ -43,7 +43,9 @@ def needed(card: dict[str, Any]) -> list[str]:
     trees = {tree["sha256"] for tree in card["hierarchies"]}
     tables = [COUNTS, *(f"{HIERARCHIES}/{digest}.parquet" for digest in sorted(trees))]
     tables += [UNRESOLVED] if "resolve" in card["plan"] else []
-    return tables + ([EVIDENCE, MEASUREMENTS] if "interval" in card["accuracy"] else [])
+    if "interval" not in card["accuracy"]:
+        return tables
+    return [*tables, MEASUREMENTS] if "degrees" in card["plan"] else [*tables, EVIDENCE, MEASUREMENTS]
 
 
 def rows(path: Path, file: dict[str, Any]) -> Iterator[str]:

@@ -1,30 +1,69 @@
-"""What only one kind of plan promises: of group sizes, the public number of groups."""
+"""What only one kind of plan promises: of group sizes the number of groups, of degrees how they were repaired."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from treetop.card.rebuild import rebuild_plan
+from treetop.measure.degrees import repaired
+from treetop.plan.graphs.degrees import PureDegreePlan
 from treetop.release.release import Release
 
 
-def promise(card: Mapping[str, Any]) -> str | None:
-    """Return what only this kind of plan promises, in words; None where there is nothing of its own."""
-    groups = card["plan"].get("groups")
-    if groups is None:
-        return None
-    return (
-        f"as many groups as there are publicly, {groups['number']:,}, at every level, of sizes 0 to "
-        f"{groups['largest']:,}"
-    )
+class Promise(NamedTuple):
+    """What a kind of plan promises, in words, and what finds where it does not hold."""
+
+    words: str
+    check: Callable[[Mapping[str, Any], Release], Iterator[str]]
 
 
-def check_kind(card: Mapping[str, Any], release: Release) -> Iterator[str]:
+def promise(card: Mapping[str, Any]) -> Promise | None:
+    """Return what only this kind of plan promises; None where there is nothing of its own."""
+    return next((made(card["plan"][kind]) for kind, made in _KINDS.items() if kind in card["plan"]), None)
+
+
+def _of_groups(groups: Mapping[str, Any]) -> Promise:
+    words = f"as many groups as there are publicly, {groups['number']:,}, at every level, of sizes 0 to "
+    return Promise(f"{words}{groups['largest']:,}", _groups)
+
+
+def _groups(card: Mapping[str, Any], release: Release) -> Iterator[str]:
     """Compare the number of groups, to which every level adds up, and the sizes with what is public about them."""
     groups = card["plan"]["groups"]
-    number, largest = groups["number"], groups["largest"]
-    sizes = release.spine.attributes["size"].codes[-1].to_pylist()
-    if [int(size) for size in sizes] != list(range(largest + 1)):
-        yield f"the sizes are {sizes[0]} to {sizes[-1]}, but the plan has 0 to {largest}"
-    if release.total != number:
-        yield f"the release has {release.total:,} groups, but there are {number:,}, which is public"
+    yield from _axis(release, "size", groups["largest"])
+    if release.total != groups["number"]:
+        yield f"the release has {release.total:,} groups, but there are {groups['number']:,}, which is public"
+
+
+def _of_degrees(degrees: Mapping[str, Any]) -> Promise:
+    how = "by region" if "mechanism" in degrees else "repaired from the measurements, where those were kept"
+    return Promise(f"people of degrees 0 to {degrees['largest']:,}, {how}", _degrees)
+
+
+def _degrees(card: Mapping[str, Any], release: Release) -> Iterator[str]:
+    """Compare the degrees with those of the plan and, of a whole graph, repair the measurements again."""
+    yield from _axis(release, "degree", card["plan"]["degrees"]["largest"])
+    plan = rebuild_plan(card, release.spine)
+    if release.cells is None or not isinstance(plan, PureDegreePlan):
+        return
+    release.intervals_at(0.5)  # refuses measurements that are not those of all degrees
+    (measured,) = release.measurements.levels
+    assert measured is not None
+    expected = repaired(plan, measured.value, release.cells.people)
+    found = np.zeros_like(expected)
+    found[release.nodes[0]] = release.count
+    if wrong := np.flatnonzero(found != expected).tolist():
+        degree = wrong[0]
+        yield f"{found[degree]:,} people have degree {degree}, but the measurements give {expected[degree]:,}"
+
+
+def _axis(release: Release, name: str, largest: int) -> Iterator[str]:
+    codes = release.spine.attributes[name].codes[-1].to_pylist()
+    if [int(code) for code in codes] != list(range(largest + 1)):
+        yield f"the {name}s are {codes[0]} to {codes[-1]}, but the plan has 0 to {largest}"
+
+
+_KINDS: Mapping[str, Callable[[Mapping[str, Any]], Promise]] = {"groups": _of_groups, "degrees": _of_degrees}

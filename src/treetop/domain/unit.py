@@ -181,6 +181,11 @@ class Unit:
         return self.exactly_one and not records_may_be_dropped
 
     @property
+    def total_follows(self) -> bool:
+        """Whether the total is neither exact nor measured, but what measured counts sum to."""
+        return False
+
+    @property
     def exactly_one(self) -> bool:
         """Whether a unit is exchanged for another, and each has one record that is certainly counted."""
         return self.rule.keeps_number and self.contributions == 1 and not self.may_be_missing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +17,19 @@ from treetop.read.groups.sizes import GroupSizes
 from treetop.repair.groups import Known
 
 
+class Groups(NamedTuple):
+    """What one run found of every region, from the root down (row), and size (column)."""
+
+    measured: NDArray[np.int64]
+    """The measurements, in the form that the plan measures; 0 where nothing was."""
+    counts: NDArray[np.int64]
+    """The repaired numbers of groups."""
+
+
 @contextmanager
 def measured_groups(
     plan: GroupPlan, sizes: GroupSizes, gate: Gate, charge: Charge | None, threads: int = 1
-) -> Iterator[NDArray[np.int64]]:
+) -> Iterator[Groups]:
     """Measure private sizes once, and yield the repaired numbers of groups of every region and size.
 
     What fails in the block is `Unfinished`, for the loss is spent. The result does not depend on `threads`.
@@ -30,7 +40,8 @@ def measured_groups(
     plan.check_memory()
     with measuring(plan.workload, gate, charge, "groups", digest(plan.describe()), sizes.digest) as run:
         measured, known = measure_groups(plan, sizes, run)
-        yield plan.repaired(plan.tree, measured, plan.weights, known, run.key.derive("repair"), threads)
+        counts = plan.repaired(plan.tree, measured, plan.weights, known, run.key.derive("repair"), threads)
+        yield Groups(measured, counts)
 
 
 def measure_groups(plan: GroupPlan, sizes: GroupSizes, run: Measuring) -> tuple[NDArray[np.int64], Known]:

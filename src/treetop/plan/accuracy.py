@@ -74,13 +74,8 @@ class Accuracy:
 def _cells(row: LevelAccuracy) -> tuple[str, ...]:
     start = (str(row.level), row.name, f"{row.nodes:,}")
     if row.share == 0:
-        return (
-            *start,
-            "-",
-            "exact" if row.level == 0 else "as above",
-            "0" if row.level == 0 else "-",
-            f"{row.bound:,}",
-        )
+        above = ("as above", "-") if row.level else ("exact", "0") if row.bound == 0 else ("as below", "-")
+        return (*start, "-", *above, f"{row.bound:,}")
     return (*start, f"{row.share:.1%}", f"{row.noise:,.4g}", f"{row.margin:,}", f"{row.bound:,}")
 
 

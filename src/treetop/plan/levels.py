@@ -28,7 +28,7 @@ def plan_levels(
 ) -> tuple[Fraction, Workload]:
     """Return what the levels divide among them (epsilon when pure, otherwise rho), and each of them."""
     public_total = unit.total_is_exact(records_may_be_dropped)
-    nodes = [(TOTAL, 1, not public_total)]
+    nodes = [(TOTAL, 1, not (public_total or unit.total_follows))]
     nodes += [(level.name, level.nodes, level.divides) for level in spine.levels]
     measured = [name for name, _, is_measured in nodes if is_measured]
     share = dict(zip(measured, shares(split, measured), strict=True)) if measured else {}
@@ -36,7 +36,9 @@ def plan_levels(
     levels = []
     for index, (name, size, _) in enumerate(nodes):
         if name not in share:
-            levels.append(Part(index, name, size, Fraction(0), Exact() if index == 0 else PassThrough()))
+            levels.append(
+                Part(index, name, size, Fraction(0), Exact() if index == 0 and public_total else PassThrough())
+            )
             continue
         law = level_noise(unit, divided, name, share[name])
         _refuse_overflow(name, law, 1 if index == 0 else spine.levels[index - 1].widest)

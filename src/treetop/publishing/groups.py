@@ -1,4 +1,4 @@
-"""Running the mechanism for group sizes by itself, for comparisons and for degrees by region."""
+"""Running the mechanism for group sizes by itself, for comparisons."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def release_groups(
     test gives, the release says that it is not private.
     """
     gate = Gate(key)
-    with measured_groups(plan, sizes, gate, before_measuring, threads) as counts:
-        return GroupRelease(plan, counts, gate.private)
+    with measured_groups(plan, sizes, gate, before_measuring, threads) as found:
+        return GroupRelease(plan, found.counts, gate.private)

@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Literal
 
 from treetop.basics.exact import Number
 from treetop.basics.progress import Progress
 from treetop.card import Facts
+from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.policies import Policies
 from treetop.noise.gate import Charge
 from treetop.plan import file as plan_files
+from treetop.plan.accuracy import CONFIDENCE
+from treetop.plan.graphs.degrees import PureDegreePlan
+from treetop.plan.graphs.regional import PureRegionalPlan
+from treetop.plan.graphs.unit import Form
 from treetop.plan.groups.planned import PureGroupTablePlan
 from treetop.plan.plan import PurePlan
+from treetop.privacy import Loss, Neighbours, Split
 from treetop.publishing.releasing import Run, run
 from treetop.release.release import Release
 from treetop.tables.table import Table
@@ -65,7 +73,81 @@ class GroupTablePlan(Plan, PureGroupTablePlan):
     """
 
 
-_RUNS: Mapping[type[PurePlan], type[Plan]] = {PurePlan: Plan, PureGroupTablePlan: GroupTablePlan}
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class DegreePlan(Plan, PureDegreePlan):
+    """What will be released of the degrees of a graph: how many people have how many edges. `release` takes a `Graph`.
+
+    Where edges have a direction, out-degrees are counted; without, and under "node", all edges of a person. `largest`
+    is the largest degree that is told apart, and stands for more as well: under "node" it is theta, and edges are left
+    out until nobody has more. `form` says what is measured: how many people have each degree, or each degree and those
+    below. `policies` are those of the graph.
+
+    >>> print(DegreePlan("node", "add-remove", Loss(rho=1), largest=9).sentence())
+    The neighbour relation is "node": graphs that differ in one person, with all edges, in and out. It rests on no \
+promise: edges are left out until nobody has more than the largest degree. One person is added or removed. \
+Zero-concentrated differential privacy with rho 1; Gaussian noise.
+    """
+
+    def __init__(
+        self,
+        relation: str,
+        neighbours: Neighbours,
+        loss: Loss,
+        largest: int,
+        form: Form = "cumulative",
+        directed: bool = True,
+        *,
+        policies: Policies | None = None,
+        entity: str | None = None,
+        population: int | None = None,
+        title: str = "",
+        confidence: Number | None = CONFIDENCE,
+    ) -> None:
+        made = PureDegreePlan.make(
+            relation, neighbours, loss, largest, form, directed, policies=policies, entity=entity,
+            population=population, title=title, confidence=confidence,
+        )  # fmt: skip
+        self.__dict__.update(made.__dict__)
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class RegionalPlan(Plan, PureRegionalPlan):
+    """What will be released of the degrees of every region, so that all levels add up. `release` takes a `Graph`.
+
+    Every person is in one leaf of `regions`, in the column of the node table that is called as the `place`, or as
+    `columns` of `release` says; who is in which region is public. Under "edge" one edge is added or removed, under
+    "user-out" one list is exchanged for another.
+    """
+
+    def __init__(
+        self,
+        regions: Hierarchy,
+        largest: int,
+        relation: str,
+        loss: Loss,
+        directed: bool = True,
+        form: Form = "cumulative",
+        *,
+        split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform",
+        place: str = "place",
+        policies: Policies | None = None,
+        population: int | None = None,
+        title: str = "",
+        confidence: Number | None = CONFIDENCE,
+    ) -> None:
+        made = PureRegionalPlan.make(
+            regions, largest, relation, loss, directed, form, split=split, place=place, policies=policies,
+            population=population, title=title, confidence=confidence,
+        )  # fmt: skip
+        self.__dict__.update(made.__dict__)
+
+
+_RUNS: Mapping[type[PurePlan], type[Plan]] = {
+    PurePlan: Plan,
+    PureGroupTablePlan: GroupTablePlan,
+    PureDegreePlan: DegreePlan,
+    PureRegionalPlan: RegionalPlan,
+}
 
 
 def runnable(plan: PurePlan) -> Plan:

@@ -17,19 +17,27 @@ import numpy as np
 from treetop.basics.progress import Progress
 from treetop.card import Facts, describe_release
 from treetop.errors import DataError, PlanError
+from treetop.measure.degrees import measured_degrees
 from treetop.measure.groups import measured_groups
 from treetop.measure.topdown import descent_of
 from treetop.measure.workload import measuring
 from treetop.noise import Key
 from treetop.noise.gate import Charge, Gate, bind
+from treetop.plan.graphs.degrees import DegreeCounts, PureDegreePlan
+from treetop.plan.graphs.regional import PureRegionalPlan
 from treetop.plan.groups.planned import PureGroupTablePlan, inner, leaves_above_zero
 from treetop.plan.plan import PurePlan
 from treetop.read.bound import Bound
 from treetop.read.counts import Counts
 from treetop.read.dropping import MadeTable, kept
 from treetop.read.encode import read_counts
+from treetop.read.graph.edges import Edges
+from treetop.read.graph.graph import Graph
+from treetop.read.graph.nodes import Nodes
 from treetop.read.groups.sizes import GroupSizes
-from treetop.read.tally import Tally
+from treetop.read.tally import LeftOut, Tally
+from treetop.release.intervals.cells import Cells, measurements_of
+from treetop.release.measurements import Measurements
 from treetop.release.release import Release
 from treetop.release.run import run_plan
 from treetop.tables.source import Source
@@ -125,10 +133,10 @@ def _group_sizes(plan: PureGroupTablePlan, table: Table, how: Run) -> Release:
     given = how.testing_key
     # The mechanism binds its key to its own decisions: a testing key is bound to those of the plan as well.
     own = gate if given is None else Gate(bind(Key(given), "plan", bytes.fromhex(plan.digest)))
-    with measured_groups(plan.core, sizes, own, how.charge, how.workers) as counts:
+    with measured_groups(plan.core, sizes, own, how.charge, how.workers) as found:
         if how.progress is not None:
             how.progress("measuring", 1.0)
-        nodes, number = leaves_above_zero(counts[plan.core.tree.levels[-1]])
+        nodes, number = leaves_above_zero(found.counts[plan.core.tree.levels[-1]])
         return Release(plan.spine, nodes.astype(np.int32), number, card)
 
 
@@ -143,3 +151,48 @@ def _sizes(plan: PureGroupTablePlan, table: Any, how: Run) -> GroupSizes:
     if plan.listed is not None and not np.array_equal(sizes.number.sum(axis=1), plan.listed.by_region):
         raise DataError("the groups of some region are not as many as on the public list: correct one of them")
     return sizes
+
+
+@run.register
+def _degrees(plan: PureDegreePlan, table: Table, how: Run) -> Release:
+    gate = Gate(how.testing_key)
+    graph = plan.of_table(table)
+    card = how.card(plan, gate, kept(graph.edges))
+    nodes = graph.read_nodes([])
+    with measured_degrees(plan, nodes, _edges(plan, graph, nodes, how), gate, how.charge) as found:
+        (there,) = np.nonzero(found.number)
+        # Of lists, people without edges are not measured.
+        first = int(plan.relation == "user-out" and plan.degrees.form == "histogram")
+        measured = _cells(plan, {1: Cells(first, found.measured[:, None])}, how)
+        return Release(plan.spine, there[None, :].astype(np.int32), found.number[there], card, all_measured=measured)
+
+
+@run.register
+def _degrees_by_region(plan: PureRegionalPlan, table: Table, how: Run) -> Release:
+    gate = Gate(how.testing_key)
+    plan.core.check_memory()
+    graph = plan.of_table(table)
+    card = how.card(plan, gate, kept(graph.edges))
+    nodes = graph.read_nodes([plan.column(how.columns)])
+    sizes = plan.sizes(nodes, _edges(plan, graph, nodes, how), how.columns)
+    core = plan.core
+    with measured_groups(core, sizes, gate, how.charge, how.workers) as found:
+        pairs = zip(plan.workload.measured, core.workload.measured, strict=True)
+        levels = {own.index: Cells(0, found.measured[core.tree.levels[of.index]].T) for (own, _), (of, _) in pairs}
+        there, number = leaves_above_zero(found.counts[core.tree.levels[-1]])
+        return Release(plan.spine, there.astype(np.int32), number, card, all_measured=_cells(plan, levels, how))
+
+
+def _edges(plan: DegreeCounts, graph: Graph, nodes: Nodes, how: Run) -> Edges:
+    """Read the edges, and tell the steward what was left out of them."""
+    left = LeftOut()
+    edges = graph.read_edges(nodes, left)
+    Tally(left=left).settle(plan.unit, how.allow_dropped)
+    return edges
+
+
+def _cells(plan: DegreeCounts, cells: Mapping[int, Cells], how: Run) -> Measurements | None:
+    """Keep what was measured, where intervals or later estimates need it."""
+    if plan.confidence is None and not how.keep_measurements:
+        return None
+    return measurements_of(plan.spine, [level.law if level.is_measured else None for level in plan.levels], cells)

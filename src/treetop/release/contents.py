@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.card.rebuild import rebuild_unit
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
 from treetop.measure.evidence import Evidence, Remainders
+from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.measured import Measured
 from treetop.release.measurements import Measurements
 from treetop.release.tree import ReleasedTree
@@ -36,7 +38,8 @@ class Contents:
     left: Remainders | None = field(default=None, repr=False)
     """What was left unresolved at coarser nodes; None where the plan names every count to the leaves."""
     all_measured: Measurements | None = field(default=None, repr=False)
-    """All that was measured, where that is more than what was measured under released nodes."""
+    """All that was measured, where that is more than what was measured under released nodes, or is not from the top
+    down."""
 
     @property
     def total(self) -> int:
@@ -52,7 +55,8 @@ class Contents:
     def confidence(self) -> float | None:
         """The confidence of its intervals; None where they are off."""
         off = self.card.get("plan", {}).get("confidence", True) is None
-        return None if self.evidence is None or off else float(self.card["accuracy"]["confidence"])
+        none = self.evidence is None and self.all_measured is None
+        return None if none or off else float(self.card["accuracy"]["confidence"])
 
     @cached_property
     def tree(self) -> ReleasedTree:
@@ -68,3 +72,17 @@ class Contents:
                 "top down"
             )
         return Measured(self.tree, self.evidence, self.all_measured)
+
+    @cached_property
+    def cells(self) -> MeasuredCells | None:
+        """What was measured of degrees, as far as it was kept; None for other counts."""
+        told = self.card["plan"].get("degrees")
+        if told is None or self.all_measured is None:
+            return None
+        people = self.total if rebuild_unit(self.card).total_is_exact(False) else None
+        return MeasuredCells(self.tree, self.all_measured, told["form"] == "cumulative", people)
+
+    @property
+    def known(self) -> Measured | MeasuredCells:
+        """What intervals come from."""
+        return self.cells or self.measured

@@ -93,7 +93,7 @@ class Release(Contents):
     @property
     def measurements(self) -> Measurements:
         """What was measured, node by node, as far as it was kept."""
-        return self.measured.measurements
+        return self.known.measurements
 
     @property
     def intervals(self) -> tuple[LevelIntervals, ...]:
@@ -102,7 +102,7 @@ class Release(Contents):
 
     def intervals_at(self, confidence: float) -> tuple[LevelIntervals, ...]:
         """Return the noise intervals of the released nodes at any confidence, from the total down."""
-        return self.measured.intervals(confidence)
+        return self.known.intervals(confidence)
 
     def estimates(self, level: str | None = None) -> pa.Table:
         """Return the least-squares estimates of all measured nodes of a level (leaves when None), in spine order.

@@ -18,6 +18,7 @@ from treetop.measure.evidence import Remainders
 from treetop.release.codes import codes_at
 from treetop.release.contents import Contents
 from treetop.release.intervals.boxes import Boxes, Range, narrowed
+from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.intervals.nodes import Interval
 from treetop.release.intervals.sums import box_intervals
 from treetop.release.tree import ReleasedTree, spans
@@ -147,7 +148,10 @@ class Selection:
         return table.append_column("lower", pa.array(lower)).append_column("upper", pa.array(upper))
 
     def _intervals(self, boxes: Boxes, confidence: float | None) -> tuple[Ints, Ints]:
-        return box_intervals(self.whole.measured, boxes, self.confidence or 0.95 if confidence is None else confidence)
+        known, confidence = self.whole.known, self.confidence or 0.95 if confidence is None else confidence
+        if isinstance(known, MeasuredCells):
+            return known.of_boxes(boxes, confidence)
+        return box_intervals(known, boxes, confidence)
 
     def table(self, level: str | None = None) -> pa.Table:
         """Return the nodes above zero at a level of the spine (the leaves when None), in spine order.
@@ -158,7 +162,7 @@ class Selection:
         found = self.tree.at(index)
         columns = codes_at(self.spine, index, found.nodes) | {"count": pa.array(found.count)}
         if self.confidence is not None and not self.conditions:
-            bounds = self.whole.measured.intervals(self.confidence)[index]
+            bounds = self.whole.known.intervals(self.confidence)[index]
             columns |= {"lower": pa.array(bounds.lower), "upper": pa.array(bounds.upper)}
         return pa.table(columns)
 

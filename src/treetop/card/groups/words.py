@@ -9,6 +9,7 @@ from treetop.card.meaning import plural
 from treetop.card.words import reckless
 from treetop.noise.gate import WARNING
 from treetop.plan.groups.planned import PureGroupTablePlan
+from treetop.plan.plan import PurePlan
 
 _MEASURED = {
     "direct": "the number of groups of each size",
@@ -31,8 +32,8 @@ def mechanism(plan: PureGroupTablePlan) -> str:
     )
 
 
-def noise(plan: PureGroupTablePlan) -> str:
-    """Say which noise, and how its levels add up."""
+def noise(plan: PurePlan) -> str:
+    """Say which noise, and how its levels add up, where one unit moves each of them as far."""
     change = plan.unit.sensitivity("")
     if plan.loss.definition == "pure":
         return (

@@ -158,16 +158,7 @@ class PureGroupTablePlan(PurePlan):
     def core(self) -> GroupPlan:
         """The mechanism, with the noise of this plan."""
         unit = self.sizes
-        measured = self.workload.measured
-        named = _core_levels(self.regions)
-        split = Split({name: level.share for name, (level, _) in zip(named, measured, strict=True)})
-        core = GroupPlan(
-            self.regions, unit.largest, unit.group, self.loss, unit.form, "exact", split, public=self.public
-        )
-        own = [law for _, law in core.workload.measured]
-        if own != [law for _, law in self.workload.measured]:  # exact arithmetic: a bug, not rounding
-            raise PlanError(f"the mechanism would add the noise {own}, and not that of the plan")
-        return core
+        return core_of(self, self.regions, unit.largest, unit.group, unit.form, self.public)
 
     def describe(self) -> dict[str, Any]:
         """Return the plan's decisions as plain values, for cards and digests."""
@@ -175,23 +166,8 @@ class PureGroupTablePlan(PurePlan):
         return super().describe() | {"order": "none", "groups": groups}
 
     def _bound(self, index: int, risk: Fraction) -> int:
-        """How far all counts of a level are from the truth at most, repairs included.
-
-        The truth t is one of the points that the repair chooses the nearest x to y from, so √Σw(x − t)² is at most
-        twice √Σw(y − t)². Differences of cumulative counts are within twice their margin: making counts rise, clipping
-        and rounding move none of them further from a rising truth than the furthest was.
-        """
-        measured = [level for level in self.levels if level.is_measured]
-        if index == 0:
-            return 0
-        twice = 2 if self.sizes.form == "cumulative" else 1
-        weights = [int(weight) for weight in self.core.weights if weight > 0]
-        squares = 0
-        for level, weight in zip(measured, weights, strict=True):
-            margin = twice * level.margin(risk / (len(measured) * level.nodes))
-            squares += weight * level.nodes * margin**2
-        own = max(at for at, level in enumerate(measured) if level.index <= index)
-        return min(isqrt(4 * squares // weights[own]), self.number)
+        """How far all counts of a level are from the truth at most, repairs included."""
+        return 0 if index == 0 else min(together(self, self.core, index, risk), self.number)
 
     def reader(self, columns: Mapping[str, str] | None = None, count: str | None = None) -> Reader:
         """Return how the private table is read; `columns` as in `release`."""
@@ -279,6 +255,38 @@ def spine_of(regions: Hierarchy, largest: int, place: str = "place") -> Spine:
     sizes = Hierarchy.flat([str(size).zfill(width) for size in range(largest + 1)], level=SIZE)
     splits = [f"{SIZE}.{SIZE}", *(f"{place}.{level}" for level in regions.levels)]
     return Spine(splits, {SIZE: sizes, place: regions})
+
+
+def core_of(
+    plan: PurePlan, regions: Hierarchy, largest: int, unit: GroupUnit, form: Form, public: Public = "total"
+) -> GroupPlan:
+    """Return the mechanism, with the noise of a plan whose levels are the sizes of all regions, and of each level."""
+    measured = plan.workload.measured
+    named = _core_levels(regions)
+    split = Split({name: level.share for name, (level, _) in zip(named, measured, strict=True)})
+    core = GroupPlan(regions, largest, unit, plan.loss, form, "exact", split, public=public)
+    own = [law for _, law in core.workload.measured]
+    if own != [law for _, law in measured]:  # exact arithmetic: a bug, not rounding
+        raise PlanError(f"the mechanism would add the noise {own}, and not that of the plan")
+    return core
+
+
+def together(plan: PurePlan, core: GroupPlan, index: int, risk: Fraction) -> int:
+    """How far all counts of a level below the total are from the truth at most, repairs included.
+
+    The truth t is one of the points that the repair chooses the nearest x to y from, so √Σw(x − t)² is at most
+    twice √Σw(y − t)². Differences of cumulative counts are within twice their margin: making counts rise, clipping
+    and rounding move none of them further from a rising truth than the furthest was.
+    """
+    measured = plan.workload.measured
+    twice = 2 if core.form == "cumulative" else 1
+    weights = [int(weight) for weight in core.weights if weight > 0]
+    squares = 0
+    for (level, law), weight in zip(measured, weights, strict=True):
+        margin = twice * law.margin(risk / (len(measured) * level.nodes))
+        squares += weight * level.nodes * margin**2
+    own = max(at for at, (level, _) in enumerate(measured) if level.index <= index)
+    return isqrt(4 * squares // weights[own])
 
 
 def _core_levels(regions: Hierarchy) -> list[str]:

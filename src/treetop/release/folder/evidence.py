@@ -24,7 +24,9 @@ EVIDENCE, MEASUREMENTS = "evidence.parquet", "measurements.parquet"
 
 
 def evidence_tables(release: Contents) -> dict[str, pa.Table]:
-    """Return both files of a release that keeps measurements."""
+    """Return both files of a release that keeps measurements; of degrees, the measurements are all."""
+    if release.cells is not None:
+        return {MEASUREMENTS: release.cells.measurements.table()}
     if release.evidence is None:
         return {}
     return {EVIDENCE: evidence_table(release.evidence), MEASUREMENTS: release.measured.measurements.table()}
@@ -51,11 +53,14 @@ def evidence_table(evidence: Evidence) -> pa.Table:
 
 def with_evidence(release: Contents, folder: Path) -> Contents:
     """Read what was kept, and all measurements where they are more than those under released nodes."""
+    told = release.card["plan"]["levels"]
+    laws = tuple(None if level["noise"] is None else described_law(level["noise"]) for level in told)
+    if "degrees" in release.card["plan"] and (folder / MEASUREMENTS).is_file():
+        cells = Measurements.from_table(pq.read_table(folder / MEASUREMENTS), release.spine, laws)
+        return replace(release, all_measured=cells)
     if not (folder / EVIDENCE).is_file():
         return release
     spine, tree = release.spine, release.tree
-    told = release.card["plan"]["levels"]
-    laws = tuple(None if level["noise"] is None else described_law(level["noise"]) for level in told)
     table = pq.read_table(folder / EVIDENCE)
     sizes = [len(tree.at(index)) for index in range(len(laws))]
     if not np.array_equal(table.column("level").to_numpy(), np.repeat(np.arange(len(sizes)), sizes)):

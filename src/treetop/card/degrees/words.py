@@ -1,0 +1,189 @@
+"""The sentences of a card of degrees: neighbours, conditions, method and caveats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from treetop.card.facts import Facts
+from treetop.card.groups import words as groups
+from treetop.card.meaning import plural
+from treetop.card.words import reckless
+from treetop.noise.gate import WARNING
+from treetop.plan.graphs.degrees import DegreeCounts
+from treetop.plan.graphs.regional import PureRegionalPlan
+
+_MEASURED = {
+    "histogram": "the number of people of each degree",
+    "cumulative": "the number of people of each degree and all lower ones",
+}
+
+
+def mechanism(plan: DegreeCounts) -> str:
+    """Say what is measured, and how it becomes a release."""
+    what = f"{_MEASURED[plan.degrees.form]} is measured with noise, from 0 to {plan.degrees.largest}"
+    degree = f"A degree is {plan.degrees.graph.degree}."
+    if isinstance(plan, PureRegionalPlan):
+        return (
+            f"{plan.core.name}: in every region of every level, and in all of them together, {what}; then all levels "
+            "are repaired at once to non-negative whole numbers that add up (Differential Privacy of Hierarchical "
+            f"Census Data, CP 2019, with people as its groups; sensitivities as stated here). {degree}"
+        )
+    return f"All at once: {what}, and repaired to non-negative whole numbers. {degree}"
+
+
+def noise(plan: DegreeCounts) -> str:
+    """Say which noise, and how its levels add up."""
+    return groups.noise(plan)
+
+
+def accuracy(plan: DegreeCounts) -> dict[str, str]:
+    """Say what margins and bounds are, and what intervals are where there are any."""
+    cumulative = plan.degrees.form == "cumulative"
+    of = " of people of a degree and all lower ones" if cumulative else " of people of a degree"
+    if isinstance(plan, PureRegionalPlan):
+        how = ": twice the length of the noise of all levels, which is loose; most are far closer."
+    else:
+        how = ", each by a part of the risk; most are far closer."
+    said = {
+        "margin": f"One measurement{of} is within its margin of the truth with this confidence: the exact quantile of "
+        "its noise.",
+        "bound": f"All counts of a level are, at once, within its bound of the truth with this confidence, repairs "
+        f"included{how}",
+    }
+    if plan.confidence is None:
+        return said
+    source = "the difference of two measured cumulative counts" if cumulative else "its own measurement"
+    projected = " after edges were left out" if plan.relation == "node" else ""
+    said["interval"] = (
+        "The bounds beside a count, lower and upper, hold the true number of people of that degree"
+        f"{projected}, listed or not, with this confidence, as far as the privacy noise is concerned. They come from "
+        f"{source}, by the exact law of the noise in it, half of the risk on each side; sums over degrees from the "
+        "measurements that these take. They are about one count at a time. Errors of the data are not covered."
+    )
+    return said
+
+
+def unit(plan: DegreeCounts) -> dict[str, Any]:
+    """Return what else there is to state about the unit."""
+    return {"conditions": conditions(plan)}
+
+
+def neighbours(plan: DegreeCounts, facts: Facts) -> str:
+    """Say which graphs must be hard to tell apart."""
+    what = {
+        "edge": "one edge",
+        "user-out": "all out-edges of one person",
+        "node": "one person with all edges, in and out",
+    }[plan.relation]
+    how = {"add-remove": f"adding or removing {what}", "replace": f"exchanging {what} for another"}
+    return f"Two graphs are neighbours when one becomes the other by {how[plan.unit.neighbours]}."
+
+
+def conditions(plan: DegreeCounts) -> list[str]:
+    """Say what the sensitivities rest on, and for each whether it was enforced or declared."""
+    largest, relation = plan.degrees.largest, plan.relation
+    told = [f"Degrees above {largest} are counted with {largest}, and nobody is dropped (enforced)."]
+    if relation == "node":
+        told = [
+            f"Edges are left out, in an order that does not depend on them, until nobody has more than {largest} "
+            "(enforced); everybody is counted."
+        ]
+    if relation == "edge":
+        one = "row of the edge table" if plan.degrees.graph.directed else "pair of people"
+        told.append(f"One {plan.unit.entity} is one {one} (declared).")
+    if relation != "node":
+        where = ", and in which region," if isinstance(plan, PureRegionalPlan) else ""
+        told.append(f"Who is in the graph{where} is public (declared).")
+    return told
+
+
+def bound(plan: DegreeCounts) -> str:
+    """Say how contributions were bounded."""
+    return " ".join(conditions(plan))
+
+
+def unknown(plan: DegreeCounts) -> str:
+    """Say what happened to ids and codes that are not known."""
+    region = " A region that is not in its hierarchy stops a release." if isinstance(plan, PureRegionalPlan) else ""
+    if plan.unknown == "drop":
+        return f"Edges to people who are not in the table of people were left out; how many is private.{region}"
+    return f"An edge to somebody who is not in the table of people stops a release.{region}"
+
+
+def post_processing(plan: DegreeCounts) -> list[str]:
+    """Say what was done to measurements."""
+    cumulative, last = plan.degrees.form == "cumulative", ["Coarser counts are the sums of the released leaves."]
+    if isinstance(plan, PureRegionalPlan):
+        told = (
+            "In each region the cumulative measurements were replaced by the nearest whole numbers that rise from 0 to "
+            "at most the number of all people, and these by their differences."
+        )
+        return [
+            *([told] if cumulative else []),
+            "All levels were then repaired at once: to the non-negative whole numbers with the number of all people, "
+            "and with regions that add up degree by degree, that have the least sum of squared changes, weighted by "
+            "one over the variance of the noise; ties were broken at random. That there are none nearer was proven by "
+            "a certificate.",
+            *last,
+        ]
+    if cumulative:
+        to = "to the number of people" if plan.people_are_public else "to at most the highest of them"
+        told = f"The measurements were replaced by the nearest whole numbers that rise from 0 {to}: their differences"
+        return [f"{told} are the counts.", *last]
+    if not plan.people_are_public:
+        return ["Measurements below zero were replaced by zero.", *last]
+    if plan.relation == "user-out":
+        return [
+            "Measurements below zero were replaced by zero, and lowered to the number of people where they summed to "
+            "more, with the least sum of squared changes; people without edges are what the others leave.",
+            *last,
+        ]
+    return [
+        "The measurements were replaced by the non-negative whole numbers that sum to the number of people with the "
+        "least sum of squared changes.",
+        *last,
+    ]
+
+
+def notes(plan: DegreeCounts) -> list[str]:
+    """Say what will be measured and on what conditions, before a release."""
+    told = [mechanism(plan), *conditions(plan)]
+    if not plan.people_are_public:
+        told.append("The number of people is not exact: it is what the measured degrees come to.")
+    return [*told, *([] if plan.confidence is not None else ["The release will have no noise intervals."])]
+
+
+def caveats(plan: DegreeCounts, facts: Facts) -> list[str]:
+    """Say what the release does not promise."""
+    entity = plan.unit.entity
+    told = [*([] if facts.private else [WARNING]), *reckless(plan)]
+    declared = [condition for condition in conditions(plan) if "(declared" in condition]
+    if declared:
+        told.append(
+            "Some conditions were declared, not enforced; where one does not hold, the protection is weaker or void: "
+            + " ".join(declared)
+        )
+    if plan.people_are_public:
+        told.append("The number of people is exact, and is not hidden.")
+    else:
+        told.append("The number of people is not exact: it is what the measured degrees come to, noise included.")
+    if plan.relation == "node":
+        told.append(
+            f"Degrees are those of the graph as it was counted, after edges were left out until nobody had more than "
+            f"{plan.degrees.largest}: true degrees are higher. How many edges those were is private."
+        )
+    if plan.confidence is not None:
+        told.append(
+            "A count may lie outside its interval: counts were moved so that everything adds up, while an interval "
+            "stands around what was measured. Where they disagree, believe the interval."
+        )
+    return [
+        *told,
+        "Small counts are uncertain: a count that is within the margin of zero may be noise, and a degree that is not "
+        "listed is a released zero, which may hide a small true count.",
+        f"The guarantee is about one {entity}. What the data say about many {plural(entity)} is what is published, and "
+        "may be used to guess about one of them as about anyone like them.",
+        "The guarantee is about the published files, not about the machine that made them: its memory, its logs and "
+        "how long it took are the steward's to guard.",
+        "Every other release about the same data adds to the loss.",
+    ]

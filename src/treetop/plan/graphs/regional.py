@@ -1,0 +1,162 @@
+"""A plan for degrees by region, at every level of a hierarchy: people are the groups, and their edges the sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.basics.exact import Number
+from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.policies import Policies
+from treetop.domain.relation import check_relation
+from treetop.errors import DataError, PlanError
+from treetop.plan.graphs.degrees import DEGREE, DegreeCounts, degree_fields
+from treetop.plan.graphs.unit import DegreeFacts, DegreeUnit, Form
+from treetop.plan.groups import unit as groups
+from treetop.plan.groups.plan import GroupPlan
+from treetop.plan.groups.planned import core_of, leaves_above_zero, together
+from treetop.plan.plan import CONFIDENCE
+from treetop.privacy import Loss, Neighbours, Sensitivity, Split
+from treetop.read.counts import Counts
+from treetop.read.graph.edges import Edges
+from treetop.read.graph.nodes import Nodes
+from treetop.read.groups.sizes import GroupSizes, check_cells
+from treetop.read.tally import Tally
+from treetop.tables.header import refuse_code
+from treetop.tables.table import Table
+
+_FORMS: Mapping[Form, groups.Form] = {"histogram": "direct", "cumulative": "cumulative"}
+NEIGHBOURS: Mapping[str, Neighbours] = {"edge": "add-remove", "user-out": "replace"}
+"""Which neighbours degrees by region are for: an edge comes or goes, and a list may become any other."""
+_EVENTS: Mapping[str, groups.Event] = {"edge": "join-leave", "user-out": "group"}
+
+
+@dataclass(frozen=True, init=False)
+class OfPeople(groups.GroupUnit):
+    """A unit of a graph where the groups are people and their sizes the edges that they have."""
+
+    degrees: DegreeUnit
+    """The unit."""
+
+    def __init__(self, degrees: DegreeUnit) -> None:
+        super().__init__(degrees.graph.kind.entity, event=_EVENTS[degrees.graph.relation])
+        object.__setattr__(self, "degrees", degrees)
+
+    def sensitivity(self, form: groups.Form, largest: int) -> Sensitivity:
+        """How far one unit can move the counts of a level: at worst both ends are in one region, of one degree."""
+        return self.degrees.sensitivity(DEGREE)
+
+    def sentence(self) -> str:
+        """Say in plain English what is protected."""
+        return self.degrees.sentence()
+
+
+@dataclass(frozen=True, eq=False)
+class PureRegionalPlan(DegreeCounts):
+    """What will be released of the degrees of every region; who is in which region is public.
+
+    >>> places = Hierarchy.flat(["east", "west"])
+    >>> plan = PureRegionalPlan.make(places, 9, "edge", Loss(rho=1), directed=False)
+    >>> plan.spent, [level.law for level in plan.core.levels]
+    (Fraction(1, 1), [DiscreteGaussian(variance=Fraction(4, 1)), DiscreteGaussian(variance=Fraction(4, 1))])
+    """
+
+    @classmethod
+    def make(
+        cls,
+        regions: Hierarchy,
+        largest: int,
+        relation: str,
+        loss: Loss,
+        directed: bool = True,
+        form: Form = "cumulative",
+        *,
+        split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform",
+        place: str = "place",
+        policies: Policies | None = None,
+        population: int | None = None,
+        title: str = "",
+        confidence: Number | None = CONFIDENCE,
+    ) -> Self:
+        """Return a plan; nothing private is read."""
+        if check_relation(relation).name not in NEIGHBOURS:
+            raise PlanError(
+                f'under "{relation}" the region of a person is private, and here it must be public: choose "edge" or '
+                '"user-out", or release the degrees of the whole graph'
+            )
+        check_cells(regions, largest)
+        if place.casefold() == DEGREE:
+            raise PlanError(f"the place cannot be called {place!r}, as the degrees are: rename it")
+        facts = DegreeFacts(relation, directed, policies=policies or Policies())
+        unit = DegreeUnit(facts, NEIGHBOURS[relation], form, largest, population=population)
+        return cls(**degree_fields(unit, loss, regions, place, split=split, title=title, confidence=confidence))
+
+    @property
+    def place(self) -> str:
+        """The name of the attribute of the regions."""
+        return next(name for name in self.spine.attributes if name != DEGREE)
+
+    @property
+    def regions(self) -> Hierarchy:
+        """The public tree of regions; every person is in one leaf."""
+        return self.spine.attributes[self.place]
+
+    @cached_property
+    def core(self) -> GroupPlan:
+        """The mechanism for group sizes that this comes to, with the noise of this plan."""
+        unit = self.degrees
+        return core_of(self, self.regions, unit.largest, OfPeople(unit), _FORMS[unit.form])
+
+    def describe(self) -> dict[str, Any]:
+        """Return the plan's decisions as plain values, for cards and digests."""
+        described = super().describe()
+        return described | {"degrees": described["degrees"] | {"mechanism": self.core.name}}
+
+    def _bound(self, index: int, risk: Fraction) -> int:
+        """How far all counts of a level are from the truth at most, repairs included."""
+        return 0 if index == 0 else together(self, self.core, index, risk)
+
+    def column(self, columns: Mapping[str, str] | None) -> str:
+        """Return the column of the node table with the leaf regions."""
+        return (columns or {}).get(self.place, self.place)
+
+    def sizes(self, nodes: Nodes, edges: Edges, columns: Mapping[str, str] | None) -> GroupSizes:
+        """Return how many people of each region have each degree: private."""
+        column = self.column(columns)
+        if nodes.unvouched:
+            refuse_code(column, self.regions.codes, "the node table")
+        if self.relation == "user-out":
+            self.loss.refuse_large_delta(len(nodes), "the number of people, which is public")
+        degrees = self.own_degrees(nodes, edges)
+        return GroupSizes.from_rows(self.regions, self._leaves(nodes, column), degrees, largest=self.degrees.largest)
+
+    def _leaves(self, nodes: Nodes, column: str) -> NDArray[np.int64]:
+        """Return the leaf region of everybody."""
+        codes = nodes.columns[column]
+        leaf: NDArray[np.int64] = np.append(self.regions.encode(codes.codes), -1)[codes.index]
+        if (leaf < 0).any():
+            row = int((leaf < 0).argmax())
+            code = None if codes.index[row] < 0 else codes.codes[int(codes.index[row])].as_py()
+            raise DataError(
+                f"the node table, column {column!r}, row {row + 1}: {code!r} is not a leaf region; clean it"
+            )
+        return leaf
+
+    def counts(
+        self,
+        table: Table,
+        columns: Mapping[str, str] | None = None,
+        count: str | None = None,
+        tally: Tally | None = None,
+    ) -> Counts:
+        """Read the private graph as true counts by degree and place, for comparing a release with them."""
+        graph = self.of_table(table)
+        nodes = graph.read_nodes([self.column(columns)])
+        there, number = leaves_above_zero(self.sizes(nodes, graph.read_edges(nodes), columns).number)
+        return Counts.from_leaves(self.spine, list(there), number)

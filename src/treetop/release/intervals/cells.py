@@ -1,0 +1,173 @@
+"""The intervals of counts along an axis that are measured cell by cell, all at once: of degrees, of every region.
+
+What is measured is, for each place, the number of people of each degree (a histogram), or of each degree and those
+below (cumulative counts). People whose degree lies in a range are then a sum of n independent measurements, or the
+difference of two of them, of which one, or both, may be known without noise: nobody has less than degree 0 and, of the
+whole graph, the number of people may be public. Noise is symmetric, so that either is off by a sum of n draws, whose
+exact quantiles (`sum_noise`) bound it on both sides, with half of the risk on each. Of a histogram whose people are
+public a range is also what the others leave: the fewer draws serve, which the range decides and not the noise.
+
+Every public cell has its interval, listed or not, from its own measurements alone: none is more certain because of
+another, and repairs play no part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.domain.spine import Spine
+from treetop.errors import ReleaseError
+from treetop.noise import Law
+from treetop.release.intervals.boxes import Boxes
+from treetop.release.intervals.nodes import LevelIntervals, risk_of
+from treetop.release.intervals.sum_noise import sum_margins
+from treetop.release.measurements import LevelMeasurements, Measurements
+from treetop.release.tree import ReleasedTree
+
+Ints = NDArray[np.int64]
+
+
+class Cells(NamedTuple):
+    """The measurements of one level: of consecutive degrees (row) and of all its places (column)."""
+
+    first: int
+    """The first degree that is measured."""
+    value: Ints
+    """True count, or cumulative count, plus noise."""
+
+
+class _Ends(NamedTuple):
+    """What is known of a level: by a number of degrees, from 0 to all of them (row), and by place (column)."""
+
+    below: Ints
+    """How many people have a lower degree, as measured."""
+    noisy: NDArray[np.bool_]
+    """Of cumulative counts: whether noise is in it."""
+    first: int
+    """Of a histogram: the first degree that is measured."""
+    people: int | None
+    """How many people there are in all, where that is known."""
+    law: Law
+
+
+def measurements_of(spine: Spine, laws: Sequence[Law | None], cells: Mapping[int, Cells]) -> Measurements:
+    """Say of which nodes the cells are that were measured at some levels of a spine, the degrees first."""
+    levels = []
+    for level in spine.levels:
+        first, value = cells.get(level.index, Cells(0, np.empty((0, 0), np.int64)))
+        levels.append(LevelMeasurements(_nodes(spine, first, value.shape), value.ravel()))
+    return Measurements(spine, None, tuple(laws), tuple(levels))
+
+
+def _nodes(spine: Spine, first: int, shape: tuple[int, ...]) -> NDArray[np.int32]:
+    """Return the nodes of cells: of each degree all places, and of the place 0 while it is not refined."""
+    degrees, places = shape
+    rows = [np.repeat(np.arange(first, first + degrees), places), np.tile(np.arange(places), degrees)]
+    return np.array(rows[: len(spine.attributes)], np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredCells:
+    """What was measured of counts along an axis, and what was released of it."""
+
+    tree: ReleasedTree
+    """What was released."""
+    measurements: Measurements
+    """What was measured."""
+    cumulative: bool
+    """Whether cumulative counts were measured, rather than a histogram."""
+    people: int | None
+    """How many people there are, where that is exact."""
+    _levels: dict[int, _Ends] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def degrees(self) -> int:
+        """How many degrees are told apart."""
+        return self.tree.spine.trees[0].sizes[-1]
+
+    def intervals(self, confidence: float) -> tuple[LevelIntervals, ...]:
+        """Return the noise intervals of the released nodes, from the total down."""
+        found = []
+        for index in range(len(self.tree.spine.levels) + 1):
+            nodes = self.tree.at(index).nodes.astype(np.int64)
+            start, stop = self._range(nodes[0], refined=index > 0)
+            own = self._measured(index)
+            lower, upper = self.bounds(own, start, stop, self._places(own, index, nodes), confidence)
+            found.append(LevelIntervals(lower, upper, np.zeros(len(lower), np.int64)))
+        return tuple(found)
+
+    def of_boxes(self, boxes: Boxes, confidence: float) -> tuple[Ints, Ints]:
+        """Return the bounds of boxes, each of one degree or all, and of one place at any level or all."""
+        start, stop = self._range(boxes.leaf[0], refined=boxes.depth[0] > 0)
+        own = self._measured(1 + sum(boxes.depth[1:]))
+        return self.bounds(own, start, stop, self._places(own, len(self.tree.spine.levels), boxes.leaf), confidence)
+
+    def bounds(self, index: int, start: Ints, stop: Ints, place: Ints, confidence: float) -> tuple[Ints, Ints]:
+        """Return the bounds of the numbers of people of places of a measured level, of degrees start … stop − 1."""
+        ends = self._ends(index)
+        value, draws = ends.below[stop, place] - ends.below[start, place], stop - start
+        if self.cumulative:
+            draws = ends.noisy[stop].astype(np.int64) + ends.noisy[start]
+        elif ends.people is not None:
+            # All the others are in the sum of all; of people without edges there may be no measurement.
+            others = self.degrees - draws
+            instead = start == 0 if ends.first > 0 else others < draws
+            value = np.where(instead, ends.people - (ends.below[-1, place] - value), value)
+            draws = np.where(instead, others, draws)
+        margin = sum_margins(ends.law, draws, risk_of(confidence) / 2)
+        return np.clip(value - margin, 0, self.people), np.clip(value + margin, 0, self.people)
+
+    def _range(self, degree: Ints, refined: bool) -> tuple[Ints, Ints]:
+        every = np.zeros(len(degree), np.int64)
+        return (degree, degree + 1) if refined else (every, every + self.degrees)
+
+    def _measured(self, index: int) -> int:
+        """Return the level whose measurements are about the nodes of a level: where it was not divided, one above."""
+        index = max(index, 1)
+        while self.measurements.laws[index] is None:
+            index -= 1
+        return index
+
+    def _places(self, own: int, index: int, nodes: Ints) -> Ints:
+        """Return the places of a measured level that nodes of a level at it or below belong to."""
+        spine = self.tree.spine
+        depth = spine.depths(own)[1:]
+        if not any(depth):
+            return np.zeros(nodes.shape[1], np.int64)
+        places: Ints = spine.trees[1].ancestors(depth[0] - 1, finer=spine.depths(index)[1] - 1)[nodes[1]]
+        return places
+
+    def _ends(self, index: int) -> _Ends:
+        if index not in self._levels:
+            self._levels[index] = self._read(index)
+        return self._levels[index]
+
+    def _read(self, index: int) -> _Ends:
+        """Put the measurements of a level in order, refusing what is not all of its cells."""
+        spine, seen, law = self.tree.spine, self.measurements.levels[index - 1], self.measurements.laws[index]
+        depth = sum(spine.depths(index)[1:])
+        places = spine.trees[1].sizes[depth - 1] if depth else 1
+        people = None if depth else self.people
+        first = 0 if seen is None or len(seen) == 0 else int(seen.nodes[0, 0])
+        degrees = 0 if seen is None else len(seen) // places
+        known = people is not None
+        expected = {(0, self.degrees), *([(0, self.degrees - 1)] if known else [])}
+        if not self.cumulative:
+            expected = {(0, self.degrees), *([(1, self.degrees - 1)] if known else [])}
+        fits = law is not None and (first, degrees) in expected
+        if not fits or seen is None or not np.array_equal(seen.nodes, _nodes(spine, first, (degrees, places))):
+            raise ReleaseError(f"the measurements of level {spine.levels[index - 1].name} are not those of its cells")
+        assert law is not None
+        below, noisy = np.zeros((self.degrees + 1, places), np.int64), np.ones(self.degrees + 1, dtype=bool)
+        value = seen.value.reshape(degrees, places)
+        below[1 + first : 1 + first + degrees] = value if self.cumulative else value.cumsum(axis=0)
+        noisy[0] = False
+        if self.cumulative and people is not None:
+            below[-1], noisy[-1] = people, False
+        return _Ends(below, noisy, first, people, law)
