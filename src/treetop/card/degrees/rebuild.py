@@ -8,10 +8,10 @@ from typing import Any
 
 from treetop.domain.policies import Policies
 from treetop.domain.spine import Spine
+from treetop.plan.accuracy import CONFIDENCE
 from treetop.plan.graphs.degrees import DegreeCounts, PureDegreePlan
 from treetop.plan.graphs.regional import PureRegionalPlan
 from treetop.plan.graphs.unit import DegreeFacts, DegreeUnit
-from treetop.plan.plan import CONFIDENCE
 from treetop.privacy import Loss, Split
 
 

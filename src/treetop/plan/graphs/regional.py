@@ -16,12 +16,12 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.policies import Policies
 from treetop.domain.relation import check_relation
 from treetop.errors import DataError, PlanError
+from treetop.plan.accuracy import CONFIDENCE
 from treetop.plan.graphs.degrees import DEGREE, DegreeCounts, degree_fields
 from treetop.plan.graphs.unit import DegreeFacts, DegreeUnit, Form
 from treetop.plan.groups import unit as groups
 from treetop.plan.groups.plan import GroupPlan
 from treetop.plan.groups.planned import core_of, leaves_above_zero, together
-from treetop.plan.plan import CONFIDENCE
 from treetop.privacy import Loss, Neighbours, Sensitivity, Split
 from treetop.read.counts import Counts
 from treetop.read.graph.edges import Edges
