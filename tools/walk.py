@@ -14,6 +14,8 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
+from layers import LAYERS
+
 PACKAGE = Path(__file__).parents[1] / "src" / "treetop"
 
 PLAN = """
@@ -37,15 +39,20 @@ class Walk:
 
     def __init__(self) -> None:
         self.functions: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        self.upward: set[str] = set()
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
         """Take down one call."""
-        if event != "call":
+        if event != "call" or (layer := _layer(frame)) is None or frame.f_code.co_name == "<module>":
             return
-        path = frame.f_code.co_filename
-        if path.startswith(str(PACKAGE)) and frame.f_code.co_name != "<module>":
-            inside = Path(path).relative_to(PACKAGE)
-            self.functions[inside.parts[0]].add((str(inside), frame.f_code.co_qualname))
+        path = str(Path(frame.f_code.co_filename).relative_to(PACKAGE))
+        self.functions[layer].add((path, frame.f_code.co_qualname))
+        caller = frame.f_back
+        while caller is not None and _layer(caller) is None:  # what a library calls back
+            caller = caller.f_back
+        below = None if caller is None else _layer(caller)
+        if caller is not None and below in LAYERS and layer in LAYERS and LAYERS.index(below) < LAYERS.index(layer):
+            self.upward.add(f"{below} ({caller.f_code.co_qualname}) calls {layer} ({frame.f_code.co_qualname})")
 
     def __str__(self) -> str:
         files = {path for used in self.functions.values() for path, _ in used}
@@ -53,7 +60,13 @@ class Walk:
         for layer, used in self.functions.items():
             lines.append(f"{layer:<14}{len({path for path, _ in used}):>7}{len(used):>11}")
         calls = sum(map(len, self.functions.values()))
-        return "\n".join([*lines, f"{'in all':<14}{len(files):>7}{calls:>11}", f"{len(self.functions)} layers"])
+        lines += [f"{'in all':<14}{len(files):>7}{calls:>11}", f"{len(self.functions)} layers", "", "Called back:"]
+        return "\n".join([*lines, *sorted(self.upward)])
+
+
+def _layer(frame: FrameType) -> str | None:
+    path = frame.f_code.co_filename
+    return Path(path).relative_to(PACKAGE).parts[0] if path.startswith(str(PACKAGE)) else None
 
 
 def main() -> None:

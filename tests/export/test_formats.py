@@ -12,7 +12,7 @@ import pytest
 import treetop as tt
 from treetop import cli
 from treetop.errors import ReleaseError
-from treetop.exporting import FORMATS, Content, Format, Request, Sheet, counts_at, export, register
+from treetop.exporting import FORMATS, Content, Format, Request, Sheet, counts_at, export, register_export
 
 
 def largest_first(request: Request) -> Content:
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 def offered(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(FORMATS):
         monkeypatch.setitem(FORMATS, name, FORMATS[name])
-    register(RANKING)
+    register_export(RANKING)
     monkeypatch.setitem(FORMATS, "ranking", FORMATS.pop("ranking"))
 
 
@@ -59,11 +59,11 @@ def test_the_command_line_offers_it_in_its_words(
 
 
 def test_a_format_without_words_or_with_the_name_of_another_is_not_registered() -> None:
-    assert register(RANKING) is RANKING
+    assert register_export(RANKING) is RANKING
     for wrong, why in (
         (replace(RANKING, name="mute", about=" "), "a line about it"),
         (replace(RANKING, name="od"), "'od' already"),
         (replace(RANKING, name="other", aliases=("csv",)), "'csv' already"),
     ):
         with pytest.raises(ReleaseError, match=why):
-            register(wrong)
+            register_export(wrong)

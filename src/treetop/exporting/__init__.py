@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from treetop.errors import ReleaseError
 from treetop.exporting.flows import FLOWMAP, KEPLER, OD, QGIS, SKMOB
-from treetop.exporting.formats import FORMATS, Content, Format, Options, Request, named, register
+from treetop.exporting.formats import FORMATS, Content, Format, Options, Request, named, register_export
 from treetop.exporting.formulas import count_guarded
 from treetop.exporting.levels import ENDS, counts_at, depths_of, trees_of
 from treetop.exporting.map import MAP
@@ -34,11 +34,11 @@ __all__ = [
     "counts_at",
     "export",
     "read_places",
-    "register",
+    "register_export",
 ]
 
 for _form in (FLOWMAP, SKMOB, KEPLER, OD, QGIS, RECORDS, MAP):
-    register(_form)
+    register_export(_form)
 
 
 @dataclass(frozen=True)

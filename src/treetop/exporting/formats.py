@@ -112,7 +112,7 @@ FORMATS: dict[str, Format] = {}
 """By name, in the order of their registration."""
 
 
-def register(form: Format) -> Format:
+def register_export(form: Format) -> Format:
     """Offer a format; one that does not say what it is about, or writes nothing, cannot be offered."""
     if not form.name.strip() or not form.about.strip() or not form.files:
         raise ReleaseError(
