@@ -109,7 +109,9 @@ def reject(
             negative = np.int64(place) < 0
             if negative and nearest + offset == 0:
                 continue
-            exponent = offset * (2 * nearest + offset) if power == 2 else offset
+            exponent = offset
+            if power == 2:
+                exponent *= 2 * nearest + offset
             keeping = factors[0, exponent & (base - 1)]
             for digit in range(1, digits):
                 exponent >>= digit_bits
@@ -135,6 +137,8 @@ def _high_product(a: np.uint64, b: np.uint64) -> np.uint64:
 @lru_cache(maxsize=16)
 def block_rejection(law: Law, block_bits: int | None = None) -> Block:
     """The block sampler of a law, by default with 64 to 128 blocks a standard deviation."""
+    if law.power not in (1, 2):
+        raise LossError(f"{law} is too wide to be drawn from a table; spend more on it, or count in larger units")
     if block_bits is None:
         block_bits = max(0, floor(log2(law.standard_deviation / _BLOCKS_PER_DEVIATION)))
     blocks = one_sided(law.coarsened(2**block_bits))

@@ -1,4 +1,4 @@
-"""The laws of noise: discrete Gaussian and discrete Laplace, with exact scales and certain answers."""
+"""The laws of noise, by name: exact scales, certain answers, what each costs, and the words that a card has for it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import ClassVar, Self
 
 from flint import arb
 
+from treetop.basics.choices import Choices
 from treetop.errors import LossError
 from treetop.noise import gaussian_sums
 from treetop.noise.balls import at_most, ball, nearest_float, precision, smallest
@@ -25,7 +27,14 @@ class Law(ABC):
     the number itself, or the float nearest to it.
     """
 
+    name: ClassVar[str]
+    """What cards call it."""
+    parameter: ClassVar[str]
+    """The field that has its exact scale."""
+    words: ClassVar[str]
+    """What a card says about it, and about what a level costs that is measured with it."""
     power: ClassVar[int]
+    """The power of |k| in the exponent, a whole number above 0."""
 
     @property
     @abstractmethod
@@ -33,12 +42,17 @@ class Law(ABC):
         """The factor of |k|^power in the exponent."""
 
     @abstractmethod
-    def describe(self) -> dict[str, str]:
-        """The law's name and its exact parameter, for cards."""
-
-    @abstractmethod
     def coarsened(self, width: int) -> Self:
         """The law whose weight at k is this law's weight at width·k."""
+
+    @classmethod
+    @abstractmethod
+    def costing(cls, l1: int, l2_squared: int, cost: Fraction) -> Self:
+        """The law with which counts cost so much, which one unit changes by so much in sum and in squares."""
+
+    @abstractmethod
+    def cost(self, l1: int, l2_squared: int) -> Fraction:
+        """What counts with this noise cost, which one unit changes by so much in sum and in squares."""
 
     @abstractmethod
     def enclose_total(self, bits: int) -> arb:
@@ -51,6 +65,20 @@ class Law(ABC):
     @abstractmethod
     def enclose_variance(self, bits: int) -> arb:
         """The variance of the law."""
+
+    def describe(self) -> dict[str, str]:
+        """The law's name and its exact parameter, for cards."""
+        return {"law": self.name, self.parameter: str(getattr(self, self.parameter))}
+
+    def weights(self) -> Iterator[arb]:
+        """The weights at 0, 1, 2, … at the working precision, each from the one before."""
+        rate = ball(self.rate)
+        # The weight, its quotient with the next one, the quotient of quotients, and so on; the last is constant.
+        quotients = [(-rate * difference).exp() for difference in _differences(self.power)]
+        while True:
+            yield quotients[0]
+            for order in range(self.power):
+                quotients[order] *= quotients[order + 1]
 
     def enclose_mass(self, k: int, bits: int) -> arb:
         """P(X = k)."""
@@ -66,16 +94,6 @@ class Law(ABC):
     def enclose_cumulative(self, k: int, bits: int) -> arb:
         """P(X ≤ k)."""
         return self.enclose_tail(-k - 1, bits)
-
-    def weights(self) -> Iterator[arb]:
-        """The weights at 0, 1, 2, … at the working precision, each from the one before."""
-        rate = ball(self.rate)
-        weight, ratio = arb(1), (-rate).exp()
-        step = (-2 * rate).exp() if self.power == 2 else arb(1)
-        while True:
-            yield weight
-            weight *= ratio
-            ratio *= step
 
     def mass(self, k: int) -> float:
         """P(X = k)."""
@@ -101,6 +119,16 @@ class Law(ABC):
     def standard_deviation(self) -> float:
         """The law's own standard deviation, which for small scales is not its parameter."""
         return _standard_deviation(self)
+
+
+def _differences(power: int) -> list[int]:
+    """The differences of k^power at k = 0: the value itself, the first difference, the second, … the last constant."""
+    values = [k**power for k in range(power + 1)]
+    differences = []
+    while values:
+        differences.append(values[0])
+        values = [after - before for before, after in pairwise(values)]
+    return differences
 
 
 @lru_cache(maxsize=1024)
@@ -147,6 +175,12 @@ def _probability(value: Fraction) -> Fraction:
 class DiscreteGaussian(Law):
     """P(k) ∝ e^(−k²/2·variance) (Canonne, Kamath and Steinke 2020, Definition 1)."""
 
+    name: ClassVar[str] = "discrete Gaussian"
+    parameter: ClassVar[str] = "variance"
+    words: ClassVar[str] = (
+        "Discrete Gaussian noise; a level costs its squared L2 sensitivity divided by twice the variance, as rho of "
+        "zero-concentrated differential privacy, and levels add up."
+    )
     power: ClassVar[int] = 2
 
     variance: Fraction
@@ -160,9 +194,14 @@ class DiscreteGaussian(Law):
         """1/(2·variance)."""
         return 1 / (2 * self.variance)
 
-    def describe(self) -> dict[str, str]:
-        """The law's name and its exact variance."""
-        return {"law": "discrete Gaussian", "variance": str(self.variance)}
+    @classmethod
+    def costing(cls, l1: int, l2_squared: int, cost: Fraction) -> Self:
+        """Variance Δ₂²/(2·rho) (Canonne, Kamath and Steinke 2020, Theorem 14)."""
+        return cls(l2_squared / (2 * cost))
+
+    def cost(self, l1: int, l2_squared: int) -> Fraction:
+        """Δ₂²/(2·variance): rho, which adds up (Bun and Steinke 2016, Lemma 1.7)."""
+        return l2_squared / (2 * self.variance)
 
     def coarsened(self, width: int) -> Self:
         """The law whose weight at k is this law's weight at width·k."""
@@ -185,6 +224,11 @@ class DiscreteGaussian(Law):
 class DiscreteLaplace(Law):
     """P(k) ∝ e^(−|k|/scale), the two-sided geometric law (Ghosh, Roughgarden and Sundararajan 2009)."""
 
+    name: ClassVar[str] = "discrete Laplace"
+    parameter: ClassVar[str] = "scale"
+    words: ClassVar[str] = (
+        "Discrete Laplace noise; a level costs its L1 sensitivity divided by the scale, and levels add up."
+    )
     power: ClassVar[int] = 1
 
     scale: Fraction
@@ -198,9 +242,14 @@ class DiscreteLaplace(Law):
         """1/scale."""
         return 1 / self.scale
 
-    def describe(self) -> dict[str, str]:
-        """The law's name and its exact scale."""
-        return {"law": "discrete Laplace", "scale": str(self.scale)}
+    @classmethod
+    def costing(cls, l1: int, l2_squared: int, cost: Fraction) -> Self:
+        """Scale Δ₁/epsilon."""
+        return cls(l1 / cost)
+
+    def cost(self, l1: int, l2_squared: int) -> Fraction:
+        """Δ₁/scale: pure epsilon, which adds up."""
+        return l1 / self.scale
 
     def coarsened(self, width: int) -> Self:
         """The law whose weight at k is this law's weight at width·k."""
@@ -225,15 +274,18 @@ class DiscreteLaplace(Law):
             return 2 * (-rate).exp() / (-rate).expm1() ** 2
 
 
+LAWS: Choices[type[Law]] = Choices("law of noise", DiscreteGaussian, DiscreteLaplace)
+"""The laws that cards and folders can name."""
+
+
+def register_law(law: type[Law]) -> type[Law]:
+    """Add a law of one's own, made of one exact `Fraction`. It is drawn from a table, so it must not be very wide."""
+    return LAWS.register(law)
+
+
 def described_law(described: Mapping[str, str]) -> Law:
     """Return the law that `Law.describe` described."""
-    for name, (kind, parameter) in _KINDS.items():
-        if described["law"] == name:
-            return kind(Fraction(described[parameter]))
-    raise LossError(f"there is no law {described['law']!r}")
-
-
-_KINDS: Mapping[str, tuple[Callable[[Fraction], Law], str]] = {
-    "discrete Gaussian": (DiscreteGaussian, "variance"),
-    "discrete Laplace": (DiscreteLaplace, "scale"),
-}
+    if described["law"] not in LAWS:
+        raise LossError(f"there is no law {described['law']!r}")
+    law: Callable[[Fraction], Law] = LAWS[described["law"]]
+    return law(Fraction(described[LAWS[described["law"]].parameter]))

@@ -40,7 +40,9 @@ class Sampler(Protocol):
 def sampler(law: Law) -> Sampler:
     """The table of a law, or block rejection where the table would be too large."""
     entries = 2 * (law.margin(Fraction(2, 2**WORD_BITS)) + 1)
-    return two_sided(law) if entries <= _TABLE_ENTRIES else block_rejection(law)
+    if entries <= _TABLE_ENTRIES:
+        return two_sided(law)
+    return block_rejection(law)
 
 
 class NoiseStream:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,17 +21,12 @@ Order = Literal["ascending", "descending"]
 Repair = Literal["chebyshev", "euclidean", "least-squares"]
 
 
-class RepairFunction(Protocol):
-    """A repair of one node: a function of measurements, which sees no private data."""
+RepairFunction = Callable[[NDArray[np.int64], int, Order, int], NDArray[np.int64]]
+"""A repair of one node: a function of its measurements, its count, the order and a seed; it sees no private data.
 
-    def __call__(
-        self, measurements: NDArray[np.int64], count: int, order: Order = "ascending", seed: int | None = None
-    ) -> NDArray[np.int64]:
-        """Return non-negative integers with sum `count`, one for each measurement.
-
-        It must give the same for the same arguments; the seed, any 64-bit word, has made no noise and treats equal
-        measurements alike.
-        """
+It returns non-negative integers with the count as sum, one for each measurement, and the same for the same arguments.
+The seed, any 64-bit word, is for treating equal measurements alike; it has made no noise.
+"""
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def settled(state: NDArray[np.int64], value: int) -> int:
     threshold = state[at.THRESHOLD]
     if value == threshold:
         return _settle_tie(state, value)
-    lowered = state[at.ORDER] * value < state[at.ORDER] * threshold  # below it going up, above it going down
+    lowered = value < threshold if state[at.ORDER] > 0 else value > threshold
     return max(value - state[at.DOWN] if lowered else value + state[at.UP], 0)
 
 
