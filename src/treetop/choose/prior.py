@@ -212,7 +212,7 @@ def read_alike(source: Source, unit: Unit, role: Role) -> tuple[Source, Bound | 
 
 def _of_its_kind(source: Source) -> Source:
     """Leave out the positions of fields where there is no text, and the query where there is no database."""
-    kind = source.format()
+    kind = next(source.formats())
     own: dict[str, Any] = {} if kind.is_text else {"fields": None, "header": None, "names": None}
     return replace(source, query=source.query if kind.is_database else None, **own)
 

@@ -60,28 +60,10 @@ class _Database:
     """The query for the names of its tables."""
 
 
-def read_duckdb(part: Part) -> Shared:
-    """Yield the rows of a query to a DuckDB file."""
-    return _read(_duckdb(str(part.path), part.where), part)
-
-
-def read_sqlite(part: Part) -> Shared:
-    """Yield the rows of a query to an SQLite file, which may be named by a URL."""
-    path = sqlite_path(str(part.source.location)) if part.path is None else part.path
-    if not path.is_file():
-        raise DataError(f"{part.where}: no such file")
-    return _read(_sqlite(path, part.where), part)
-
-
-def read_postgresql(part: Part) -> Shared:
-    """Yield the rows of a query to a PostgreSQL server."""
-    return _read(_postgresql(str(part.source.location), part.where), part)
-
-
-def _read(connected: AbstractContextManager[_Database], part: Part) -> Shared:
+def _read(connected: Callable[[Part], AbstractContextManager[_Database]], part: Part) -> Shared:
     """Yield the batches of a query or a table, at least one."""
     where = part.where
-    with connected as database:
+    with connected(part) as database:
         query = _query(part.source.query, database, where)
         with _explained(where, "the query failed"):
             if not database.is_one_query(query):
@@ -100,11 +82,11 @@ def _read(connected: AbstractContextManager[_Database], part: Part) -> Shared:
 
 
 @contextmanager
-def _duckdb(path: str, where: str) -> Iterator[_Database]:
+def _duckdb(part: Part) -> Iterator[_Database]:
     import duckdb
 
-    with _explained(where, "cannot be opened"):
-        database = duckdb.connect(path, read_only=True, config=_CLOSED)
+    with _explained(part.where, "cannot be opened"):
+        database = duckdb.connect(str(part.path), read_only=True, config=_CLOSED)
     with database:
         yield _Database(
             lambda query: database.sql(query).to_arrow_reader(_ROWS),
@@ -114,14 +96,17 @@ def _duckdb(path: str, where: str) -> Iterator[_Database]:
 
 
 @contextmanager
-def _sqlite(path: Path, where: str) -> Iterator[_Database]:
+def _sqlite(part: Part) -> Iterator[_Database]:
+    path = sqlite_path(str(part.source.location)) if part.path is None else part.path
+    if not path.is_file():
+        raise DataError(f"{part.where}: no such file")
     driver = _driver("sqlite")
-    with _explained(where, "cannot be opened", str(path)):
+    with _explained(part.where, "cannot be opened", str(path)):
         connection = driver.connect(f"file:{quote(str(path))}?mode=ro", autocommit=True)
     with connection, connection.cursor() as cursor:
         # It takes a column's type from its first batch.
         cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(_ROWS)})
-        with _explained(where, "cannot be read"):
+        with _explained(part.where, "cannot be read"):
             cursor.execute("pragma query_only = on")
             cursor.execute("pragma trusted_schema = off")
         yield _Database(
@@ -132,12 +117,12 @@ def _sqlite(path: Path, where: str) -> Iterator[_Database]:
 
 
 @contextmanager
-def _postgresql(url: str, where: str) -> Iterator[_Database]:
-    driver = _driver("postgresql")
-    with _explained(where, "cannot be reached", url):
+def _postgresql(part: Part) -> Iterator[_Database]:
+    driver, url = _driver("postgresql"), str(part.source.location)
+    with _explained(part.where, "cannot be reached", url):
         connection = driver.connect(url, autocommit=False)
     with connection, connection.cursor() as cursor:
-        with _explained(where, "cannot be read"):
+        with _explained(part.where, "cannot be read"):
             # A transaction that has begun to read can then never write again, and all is one transaction.
             cursor.execute("set transaction read only")
         yield _Database(
@@ -240,19 +225,23 @@ def _discreet(message: str, url: str) -> str:
 SQLITE = Format(
     "SQLite",
     "an SQLite database",
-    read_sqlite,
+    partial(_read, _sqlite),
     recognises=lambda head, source: head[:16] == b"SQLite format 3\0",
     schemes=("sqlite",),
     url="sqlite:///file",
     is_database=True,
 )
 DUCKDB = Format(
-    "DuckDB", "a DuckDB file", read_duckdb, recognises=lambda head, source: head[8:12] == b"DUCK", is_database=True
+    "DuckDB",
+    "a DuckDB file",
+    partial(_read, _duckdb),
+    recognises=lambda head, source: head[8:12] == b"DUCK",
+    is_database=True,
 )
 POSTGRESQL = Format(
     "PostgreSQL",
     "a PostgreSQL database",
-    read_postgresql,
+    partial(_read, _postgresql),
     schemes=("postgresql", "postgres"),
     url="postgresql://user@host/database",
     is_database=True,

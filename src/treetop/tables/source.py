@@ -116,14 +116,16 @@ class Source:
             raise DataError("the list of files is empty: name at least one")
         return refuse_twice([file for one in self.location for file in Source(one).files()], str(self), endings)
 
-    def format(self) -> Format:
-        """Return the format of the table, or of its first file; what can be read only once is taken for text."""
+    def formats(self) -> Iterator[Format]:
+        """Yield the format of the table, or of each of its files; what can be read only once is taken for text."""
         if self.scheme is not None:
-            return next(one for one in FORMATS.values() if self.scheme in one.schemes)
-        if reads_once(self.location):
-            return format_of(b"", self, only_text=True)
-        with self.files()[0].open("rb") as stream:
-            return format_of(stream.read(HEAD), self)
+            yield next(one for one in FORMATS.values() if self.scheme in one.schemes)
+        elif reads_once(self.location):
+            yield format_of(b"", self, only_text=True)
+        else:
+            for file in self.files():
+                with file.open("rb") as stream:
+                    yield format_of(stream.read(HEAD), self)
 
 
 @dataclass(frozen=True)
@@ -254,18 +256,10 @@ def as_kept(keep: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]] | None:
 
 def is_database(source: Source) -> bool:
     """Tell whether a table is in a database; of a file, its first bytes say so."""
-    if source.scheme is not None:
-        return True
-    if reads_once(source.location):
-        return False
     try:
-        for file in source.files():
-            with file.open("rb") as stream:
-                if format_of(stream.read(HEAD), source).is_database:
-                    return True
+        return any(format.is_database for format in source.formats())
     except (DataError, OSError, ValueError):  # what is not there is said where it is read
         return False
-    return False
 
 
 def reads_once(location: Any) -> bool:

@@ -71,7 +71,7 @@ def warn_of_none(table: Table) -> None:
 def _all_batches(source: Source, columns: Sequence[str] | None, dictionaries: bool) -> Iterator[Batch]:
     part = Part(source, str(source), columns, dictionaries, ROWS)
     if source.scheme is not None:
-        yield from _numbered(_read(source.format(), part), part.where)
+        yield from _numbered(_read(next(source.formats()), part), part.where)
     elif source.location == "-":
         yield from _numbered(_from_standard_input(part), part.where)
     else:
@@ -128,7 +128,7 @@ def _from_standard_input(part: Part) -> Shared:
     given = sys.stdin.buffer
     stream = given if isinstance(given, io.BufferedReader) else io.BufferedReader(given)  # type: ignore[type-var]
     with _explained(part.where):
-        yield from _read(part.source.format(), replace(part, stream=stream))
+        yield from _read(next(part.source.formats()), replace(part, stream=stream))
 
 
 def _from_file(part: Part, path: Path) -> _Closable:
