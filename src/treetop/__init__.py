@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from treetop.checking.check import Verdict, check
     from treetop.domain.hierarchy import Hierarchy
     from treetop.domain.policies import Policies
+    from treetop.domain.relation import register_relation
     from treetop.domain.spine import Spine
     from treetop.errors import TreetopError
-    from treetop.exporting import export
+    from treetop.exporting import export, register_export
     from treetop.ledger import Ledger
+    from treetop.noise import register_law
     from treetop.plan.groups.unit import GroupUnit
     from treetop.privacy import Loss, Split, Unit
     from treetop.publishing.ask import ask
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
     from treetop.read.groups.sizes import GroupSizes
     from treetop.release.release import Release
     from treetop.release.selection import Selection
-    from treetop.tables.source import Source
+    from treetop.repair import register_repair
+    from treetop.tables.source import Source, register_format
 
 _HOME = {
     "Counts": "treetop.read.counts",
@@ -58,6 +61,11 @@ _HOME = {
     "export": "treetop.exporting",
     "publish": "treetop.publishing.publish",
     "read_plan": "treetop.publishing.plans",
+    "register_export": "treetop.exporting",
+    "register_format": "treetop.tables.source",
+    "register_law": "treetop.noise",
+    "register_relation": "treetop.domain.relation",
+    "register_repair": "treetop.repair",
 }
 
 __all__ = [
@@ -89,6 +97,11 @@ __all__ = [
     "export",
     "publish",
     "read_plan",
+    "register_export",
+    "register_format",
+    "register_law",
+    "register_relation",
+    "register_repair",
 ]
 
 

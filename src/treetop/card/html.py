@@ -13,6 +13,7 @@ from treetop.basics.exact import plain
 from treetop.card.facts import FORMAT
 from treetop.card.meaning import say_epsilon, say_odds
 from treetop.errors import ReleaseError
+from treetop.noise import LAWS
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -26,6 +27,7 @@ def render(card: Mapping[str, Any], card_sha256: str) -> str:
     from jinja2 import TemplateError
 
     shown = {"card": card, "card_sha256": card_sha256, "levels": _levels(card), "widest": _widest(card), "bar": _BAR}
+    shown |= _noise(card)
     try:
         return _template(card["treetop"]).render(shown)
     except TemplateError as problem:
@@ -74,6 +76,13 @@ def power(text: str) -> str:
         return text
     factor = "" if digits == "1" else f"{digits} × "
     return f"{factor}10{str(int(ten)).translate(_SUPERSCRIPT)}"
+
+
+def _noise(card: Mapping[str, Any]) -> dict[str, str]:
+    """Return the law of the noise, and the name of its parameter; where nothing is measured, that of the loss."""
+    default = "discrete Gaussian" if card["loss"]["rho"] else "discrete Laplace"
+    law = next((level["noise"]["law"] for level in card["levels"] if level["noise"]), default)
+    return {"law": law, "parameter": LAWS[law].parameter}
 
 
 def _levels(card: Mapping[str, Any]) -> list[dict[str, Any]]:

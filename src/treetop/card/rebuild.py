@@ -44,6 +44,7 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> PurePlan:
         loss=Loss(
             **{name: None if loss[name] is None else Fraction(loss[name]) for name in ("epsilon", "delta", "rho")},
             accounting=loss.get("accounting", "zcdp"),
+            noise=loss.get("noise"),
             large_delta=loss.get("large_delta", False),
         ),
         split="uniform" if uniform else Split(measured),

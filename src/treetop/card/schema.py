@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterator
+from copy import deepcopy
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from treetop.card.facts import FORMAT
+from treetop.domain.relation import RELATIONS
 from treetop.errors import ReleaseError
+from treetop.noise import LAWS
+from treetop.repair import REPAIRS
 
 FINISHED = ("released", "files")
 """What a card has only when its release is written."""
@@ -43,12 +47,35 @@ def findings(card: object, *, draft: bool = False, checked: Collection[str] = ()
     yield from _check(card, {**rules, "required": required, "properties": properties}, "card", rules["$defs"])
 
 
-@cache
 def schema(version: int = FORMAT) -> dict[str, Any]:
-    """Return the schema of a version of the layout; each that was ever written ships with the package."""
-    name = "schema.json" if version == FORMAT else f"schema-{version}.json"
+    """Return the schema of a version of the layout; each that was ever written ships with the package.
+
+    That of today also takes the laws, repairs and relations that were registered from outside.
+    """
+    if version == FORMAT:
+        return _with_registered(tuple(LAWS), tuple(REPAIRS), tuple(RELATIONS))
+    return _shipped(f"schema-{version}.json")
+
+
+@cache
+def _shipped(name: str) -> dict[str, Any]:
     loaded: dict[str, Any] = json.loads(files("treetop.card").joinpath(name).read_text(encoding="utf-8"))
     return loaded
+
+
+@cache
+def _with_registered(laws: tuple[str, ...], repairs: tuple[str, ...], relations: tuple[str, ...]) -> dict[str, Any]:
+    rules = deepcopy(_shipped("schema.json"))
+    plan = rules["$defs"]["plan"]["properties"]
+    planned = plan["levels"]["items"]["properties"]["noise"]["properties"]
+    for noise, number in ((rules["$defs"]["noise"]["properties"], "exact"), (planned, "fraction")):
+        noise["law"]["enum"] = list(laws)
+        noise |= {LAWS[law].parameter: {"$ref": f"#/$defs/{number}"} for law in laws}
+    plan["loss"]["properties"]["noise"]["enum"] = list(laws)
+    plan["repair"]["enum"] = list(repairs)
+    for graph in (plan["graph"], rules["properties"]["graph"]):
+        graph["properties"]["relation"]["enum"] = list(relations)
+    return rules
 
 
 def _format(card: object) -> int:

@@ -11,6 +11,7 @@ from treetop.card.meaning import epsilon_beside_others, epsilon_of, plural, say_
 from treetop.noise.gate import WARNING
 from treetop.plan.plan import PurePlan
 from treetop.plan.resolution import Resolution
+from treetop.privacy.mechanism import law_of
 from treetop.repair import ORDERS, REPAIRS
 from treetop.tables.batch import say_kept
 
@@ -94,12 +95,7 @@ def unit(plan: PurePlan) -> dict[str, Any]:
 
 def noise(plan: PurePlan) -> str:
     """Say which noise, and how its levels add up."""
-    if plan.loss.definition == "pure":
-        return "Discrete Laplace noise; a level costs its L1 sensitivity divided by the scale, and levels add up."
-    return (
-        "Discrete Gaussian noise; a level costs its squared L2 sensitivity divided by twice the variance, as rho of "
-        "zero-concentrated differential privacy, and levels add up."
-    )
+    return law_of(plan.loss).words
 
 
 def neighbours(plan: PurePlan, facts: Facts) -> str:

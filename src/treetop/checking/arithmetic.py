@@ -10,7 +10,8 @@ from itertools import pairwise
 from typing import Any
 
 from treetop.card.rebuild import rebuild_unit
-from treetop.noise import DiscreteGaussian, DiscreteLaplace
+from treetop.noise import LAWS, Law
+from treetop.noise.law import described_law
 from treetop.privacy import TOTAL, Unit, epsilon_from_rho, rho_from_epsilon
 from treetop.privacy.exact_accounting import cells_moved, exact_delta
 from treetop.privacy.mechanism import cost
@@ -145,10 +146,9 @@ def _entries(told: dict[str, Any]) -> Iterator[str]:
             yield f"composition.earlier: entry {entry['number']} is {entry['state']}, which does not fit its card"
 
 
-def _law(noise: dict[str, Any]) -> DiscreteGaussian | DiscreteLaplace:
-    if noise["law"] == "discrete Gaussian":
-        return DiscreteGaussian(Fraction(noise["variance"]["exact"]))
-    return DiscreteLaplace(Fraction(noise["scale"]["exact"]))
+def _law(noise: dict[str, Any]) -> Law:
+    parameter = LAWS[noise["law"]].parameter
+    return described_law({"law": noise["law"], parameter: noise[parameter]["exact"]})
 
 
 def _sensitivity(unit: Unit, level: dict[str, Any]) -> Iterator[str]:

@@ -126,7 +126,7 @@ class Batch:
         return Sensitivity(l1=m * most, l2_squared=m**2 * most)
 
     @cached_property
-    def law(self) -> DiscreteGaussian | DiscreteLaplace:
+    def law(self) -> Law:
         """The noise of each count."""
         return noise_for(self.sensitivity, self.loss)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 from flint import arb
 
@@ -35,6 +35,8 @@ class Law(ABC):
     """What a card says about it, and about what a level costs that is measured with it."""
     power: ClassVar[int]
     """The power of |k| in the exponent, a whole number above 0."""
+    currency: ClassVar[Literal["pure", "zcdp"]]
+    """What its cost is stated in: epsilon of pure differential privacy, or rho."""
 
     @property
     @abstractmethod
@@ -182,6 +184,7 @@ class DiscreteGaussian(Law):
         "zero-concentrated differential privacy, and levels add up."
     )
     power: ClassVar[int] = 2
+    currency: ClassVar[Literal["pure", "zcdp"]] = "zcdp"
 
     variance: Fraction
     """The parameter σ²; the variance itself is a little smaller."""
@@ -230,6 +233,7 @@ class DiscreteLaplace(Law):
         "Discrete Laplace noise; a level costs its L1 sensitivity divided by the scale, and levels add up."
     )
     power: ClassVar[int] = 1
+    currency: ClassVar[Literal["pure", "zcdp"]] = "pure"
 
     scale: Fraction
     """The distance over which the probability falls by a factor e."""

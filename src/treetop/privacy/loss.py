@@ -38,6 +38,8 @@ class Loss:
     """Zero-concentrated differential privacy, by Gaussian noise."""
     accounting: Accounting
     """How epsilon and delta are kept: through rho ("zcdp"), or by the law of the privacy loss itself ("exact")."""
+    noise: str | None
+    """The registered law of noise that keeps it; None for Laplace where it is pure, and Gaussian where it is not."""
     large_delta: bool
     """That a delta of one in the number of units, or more, is meant: without it, such a delta is asked about."""
     budget: Fraction = field(repr=False, compare=False)
@@ -52,6 +54,7 @@ class Loss:
         delta: Number | None = None,
         rho: Number | None = None,
         accounting: Accounting = "zcdp",
+        noise: str | None = None,
         large_delta: bool = False,
     ) -> None:
         if epsilon is None and rho is None:
@@ -63,6 +66,7 @@ class Loss:
         object.__setattr__(self, "delta", None if delta is None else delta_between_0_and_1(delta))
         object.__setattr__(self, "rho", None if rho is None else positive(rho, "rho"))
         object.__setattr__(self, "accounting", accounting)
+        object.__setattr__(self, "noise", noise)
         object.__setattr__(self, "large_delta", large_delta)
         if large_delta not in (True, False) or (large_delta and delta is None):
             raise LossError(
@@ -84,6 +88,8 @@ class Loss:
                 f"The accounting is {self.accounting!r}{nearest(str(self.accounting), get_args(Accounting))}; write "
                 '"zcdp" or "exact".'
             )
+        if self.accounting == "exact" and self.noise is not None:
+            raise LossError("Exact accounting is for Gaussian noise: leave the accounting out, or the noise.")
         if self.accounting == "zcdp" or self.definition == "approximate":
             return
         stated = "epsilon alone" if self.definition == "pure" else "rho"

@@ -12,6 +12,7 @@ from treetop.basics.nearest import nearest
 from treetop.domain.branches import Ragged
 from treetop.domain.spine import RESERVED, Spine
 from treetop.domain.unit import Neighbours
+from treetop.noise import LAWS
 from treetop.plan.accuracy import CONFIDENCE, as_confidence
 from treetop.plan.fields.field import FAMILIES, GROUPS, SPINE, Field, Ran, Values
 from treetop.plan.fields.kinds import (
@@ -239,6 +240,8 @@ FIELDS = (
           "by the law of the privacy loss of all levels together, with about 5 % less noise at epsilon 1. For epsilon "
           "with delta and units of one record. It holds for the release alone: a ledger charges its rho, which comes "
           "to a little more than epsilon", default="zcdp", since="0.2"),
+    _loss("noise", choice(LAWS), "The law of noise; `\"discrete Laplace\"` where the loss is pure and `\"discrete "
+          "Gaussian\"` where it is not, when left out", since="0.4"),
     _loss("large_delta", FLAG, "`true`: a `delta` of one in the number of units, or more, is meant. Without it, such a "
           "plan or release is refused where that number is public. It holds for `ask --delta` too; `ask` is not "
           "refused because of an exact total, which it does not publish", default=False, since="0.3"),

@@ -48,6 +48,8 @@ def sum_margins(law: Law, numbers: Ints, risk: Fraction) -> Ints:
 
 def selected_margins(law: Law, numbers: Ints, selected: Ints, risk: Fraction) -> Ints:
     """Return what no sum over `selected` of so many draws exceeds, however they are selected, but with that risk."""
+    if not isinstance(law, DiscreteGaussian | DiscreteLaplace):
+        return selected * np.array([law.margin(risk / max(number, 1)) for number in numbers.tolist()], np.int64)
     part = risk / (len(EXCEEDING) + 1)
     distinct, which = np.unique(numbers, return_inverse=True)
     thresholds, step, rates, logs = _excesses(law)
@@ -63,6 +65,8 @@ def selected_margins(law: Law, numbers: Ints, selected: Ints, risk: Fraction) ->
 def _sum_margin(law: Law, number: int, risk: Fraction) -> int:
     if number == 1:
         return max(law.quantile(1 - risk), 0)
+    if not isinstance(law, DiscreteGaussian | DiscreteLaplace):  # nothing is known of its sums: each by itself
+        return number * max(law.quantile(1 - risk / number), 0)
     if isinstance(law, DiscreteGaussian):
         factor = 5 * (number - 1) * math.exp(-(math.pi**2) * float(law.variance))  # k/(k + 1) is at least a half
         if factor < 1e-3:
