@@ -25,11 +25,7 @@ def whole_numbers(values: Any, what: str, ndim: int = 1, most: int = MOST) -> ND
     >>> whole_numbers([1.0, 2.0], "counts").tolist()
     [1, 2]
     """
-    given = _array(values, what)
-    if given.dtype == np.bool_ or not np.issubdtype(given.dtype, np.number) or np.iscomplexobj(given):
-        raise NumberError(f"{what}: whole numbers are wanted, not {given.dtype}")
-    if given.ndim != ndim:
-        raise NumberError(f"{what}: an array of {ndim} dimensions is wanted, not one of shape {given.shape}")
+    given = _numbers(values, what, "whole", ndim)
     if np.issubdtype(given.dtype, np.floating) and not (np.isfinite(given).all() and (given == np.rint(given)).all()):
         raise NumberError(f"{what}: whole numbers are wanted, and some are not finite or have a fraction")
     # Compared one way each: the magnitude of the least int64 is none, and of a large uint64 no int64 is.
@@ -40,12 +36,7 @@ def whole_numbers(values: Any, what: str, ndim: int = 1, most: int = MOST) -> ND
 
 def real_numbers(values: Any, what: str, ndim: int = 1, least: float = -LARGEST_REAL) -> NDArray[np.float64]:
     """Return an array of finite real numbers, none below `least`."""
-    given = _array(values, what)
-    if given.dtype == np.bool_ or not np.issubdtype(given.dtype, np.number) or np.iscomplexobj(given):
-        raise NumberError(f"{what}: finite numbers are wanted, not {given.dtype}")
-    reals = np.asarray(given, np.float64, order="C")
-    if reals.ndim != ndim:
-        raise NumberError(f"{what}: an array of {ndim} dimensions is wanted, not one of shape {reals.shape}")
+    reals = np.asarray(_numbers(values, what, "finite", ndim), np.float64, order="C")
     if not np.isfinite(reals).all() or (reals.size and (reals.max() > LARGEST_REAL or reals.min() < least)):
         raise NumberError(f"{what}: finite numbers are wanted, from {least:g} to {LARGEST_REAL:g}")
     return reals
@@ -79,6 +70,15 @@ def check_sum(values: NDArray[np.int64], more: int, what: str) -> None:
 
 def _too_small(least: int) -> str:
     return "it cannot be negative" if least == 0 else f"it cannot be below {least:,}"
+
+
+def _numbers(values: Any, what: str, wanted: str, ndim: int) -> NDArray[Any]:
+    given = _array(values, what)
+    if given.dtype == np.bool_ or not np.issubdtype(given.dtype, np.number) or np.iscomplexobj(given):
+        raise NumberError(f"{what}: {wanted} numbers are wanted, not {given.dtype}")
+    if given.ndim != ndim:
+        raise NumberError(f"{what}: an array of {ndim} dimensions is wanted, not one of shape {given.shape}")
+    return given
 
 
 def _array(values: Any, what: str) -> NDArray[Any]:

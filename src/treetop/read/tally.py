@@ -50,8 +50,9 @@ class UnknownCodes:
     stripped: int = 0
     """How many of the others have one that is known without them."""
 
-    def add(self, codes: pa.StringArray, weights: Weights, book: Codebook, width: int) -> None:
+    def add(self, codes: pa.StringArray, weights: Weights | None, book: Codebook, width: int) -> None:
         """Add the unknown codes of some rows; known ones have at most `width` characters."""
+        weights = np.ones(len(codes), np.int64) if weights is None else weights
         encoded = pc.fill_null(codes, "").dictionary_encode()
         weight = np.bincount(encoded.indices.to_numpy(), weights, len(encoded.dictionary)).astype(np.int64)
         self.records += int(weight.sum())
@@ -109,7 +110,7 @@ class LeftOut:
 
     def add_codes(self, column: str, codes: pa.StringArray, book: Codebook, width: int) -> None:
         """Add the unknown ids of a column."""
-        self.codes.setdefault(column, UnknownCodes(column)).add(codes, np.ones(len(codes), np.int64), book, width)
+        self.codes.setdefault(column, UnknownCodes(column)).add(codes, None, book, width)
 
     def sentences(self, dropped: str = "were dropped") -> Iterator[str]:
         """Say what was left out; nothing where nothing was."""
@@ -191,8 +192,7 @@ class Tally:
         self, column: str, codes: pa.StringArray, weights: Weights | None, book: Codebook, width: int
     ) -> None:
         """Add the unknown codes of a column."""
-        told = self.codes.setdefault(column, UnknownCodes(column))
-        told.add(codes, np.ones(len(codes), np.int64) if weights is None else weights, book, width)
+        self.codes.setdefault(column, UnknownCodes(column)).add(codes, weights, book, width)
 
     def sentences(self, dropped: str = "were dropped") -> list[str]:
         """Say what became of unknown codes; nothing where there were none."""

@@ -43,7 +43,7 @@ class GroupList:
         GroupList(2 groups in 2 regions)
         """
         book = Codebook(regions.codes[-1])
-        ids, leaves, seen = [], [], Seen("group", "region")
+        ids, leaves, seen = [], [], Seen("group")
         where = "the list"
         for batch in tables.batches(as_public(table), [group, region]):
             leaf = read_regions(batch, region, book, regions)
@@ -103,8 +103,8 @@ class GroupList:
 class Seen:
     """The ids of the rows so far, and where they stand: for finding one that stands twice."""
 
-    def __init__(self, what: str, second: str) -> None:
-        self._what, self._second = what, second
+    def __init__(self, what: str) -> None:
+        self._what = what
         self._ids: list[pa.StringArray] = []
         self._leaves: list[NDArray[np.int64]] = []
         self._batches: list[Batch] = []
@@ -134,7 +134,7 @@ class Seen:
             if leaf[row] != leaf[before]:
                 one, other = (regions.codes[-1][int(leaf[at])].as_py() for at in (before, row))
                 raise DataError(
-                    f"{self._place(row, column)}: {told} is in two {self._second}s, {one!r} in row "
+                    f"{self._place(row, column)}: {told} is in two regions, {one!r} in row "
                     f"{self._number(before)} and {other!r} here: every {self._what} is in one"
                 )
         raise DataError(

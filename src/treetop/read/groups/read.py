@@ -96,7 +96,9 @@ class Reader:
 
     def read(self, table: tables.Table, progress: Progress | None = None) -> GroupSizes:
         """Read the table. Sizes above the largest are counted with it, and no group is dropped."""
-        counted = self._by_group() if self._has_ids else _Histogram(self)
+        # Without a list, or without ids, nobody is looked up: groups are counted row by row.
+        listed = None if self.columns.group is None else self.listed
+        counted = _Histogram(self) if listed is None else _ByGroup(self, listed)
         book = Codebook(self.regions.codes[-1])
         for one in tables.batches(table, self.columns.wanted()):
             batch = replace(one, may_skip=False)
@@ -109,14 +111,6 @@ class Reader:
         if progress is not None:
             progress("reading", 1.0)
         return sizes
-
-    @property
-    def _has_ids(self) -> bool:
-        return self.columns.group is not None and self.listed is not None
-
-    def _by_group(self) -> _ByGroup:
-        assert self.listed is not None
-        return _ByGroup(self, self.listed)
 
     def table(self, leaf: Integers, size: Integers, number: Integers | int = 1) -> Integers:
         """Count groups by leaf region and size."""
@@ -135,7 +129,7 @@ class _ByGroup:
         value = reader.columns.quantity if people else reader.columns.size
         self._values = None if value is None else Weighing(value, "value" if people else "size")
         self._value = value
-        self._seen = Seen("person" if people else "group", "region")
+        self._seen = Seen("person" if people else "group")
         self._once = reader.columns.person if people else reader.columns.group
 
     def add(self, batch: Batch, leaf: Integers | None) -> None:
@@ -194,7 +188,7 @@ class _Histogram:
         self._sizes = Weighing(columns.size, "size")
         self._numbers = None if columns.number is None else Weighing(columns.number, "number of groups")
         self._cells = np.zeros((reader.regions.sizes[-1], reader.largest + 1), np.int64)
-        self._seen = Seen("group", "region")
+        self._seen = Seen("group")
 
     def add(self, batch: Batch, leaf: Integers | None) -> None:
         reader = self._reader
