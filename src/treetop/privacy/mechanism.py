@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 
 from treetop.basics.exact import Number, positive
 from treetop.domain.unit import Sensitivity, Unit
 from treetop.errors import LossError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
-from treetop.privacy.loss import Loss
+from treetop.privacy.loss import Definition, Loss
 
 WHOLE = Fraction(1)
 
+LAW_OF: Mapping[Definition, type[DiscreteGaussian] | type[DiscreteLaplace]] = {
+    "pure": DiscreteLaplace,
+    "zcdp": DiscreteGaussian,
+    "approximate": DiscreteGaussian,
+}
+"""The law of noise for each definition of privacy that a loss can be stated in."""
+
 
 def noise_for(change: Sensitivity, loss: Loss, share: Fraction = WHOLE) -> DiscreteGaussian | DiscreteLaplace:
-    """The law of noise that makes counts which one unit changes by this much cost a share of the loss.
-
-    It has the variance Δ₂²/(2·rho) of the Gaussian (Canonne, Kamath and Steinke 2020, Theorem 14) or, when the loss
-    is pure, the scale Δ₁/epsilon of the Laplace. Shares add up (Bun and Steinke 2016, Lemma 1.7).
-    """
-    if loss.definition == "pure":
-        return DiscreteLaplace(change.l1 / (loss.budget * share))
-    return DiscreteGaussian(change.l2_squared / (2 * loss.budget * share))
+    """The law of noise that makes counts which one unit changes by this much cost a share of the loss."""
+    return LAW_OF[loss.definition].costing(change.l1, change.l2_squared, loss.budget * share)
 
 
 def cost_of(change: Sensitivity, law: DiscreteGaussian | DiscreteLaplace) -> Fraction:
     """What counts with this noise cost, from the noise back: rho for the Gaussian, pure epsilon for the Laplace."""
-    if isinstance(law, DiscreteLaplace):
-        return change.l1 / law.scale
-    return change.l2_squared / (2 * law.variance)
+    return law.cost(change.l1, change.l2_squared)
 
 
 def level_noise(unit: Unit, loss: Loss, level: str, share: Number) -> DiscreteGaussian | DiscreteLaplace:
