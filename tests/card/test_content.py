@@ -122,7 +122,7 @@ def test_neighbours_are_described_in_terms_of_the_table(kind: str, words: str, p
 
 def test_the_exact_total_is_named_as_unprotected_only_where_it_is_exact(plan: tt.Plan) -> None:
     card = card_of(plan)
-    exact = plan.levels[0].law is None
+    exact = plan.levels[0].is_exact
     assert any("total number of records" in thing for thing in card["exact"]) == exact
     assert any("The total is exact" in caveat for caveat in card["caveats"]) == exact
 

@@ -14,7 +14,9 @@ T = TypeVar("T")
 Enclosure = Callable[[int], arb]
 """A real number, as the function that gives a ball around it, about 2⁻ᵇⁱᵗˢ of its size."""
 
+WORD_BITS = 64
 _START_BITS = 96
+_UNIFORM_GUARD_BITS = 32
 _UNDERFLOW = arb(2) ** -1075  # half the least positive float
 
 # Flint has one working precision for the whole process. Were it changed under a computation, that would only
@@ -107,3 +109,24 @@ def smallest(holds: Callable[[int], bool], start: int = 0) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high
+
+
+class Uniform:
+    """A uniform real U = 0.word…; its later bits are the words of `more`, drawn when a comparison needs them."""
+
+    def __init__(self, word: int, more: Iterator[int]) -> None:
+        self._prefix = word
+        self._bits = WORD_BITS
+        self._more = more
+
+    def below(self, number: Enclosure) -> bool:
+        """Whether U < number; what was drawn for one comparison also holds in the next."""
+        while True:
+            with precision(self._bits + _UNIFORM_GUARD_BITS):
+                scaled = number(self._bits + _UNIFORM_GUARD_BITS) * 2**self._bits
+                if scaled >= self._prefix + 1:
+                    return True
+                if scaled <= self._prefix:
+                    return False
+            self._prefix = (self._prefix << WORD_BITS) | next(self._more)
+            self._bits += WORD_BITS

@@ -22,10 +22,9 @@ from numpy.typing import NDArray
 
 from treetop.basics.kernel import kernel
 from treetop.errors import LossError
-from treetop.noise.balls import ball, certain_floors, decided, precision
+from treetop.noise.balls import WORD_BITS, Uniform, ball, certain_floors, decided, precision
 from treetop.noise.law import Law
 from treetop.noise.table import LARGEST_WORD, UNDECIDED, Table, check_words, one_sided
-from treetop.noise.uniform import WORD_BITS, Uniform
 
 ATTEMPTS = 4
 WORDS_PER_ATTEMPT = 3

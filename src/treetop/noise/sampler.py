@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.errors import NumberError
+from treetop.noise.balls import WORD_BITS
 from treetop.noise.block import block_rejection
 from treetop.noise.keystream import Key, Keystream, Words
 from treetop.noise.law import Law
 from treetop.noise.table import UNDECIDED, two_sided
-from treetop.noise.uniform import WORD_BITS
 
 _CHUNK_WORDS = 32768  # 256 kB, which stays in a core's own cache
 _TABLE_ENTRIES = 2**18  # 2 MB; a larger table leaves the cache, and is no faster than block rejection

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from treetop.basics.kernel import kernel
 from treetop.errors import NumberError
-from treetop.noise.balls import certain_floors, decided, precision, smallest
+from treetop.noise.balls import WORD_BITS, Uniform, certain_floors, decided, precision, smallest
 from treetop.noise.law import Law
-from treetop.noise.uniform import WORD_BITS, Uniform
 
 UNDECIDED = np.iinfo(np.int64).min
 """What stands in the slot of a sample that its words leave open."""
