@@ -164,8 +164,8 @@ def test_the_commands_take_it(write: Write, tmp_path: Path) -> None:
     rows = json.loads(run("query", out, "--by", "place.region", "--json"))
     assert "lower" in json.dumps(rows)
     assert int(run("query", out, "degree=03", "region=Zilina").strip()) >= 0
-    run("export", out, "--to", "csv", "--out", tmp_path / "degrees.csv")
-    assert (tmp_path / "degrees.csv").read_text().startswith("degree,place")
+    run("export", out, "--to", "records", "--out", tmp_path / "degrees.parquet")
+    assert pq.read_table(tmp_path / "degrees.parquet").num_rows == 1_200
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ TRUTH = [12, 12, 12, 12, 12, 0]
 @pytest.mark.parametrize("form", ["histogram", "cumulative"])
 @pytest.mark.parametrize("relation", ["edge", "user-out"])
 def test_intervals_hold_the_truth_as_often_as_they_say(relation: Any, form: Any, loss: tt.Loss) -> None:
-    """Of 300 intervals of a degree at 80 %, 20 % miss, with a standard deviation of 2.3 %: four of them are allowed for.
+    """Of 300 intervals of a degree at 80 %, 20 % miss, with a standard deviation of 2.3 %: four of those are allowed.
 
     Noise is whole, so that intervals hold a little more often than stated, and those that end at zero more often still.
     """
@@ -309,7 +309,7 @@ def test_intervals_with_too_little_risk_are_found(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(cells, "sum_margins", lambda law, draws, risk: right(law, np.minimum(draws, 1), risk))
     plan = tt.DegreePlan("edge", "add-remove", tt.Loss(rho=0.05), 5, confidence=0.8)
     missed = misses(plan, Graph(PEOPLE, EDGES, "edge")).mean(axis=0)
-    assert missed[1:5].min() > 0.2 + 2 * 0.023 and missed[1:5].mean() > 0.2 + 4 * 0.023
+    assert missed[1:5].mean() > 0.2 + 4 * 0.012  # of 1,200
 
 
 def test_intervals_of_regions_sums_and_other_confidences(write: Write) -> None:
@@ -320,12 +320,12 @@ def test_intervals_of_regions_sums_and_other_confidences(write: Write) -> None:
     loud = tt.RegionalPlan(file.plan.spine.attributes["place"], 20, "edge", tt.Loss(rho=10**8))
     known = loud.release(graph, columns=file.columns, testing_key=KEY)
     for region in release.spine.trees[1].codes[0].to_pylist():
-        within = [release.interval(p, place=region, degree="03") for p in (0.5, 0.95, 0.999)]
+        within = [release.interval(p, **{"place.region": region, "degree": "03"}) for p in (0.5, 0.95, 0.999)]
         assert all(one.lower >= two.lower and one.upper <= two.upper for one, two in pairwise(within))
-        table = release.where(place=region).by("degree").to_pydict()
+        table = release.where(**{"place.region": region}).by("degree").to_pydict()
         assert all(0 <= low <= high <= 1_200 for low, high in zip(table["lower"], table["upper"], strict=True))
-        lower, upper = release.interval(0.999, place=region)
-        assert lower <= known.query(place=region) <= upper
+        lower, upper = release.interval(0.999, **{"place.region": region})
+        assert lower <= known.query(**{"place.region": region}) <= upper
     assert truth.total == 1_200
     with pytest.raises(QueryError, match="confidence"):
         release.interval(2.0, degree="03")
