@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from treetop.plan.fields import graph, groups, ordinary
-from treetop.plan.fields.field import FAMILIES, GROUPS, SPINE, Field, Ran, Values, follow
+from treetop.plan.fields.field import DEGREES, FAMILIES, GROUPS, SPINE, Field, Ran, Values, follow
 from treetop.plan.fields.section import Section
 from treetop.plan.resolution import Resolution
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from treetop.plan.file.graph import GraphFile
     from treetop.plan.plan import PurePlan
 
-__all__ = ["FAMILIES", "GROUPS", "SPINE", "Field", "Ran"]
+__all__ = ["DEGREES", "FAMILIES", "GROUPS", "SPINE", "Field", "Ran"]
 
 _DECLARED: list[Field] = []
 """All fields, in the order in which they are listed."""

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from treetop.plan.file.planfile import PlanFile, Said
     from treetop.plan.plan import PurePlan
 
-SPINE, GROUPS = "spine", "groups"
-"""The families of plans: counts along a spine, of tables and graphs; and group sizes."""
-FAMILIES = (SPINE, GROUPS)
+SPINE, GROUPS, DEGREES = "spine", "groups", "degrees"
+"""The families of plans: counts along a spine, of tables and graphs; group sizes; and degrees."""
+FAMILIES = (SPINE, GROUPS, DEGREES)
 
 Values = Mapping[str, Any]
 """What was read: by section, and in each by name."""

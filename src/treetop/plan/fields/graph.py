@@ -7,13 +7,14 @@ from typing import Any, get_args
 
 from treetop.domain.policies import Policy
 from treetop.domain.relation import RELATIONS
-from treetop.plan.fields.field import Field, Values
+from treetop.plan.fields.field import DEGREES, SPINE, Field, Values
 from treetop.plan.fields.kinds import FLAG, INTEGER, NAME, TEXTS, WHOLE, Kind, choice
 from treetop.plan.fields.section import Section
+from treetop.plan.graphs.unit import Form
 
 CLEANING = "graph.clean.COLUMN"
 """The section of a rule of cleaning, as it is declared."""
-COUNTED = ("edges", "nodes")
+COUNTED = ("edges", "nodes", "degrees")
 """What may be counted of a graph."""
 LOOPS = ("error", "drop")
 """What may become of an edge from a person to the same: none can be kept."""
@@ -27,19 +28,20 @@ def _truth(section: Section, key: str) -> bool | None:
 
 
 def _edges(read: Values) -> bool:
-    return bool(read["graph"]) and read["graph"]["counts"] == "edges"
+    return bool(read["graph"]) and read["graph"]["counts"] in ("edges", "degrees")
 
 
 def _declare(section: str, name: str, kind: Kind, help: str, at: str = "", **more: Any) -> Field:
-    return Field(section, name, kind, help, **{"since": "0.2", "at": at, **more})
+    return Field(section, name, kind, help, **{"since": "0.2", "at": at, "families": (SPINE, DEGREES), **more})
 
 
 _graph = partial(_declare, "graph")
 _clean = partial(_declare, CLEANING)
 
 FIELDS = (
-    _graph("counts", choice(COUNTED), '`"edges"`, or `"nodes"` to count the people; the attributes\' columns are then '
-           "those of the node table", "counts", default="edges", always=True),
+    _graph("counts", choice(COUNTED), '`"edges"`; `"nodes"` to count the people; or `"degrees"`, how many people have '
+           'how many edges (since 0.3). Of the last two the attributes\' columns are those of the node table', "counts",
+           default="edges", always=True),
     _graph("nodes", NAME, "Instead of `[data] source`: a table of people ([graphs](graphs.md)). Attributes then have "
            "the columns `source.NAME` and `target.NAME`", asked=lambda read: bool(read["graph"]), place=None,
            question="Which table lists the people, with id and attributes?"),
@@ -50,13 +52,14 @@ FIELDS = (
     _graph("target", NAME, "The column with the ids of those to whom they go", "of_edges.target", default="target",
            always=True),
     _graph("relation", choice(RELATIONS), '`"edge"`, `"user-out"` (with `[unit] contributions`) or `"node"` (with '
-           '`degree_bound`); it makes the unit, and only under `"node"` may that have another `entity`',
-           "of_edges.relation", asked=_edges,
+           '`degree_bound`), of which degrees need neither; it makes the unit, and only under `"node"` may that have '
+           'another `entity`', "of_edges.relation", asked=_edges,
            question='Which graphs must be hard to tell apart? "edge": those that differ in one friendship. "user-out": '
            'in all the out-edges of one person, which that person lists. "node": in one person with all edges, in and '
            "out, for which a public bound on the degree must be promised."),
     _graph("degree_bound", WHOLE, 'Under `"node"`, a promise: nobody has more edges, in and out together',
-           "of_edges.degree_bound", asked=lambda read: bool(read["graph"]) and read["graph"]["relation"] == "node",
+           "of_edges.degree_bound", families=(SPINE,),
+           asked=lambda read: bool(read["graph"]) and read["graph"]["relation"] == "node",
            question="How many edges has a person at most, in and out together? Promise it from public knowledge: it "
            "cannot be enforced, and must not be taken from the data."),
     _graph("directed", Kind(_truth, FLAG.schema), "`true` (one edge is one row, from one person to another) or `false` "
@@ -65,6 +68,14 @@ FIELDS = (
            "of_edges.policies.self_loops", default="error", always=True),
     _graph("repeated", choice(get_args(Policy)), 'Further edges between the same two: `"error"`, `"drop"` or `"keep"`',
            "of_edges.policies.repeated", default="error", always=True),
+    _graph("largest", WHOLE, 'Of degrees: the largest that is told apart, public; higher ones are counted with it. '
+           'Under `"node"` edges are left out until nobody has more', "plan.unit.largest", families=(DEGREES,),
+           since="0.3", asked=lambda _: True, digest="degrees.largest", always=True,
+           question="Which is the largest degree to tell apart? Higher ones are counted with it. Take it from public "
+           "knowledge, never from the graph."),
+    _graph("form", choice(get_args(Form)), 'How degrees are measured: `"cumulative"` or `"histogram"`',
+           "plan.unit.form", families=(DEGREES,), since="0.3", default="cumulative", digest="degrees.form",
+           always=True),
     _graph("clean", Kind(lambda section, key: section.table(key).values or None, {}),
            "Public rules for columns of the node table, see below", place=None),
     _graph("nodes_header", FLAG, "As `header` under `[data]`, of the people", "reading.nodes.header", since="0.3"),

@@ -14,7 +14,7 @@ from treetop.domain.spine import RESERVED, Spine
 from treetop.domain.unit import Neighbours
 from treetop.noise import LAWS
 from treetop.plan.accuracy import CONFIDENCE, as_confidence
-from treetop.plan.fields.field import FAMILIES, GROUPS, SPINE, Field, Ran, Values
+from treetop.plan.fields.field import DEGREES, FAMILIES, GROUPS, SPINE, Field, Ran, Values
 from treetop.plan.fields.kinds import (
     DELIMITER,
     ENCODING,
@@ -146,6 +146,7 @@ _data = partial(_declare, "data", "file", "", families=FAMILIES)
 _LISTED = Kind(lambda section, key: section.table(key).values or None, {})
 _SPLIT = _named_split('{ "place.state" = 2, "place.town" = 1 }', SPLITS)
 _GROUP_SPLIT = _named_split('{ size = 1, "place.state" = 2 }', {"uniform": SPLITS["uniform"]})
+_DEGREE_SPLIT = _named_split('{ degree = 1, "place.state" = 2 }', {"uniform": SPLITS["uniform"]})
 _SPLITS = "; ".join(f'`"{name}"`: {one.words}' for name, one in SPLITS.items())
 DELTA = (
     "The chance left to exceed epsilon: well below one in the number of records, such as 1e-8. Without it, the "
@@ -162,6 +163,8 @@ FIELDS = (
          question="Which columns of the table are published? Give each a section, such as [attributes.place]."),
     _top("attributes", _LISTED, "The place of the groups", families=(GROUPS,), asked=always, place=None,
          question="Which column says where a group is? Give it a section, such as [attributes.place]."),
+    _top("attributes", _LISTED, "Of degrees: the place of the people, a column of the node table; left out, those of "
+         "the whole graph are counted", families=(DEGREES,), since="0.3", place=None),
 
     _attribute("column", NAME, "Its column in the private table; `NAME` when left out"),
     _attribute("hierarchy", NAME, "A public CSV or Parquet file",
@@ -203,6 +206,7 @@ FIELDS = (
           question="How many records can one of them have at most? More records need more noise; a limit that is too "
           "low leaves those above it less protected."),
     _unit("neighbours", choice(get_args(Neighbours)), '`"replace"` or `"add-remove"`', asked=always, always=True,
+          families=(SPINE, DEGREES),
           question='What must stay hidden? "replace" hides what the records of one of them say; with one record each '
           'the number of records is then public and exact. "add-remove" also hides whether one of them is in the data '
           "at all, and the total gets noise.", sketch='"replace"  # or "add-remove"'),
@@ -236,6 +240,8 @@ FIELDS = (
           at="", digest="", take=_weights, place=1, always=True),
     _loss("split", _GROUP_SPLIT, 'Of group sizes: `"uniform"`, or weights of `size` and the levels of the place',
           families=(GROUPS,), default="uniform", at="", digest="", take=_weights, place=1, always=True),
+    _loss("split", _DEGREE_SPLIT, 'Of degrees by place: `"uniform"`, or weights of `degree` and the place\'s levels',
+          families=(DEGREES,), since="0.3", default="uniform", at="", digest="", take=_weights, place=1, always=True),
     _loss("accounting", choice(get_args(Accounting)), '`"zcdp"`: epsilon and delta are kept through rho; or `"exact"`: '
           "by the law of the privacy loss of all levels together, with about 5 % less noise at epsilon 1. For epsilon "
           "with delta and units of one record. It holds for the release alone: a ledger charges its rho, which comes "
@@ -259,11 +265,12 @@ FIELDS = (
              "measurements show to be there, the rest stays unresolved at coarser nodes ([resolution](resolution.md))",
              default="full", at="plan.resolve", digest="resolve", take=_resolution),
     _release("confidence", Kind(_confidence, NUMBER.schema), "The confidence of the [noise intervals](intervals.md)",
-             default=CONFIDENCE, at="plan.confidence", digest="confidence", take=_stated_confidence),
-    _release("intervals", FLAG, "`false` leaves the intervals out", default=True,
+             default=CONFIDENCE, at="plan.confidence", digest="confidence", take=_stated_confidence,
+             families=(SPINE, DEGREES)),
+    _release("intervals", FLAG, "`false` leaves the intervals out", default=True, families=(SPINE, DEGREES),
              take=lambda ran: ran.plan.confidence is not None),
     _release("keep_measurements", FLAG, "`true` keeps all that was measured in the folder, for later estimates at no "
-             "cost in privacy", default=False, at="file.keep_measurements", place=None),
+             "cost in privacy", default=False, at="file.keep_measurements", place=None, families=(SPINE, DEGREES)),
 
     _data("source", NAME, "The private table, if it is not named on the command line", place=None),
     _data("query", NAME, "The query, where it is a database", place=None),

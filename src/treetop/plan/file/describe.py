@@ -11,8 +11,15 @@ from typing import Any
 
 from treetop.plan import fields
 from treetop.plan.file.planfile import PlanFile, Said
+from treetop.plan.graphs.degrees import DEGREE, DegreeCounts
 from treetop.plan.groups.planned import SIZE, PureGroupTablePlan
 from treetop.plan.plan import PurePlan
+
+_KINDS: Mapping[type[PurePlan], tuple[str, str]] = {
+    PureGroupTablePlan: (fields.GROUPS, SIZE),
+    DegreeCounts: (fields.DEGREES, DEGREE),
+}
+"""The kinds of plans that are not along a spine: their family, and the attribute that the plan makes itself."""
 
 _OF_GROUPS = ("unit", "groups", "loss", "data")
 """The sections of group sizes in the order in which they are written."""
@@ -29,12 +36,13 @@ def describe_plan(plan: PlanFile | PurePlan, said: Said | None = None) -> str:
     """
     file = plan if isinstance(plan, PlanFile) else None
     ran = fields.Ran(plan.plan if isinstance(plan, PlanFile) else plan, file or said, file)
-    spine, groups = ran.plan.spine, isinstance(ran.plan, PureGroupTablePlan)
-    family, order = (fields.GROUPS, _OF_GROUPS) if groups else (fields.SPINE, fields.sections(fields.SPINE))
+    spine = ran.plan.spine
+    family, axis = next((about for kind, about in _KINDS.items() if isinstance(ran.plan, kind)), (fields.SPINE, None))
+    order = _OF_GROUPS if family == fields.GROUPS else fields.sections(family)
     lines = ["# The plan as it was run. hierarchy_sha256 is of the levels, codes and parents of the tree.", ""]
     lines += _pairs(fields.written("", ran, family))
     for name, tree in zip(spine.attributes, spine.trees, strict=True):
-        if not (groups and name == SIZE):
+        if name != axis:
             stated = _stated_attribute(file, name) or {"levels": list(tree.levels)}
             lines += _section(
                 f"attributes.{key(name)}", {**_column(ran, name), **stated, "hierarchy_sha256": tree.digest}
@@ -96,7 +104,10 @@ def _graph(ran: fields.Ran) -> list[str]:
     facts = {name: entry for name, entry in ran.plan.graph.describe().items() if name != "unknown"}
     clean = {"clean": stated.pop("clean")} if stated.get("clean") else {}
     stated.pop("clean", None)
-    return [*_section("graph", {"counts": "edges", **stated, **facts}), *(f"# {line}" for line in _pairs(clean))]
+    counts = {"counts": "edges"}
+    if isinstance(ran.plan, DegreeCounts):
+        counts, facts = {"counts": "degrees"}, facts | fields.decided(ran.plan, fields.DEGREES)["degrees"]
+    return [*_section("graph", counts | stated | facts), *(f"# {line}" for line in _pairs(clean))]
 
 
 def _section(name: str, values: Mapping[str, Any]) -> list[str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from treetop.basics.nearest import nearest
 from treetop.domain.graph_unit import GraphUnit
 from treetop.domain.policies import Policies
-from treetop.domain.relation import check_entity, check_relation
+from treetop.domain.relation import check_entity, check_relation, one_edge
 from treetop.errors import PlanFileError, TreetopError
 from treetop.plan import fields
 from treetop.plan.fields.graph import CLEANING
@@ -21,6 +21,9 @@ from treetop.read.graph.cleaning import Changes, Cleaning
 from treetop.read.graph.graph import SOURCE, TARGET, EdgeTable, Graph, NodeTable
 from treetop.tables.source import Source
 
+DEGREES = "degrees"
+_TABLES = {"edges": "edges", "nodes": "nodes", DEGREES: "edges"}
+"""By what is counted, the private table that is named where a plan is run."""
 OF_DATA = ("unknown", "period")
 """What may be said about the data of a graph in the section of that name."""
 
@@ -32,15 +35,17 @@ class GraphFile:
     graph: Graph
     """The graph; its tables are named, not read."""
     counts: str
-    """What is counted: "edges" or "nodes"."""
+    """What is counted: "edges", "nodes" or "degrees"."""
     columns: tuple[str, ...]
     """The columns of the node table that the plan uses."""
     reading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What is said of the first lines of the tables "nodes" and "edges", as arguments of `Source`."""
 
-    def table(self, location: str) -> EdgeTable | NodeTable:
+    def table(self, location: str) -> EdgeTable | NodeTable | Graph:
         """Return the private table that the plan counts; `location` is the edge table, or the node table."""
-        named = _as_said(location, self.reading.get(self.counts))
+        named = _as_said(location, self.reading.get(_TABLES[self.counts]))
+        if self.counts == DEGREES:
+            return replace(self.graph, edges=named)
         if self.counts == "nodes":
             return Graph(named, id=self.graph.id, cleaning=self.graph.cleaning).node_table(self.columns)
         return self.graph.table(named, self.columns)
@@ -48,7 +53,7 @@ class GraphFile:
     @property
     def beside(self) -> tuple[str, ...]:
         """Where the private tables are that are read beside the one that is counted."""
-        return (str(self.graph.nodes),) if self.counts == "edges" else ()
+        return () if self.of_edges is None else (str(self.graph.nodes),)
 
     def changes(self) -> Mapping[str, Changes]:
         """Read the node table and return what each rule of cleaning changed: private, for the steward only."""
@@ -56,8 +61,8 @@ class GraphFile:
 
     @property
     def of_edges(self) -> Graph | None:
-        """The graph, where its edges are counted."""
-        return self.graph if self.counts == "edges" else None
+        """The graph, where its edges are counted, between groups or of each person."""
+        return self.graph if _TABLES[self.counts] == "edges" else None
 
     def describe(self) -> dict[str, Any]:
         """Return how the graph is read, as plain values; where its tables are is the steward's own."""
@@ -74,6 +79,8 @@ class GraphFile:
 
     def sentences(self) -> list[str]:
         """Say what is protected and how edges are counted, for the plan and the card."""
+        if self.counts == DEGREES:  # what is protected is said by the unit
+            return [one_edge(self.graph.directed), *self._cleaned()]
         return [*(self.graph.sentences() if self.counts == "edges" else []), *self._cleaned()]
 
     def _cleaned(self) -> list[str]:
@@ -98,12 +105,7 @@ def as_ordinary(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
     section = top.table("graph").only(fields.names("graph"))
     graph, stated = fields.read(section, "graph"), top.table("unit")
     unit, data = dict(stated.values), dict(top.table("data").values)
-    for key in data:
-        if key not in OF_DATA:
-            raise top.table("data").problem(
-                f"{key}: the tables of a graph are named under [graph], as nodes and edges, and read as they are: "
-                f"leave {key} out"
-            )
+    refuse_data(top.table("data"))
     if "id_clean" in unit:
         raise stated.problem(
             "id_clean: the people of a graph are told apart by its tables, in which ids stand as they are spelt: clean "
@@ -125,6 +127,16 @@ def as_ordinary(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
     return {**values, "unit": unit, "data": data}
 
 
+def refuse_data(section: Section) -> None:
+    """Refuse what is said of a private table that is not one of a graph."""
+    for key in section.values:
+        if key not in OF_DATA:
+            raise section.problem(
+                f"{key}: the tables of a graph are named under [graph], as nodes and edges, and read as they are: "
+                f"leave {key} out"
+            )
+
+
 def _fill(unit: dict[str, Any], key: str, value: Any, section: Section) -> None:
     if unit.setdefault(key, value) != value:
         raise section.problem(f"{key} is {unit[key]!r}, but the relation of the graph makes it {value!r}")
@@ -136,9 +148,17 @@ def private_tables(graph: Mapping[str, Any], folder: Path) -> list[str]:
 
 
 def read_graph(
-    section: Section, stated: Mapping[str, Any], folder: Path, columns: Mapping[str, str], unit: Unit, unknown: Any
+    section: Section,
+    stated: Mapping[str, Any],
+    folder: Path,
+    columns: Mapping[str, str],
+    unit: Unit | None,
+    unknown: Any,
 ) -> GraphFile | None:
-    """Make a graph of what the section says, and see that it fits the rest of the plan; the tables are not touched."""
+    """Make a graph of what the section says, and see that it fits the rest of the plan; the tables are not touched.
+
+    `unit` is that of a plan along a spine; degrees have one of their own.
+    """
     if not stated:
         return None
     counts: str = stated["counts"]
@@ -155,17 +175,17 @@ def read_graph(
         graph = Graph(
             _as_said(tables[0], reading.get("nodes")),
             _as_said(tables[1], reading.get("edges")) if len(tables) > 1 else None,
-            relation if counts == "edges" else None,
+            relation if _TABLES[counts] == "edges" else None,
             stated["id"],
             stated["source"],
             stated["target"],
             directed=stated["directed"],
-            contributions=unit.contributions if relation and check_relation(relation).id else None,
+            contributions=unit.contributions if unit and relation and check_relation(relation).id else None,
             degree_bound=stated["degree_bound"] if counts == "edges" else None,
             policies=policies,
             cleaning=cleaning,
         )
-        if counts == "edges":
+        if counts == "edges" and unit is not None:
             graph.unit(unit.neighbours, unit.entity)
     used = _node_columns(section, columns, counts)
     for name in graph.cleaning:
@@ -191,7 +211,7 @@ def _as_said(location: str, said: Mapping[str, Any] | None) -> str | Source:
 
 def _node_columns(section: Section, columns: Mapping[str, str], counts: str) -> tuple[str, ...]:
     """Return the columns of the node table behind the attributes of the plan."""
-    if counts == "nodes":
+    if counts != "edges":
         return tuple(dict.fromkeys(columns.values()))
     used = []
     for attribute, column in columns.items():

@@ -18,6 +18,7 @@ from treetop.plan import fields
 from treetop.plan.fields.ordinary import ORDERS
 from treetop.plan.fields.section import Section
 from treetop.plan.file.attributes import read_hierarchies
+from treetop.plan.file.degrees import counts_degrees, read_degrees, with_source
 from treetop.plan.file.graph import as_ordinary, private_tables, read_graph
 from treetop.plan.file.groups import read_groups
 from treetop.plan.file.planfile import PlanFile
@@ -45,6 +46,8 @@ def read_plan(path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
     given = _parse(text, path)
     if "groups" in given:
         return read_groups(read_stated(path, text, given, fields.GROUPS, stand_in))
+    if counts_degrees(given):
+        return read_degrees(read_stated(path, text, with_source(given, str(path)), fields.DEGREES, stand_in))
     return _read_spine(read_stated(path, text, as_ordinary(given, str(path)), fields.SPINE, stand_in))
 
 

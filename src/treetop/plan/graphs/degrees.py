@@ -17,6 +17,7 @@ from treetop.domain.spine import Spine
 from treetop.errors import LossError, PlanError
 from treetop.noise import Key, Law
 from treetop.plan.accuracy import CONFIDENCE
+from treetop.plan.fields import DEGREES, decided
 from treetop.plan.graphs.unit import DegreeFacts, DegreeUnit, Form
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss, Neighbours
@@ -69,8 +70,7 @@ class DegreeCounts(PurePlan):
 
     def describe(self) -> dict[str, Any]:
         """Return the plan's decisions as plain values, for cards and digests."""
-        unit = self.degrees
-        return super().describe() | {"order": "none", "degrees": {"form": unit.form, "largest": unit.largest}}
+        return super().describe() | {"order": "none", "degrees": decided(self, DEGREES)["degrees"]}
 
     def check_table(self, table: Table) -> None:
         """Refuse a graph whose reading does not agree with the plan; nothing is read, and nothing spent."""
