@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from treetop.checking.check import Verdict, check
+    from treetop.choose.advise import advise
+    from treetop.compare.side_by_side import compare_mechanisms
+    from treetop.compare.truth import compare_with_truth
     from treetop.domain.hierarchy import Hierarchy
     from treetop.domain.policies import Policies
     from treetop.domain.spine import Spine
@@ -55,8 +58,11 @@ _HOME = {
     "TreetopError": "treetop.errors",
     "Unit": "treetop.privacy",
     "Verdict": "treetop.checking.check",
+    "advise": "treetop.choose.advise",
     "ask": "treetop.publishing.ask",
     "check": "treetop.checking.check",
+    "compare_mechanisms": "treetop.compare.side_by_side",
+    "compare_with_truth": "treetop.compare.truth",
     "export": "treetop.exporting",
     "publish": "treetop.publishing.publish",
     "read_plan": "treetop.publishing.plans",
@@ -86,8 +92,11 @@ __all__ = [
     "TreetopError",
     "Unit",
     "Verdict",
+    "advise",
     "ask",
     "check",
+    "compare_mechanisms",
+    "compare_with_truth",
     "export",
     "publish",
     "read_plan",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop.basics.resolved import resolved
-from treetop.cli.query import print_csv, standard_output
+from treetop.cli.common import print_csv, standard_output
 from treetop.cli.terminal import style
 from treetop.errors.showing import printable
 

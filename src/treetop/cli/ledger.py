@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from treetop.basics.exact import plain
-from treetop.cli.charging import expect_head, tell
+from treetop.cli.common import expect_head, tell
 from treetop.cli.terminal import style
 from treetop.errors import LedgerError
 from treetop.errors.showing import printable

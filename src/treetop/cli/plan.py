@@ -38,9 +38,8 @@ def command(plan: Path, confidence: float, as_json: bool, **asked: Any) -> None:
     """
     from treetop.plan.file import read_plan
 
-    wishes = choosing.Wishes(**asked)
-    if wishes.any:
-        choosing.run(plan, wishes, confidence, as_json)
+    if choosing.any_given(asked):
+        choosing.run(plan, asked, confidence, as_json)
         return
     file = read_plan(plan)
     if as_json:

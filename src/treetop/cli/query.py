@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.errors import QueryError, ReleaseError
+from treetop.cli.common import print_csv, standard_output
+from treetop.errors import QueryError
 from treetop.errors.showing import printable
 
 if TYPE_CHECKING:
@@ -198,28 +196,3 @@ def _cell(value: object) -> str:
     if value is None:
         return "-"
     return f"{value:.4f}" if isinstance(value, float) else str(value)
-
-
-def print_csv(table: pa.Table) -> None:
-    """Write a table as comma-separated values."""
-    from treetop.exporting.sheet import csv_header, write_csv
-
-    shown = sys.stdout.isatty()
-    out = io.BytesIO() if shown else sys.stdout.buffer
-    out.write(csv_header(table.column_names))
-    write_csv(table.schema, table.to_batches(), out)
-    if shown:  # codes may hold what drives a terminal
-        sys.stdout.write(out.getvalue().decode())  # type: ignore[union-attr]
-
-
-@contextmanager
-def standard_output() -> Iterator[None]:
-    """End quietly when the reader has read enough, as `head` does; say so when nothing can be written."""
-    try:
-        yield
-        sys.stdout.flush()
-    except OSError as problem:
-        # What is left in the buffer would be written again, and fail again, at the end of the process.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(problem, BrokenPipeError):
-            raise ReleaseError(f"standard output: cannot be written: {problem.strerror or problem}") from problem
