@@ -20,16 +20,22 @@ if TYPE_CHECKING:
     from treetop.exporting import export
     from treetop.ledger import Ledger
     from treetop.measure.degrees import DegreePlan
+    from treetop.plan.file import draft_plan
     from treetop.plan.groups.unit import GroupUnit
     from treetop.privacy import Loss, Split, Unit
     from treetop.publishing.ask import ask
     from treetop.publishing.plans import GroupTablePlan, Plan, PlanFile, read_plan
     from treetop.publishing.publish import Published, publish
     from treetop.publishing.regional import RegionalPlan
+    from treetop.publishing.summary import plan_summary
     from treetop.read.counts import Counts
     from treetop.read.graph.graph import Graph
     from treetop.read.groups.lists import GroupList
     from treetop.read.groups.sizes import GroupSizes
+    from treetop.read.inspect import inspect_table
+    from treetop.release.estimates.table import level_differences
+    from treetop.release.groups.derived import GroupTables
+    from treetop.release.reestimate import reestimate
     from treetop.release.release import Release
     from treetop.release.selection import Selection
     from treetop.tables.source import Source
@@ -41,6 +47,7 @@ _HOME = {
     "GroupList": "treetop.read.groups.lists",
     "GroupSizes": "treetop.read.groups.sizes",
     "GroupTablePlan": "treetop.publishing.plans",
+    "GroupTables": "treetop.release.groups.derived",
     "GroupUnit": "treetop.plan.groups.unit",
     "Hierarchy": "treetop.domain.hierarchy",
     "Ledger": "treetop.ledger",
@@ -63,9 +70,14 @@ _HOME = {
     "check": "treetop.checking.check",
     "compare_mechanisms": "treetop.compare.side_by_side",
     "compare_with_truth": "treetop.compare.truth",
+    "draft_plan": "treetop.plan.file",
     "export": "treetop.exporting",
+    "inspect_table": "treetop.read.inspect",
+    "level_differences": "treetop.release.estimates.table",
+    "plan_summary": "treetop.publishing.summary",
     "publish": "treetop.publishing.publish",
     "read_plan": "treetop.publishing.plans",
+    "reestimate": "treetop.release.reestimate",
 }
 
 __all__ = [
@@ -75,6 +87,7 @@ __all__ = [
     "GroupList",
     "GroupSizes",
     "GroupTablePlan",
+    "GroupTables",
     "GroupUnit",
     "Hierarchy",
     "Ledger",
@@ -97,9 +110,14 @@ __all__ = [
     "check",
     "compare_mechanisms",
     "compare_with_truth",
+    "draft_plan",
     "export",
+    "inspect_table",
+    "level_differences",
+    "plan_summary",
     "publish",
     "read_plan",
+    "reestimate",
 ]
 
 

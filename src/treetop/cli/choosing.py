@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,11 +12,12 @@ import click
 
 from treetop.cli.common import numbers
 from treetop.cli.progress import Bar
-from treetop.cli.terminal import style
+from treetop.cli.terminal import bold
 
 if TYPE_CHECKING:
-    from treetop.choose import Answer, Trials
     from treetop.choose.advise import Advice
+    from treetop.choose.simulate import Trials
+    from treetop.choose.targets import Answer
     from treetop.plan.plan import PurePlan
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -72,7 +73,7 @@ def _weight(text: str) -> tuple[str, float]:
 def summarise(advice: Advice) -> dict[str, Any]:
     """Return what was found as plain values."""
     from treetop.card.meaning import meaning
-    from treetop.choose import loss_toml
+    from treetop.choose.paste import loss_toml
 
     chosen = advice.answer is not None or advice.forecast is not None
     return {
@@ -99,26 +100,27 @@ def _trials(trials: Trials) -> dict[str, Any]:
 def render(advice: Advice) -> str:
     """Return what was found for people."""
     from treetop.basics.exact import plain
-    from treetop.choose import loss_toml, render_grid
+    from treetop.choose.grid import render_grid
+    from treetop.choose.paste import loss_toml
 
     percent = f"{100 * advice.confidence:g}%"
-    parts = [f"{_bold(advice.plan.title or advice.file.path.name)}\n{_read(advice)}"]
+    parts = [f"{bold(advice.plan.title or advice.file.path.name)}\n{_read(advice)}"]
     if advice.answer is not None:
         parts.append(_render_answer(advice, advice.answer))
     if advice.forecast is not None:
-        parts += [f"{_bold('The best split for the prior')}\n{advice.forecast}"]
+        parts += [f"{bold('The best split for the prior')}\n{advice.forecast}"]
     if advice.answer is not None or advice.forecast is not None:
-        parts += [f"{_bold('For the plan file, in place of its [loss]')}\n\n{loss_toml(advice.plan)}"]
+        parts += [f"{bold('For the plan file, in place of its [loss]')}\n\n{loss_toml(advice.plan)}"]
     if advice.trials is not None:
-        parts.append(f"{_bold(f'Trials at {_say(advice.plan)}')}\n{advice.trials}")
+        parts.append(f"{bold(f'Trials at {_say(advice.plan)}')}\n{advice.trials}")
     if advice.grid:
         at = "pure" if advice.grid_delta is None else f"delta {plain(advice.grid_delta)}"
         title = f"One measurement is within ± this, {percent} of the time ({at})"
-        parts.append(f"{_bold(title)}\n{render_grid(advice.grid)}")
+        parts.append(f"{bold(title)}\n{render_grid(advice.grid)}")
     if advice.grid_trials:
         first = next(iter(advice.grid_trials.values()))
         title = f"Released counts within ± this, {percent} of them: {first.runs} trials each on {first.twin}"
-        parts.append(f"{_bold(title)}\n{_render_trials(advice.grid_trials)}")
+        parts.append(f"{bold(title)}\n{_render_trials(advice.grid_trials)}")
     if advice.notes:
         parts.append("\n".join(advice.notes))
     if not advice.guarded and (advice.forecast is not None or advice.trials is not None or advice.grid_trials):
@@ -138,22 +140,29 @@ def _read(advice: Advice) -> str:
 
 
 def _render_answer(advice: Advice, answer: Answer) -> str:
-    from treetop.card.meaning import meaning, say_epsilon, say_odds
-    from treetop.plan.accuracy import text_table
+    from treetop.card.meaning import meaning
 
-    rows = [("what it means for", "epsilon", "odds move by at most")]
-    rows += [(row["who"], say_epsilon(row["epsilon"]), say_odds(row["epsilon"])) for row in meaning(advice.plan)]
     return "\n".join(
         [
-            _bold("Targets"),
+            bold("Targets"),
             *(f"- {target}" for target in advice.targets),
             "",
-            _bold(f"The smallest loss that meets them: {_say(advice.plan)}"),
+            bold(f"The smallest loss that meets them: {_say(advice.plan)}"),
             str(answer),
             "",
-            text_table(rows, left=(0,)),
+            render_meaning(meaning(advice.plan)),
         ]
     )
+
+
+def render_meaning(rows: Sequence[dict[str, Any]]) -> str:
+    """Return what a loss means for whom, for people."""
+    from treetop.card.meaning import say_epsilon, say_odds
+    from treetop.plan.accuracy import text_table
+
+    table = [("what it means for", "epsilon", "odds move by at most")]
+    table += [(row["who"], say_epsilon(row["epsilon"]), say_odds(row["epsilon"])) for row in rows]
+    return text_table(table, left=(0,))
 
 
 def _say(plan: PurePlan) -> str:
@@ -175,7 +184,3 @@ def _render_trials(trials: Mapping[float, Trials]) -> str:
         for rows in levels
     ]
     return text_table([head, *body], left=(1,))
-
-
-def _bold(text: str) -> str:
-    return style(text, bold=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import sys
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop.errors import ReleaseError
+from treetop.errors.showing import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,6 +53,44 @@ def expect_head(command: Callable[..., Any]) -> Callable[..., Any]:
 def tell(message: str) -> None:
     """Say something on standard error."""
     click.echo(f"treetop: {message}", err=True)
+
+
+def say_json(value: Any) -> None:
+    """Print plain values for machines, with letters of all languages as they are."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def say_warning(card: dict[str, Any]) -> None:
+    """Say what a card warns of, if it does."""
+    if warning := card.get("warning"):
+        tell(warning)
+
+
+def render_rows(table: pa.Table, numbers: str, total: str, rows: int, for_terminal: bool) -> str:
+    """Return a table for people, numbers from a column on: plain, or with a rule and a total on a terminal."""
+    from treetop.plan.accuracy import text_table
+
+    names = table.column_names
+    codes = names.index(numbers)
+    columns = [[printable(code) for code in table.column(i).to_pylist()] for i in range(codes)]
+    columns += [[_number(value, for_terminal) for value in table[name].to_pylist()] for name in names[codes:]]
+    text = text_table([names, *zip(*columns, strict=True)], left=range(codes))
+    if not for_terminal:
+        return without_rule(text)
+    left = f"; {rows - table.num_rows:,} smaller not shown" if rows > table.num_rows else ""
+    return f"{text}\n\n{total}{rows:,} row{'s' * (rows != 1)}{left}"
+
+
+def _number(value: float, for_terminal: bool) -> str:
+    if isinstance(value, int):
+        return f"{value:,}" if for_terminal else str(value)
+    return f"{value:.2f}"
+
+
+def without_rule(text: str) -> str:
+    """Return a table without the line below its header, as other programs have it."""
+    header, _, *lines = text.split("\n")
+    return "\n".join([header, *lines])
 
 
 def print_csv(table: pa.Table) -> None:

@@ -19,9 +19,7 @@ from treetop.release.release import Release
 from treetop.tables.source import Source
 
 _PLAN = "Give the plan file, which says how to read the truth, with --plan PLAN"
-_READING = (
-    "If the plan says how the table is read (header, names, blank_lines, encoding, fields, delimiter), give it with"
-)
+_READING = "If the plan says how the table is read (header, names, blank_lines, encoding, fields, delimiter), give it"
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ def compare_with_truth(
     except DataError as problem:
         if plan is not None or not Path(truth).exists():
             raise
-        raise DataError(f"{str(problem).rstrip('.')}. {_READING} --plan PLAN") from problem
+        raise DataError(f"{str(problem).rstrip('.')}. {_READING} with --plan PLAN") from problem
     errors = TrueErrors(measure_errors(release, counts, tally.dropped), tally)
     if plot is not None:
         plot_errors(errors.levels, Path(plot), release.card["title"])
