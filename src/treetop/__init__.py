@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from treetop.checking.check import Verdict, check
+    from treetop.choose.advise import advise
+    from treetop.compare.side_by_side import compare_mechanisms
+    from treetop.compare.truth import compare_with_truth
     from treetop.domain.hierarchy import Hierarchy
     from treetop.domain.policies import Policies
     from treetop.domain.relation import register_relation
@@ -18,15 +21,21 @@ if TYPE_CHECKING:
     from treetop.exporting import export, register_export
     from treetop.ledger import Ledger
     from treetop.noise import register_law
+    from treetop.plan.file import draft_plan
     from treetop.plan.groups.unit import GroupUnit
     from treetop.privacy import Loss, Split, Unit
     from treetop.publishing.ask import ask
     from treetop.publishing.plans import DegreePlan, GroupTablePlan, Plan, PlanFile, RegionalPlan, read_plan
     from treetop.publishing.publish import Published, publish
+    from treetop.publishing.summary import plan_summary
     from treetop.read.counts import Counts
     from treetop.read.graph.graph import Graph
     from treetop.read.groups.lists import GroupList
     from treetop.read.groups.sizes import GroupSizes
+    from treetop.read.inspect import inspect_table
+    from treetop.release.estimates.table import level_differences
+    from treetop.release.groups.derived import GroupTables
+    from treetop.release.reestimate import reestimate
     from treetop.release.release import Release
     from treetop.release.selection import Selection
     from treetop.repair import register_repair
@@ -39,6 +48,7 @@ _HOME = {
     "GroupList": "treetop.read.groups.lists",
     "GroupSizes": "treetop.read.groups.sizes",
     "GroupTablePlan": "treetop.publishing.plans",
+    "GroupTables": "treetop.release.groups.derived",
     "GroupUnit": "treetop.plan.groups.unit",
     "Hierarchy": "treetop.domain.hierarchy",
     "Ledger": "treetop.ledger",
@@ -56,9 +66,16 @@ _HOME = {
     "TreetopError": "treetop.errors",
     "Unit": "treetop.privacy",
     "Verdict": "treetop.checking.check",
+    "advise": "treetop.choose.advise",
     "ask": "treetop.publishing.ask",
     "check": "treetop.checking.check",
+    "compare_mechanisms": "treetop.compare.side_by_side",
+    "compare_with_truth": "treetop.compare.truth",
+    "draft_plan": "treetop.plan.file",
     "export": "treetop.exporting",
+    "inspect_table": "treetop.read.inspect",
+    "level_differences": "treetop.release.estimates.table",
+    "plan_summary": "treetop.publishing.summary",
     "publish": "treetop.publishing.publish",
     "read_plan": "treetop.publishing.plans",
     "register_export": "treetop.exporting",
@@ -66,6 +83,7 @@ _HOME = {
     "register_law": "treetop.noise",
     "register_relation": "treetop.domain.relation",
     "register_repair": "treetop.repair",
+    "reestimate": "treetop.release.reestimate",
 }
 
 __all__ = [
@@ -75,6 +93,7 @@ __all__ = [
     "GroupList",
     "GroupSizes",
     "GroupTablePlan",
+    "GroupTables",
     "GroupUnit",
     "Hierarchy",
     "Ledger",
@@ -92,11 +111,19 @@ __all__ = [
     "TreetopError",
     "Unit",
     "Verdict",
+    "advise",
     "ask",
     "check",
+    "compare_mechanisms",
+    "compare_with_truth",
+    "draft_plan",
     "export",
+    "inspect_table",
+    "level_differences",
+    "plan_summary",
     "publish",
     "read_plan",
+    "reestimate",
     "register_export",
     "register_format",
     "register_law",

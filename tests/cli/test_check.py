@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from treetop.cli import main
-from treetop.cli.check import FENCE
+from treetop.compare.comparison import FENCE
 
 PLAN = """
 title = "Trips"

@@ -35,8 +35,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("release", "missing argument 'PLAN' (see treetop release --help)"),
         ("release plan.toml", "missing option '--out' (see treetop release --help)"),
-        ("release plan.toml --out x", "name the private TABLE, or give the plan a [data] source "
-                                      "(see treetop release --help)"),
+        ("release plan.toml --out x", "name the private TABLE, or give the plan a [data] source"),
         ("query x --limit 3", "--limit is for the rows of a table: add --by LEVEL (see treetop query --help)"),
         ("ledger create x --epsilon a", "invalid value for '--epsilon': 'a' is not a positive number; write one such "
                                         "as 0.5, 1e-8 or 1/3 (see treetop ledger create --help)"),

@@ -18,8 +18,8 @@ import pytest
 
 import treetop as tt
 from treetop import cli
-from treetop.choose import PROMISE
 from treetop.choose.public import read_twin
+from treetop.choose.targets import PROMISE
 from treetop.errors import IncompletePlan
 from treetop.publishing.plans import read_plan
 

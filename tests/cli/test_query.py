@@ -17,7 +17,7 @@ import pytest
 
 import treetop as tt
 from treetop import cli
-from treetop.cli.query import render
+from treetop.cli.common import render_rows
 from treetop.domain.conditions import parse_conditions
 from treetop.errors import ReleaseError
 
@@ -278,7 +278,7 @@ def test_a_plain_table_has_a_line_a_row_and_bare_numbers(
 
 def test_a_table_on_a_terminal_has_separators_and_the_total() -> None:
     table = pa.table({"origin.town": ["Milano", "\x1b[31mred"], "count": [1_234_567, 89]})
-    assert render(table, 1_234_700, 3, for_terminal=True).splitlines() == [
+    assert render_rows(table, "count", "1,234,700 in ", 3, for_terminal=True).splitlines() == [
         "origin.town      count",
         "───────────  ─────────",
         "Milano       1,234,567",

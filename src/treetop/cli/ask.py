@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.cli.charging import expect_head
+from treetop.cli.common import expect_head
 from treetop.cli.interrupts import check_interrupt, finish
 from treetop.cli.progress import Bar
 

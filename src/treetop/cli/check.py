@@ -8,24 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.basics.resolved import resolved
 from treetop.cli.terminal import style
-from treetop.errors import DataError, ReleaseError
 from treetop.errors.showing import printable
 
 if TYPE_CHECKING:
     from treetop.checking.check import Verdict
-    from treetop.read.tally import Tally
+    from treetop.compare.truth import TrueErrors
     from treetop.release.errors import LevelErrors
-    from treetop.release.release import Release
-
-    Compared = tuple[tuple[LevelErrors, ...], Tally]
-
-_PLAN = "Give the plan file, which says how to read the truth, with --plan PLAN"
-_READING = (
-    "If the plan says how the table is read (header, names, blank_lines, encoding, fields, delimiter), give it with"
-)
-FENCE = "for the steward only, not for release"
 
 
 @click.command()
@@ -48,13 +37,18 @@ def command(folder: Path, truth: str | None, plot: Path | None, as_json: bool, *
         if not as_json:
             click.echo(render_verdict(verdict))
     wrong = [verdict for verdict in verdicts if not verdict.verified]
-    compared = _errors(folder, truth, plot, options) if truth is not None and not wrong else None
+    compared = None
+    if truth is not None and not wrong:
+        from treetop.compare.truth import compare_with_truth
+
+        columns = dict(map(_column, options.pop("columns")))
+        compared = compare_with_truth(folder, truth, columns=columns, plot=plot, **options)
     if as_json:
         click.echo(json.dumps(_report(folder, verdicts, compared), indent=2))
     else:
         click.echo(_conclusion(folder, verdicts))
         if compared is not None:
-            click.echo(render_errors(*compared))
+            click.echo(render_errors(compared))
     if wrong:
         raise click.exceptions.Exit(1)
 
@@ -71,10 +65,12 @@ def render_verdict(verdict: Verdict) -> str:
     return "\n".join([*lines, *(f"    {printable(finding)}" for finding in verdict.findings)])
 
 
-def render_errors(rows: tuple[LevelErrors, ...], tally: Tally | None = None) -> str:
-    """Return the errors for people, behind a fence; a tally says what was dropped from the truth."""
+def render_errors(errors: TrueErrors) -> str:
+    """Return the errors for people, behind a fence."""
+    from treetop.compare.comparison import FENCE
     from treetop.plan.accuracy import text_table
 
+    rows, tally = errors.levels, errors.tally
     head = ("level", "true nodes", "released nodes", "largest error", "mean error")
     resolved = any(row.resolved < 1 for row in rows)
     named = ("resolved",) if resolved else ()
@@ -93,7 +89,7 @@ def render_errors(rows: tuple[LevelErrors, ...], tally: Tally | None = None) -> 
             "\nResolved: the share of the total that stands at the level; the rest was left at coarser nodes. What is "
             "not named\nbecause of that counts as lost, and its whole count as error."
         )
-    if tally is not None and (told := tally.sentences()):
+    if told := tally.sentences():
         note = "\n".join([note, *map(printable, told)])
         if tally.dropped:
             note += "\nWhat was dropped as unknown belongs to the true total, and is lost at every level."
@@ -113,55 +109,10 @@ def _check_call(folder: Path, truth: str | None, plot: Path | None, options: dic
     given = [f"--{name.rstrip('s')}" for name in ("plan", "columns", "count", "query") if options[name]]
     if truth is None and (plot or given):
         raise click.UsageError(f"{given[0] if given else '--plot'} is about the truth: give --truth TABLE as well")
-    if plot is not None and resolved(plot).is_relative_to(resolved(folder)):
-        raise click.UsageError("the plot shows private errors: never write it into the release folder")
-
-
-def _errors(folder: Path, truth: str, plot: Path | None, options: dict[str, Any]) -> Compared:
-    from treetop.card.rebuild import rebuild_plan
-    from treetop.compare.plots import plot_errors
-    from treetop.plan.file import read_plan
-    from treetop.read.tally import Tally
-    from treetop.release.errors import measure_errors
-    from treetop.release.release import Release
-    from treetop.tables.source import Source
-
-    release = Release.load(folder)
-    data, plan = release.card["data"], rebuild_plan(release.card, release.spine)
-    columns, count = data["columns"] or {}, data["count_column"]
-    source = Source(truth, options["query"], keep=data.get("keep"))
-    if options["plan"] is None:
-        _refuse_unless_plain(release)
-    else:
-        file = read_plan(options["plan"])
-        if file.plan.spine.digest != release.spine.digest:
-            raise ReleaseError(f"{options['plan']} refines other levels or hierarchies than the release in {folder}")
-        columns, count, source = file.columns, file.count, file.table(truth, options["query"])
-        plan = file.plan
-    columns = {**columns, **dict(_column(text) for text in options["columns"])}
-    tally = Tally()
-    try:
-        counts = plan.counts(source, columns, options["count"] or count, tally)
-    except DataError as problem:
-        if options["plan"] is not None or not Path(truth).exists():
-            raise
-        raise DataError(f"{str(problem).rstrip('.')}. {_READING} --plan PLAN") from problem
-    rows = measure_errors(release, counts, tally.dropped)
     if plot is not None:
-        plot_errors(rows, plot, release.card["title"])
-    return rows, tally
+        from treetop.compare.truth import refuse_plot_inside
 
-
-def _refuse_unless_plain(release: Release) -> None:
-    """Refuse to read a truth without the plan file where the folder tells that it takes more than a location."""
-    import re
-    import tomllib
-
-    text = release.plan_toml or ""
-    if "graph" in release.card or re.search(r"^(# )?\[graph\]$", text, re.MULTILINE):
-        raise ReleaseError(f"the truth of this release is made from a graph, of several tables. {_PLAN}")
-    if "blank_lines" in tomllib.loads(text).get("data", {}):  # without it, other records would be counted in silence
-        raise ReleaseError(f"the plan of this release says what blank lines are (blank_lines). {_PLAN}")
+        refuse_plot_inside(folder, plot)
 
 
 def _column(text: str) -> tuple[str, str]:
@@ -185,7 +136,7 @@ def _conclusion(folder: Path, verdicts: list[Verdict]) -> str:
     return "\n".join(lines)
 
 
-def _report(folder: Path, verdicts: list[Verdict], compared: Compared | None) -> dict[str, Any]:
+def _report(folder: Path, verdicts: list[Verdict], compared: TrueErrors | None) -> dict[str, Any]:
     report: dict[str, Any] = {
         "folder": str(folder),
         "verified": all(verdict.verified for verdict in verdicts),
@@ -195,13 +146,14 @@ def _report(folder: Path, verdicts: list[Verdict], compared: Compared | None) ->
         ],
     }
     if compared is not None:
+        from treetop.compare.comparison import FENCE
         from treetop.read.tally import LeftOut
 
-        rows, tally = compared
+        tally = compared.tally
         left = tally.left or LeftOut()
         report["errors"] = {
             "fence": FENCE,
-            "levels": [row.to_dict() for row in rows],
+            "levels": [row.to_dict() for row in compared.levels],
             "unknown": {
                 "rows": tally.unknown_rows + left.unknown,
                 "records": tally.unknown_records + left.unknown,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from treetop.publishing.plans import PlanFile
+    from treetop.publishing.plans import Plan, PlanFile
     from treetop.release.release import Release
 
 PAIRS = (("Northeast", "South"), ("CA", "TX"), ("SEA", "ORD"), ("BOS", "LGA"))
@@ -34,11 +34,15 @@ def command(out: Path | None, page: Path | None, as_json: bool) -> None:
     from treetop.publishing.plans import read_plan
 
     file = read_plan(shipped("flights") / "plan.toml")
-    release, exact = _release(file), _truth(file)
+    release, exact = (
+        plan.release(file.source, columns=file.columns, count=file.count) for plan in (file.plan, _exact(file))
+    )
     if out is not None:
         release.save(out)
     if page is not None:
-        _draw(release, page)
+        from treetop.exporting import export
+
+        export(release, "map", page, coordinates=shipped("flights") / "airports.csv")
     report = _report(file, release, exact)
     if as_json:
         import json
@@ -48,22 +52,11 @@ def command(out: Path | None, page: Path | None, as_json: bool) -> None:
         _show(file, report, out, page)
 
 
-def _draw(release: Release, page: Path) -> None:
-    from treetop.exporting import export
+def _exact(file: PlanFile) -> Plan:
+    """The same plan without noise: a loss so large that nothing is hidden, on data that are public anyway."""
+    from treetop import Loss, Plan
 
-    export(release, "map", page, coordinates=shipped("flights") / "airports.csv")
-
-
-def _release(file: PlanFile) -> Release:
-    return file.plan.release(file.source, columns=file.columns, count=file.count)
-
-
-def _truth(file: PlanFile) -> Release:
-    """The same table without noise: a loss so large that nothing is hidden, on data that are public anyway."""
-    import treetop as tt
-
-    plan = tt.Plan(file.plan.spine, file.plan.unit, tt.Loss(rho=10**9))
-    return plan.release(file.source, columns=file.columns, count=file.count)
+    return Plan(file.plan.spine, file.plan.unit, Loss(rho=10**9))
 
 
 def _report(file: PlanFile, release: Release, exact: Release) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -11,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop.basics.resolved import resolved
-from treetop.cli.query import print_csv, standard_output
+from treetop.cli.common import print_csv, render_rows, say_json, say_warning, standard_output
 from treetop.cli.terminal import style
 from treetop.errors.showing import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from treetop.release.estimates.table import LevelDifference
     from treetop.release.release import Release
 
 
@@ -44,22 +42,20 @@ def command(
     from treetop.release.release import Release
 
     _check_call(level, limit, out, force, as_csv, as_json)
-    if out is not None and resolved(out) == resolved(folder):
-        raise click.UsageError(f"{out} is the release itself, and is never replaced by another: name a new folder")
-    release = Release.load(folder)
-    if warning := release.card.get("warning"):
-        click.echo(f"treetop: {warning}", err=True)
     if out is not None:
-        summary = _write(release, folder, out, force)
-        click.echo(json.dumps(summary, indent=2, ensure_ascii=False) if as_json else render_written(summary))
-    elif level is not None:
+        summary = _rewritten(folder, out, force)
+        say_json(summary) if as_json else click.echo(render_written(summary))
+        return
+    release = Release.load(folder)
+    say_warning(release.card)
+    if level is not None:
         table = release.estimates(level)
         shown = table if limit is None else table.sort_by([("estimate", "descending")]).slice(0, limit)
         with standard_output():
             _print_table(release, level, table, shown, as_csv, as_json)
     else:
         summary = _summary(release, folder)
-        click.echo(json.dumps(summary, indent=2, ensure_ascii=False) if as_json else render(summary))
+        say_json(summary) if as_json else click.echo(render(summary))
 
 
 def render(summary: dict[str, Any]) -> str:
@@ -106,61 +102,39 @@ def _check_call(
 
 
 def _summary(release: Release, folder: Path) -> dict[str, Any]:
-    from treetop.card.first_format import words_only
+    from treetop.release.estimates.again import why_not_again
     from treetop.release.estimates.table import level_differences
 
-    levels: list[LevelDifference] = level_differences(release)
+    levels = [level.to_dict() for level in level_differences(release)]
     finest = release.spine.splits[-1]
     steps = [f"treetop estimate {shlex.quote(str(folder))} --level {shlex.quote(finest)}"]
-    again = release.card["plan"]["repair"] != "least-squares" and release.left is None
-    if again and not words_only(release.card, release.plan_toml or ""):
+    if why_not_again(release) is None:
         out = folder.with_name(f"{resolved(folder).name}-estimated")
         steps.append(f"treetop estimate {shlex.quote(str(folder))} --out {shlex.quote(str(out))}")
-    return {"title": release.card["title"], "levels": [level.to_dict() for level in levels], "next": steps}
+    return {"title": release.card["title"], "levels": levels, "next": steps}
 
 
 def _print_table(release: Release, level: str, table: pa.Table, shown: pa.Table, as_csv: bool, as_json: bool) -> None:
     if as_json:
         summary = {"title": release.card["title"], "level": level, "rows": shown.to_pylist()}
         summary["left_out"] = table.num_rows - shown.num_rows
-        click.echo(json.dumps(summary, indent=2, ensure_ascii=False))
+        say_json(summary)
     elif as_csv:
         print_csv(shown)
     else:
-        click.echo(render_table(shown, table.num_rows, sys.stdout.isatty()))
+        click.echo(render_rows(shown, "estimate", "", table.num_rows, sys.stdout.isatty()))
 
 
-def render_table(table: pa.Table, rows: int, for_terminal: bool) -> str:
-    """Return the estimates of a level for people; with a rule and what is not shown on a terminal."""
-    from treetop.plan.accuracy import text_table
+def _rewritten(folder: Path, out: Path, force: bool) -> dict[str, Any]:
+    from treetop.release.folder import read_card
+    from treetop.release.reestimate import reestimate
 
-    names = table.column_names
-    codes = names.index("estimate")
-    columns = [[printable(code) for code in table.column(i).to_pylist()] for i in range(codes)]
-    columns += [[f"{value:.2f}" for value in table[name].to_pylist()] for name in ("estimate", "sd")]
-    columns.append([f"{count:,}" if for_terminal else str(count) for count in table["count"].to_pylist()])
-    text = text_table([names, *zip(*columns, strict=True)], left=range(codes))
-    if not for_terminal:
-        header, _, *lines = text.split("\n")
-        return "\n".join([header, *lines])
-    left = f"; {rows - table.num_rows:,} smaller not shown" if rows > table.num_rows else ""
-    return f"{text}\n\n{rows:,} row{'s' * (rows != 1)}{left}"
-
-
-def _write(release: Release, folder: Path, out: Path, force: bool) -> dict[str, Any]:
-    import pyarrow.parquet as pq
-
-    from treetop.release.folder import NODES, PLACES, check_place, drafted
-
-    check_place(out, force)
-    again = release.reestimated()
-    places = {path.stem: pq.read_table(path) for path in sorted((folder / PLACES).glob("*.parquet"))}
-    with drafted(again, out, force=force, nodes=(folder / NODES).is_file(), places=places) as draft:
-        draft.place()
+    again = reestimate(folder, out, force=force)
+    say_warning(again.card)
     return {
         "out": str(out),
         "id": again.card["id"],
-        "source": release.card["id"],
+        "source": read_card(folder)["id"],
         "title": again.card["title"],
         "total": again.total,
         "leaves": len(again.count),

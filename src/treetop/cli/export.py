@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.cli.charging import tell
+from treetop.cli.common import tell
 from treetop.cli.terminal import raw
 
 if TYPE_CHECKING:

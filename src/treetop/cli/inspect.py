@@ -91,6 +91,7 @@ def _pairs(option: str, example: str, given: tuple[str, ...]) -> Iterator[tuple[
 def render(inspection: Inspection) -> str:
     """Return the description for people."""
     from treetop.plan.accuracy import text_table
+    from treetop.read.inspect import SAMPLE
 
     rows = [("column", "type", "distinct", "missing", "looks like")]
     rows += [
@@ -102,23 +103,15 @@ def render(inspection: Inspection) -> str:
         "",
         text_table(rows, left=(0, 1, 4)),
     ]
-    found = [*_nesting(inspection), *_names(inspection), *_hierarchy(inspection), *_notes(inspection)]
+    sampled = f" (judged from {SAMPLE:,} rows)" if inspection.sampled else ""
+    found = [f"columns that nest: {' > '.join(chain)}{sampled}" for chain in inspection.chains]
+    for name, code in inspection.names.items():
+        found.append(f"{name} names the codes of {code}, one to one: no attribute of its own")
+    found += _hierarchy(inspection)
+    found += [f"{column.name}: {column.note}" for column in inspection.columns if column.note]
+    found += [] if inspection.count is None else [_count(inspection)]
     found += [line for identifier in inspection.identifiers for line in identifier.sentences()]
     return "\n".join([*lines, "", *(f"- {line}" for line in found)] if found else lines)
-
-
-def _nesting(inspection: Inspection) -> list[str]:
-    from treetop.read.inspect import SAMPLE
-
-    sampled = f" (judged from {SAMPLE:,} rows)" if inspection.sampled else ""
-    return [f"columns that nest: {' > '.join(chain)}{sampled}" for chain in inspection.chains]
-
-
-def _names(inspection: Inspection) -> list[str]:
-    return [
-        f"{name} names the codes of {code}, one to one: no attribute of its own"
-        for name, code in inspection.names.items()
-    ]
 
 
 def _hierarchy(inspection: Inspection) -> list[str]:
@@ -128,13 +121,6 @@ def _hierarchy(inspection: Inspection) -> list[str]:
         names = ", ".join(inspection.lookup.columns)
         return [f"no column holds codes of {inspection.lookup.path}, whose columns are {names}"]
     return [match.sentence() for match in inspection.matches]
-
-
-def _notes(inspection: Inspection) -> list[str]:
-    notes = [f"{column.name}: {column.note}" for column in inspection.columns if column.note]
-    if inspection.count is not None:
-        notes.append(_count(inspection))
-    return notes
 
 
 def _count(inspection: Inspection) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import click
 
 from treetop.basics.exact import plain
-from treetop.cli.charging import expect_head, tell
+from treetop.cli.common import expect_head, tell
 from treetop.cli.terminal import style
 from treetop.errors import LedgerError
 from treetop.errors.showing import printable
@@ -232,17 +233,6 @@ def _amount(budget: Budget, amount: Fraction) -> dict[str, Any]:
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
-    return {
-        "entry": entry.number,
-        "time": entry.time,
-        "dataset": entry.dataset,
-        "title": entry.title,
-        "state": entry.state,
-        "definition": entry.definition,
-        "cost": str(entry.cost),
-        "charged": str(entry.charged),
-        "unit": entry.unit,
-        "plan_sha256": entry.plan_sha256,
-        "completed": entry.completed,
-        "card_sha256": entry.card_sha256,
-    }
+    told = {"entry": entry.number, **asdict(entry), "state": entry.state}
+    del told["number"]
+    return told | {"cost": str(entry.cost), "charged": str(entry.charged)}

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.errors import QueryError, ReleaseError
+from treetop.cli.common import print_csv, render_rows, say_json, say_warning, standard_output, without_rule
+from treetop.errors import QueryError
 from treetop.errors.showing import printable
 
 if TYPE_CHECKING:
@@ -74,17 +71,15 @@ def command(
         )
     table = _table(chosen, levels, confidence)
     shown = table if limit is None else table.sort_by([("count", "descending")]).slice(0, limit)
-    if warning := release.card.get("warning"):
-        click.echo(f"treetop: {warning}", err=True)
+    say_warning(release.card)
     with standard_output():
         if as_json:
-            summary = _summary(chosen, asked, levels, table, shown, confidence)
-            click.echo(json.dumps(summary, indent=2, ensure_ascii=False))
+            say_json(_summary(chosen, asked, levels, table, shown, confidence))
         elif as_csv:
             print_csv(shown)
         elif levels:
-            total = sum(table["count"].to_pylist())
-            click.echo(render(shown, total, table.num_rows, sys.stdout.isatty()))
+            total = f"{sum(table['count'].to_pylist()):,} in "
+            click.echo(render_rows(shown, "count", total, table.num_rows, sys.stdout.isatty()))
         elif sys.stdout.isatty():
             click.echo(render_count(table, confidence or chosen.confidence))
         else:
@@ -101,23 +96,6 @@ def render_count(table: pa.Table, confidence: float | None) -> str:
     if confidence is not None:
         text += f"   ({100 * confidence:g} % noise interval {row['lower']:,} – {row['upper']:,})"
     return text
-
-
-def render(table: pa.Table, total: int, rows: int, for_terminal: bool) -> str:
-    """Return a table for people: with separators, a rule and the total on a terminal, plain otherwise."""
-    from treetop.plan.accuracy import text_table
-
-    names = table.column_names
-    codes = names.index("count")
-    columns = [[printable(code) for code in table.column(i).to_pylist()] for i in range(codes)]
-    for name in names[codes:]:
-        columns.append([f"{count:,}" if for_terminal else str(count) for count in table[name].to_pylist()])
-    text = text_table([names, *zip(*columns, strict=True)], left=range(codes))
-    if not for_terminal:
-        header, _, *lines = text.split("\n")
-        return "\n".join([header, *lines])
-    left = f"; {rows - table.num_rows:,} smaller not shown" if rows > table.num_rows else ""
-    return f"{text}\n\n{total:,} in {rows:,} row{'s' * (rows != 1)}{left}"
 
 
 def _table(chosen: Selection, levels: Sequence[str], confidence: float | None) -> pa.Table:
@@ -180,46 +158,19 @@ def _print_derived(
     from treetop.release.groups.derived import GroupTables
 
     table = GroupTables(chosen).table(derived, level)
-    if warning := chosen.card.get("warning"):
-        click.echo(f"treetop: {warning}", err=True)
+    say_warning(chosen.card)
     with standard_output():
         if as_json:
-            summary = {"title": chosen.card.get("title"), "where": asked, "derived": derived, "rows": table.to_pylist()}
-            click.echo(json.dumps(summary, indent=2, ensure_ascii=False))
+            title = chosen.card.get("title")
+            say_json({"title": title, "where": asked, "derived": derived, "rows": table.to_pylist()})
         elif as_csv:
             print_csv(table)
         else:
             rows = [[printable(_cell(value)) for value in row.values()] for row in table.to_pylist()]
-            header, _, *lines = text_table([table.column_names, *rows], left=(0,) if level else ()).split("\n")
-            click.echo("\n".join([header, *lines]))
+            click.echo(without_rule(text_table([table.column_names, *rows], left=(0,) if level else ())))
 
 
 def _cell(value: object) -> str:
     if value is None:
         return "-"
     return f"{value:.4f}" if isinstance(value, float) else str(value)
-
-
-def print_csv(table: pa.Table) -> None:
-    """Write a table as comma-separated values."""
-    from treetop.exporting.sheet import csv_header, write_csv
-
-    shown = sys.stdout.isatty()
-    out = io.BytesIO() if shown else sys.stdout.buffer
-    out.write(csv_header(table.column_names))
-    write_csv(table.schema, table.to_batches(), out)
-    if shown:  # codes may hold what drives a terminal
-        sys.stdout.write(out.getvalue().decode())  # type: ignore[union-attr]
-
-
-@contextmanager
-def standard_output() -> Iterator[None]:
-    """End quietly when the reader has read enough, as `head` does; say so when nothing can be written."""
-    try:
-        yield
-        sys.stdout.flush()
-    except OSError as problem:
-        # What is left in the buffer would be written again, and fail again, at the end of the process.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(problem, BrokenPipeError):
-            raise ReleaseError(f"standard output: cannot be written: {problem.strerror or problem}") from problem

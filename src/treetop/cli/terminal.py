@@ -64,6 +64,11 @@ def style(text: str, **look: Any) -> str:
     return f"{_marked(start)}{text}{_marked(end)}"
 
 
+def bold(text: str) -> str:
+    """Return text that stands out."""
+    return style(text, bold=True)
+
+
 def _marked(sequences: str) -> str:
     return re.sub(r"\x1b\[([0-9;]*)m", lambda found: f"{_MARK}{found[1]}>", sequences)
 

@@ -44,22 +44,30 @@ def with_lower_error(release: AnyRelease) -> AnyRelease:
     return replace(release, nodes=nodes, count=count, evidence=evidence, all_measured=measurements)
 
 
-def estimated_again(release: AnyRelease) -> AnyRelease:
-    """Return a new release of the same measurements, with counts of lower error and a card that says so."""
-    all_measurements(release)
+def why_not_again(release: Contents) -> str | None:
+    """Say why a release that has kept its measurements cannot be estimated again; None where it can."""
     if words_only(release.card, release.plan_toml or ""):
-        raise ReleaseError(
+        return (
             "this release of a graph says in words only which graphs are neighbours, as version 0.2.0 did, and a new "
             "card could not vouch for that. Ask it for `estimates`, which writes no card, or release the graph again"
         )
     plan = rebuild_plan(release.card, release.spine)
     if REPAIRS[plan.repair].again:
-        raise ReleaseError("the counts of this release are those of lower error already: there is nothing to do")
+        return "the counts of this release are those of lower error already: there is nothing to do"
     if plan.resolve != "full":
-        raise ReleaseError(
+        return (
             "this release leaves counts unresolved, at nodes whose children it does not name: they have no place in a "
             'second estimate. Ask it for `estimates`, or release with resolve = "full"'
         )
+    return None
+
+
+def estimated_again(release: AnyRelease) -> AnyRelease:
+    """Return a new release of the same measurements, with counts of lower error and a card that says so."""
+    all_measurements(release)
+    if (reason := why_not_again(release)) is not None:
+        raise ReleaseError(reason)
+    plan = rebuild_plan(release.card, release.spine)
     # It keeps what intervals come from, and so has them.
     confidence = plan.confidence or CONFIDENCE
     plan = replace(plan, prefer="lower-error", repair="least-squares", order="ascending", confidence=confidence)

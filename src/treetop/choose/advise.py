@@ -1,0 +1,276 @@
+"""Advice on a plan whose loss is still open: what accuracy costs, what a loss buys, how to divide it, trials on a twin.
+
+Everything here is computed from the plan and from public tables; the plan's own table is refused as one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+from treetop.basics.exact import Number, delta_between_0_and_1
+from treetop.basics.progress import Progress
+from treetop.basics.resolved import resolved
+from treetop.choose.forecast import Forecast, forecast
+from treetop.choose.goals import Target, read_target
+from treetop.choose.grid import GridRow, error_grid, plot_grid
+from treetop.choose.paste import filled_in
+from treetop.choose.public import is_release, private_tables, read_public, read_twin
+from treetop.choose.simulate import Trials, simulate
+from treetop.choose.targets import Answer, loss_for
+from treetop.domain.spine import Spine
+from treetop.domain.unit import TOTAL
+from treetop.errors import IncompletePlan, LossError, PlanError, PlanFileError
+from treetop.plan.fields.ordinary import DELTA
+from treetop.plan.file import PlanFile, read_plan
+from treetop.plan.plan import PurePlan
+from treetop.privacy import Definition, Loss
+
+DEFAULT_GRID = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""The epsilons of a plot where none are given."""
+
+
+class Wishes(TypedDict, total=False):
+    """What may be asked about a plan, beside targets."""
+
+    confidence: float
+    """How sure margins are: 0.95 when left out."""
+    delta: Number | None
+    """A delta in place of the plan's."""
+    pure: bool
+    """Whether the loss is to be an epsilon without delta."""
+    epsilons: Sequence[float]
+    """At which epsilons to show the errors of every level."""
+    plot: str | Path | None
+    """Where to draw them; at the usual epsilons when none are given."""
+    force: bool
+    """Whether the plot may replace another file."""
+    twin: str | None
+    """A public or synthetic table, or a release folder, to try the plan on."""
+    twin_source: str | None
+    """Where it is from, in words."""
+    runs: int
+    """How many trials: 20 when left out."""
+    threads: int | None
+    """How many at once; as many as cores when left out."""
+    prior: str | None
+    """An earlier release, or a public table, to choose the split by."""
+    prior_source: str | None
+    """Where it is from, in words; a table must say."""
+    weights: Mapping[str, Number]
+    """What errors of a level weigh: 1 where nothing is said. A short name is for every level of that name."""
+    write: str | Path | None
+    """Where to write the plan file with the answer filled in."""
+    progress: Progress | None
+    """Told how far trials have come."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What came of it."""
+
+    file: PlanFile
+    """The plan that was asked about."""
+    plan: PurePlan
+    """The plan with the answer, or as it is."""
+    confidence: float
+    """How sure margins are."""
+    guarded: bool
+    """Whether the plan names its private table, so that public ones could be compared with it."""
+    targets: tuple[Target, ...] = ()
+    """The targets as they were read."""
+    answer: Answer | None = None
+    """The smallest loss for the targets."""
+    forecast: Forecast | None = None
+    """The best split for the prior."""
+    grid: tuple[GridRow, ...] = ()
+    """Errors at several epsilons."""
+    grid_delta: Fraction | None = None
+    """The delta of those epsilons; None where they are pure."""
+    trials: Trials | None = None
+    """Trials of the plan on the twin."""
+    grid_trials: Mapping[float, Trials] = field(default_factory=dict)
+    """Trials at the epsilons of the grid."""
+    notes: tuple[str, ...] = ()
+    """How the public tables were read otherwise than the private one will be."""
+    files: tuple[Path, ...] = ()
+    """What was written."""
+
+
+def advise(plan: PlanFile | str | Path, targets: Sequence[str | Target] = (), **wishes: Unpack[Wishes]) -> Advice:
+    """Find the smallest loss that meets targets such as "state=20", or the best split for a prior, or show errors.
+
+    The plan file may leave its loss open. No private data is used: where the plan names its table, that is read only to
+    refuse it as a public one.
+    """
+    epsilons = tuple(sorted(set(wishes.get("epsilons", ())))) or (DEFAULT_GRID if wishes.get("plot") else ())
+    _check_wishes(bool(targets), bool(epsilons), wishes)
+    file = plan if isinstance(plan, PlanFile) else read_plan(plan, stand_in=1 if targets or epsilons else None)
+    _check_file(file, wishes)
+    kind, delta = _definition(file, wishes)
+    advice = Advice(file, file.plan, wishes.get("confidence", 0.95), bool(private_tables(file)))
+    if targets:
+        advice = _with_loss(advice, targets, kind, delta)
+    if wishes.get("prior") is not None:
+        advice = _with_split(advice, wishes)
+    if epsilons:
+        advice = _with_grid(advice, epsilons, kind, delta)
+    if (twin := wishes.get("twin")) is not None:
+        advice = _with_trials(advice, twin, epsilons, wishes)
+    return _written(advice, wishes)
+
+
+def levels_named(spine: Spine, name: str) -> list[str]:
+    """Return the levels of a name: `attribute.level`, or a short one, which may be that of several attributes.
+
+    A target for a short name is one for them all. That costs nothing: what is above a target is as accurate anyway.
+    """
+    if name == TOTAL:
+        return [TOTAL]
+    pairs = list(zip(spine.levels, spine.splits, strict=True))
+    if name not in [known for level, split in pairs for known in (level.name, split)]:
+        short = [level.name for level, split in pairs if split.partition(".")[2] == name]
+        if short:
+            return short
+    return [spine.level(name).name]
+
+
+def _check_wishes(targets: bool, grid: bool, wishes: Wishes) -> None:
+    """Refuse what contradicts itself, or leads to nothing, before anything is read."""
+    wish = wishes.get
+    changed = wish("delta") is not None or wish("pure")
+    if wish("pure") and wish("delta") is not None:
+        raise LossError("a pure loss has no delta: give --pure or --delta")
+    if targets and wish("prior"):
+        raise PlanError("a target decides the split itself: give --target or --prior")
+    for given, needed, why in (
+        (wish("weights") or wish("prior_source"), wish("prior"), "--weight and --prior-source are about a --prior"),
+        (wish("twin_source"), wish("twin"), "--twin-source is about a --twin"),
+        (wish("force"), wish("plot"), "--force is about a --plot"),
+        (wish("write"), targets or wish("prior"), "--write fills in an answer: ask with --target or --prior"),
+        (changed, targets or grid, "--delta and --pure are for --target or a grid"),
+        (True, targets or grid or wish("twin") or wish("prior"), "ask for targets, epsilons, a twin or a prior"),
+    ):
+        if given and not needed:
+            raise PlanError(why)
+    if not 0 < (confidence := wishes.get("confidence", 0.95)) < 1:
+        raise PlanError(f"confidence is {confidence}: give a probability between 0 and 1")
+
+
+def _check_file(file: PlanFile, wishes: Wishes) -> None:
+    """Refuse a plan whose loss is not chosen so, and places where nothing can be written."""
+    file.plan.refuse_unless_top_down()
+    if file.plan.loss.accounting == "exact":
+        raise LossError(
+            f'{file.path}: [loss] accounting is "exact", and a loss is chosen by "zcdp": leave it out until the loss '
+            "is chosen. Put back then, it only makes the noise smaller"
+        )
+    if (out := wishes.get("write")) is not None:
+        if Path(out).exists():
+            raise PlanFileError(f"{out} exists already: choose another name")
+        if resolved(out).parent != (own := resolved(file.path).parent):
+            raise PlanFileError(f"{out}: paths in a plan are relative to its folder: write it to {own}")
+    plot = wishes.get("plot")
+    if plot is not None and not wishes.get("force") and (Path(plot).exists() or Path(plot).is_symlink()):
+        raise PlanFileError(f"{plot} exists already: choose another name, or replace it (--force)")
+
+
+def _definition(file: PlanFile, wishes: Wishes) -> tuple[Definition, Fraction | None]:
+    """Return the kind of loss that is looked for, and its delta: as the call says, or the plan."""
+    if wishes.get("pure"):
+        return "pure", None
+    if (delta := wishes.get("delta")) is not None:
+        return "approximate", delta_between_0_and_1(delta)
+    loss = file.plan.loss
+    if file.loss_is_open and loss.delta is None:
+        raise IncompletePlan(
+            f"{file.path} states no delta, at which an epsilon could be found. {DELTA}\n"
+            "Give one here with --delta 1e-8 or in the plan, or --pure for an epsilon without."
+        )
+    return loss.definition, loss.delta
+
+
+def _with_loss(advice: Advice, asked: Sequence[str | Target], kind: Definition, delta: Fraction | None) -> Advice:
+    """Find the smallest loss that meets the targets, and its split."""
+    plan = advice.plan
+    read = [read_target(one) if isinstance(one, str) else one for one in asked]
+    targets = tuple(replace(one, level=name) for one in read for name in levels_named(plan.spine, one.level))
+    answer = loss_for(
+        plan.spine,
+        plan.unit,
+        targets,
+        delta=delta,
+        definition=kind,
+        unknown=plan.unknown,
+        large_delta=plan.loss.large_delta,
+    )
+    return replace(advice, plan=replace(plan, loss=answer.loss, split=answer.split), targets=targets, answer=answer)
+
+
+def _with_split(advice: Advice, wishes: Wishes) -> Advice:
+    """Find the best split for the prior."""
+    location, source = wishes["prior"] or "", wishes.get("prior_source")
+    if source is None and not is_release(location):
+        raise PlanError(
+            f"say where {location} is from, since only public facts may shape the noise: "
+            '--prior-source "ISTAT, commuting 2011"'
+        )
+    prior, notes = read_public(advice.file, location, source or "", "prior")
+    spine = advice.plan.spine
+    weights = {level: by for name, by in wishes.get("weights", {}).items() for level in levels_named(spine, name)}
+    best = forecast(advice.plan, prior, weights)
+    return replace(advice, plan=best.plan, forecast=best, notes=(*advice.notes, *notes))
+
+
+def _with_grid(advice: Advice, epsilons: Sequence[float], kind: Definition, delta: Fraction | None) -> Advice:
+    """Add the errors at several epsilons."""
+    if kind == "zcdp" and delta is None:
+        raise LossError("the plan states its loss in rho: give --delta for a grid of epsilons")
+    plan = advice.plan
+    grid = error_grid(
+        plan.spine, plan.unit, epsilons, delta, plan.split, unknown=plan.unknown, confidence=advice.confidence
+    )
+    return replace(advice, grid=grid, grid_delta=delta)
+
+
+def _with_trials(advice: Advice, location: str, epsilons: Sequence[float], wishes: Wishes) -> Advice:
+    """Try the plan, and what the grid shows, on a public twin."""
+    twin, notes = read_twin(advice.file, location, wishes.get("twin_source"))
+
+    def tried(plan: PurePlan) -> Trials:
+        return simulate(
+            plan,
+            twin,
+            runs=wishes.get("runs", 20),
+            confidence=advice.confidence,
+            threads=wishes.get("threads"),
+            progress=wishes.get("progress"),
+        )
+
+    is_chosen = advice.answer is not None or not advice.file.loss_is_open
+    trials = tried(advice.plan) if is_chosen else None
+    at = {epsilon: tried(_at(advice.plan, epsilon, advice.grid_delta)) for epsilon in epsilons}
+    return replace(advice, trials=trials, grid_trials=at, notes=(*advice.notes, *notes))
+
+
+def _at(plan: PurePlan, epsilon: float, delta: Fraction | None) -> PurePlan:
+    meant = plan.loss.large_delta and delta is not None
+    return replace(plan, loss=Loss(epsilon=epsilon, delta=delta, large_delta=meant))
+
+
+def _written(advice: Advice, wishes: Wishes) -> Advice:
+    """Draw and write what was asked for."""
+    file, plan, files = advice.file, advice.plan, []
+    if (plot := wishes.get("plot")) is not None:
+        title = plan.title or file.path.name
+        plot_grid(advice.grid, Path(plot), title, advice.confidence, advice.grid_trials)
+        files.append(Path(plot))
+    if (out := wishes.get("write")) is not None:
+        text = filled_in(file.text, plan, str(file.path))
+        with Path(out).open("x", encoding="utf-8") as stream:
+            stream.write(text)
+        files.append(Path(out))
+    return replace(advice, files=tuple(files))

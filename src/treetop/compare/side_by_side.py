@@ -1,0 +1,124 @@
+"""Mechanisms side by side on the private table of a plan, written to a folder for the steward. Nothing is released."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from treetop.basics.picture import new_figure
+from treetop.basics.progress import Progress
+from treetop.compare.compare import compare, settings
+from treetop.compare.comparison import Comparison
+from treetop.compare.plots import save_plots
+from treetop.compare.trial import Case, Setting
+from treetop.errors import PlanError, ReleaseError
+from treetop.noise import Key
+from treetop.plan.file import PlanFile, read_plan
+from treetop.read.bound import Bound
+from treetop.read.encode import read_counts
+from treetop.read.tally import Tally
+from treetop.release.folder.place import scratch, writing
+
+MECHANISMS = ("inftda", "tda-l2", "gauss", "sh")
+"""What is compared where nothing is named."""
+ACCOUNTINGS = {"tight": ("tight",), "paper": ("paper",), "both": ("tight", "paper")}
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """A comparison, and where it was written. Private: errors tell of the truth."""
+
+    comparison: Comparison
+    """The results."""
+    title: str
+    """What was compared."""
+    files: tuple[Path, ...] = ()
+    """What was written."""
+
+
+def compare_mechanisms(
+    plan: PlanFile | str | Path,
+    table: str | None = None,
+    out: str | Path | None = None,
+    *,
+    mechanisms: Sequence[str] = MECHANISMS,
+    epsilons: Sequence[float] = (),
+    delta: float | None = None,
+    accounting: Sequence[str] = ("tight",),
+    repeat: int = 10,
+    jobs: int | None = None,
+    query: str | None = None,
+    plots: bool = True,
+    progress: Progress | None = None,
+) -> SideBySide:
+    """Run mechanisms side by side on a private table; with `out`, write their errors, times and memory to a new folder.
+
+    Nothing is released and nothing is spent; the errors are computed from private data, so all of this is for the
+    steward only. Attributes, unit and split are the plan's, and so is the loss where none is given. Accounting is
+    "tight", "paper" or "both". As many as `jobs` run at once, one a core when it is left out; with more than one, a
+    script needs the usual `if __name__ == "__main__"`.
+    """
+    file = plan if isinstance(plan, PlanFile) else read_plan(plan)
+    file.plan.refuse_unless_top_down()
+    place = None if out is None else Path(out)
+    if place is not None and (place.exists() or place.is_symlink()):
+        raise ReleaseError(f"{place} exists already: choose another folder")
+    if place is not None and plots:
+        # Without matplotlib it is refused now, before hours of work.
+        new_figure(1, 1, extra="compare", without="leave the plots out (--no-plots)")
+    chosen = _settings(file, mechanisms, epsilons, delta, accounting)
+    location = table or file.source
+    if location is None:
+        raise PlanError("name the private TABLE, or give the plan a [data] source")
+    found = compare(
+        _read(file, location, query, progress), chosen, repeat, jobs=jobs or os.cpu_count() or 1, progress=progress
+    )
+    title = f"{file.plan.title or file.path.stem}: mechanisms side by side"
+    return SideBySide(found, title, () if place is None else _write(found, place, title, plots))
+
+
+def _settings(
+    file: PlanFile, mechanisms: Sequence[str], epsilons: Sequence[float], delta: float | None, accounting: Sequence[str]
+) -> list[Setting]:
+    """Return what is to be run, with the plan's loss where the call names none."""
+    loss = file.plan.loss
+    if not accounting or not set(accounting) <= set(ACCOUNTINGS):
+        raise PlanError(f"--accounting is {', '.join(accounting) or 'empty'}: choose tight, paper, or both")
+    if delta is None and loss.delta is not None:
+        delta = float(loss.delta)
+    if (delta is None and loss.definition == "zcdp") or (not epsilons and loss.epsilon is None):
+        raise PlanError("the plan states its loss in rho: give --epsilon and --delta to compare at")
+    if not mechanisms:
+        raise PlanError("--mechanisms names none: give some, such as inftda,sh")
+    asked = epsilons or [float(loss.epsilon or 0)]
+    named = dict.fromkeys(one for name in accounting for one in ACCOUNTINGS[name])
+    return settings(mechanisms, asked, delta, list(named))  # type: ignore[arg-type]
+
+
+def _read(file: PlanFile, location: str, query: str | None, progress: Progress | None) -> Case:
+    """Read the private table; where a limit of contributions is enforced, also without it, as the truth."""
+    plan, source, tally = file.plan, file.table(location, query), Tally()
+    how = (source, plan.spine, file.columns, file.count, plan.unknown)
+    truth = read_counts(*how, progress=progress, tally=tally)
+    tally.tell(plan.unit)
+    counts, whole = truth, None
+    if (bound := Bound.of(plan.unit, Key.fresh())) is not None:
+        counts, whole = read_counts(*how, bound, progress), truth
+    return Case(plan.spine, plan.unit, counts, whole, plan.split, plan.unknown == "drop")
+
+
+def _write(found: Comparison, out: Path, title: str, plots: bool) -> tuple[Path, ...]:
+    """Write the folder beside its place, then move it there in one step; return its files."""
+    with scratch(out) as beside, writing(out):
+        whole = beside / "comparison"
+        whole.mkdir()
+        pq.write_table(found.table(), whole / "results.parquet")
+        (whole / "summary.md").write_text(found.summary(title), encoding="utf-8")
+        if plots and found.trials:
+            save_plots(found, whole, title)
+        whole.rename(out)
+    return tuple(sorted(out.iterdir()))

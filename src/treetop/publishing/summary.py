@@ -1,0 +1,38 @@
+"""What a plan will cost and how accurate it will be, as plain values; no private data is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from treetop.card.content import words_of
+from treetop.card.meaning import exact, loss_summary, meaning
+from treetop.card.words import reckless
+from treetop.plan.file import PlanFile, read_plan
+
+
+def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95) -> dict[str, Any]:
+    """Return accuracy, noise and cost of a plan file by level, and what they mean: what `treetop plan` shows."""
+    file = plan if isinstance(plan, PlanFile) else read_plan(plan)
+    told = file.plan
+    described = told.describe()
+    rows = told.accuracy(confidence).to_dicts()
+    return {
+        "title": told.title,
+        "plan": str(file.path),
+        "plan_sha256": told.digest,
+        "leaves": told.spine.leaves,
+        "confidence": confidence,
+        "levels": [
+            {**row, "cost": level["cost"], "law": level["noise"]}
+            for row, level in zip(rows, described["levels"], strict=True)
+        ],
+        "unit": {**described["unit"], "enforced": told.unit.enforced, "sentence": told.unit.sentence()},
+        "loss": loss_summary(told),
+        "warnings": reckless(told),
+        "meaning": meaning(told),
+        "exact": exact(told),
+        "keep": file.keep and {column: list(values) for column, values in file.keep.items()},
+        "graph": None if file.graph is None else file.graph.sentences(),
+        "notes": words_of(told).notes(told),
+    }
