@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from treetop.domain.unit import TOTAL
 from treetop.measure.frontier import Descended, Frontier
-from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream, sampler
+from treetop.noise import LAWS, DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream, sampler
 from treetop.privacy import Loss, Sensitivity, Unit
 from treetop.read import bound as bounds
 from treetop.read.counts import Counts
@@ -144,6 +144,17 @@ def _exact_total(patch: Patch, exact: Callable[[Unit, bool], bool]) -> None:
         return exact(unit, records_may_be_dropped)
 
     patch.setattr(Unit, "total_is_exact", total_is_exact)
+
+
+def a_registered_law_that_understates_its_cost(patch: Patch) -> None:
+    for law in LAWS.values():
+        costing, cost = law.costing, law.cost
+        patch.setattr(
+            law,
+            "costing",
+            classmethod(lambda _, l1, l2, spent, costing=costing: costing(l1, l2, 2 * spent)),
+        )
+        patch.setattr(law, "cost", lambda own, l1, l2, cost=cost: cost(own, l1, l2) / 2)
 
 
 def the_exact_total_of_units_with_many_records(patch: Patch) -> None:
@@ -326,6 +337,7 @@ _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
         epsilon_turned_into_rho_without_delta,
         discrete_noise_accounted_for_as_continuous,
         pure_epsilon_given_to_every_level_in_full,
+        a_registered_law_that_understates_its_cost,
         the_exact_total_of_units_with_many_records,
         the_exact_total_of_records_that_may_be_dropped,
         the_exact_total_when_units_come_and_go,
