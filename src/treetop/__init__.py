@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from treetop.read.inspect import inspect_table
     from treetop.release.estimates.table import level_differences
     from treetop.release.groups.derived import GroupTables
-    from treetop.release.reestimate import reestimate
-    from treetop.release.release import Release
+    from treetop.release.release import Release, reestimate
     from treetop.release.selection import Selection
     from treetop.repair import register_repair
     from treetop.tables.source import Source, register_format
@@ -83,7 +82,7 @@ _HOME = {
     "register_law": "treetop.noise",
     "register_relation": "treetop.domain.relation",
     "register_repair": "treetop.repair",
-    "reestimate": "treetop.release.reestimate",
+    "reestimate": "treetop.release.release",
 }
 
 __all__ = [

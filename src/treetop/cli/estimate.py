@@ -127,7 +127,7 @@ def _print_table(release: Release, level: str, table: pa.Table, shown: pa.Table,
 
 def _rewritten(folder: Path, out: Path, force: bool) -> dict[str, Any]:
     from treetop.release.folder import read_card
-    from treetop.release.reestimate import reestimate
+    from treetop.release.release import reestimate
 
     again = reestimate(folder, out, force=force)
     say_warning(again.card)

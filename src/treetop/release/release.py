@@ -7,11 +7,14 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from treetop.basics.resolved import resolved
+from treetop.errors import ReleaseError
 from treetop.release.contents import Contents
 from treetop.release.estimates.again import estimated_again
 from treetop.release.estimates.table import estimates_table
-from treetop.release.folder import load, save
+from treetop.release.folder import NODES, PLACES, check_place, drafted, load, save
 from treetop.release.folder.unresolved import unresolved_table
 from treetop.release.intervals.nodes import Interval, LevelIntervals
 from treetop.release.measurements import Measurements
@@ -134,3 +137,16 @@ class Release(Contents):
             f"<p><b>{title}</b>: {self.total:,} in {len(self.count):,} leaves<br>{guarantee}</p>"
             f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
         )
+
+
+def reestimate(folder: str | Path, out: str | Path, *, force: bool = False) -> Release:
+    """Write what `Release.reestimated` gives to a new folder, with the levels and coordinates that the old one has."""
+    old, new = Path(folder), Path(out)
+    if resolved(new) == resolved(old):
+        raise ReleaseError(f"{new} is the release itself, and is never replaced by another: name a new folder")
+    check_place(new, force)
+    again = Release.load(old).reestimated()
+    places = {path.stem: pq.read_table(path) for path in sorted((old / PLACES).glob("*.parquet"))}
+    with drafted(again, new, force=force, nodes=(old / NODES).is_file(), places=places) as draft:
+        draft.place()
+    return again

@@ -1,0 +1,104 @@
+"""What the command line has, a notebook has: the functions behind the commands, by their public names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import treetop as tt
+from tests.commands import said
+from treetop.errors import LossError, PlanError, ReleaseError
+
+PLAN = """
+title = "Trips"
+[attributes.place]
+column = "home"
+hierarchy = "places.csv"
+levels = ["region", "town"]
+[unit]
+entity = "trip"
+contributions = 1
+neighbours = "replace"
+[loss]
+epsilon = 1.0
+delta = 1e-8
+[data]
+source = "trips.csv"
+"""
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    towns = ["n1", "n2", "s1", "s2", "s3"]
+    (tmp_path / "places.csv").write_text("region,town\n" + "".join(f"{town[0].upper()},{town}\n" for town in towns))
+    (tmp_path / "plan.toml").write_text(PLAN)
+    (tmp_path / "trips.csv").write_text("home\n" + "".join(f"{town}\n" * 60 for town in towns))
+    (tmp_path / "last-year.csv").write_text("home\n" + "".join(f"{town}\n" * 50 for town in towns))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_advice_is_what_the_command_tells_and_can_be_published(desk: Path) -> None:
+    advice = tt.advise("plan.toml", ["town=20"], epsilons=[2, 0.5], twin="last-year.csv", runs=2, write="chosen.toml")
+    told = json.loads(said(["plan", "plan.toml", "--target", "town=20", "--epsilon-grid", "0.5,2", "--json"], desk).out)
+    assert advice.answer is not None and advice.answer.to_dict()["loss"] == told["answer"]["loss"]
+    assert [row.epsilon for row in advice.grid] == [row["epsilon"] for row in told["grid"]]
+    assert advice.trials is not None and list(advice.grid_trials) == [0.5, 2] and advice.guarded
+    assert advice.files == (Path("chosen.toml"),)
+    assert tt.read_plan("chosen.toml").plan.digest == advice.plan.digest
+    done = tt.publish(advice.plan, "trips.csv", "out", columns={"place": "home"}, testing_key=bytes(32))
+    assert done.release.total == 300
+
+
+def test_advice_by_a_prior_weighs_every_level_of_a_short_name(desk: Path) -> None:
+    advice = tt.advise("plan.toml", prior="last-year.csv", prior_source="last year", weights={"town": 9})
+    even = tt.advise("plan.toml", prior="last-year.csv", prior_source="last year")
+    assert advice.forecast is not None and even.forecast is not None
+    assert advice.forecast.rows[-1].share > even.forecast.rows[-1].share
+
+
+def test_advice_that_makes_no_sense_is_refused(desk: Path) -> None:
+    with pytest.raises(PlanError, match="ask for targets"):
+        tt.advise("plan.toml")
+    with pytest.raises(LossError, match="a pure loss has no delta"):
+        tt.advise("plan.toml", ["town=20"], pure=True, delta=1e-8)
+    with pytest.raises(PlanError, match="say where last-year.csv is from"):
+        tt.advise("plan.toml", prior="last-year.csv")
+
+
+def test_a_plan_is_summed_up_as_the_command_does(desk: Path) -> None:
+    told = said(["plan", "plan.toml", "--json"], desk).out
+    assert json.loads(json.dumps(tt.plan_summary("plan.toml"))) == json.loads(told)
+
+
+def test_a_release_is_compared_with_the_truth_and_estimated_again(desk: Path) -> None:
+    tt.publish("plan.toml", out="out", testing_key=bytes(32))
+    errors = tt.compare_with_truth("out", "trips.csv")
+    assert [row.name for row in errors.levels] == ["total", "place.region", "place.town"]
+    assert errors.levels[0].largest == 0 and errors.tally.dropped == 0
+    assert tt.compare_with_truth("out", "trips.csv", plan="plan.toml").levels == errors.levels
+    with pytest.raises(ReleaseError, match="never write it into the release folder"):
+        tt.compare_with_truth("out", "trips.csv", plot="out/errors.png")
+    differences = tt.level_differences(tt.Release.load("out"))
+    assert [one.name for one in differences] == ["total", "place.region", "place.town"]
+    again = tt.reestimate("out", "again")
+    assert tt.Release.load("again").card["id"] == again.card["id"]
+    assert all(verdict.verified for verdict in tt.check("again"))
+    with pytest.raises(ReleaseError, match="is the release itself"):
+        tt.reestimate("out", "out", force=True)
+
+
+def test_mechanisms_are_compared_in_memory_or_in_a_folder(desk: Path) -> None:
+    found = tt.compare_mechanisms("plan.toml", mechanisms=["inftda", "sh"], repeat=1, jobs=1)
+    assert found.files == () and [trial.setting.mechanism for trial in found.comparison.trials] == ["inftda", "sh"]
+    written = tt.compare_mechanisms("plan.toml", out="compared", mechanisms=["sh"], repeat=1, jobs=1, plots=False)
+    assert [file.name for file in written.files] == ["results.parquet", "summary.md"]
+    with pytest.raises(PlanError, match="choose tight, paper, or both"):
+        tt.compare_mechanisms("plan.toml", accounting=["loose"])
+
+
+def test_a_table_is_inspected_and_a_plan_drafted(desk: Path) -> None:
+    inspection = tt.inspect_table(tt.Source("trips.csv"), tt.Source("places.csv"))
+    assert "[attributes.home]" in tt.draft_plan(inspection)
