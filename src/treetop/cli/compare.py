@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from treetop.compare.side_by_side import SideBySide
     from treetop.compare.trial import Setting, Trial
 
-MECHANISMS = "inftda,tda-l2,gauss,sh"
-
 
 def _names(_: click.Context, __: click.Parameter, text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
@@ -29,7 +27,7 @@ def _names(_: click.Context, __: click.Parameter, text: str) -> list[str]:
 @click.argument("plan", type=click.Path(path_type=Path))
 @click.argument("table", required=False)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write.")
-@click.option("--mechanisms", callback=_names, default=MECHANISMS, show_default=True, help="Which ones.")
+@click.option("--mechanisms", callback=_names, default="inftda,tda-l2,gauss,sh", show_default=True, help="Which ones.")
 @click.option("--epsilon", "epsilons", callback=numbers, help="Which epsilons, as in 0.1,1,10; the plan's by default.")
 @click.option("--delta", type=float, help="Delta; the plan's by default.")
 @click.option("--accounting", callback=_names, default="tight", show_default=True, help="tight, paper, or both.")

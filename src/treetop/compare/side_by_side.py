@@ -23,8 +23,6 @@ from treetop.read.encode import read_counts
 from treetop.read.tally import Tally
 from treetop.release.folder.place import scratch, writing
 
-MECHANISMS = ("inftda", "tda-l2", "gauss", "sh")
-"""What is compared where nothing is named."""
 ACCOUNTINGS = {"tight": ("tight",), "paper": ("paper",), "both": ("tight", "paper")}
 
 
@@ -45,7 +43,7 @@ def compare_mechanisms(
     table: str | None = None,
     out: str | Path | None = None,
     *,
-    mechanisms: Sequence[str] = MECHANISMS,
+    mechanisms: Sequence[str] = ("inftda", "tda-l2", "gauss", "sh"),
     epsilons: Sequence[float] = (),
     delta: float | None = None,
     accounting: Sequence[str] = ("tight",),
@@ -74,9 +72,8 @@ def compare_mechanisms(
     location = table or file.source
     if location is None:
         raise PlanError("name the private TABLE, or give the plan a [data] source")
-    found = compare(
-        _read(file, location, query, progress), chosen, repeat, jobs=jobs or os.cpu_count() or 1, progress=progress
-    )
+    case = _read(file, location, query, progress)
+    found = compare(case, chosen, repeat, jobs=jobs or os.cpu_count() or 1, progress=progress)
     title = f"{file.plan.title or file.path.stem}: mechanisms side by side"
     return SideBySide(found, title, () if place is None else _write(found, place, title, plots))
 
