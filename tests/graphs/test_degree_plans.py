@@ -28,6 +28,7 @@ from treetop.plan.graphs.regional import PureRegionalPlan
 from treetop.plan.graphs.unit import DegreeUnit
 from treetop.plan.workload import Exact, PassThrough
 from treetop.read.graph.graph import Graph
+from treetop.release.degrees import DegreeTables
 from treetop.release.intervals import cells
 from treetop.release.intervals.sum_noise import sum_margins
 
@@ -335,3 +336,30 @@ def test_what_is_written_of_a_plan_without_a_file_is_a_plan(write: Write) -> Non
     plan = tt.DegreePlan("node", "replace", tt.Loss(rho=1), 9, "histogram", False, title="From Python")
     text = add_tables(describe_plan(plan))
     assert read_plan(write(text)).plan.digest == plan.digest
+
+
+def test_cumulative_degrees_their_intervals_means_and_quantiles(write: Write, tmp_path: Path) -> None:
+    path, out = write(WHOLE + PLACE), tmp_path / "release"
+    release = tt.publish(path, out=out, testing_key=KEY).release
+    tables = DegreeTables.of(release)
+    at_most = tables.cumulative().to_pydict()
+    assert at_most["people"][-1] == at_most["lower"][-1] == at_most["upper"][-1] == 1_200
+    assert at_most["people"] == np.cumsum([release.query(degree=code) for code in at_most["degree"]]).tolist()
+    # A cumulative count has one draw of noise, and the count of a degree two.
+    first, third = (release.interval(degree=code) for code in ("00", "03"))
+    assert (at_most["lower"][0], at_most["upper"][0]) == first
+    assert at_most["upper"][3] - at_most["lower"][3] < third.upper - third.lower
+    by_region = tables.cumulative("place.region").to_pylist()
+    assert len(by_region) == 21 * 9 and all(row["lower"] <= row["upper"] <= 1_200 for row in by_region)
+    mean = sum(int(code) * release.query(degree=code) for code in at_most["degree"]) / 1_200
+    assert tables.mean_degree().to_pydict() == {"mean_degree": [pytest.approx(mean)]}
+    median = tables.quantiles("place.region").to_pylist()[2]
+    assert median["share"] == 0.5 and 0 <= median["degree"] <= 20
+    assert "mean_degree" in run("query", out, "--derived", "mean-degree", "--by", "place.region")
+    assert run("query", out, "--derived", "cumulative").startswith("degree  people  lower  upper")
+    with pytest.raises(QueryError, match="not derived from degrees"):
+        tables.table("people")  # type: ignore[arg-type]
+    with pytest.raises(QueryError, match="the degree itself"):
+        tables.mean_degree("degree")
+    with pytest.raises(QueryError, match="of all of them"):
+        DegreeTables.of(release.where(degree="03"))

@@ -16,7 +16,6 @@ from treetop.errors.showing import printable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from treetop.release.groups.derived import Derived
     from treetop.release.selection import Selection
 
 
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 @click.option("--by", "levels", metavar="LEVEL", multiple=True, help="A row for each code of a level; repeatable.")
 @click.option(
     "--derived",
-    type=click.Choice(["cumulative", "people", "mean-size", "share-of-one"]),
-    help="Of group sizes: a table that follows from them, by one level of the place.",
+    type=click.Choice(["cumulative", "people", "mean-size", "share-of-one", "mean-degree", "quantiles"]),
+    help="Of group sizes and degrees: a table that follows from them, by one level of the place.",
 )
 @click.option("--confidence", type=float, metavar="P", help="Of the noise intervals; that of the plan by default.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the N largest counts, largest first.")
@@ -37,7 +36,7 @@ def command(
     folder: Path,
     conditions: tuple[str, ...],
     levels: tuple[str, ...],
-    derived: Derived | None,
+    derived: Any | None,
     confidence: float | None,
     limit: int | None,
     as_csv: bool,
@@ -152,12 +151,14 @@ def _summary(
 
 
 def _print_derived(
-    chosen: Selection, asked: dict[str, str], derived: Derived, level: str | None, as_csv: bool, as_json: bool
+    chosen: Selection, asked: dict[str, str], derived: Any, level: str | None, as_csv: bool, as_json: bool
 ) -> None:
     from treetop.plan.accuracy import text_table
+    from treetop.release.degrees import DegreeTables
     from treetop.release.groups.derived import GroupTables
 
-    table = GroupTables(chosen).table(derived, level)
+    tables = DegreeTables.of(chosen) if "degrees" in chosen.card["plan"] else GroupTables(chosen)
+    table = tables.table(derived, level)
     say_warning(chosen.card)
     with standard_output():
         if as_json:

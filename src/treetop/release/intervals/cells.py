@@ -108,6 +108,12 @@ class MeasuredCells:
         own = self._measured(1 + sum(boxes.depth[1:]))
         return self.bounds(own, start, stop, self._places(own, len(self.tree.spine.levels), boxes.leaf), confidence)
 
+    def ranges(self, index: int, start: Ints, stop: Ints, place: Ints, confidence: float) -> tuple[Ints, Ints]:
+        """Return the bounds of people of places of any level below the total, of degrees start … stop − 1."""
+        own = self._measured(index)
+        nodes = np.array([start, place][: len(self.tree.spine.attributes)])
+        return self.bounds(own, start, stop, self._places(own, index, nodes), confidence)
+
     def bounds(self, index: int, start: Ints, stop: Ints, place: Ints, confidence: float) -> tuple[Ints, Ints]:
         """Return the bounds of the numbers of people of places of a measured level, of degrees start … stop − 1."""
         ends = self._ends(index)
