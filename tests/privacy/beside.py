@@ -36,7 +36,7 @@ from treetop.read.graph.edges import Edges
 from treetop.read.graph.graph import Graph
 from treetop.read.graph.nodes import Nodes
 
-from . import dwellings
+from . import dwellings, small_graphs
 from .audits import Audit, audit
 from .divergence import TOLERANCE, cut_off, excess, loss_of, masses
 from .engine import KEY, Unexplained, laws_drawn_from, noise_is, words_read
@@ -194,6 +194,19 @@ def the_loss_of_degrees(relation: Any, form: DegreeForm, loss: tt.Loss, largest:
     return None
 
 
+@audit
+def the_loss_of_degrees_by_region(relation: Any, form: DegreeForm, loss: tt.Loss, largest: int = 2) -> str | None:
+    """Compare all small neighbouring graphs in the degrees of every region, as they are measured."""
+    plan = tt.RegionalPlan(PLACES, largest, relation, loss, directed=relation == "user-out", form=form)
+    nodes = Nodes.read(small_graphs.people(tuple(range(4))), "id", ["town"])
+    for (_, one), (_, other) in _graphs_and_neighbours(relation):
+        sizes = [plan.sizes(nodes, edges, {"place": "town"}) for edges in (one, other)]
+        spent = dwellings.loss_between(plan, *sizes)
+        if spent > loss.budget:
+            return f"{relation}, {form}: some neighbours cost {spent}, not {loss.budget}"
+    return None
+
+
 TOWNS = tt.Spine(["place.region", "place.town"], {"place": PLACES})
 ASKED = ("place=A", "place=A1", "place=B", "place.town=B1")
 """Questions of which one record matches two."""
@@ -324,6 +337,8 @@ def beside_audits() -> dict[str, Audit]:
         "degrees": partial(the_loss_of_degrees, "edge", "cumulative", RHO),
         "degrees, lists": partial(the_loss_of_degrees, "user-out", "cumulative", PURE),
         "degrees, people": partial(the_loss_of_degrees, "node", "histogram", RHO),
+        "degrees by region": partial(the_loss_of_degrees_by_region, "edge", "histogram", RHO),
+        "degrees by region, lists": partial(the_loss_of_degrees_by_region, "user-out", "cumulative", PURE),
         "answers": partial(the_loss_of_answers, "add-remove", 2, PURE),
         "answers, replace": partial(the_loss_of_answers, "replace", 2, RHO),
         **record_audits(),

@@ -14,7 +14,7 @@ from treetop.measure.groups import measure_groups
 from treetop.measure.workload import Measuring
 from treetop.noise import Law
 from treetop.plan.groups.unit import Event, Form, GroupUnit
-from treetop.publishing.plans import GroupTablePlan
+from treetop.publishing.plans import GroupTablePlan, RegionalPlan
 from treetop.read.groups.lists import GroupList
 from treetop.read.groups.sizes import GroupSizes
 from treetop.repair.groups import Known
@@ -69,7 +69,7 @@ def neighbours(people: People, event: Event, quantity: int) -> Iterator[People]:
             yield from (others + ((home, 1),) * size for size in range(LARGEST + 3))
 
 
-def measured(made: GroupTablePlan, sizes: GroupSizes) -> tuple[list[tuple[Law, Integers]], Known]:
+def measured(made: GroupTablePlan | RegionalPlan, sizes: GroupSizes) -> tuple[list[tuple[Law, Integers]], Known]:
     """What a release measures, level by level, without the noise but with its laws; and what it takes as public."""
     with laws_drawn_from() as drawn, noise_is(np.zeros(1_000, np.int64)):
         counts, known = measure_groups(made.core, sizes, Measuring(made.core.workload, KEY))
@@ -77,7 +77,7 @@ def measured(made: GroupTablePlan, sizes: GroupSizes) -> tuple[list[tuple[Law, I
     return [(law, counts[own]) for law, own in zip(drawn, levels, strict=True)], known
 
 
-def loss_between(made: GroupTablePlan, one: GroupSizes, other: GroupSizes) -> Fraction:
+def loss_between(made: GroupTablePlan | RegionalPlan, one: GroupSizes, other: GroupSizes) -> Fraction:
     """The loss of all measurements together: pure, or rho (both laws depend on the change alone)."""
     (here, known), (there, known_there) = measured(made, one), measured(made, other)
     if known.total != known_there.total or (known.high != known_there.high).any():
