@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from itertools import product
-from math import prod
 from typing import Any
 from unittest import mock
 
@@ -271,10 +270,12 @@ def releases(pair: tuple[Engine, Engine], tail: float, ties: Key = KEY) -> Relea
             return {(0,) * _leaves(pair[0], path): 1.0}
         law: dict[Path, float] = defaultdict(float)
         for shares, mass in kernel(path)[which].get(count, {}).items():
-            parts = [law_below(which, child, share).items() for child, share in zip(children, shares, strict=True)]
-            for combination in product(*parts):
-                outcome = tuple(count for part, _ in combination for count in part)
-                law[outcome] += mass * prod(p for _, p in combination)
+            outcomes: list[tuple[Path, float]] = [((), mass)]
+            for child, share in zip(children, shares, strict=True):
+                part = law_below(which, child, share).items()
+                outcomes = [(before + after, p * q) for before, p in outcomes for after, q in part]
+            for outcome, p in outcomes:
+                law[outcome] += p
         return law
 
     laws: list[dict[Path, float]] = []
@@ -307,8 +308,10 @@ def _gather(
 ) -> dict[int, dict[Path, float]]:
     """Add up the weights of equal results, by the count of the parent."""
     laws: dict[int, dict[Path, float]] = defaultdict(lambda: defaultdict(float))
-    rows, inverse = np.unique(np.column_stack([counts, results]), axis=0, return_inverse=True)
-    for row, mass in zip(rows.tolist(), np.bincount(inverse.ravel(), weights=weight).tolist(), strict=True):
+    table = np.column_stack([counts, results])
+    number = np.ravel_multi_index(tuple(table.T), tuple(table.max(axis=0) + 1))  # sorted at a tenth of a row's cost
+    _, first, inverse = np.unique(number, return_index=True, return_inverse=True)
+    for row, mass in zip(table[first].tolist(), np.bincount(inverse, weights=weight).tolist(), strict=True):
         laws[row[0]][tuple(row[1:])] += mass
     return laws
 

@@ -80,8 +80,10 @@ def all_graphs(nodes: int) -> Iterator[Pairs]:
         yield tuple(edge for edge, there in zip(possible, chosen, strict=True) if there)
 
 
-def norms(change: NDArray[np.int64]) -> tuple[int, int]:
-    return int(np.abs(change).sum()), int((change * change).sum())
+def norms(*changes: NDArray[np.int64]) -> tuple[int, int]:
+    """The largest change in L1, and the largest one squared in L2, of changes along the last axis."""
+    found = [(int(np.abs(one).sum(axis=-1).max()), int((one * one).sum(axis=-1).max())) for one in changes if one.size]
+    return max((l1 for l1, _ in found), default=0), max((squared for _, squared in found), default=0)
 
 
 def graph_of(kept: tuple[int, ...], pairs: Pairs, names: dict[tuple[int, ...], Nodes]) -> tuple[Nodes, Edges]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from copy import deepcopy
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeGuard
 
 from treetop.card.facts import FORMAT
 from treetop.domain.relation import RELATIONS
@@ -85,20 +85,23 @@ def _format(card: object) -> int:
 
 
 def _check(value: object, rules: dict[str, Any], where: str, defined: dict[str, Any]) -> Iterator[str]:
-    if "$ref" in rules:
-        yield from _check(value, defined[rules["$ref"].removeprefix("#/$defs/")], where, defined)
-    kinds = rules.get("type", [])
-    kinds = [kinds] if isinstance(kinds, str) else kinds
-    if kinds and not any(_TYPES[kind](value) for kind in kinds):
-        yield f"{where} must be {' or '.join(kinds)}, not {_short(value)}"
+    while "$ref" in rules:
+        named = defined[rules["$ref"].removeprefix("#/$defs/")]
+        if len(rules) > 1:
+            yield from _check(value, named, where, defined)
+            break
+        rules = named
+    kinds = rules.get("type")
+    if kinds is not None and not _is_of(value, kinds):
+        yield f"{where} must be {kinds if isinstance(kinds, str) else ' or '.join(kinds)}, not {_short(value)}"
         return
     if "const" in rules and not _same(value, rules["const"]):
         yield f"{where} must be {rules['const']!r}, not {_short(value)}"
     if "enum" in rules and not any(_same(value, choice) for choice in rules["enum"]):
         yield f"{where} must be one of {rules['enum']}, not {_short(value)}"
-    if isinstance(value, str) and not re.search(rules.get("pattern", ""), value):
+    if "pattern" in rules and isinstance(value, str) and not re.search(rules["pattern"], value):
         yield f"{where} is {_short(value)}, which does not match {rules['pattern']}"
-    if _TYPES["number"](value) and "minimum" in rules and value < rules["minimum"]:
+    if "minimum" in rules and _is_number(value) and value < rules["minimum"]:
         yield f"{where} is {_short(value)}, below {rules['minimum']}"
     if isinstance(value, dict):
         yield from _check_object(value, rules, where, defined)
@@ -126,8 +129,12 @@ def _same(one: object, other: object) -> bool:
     return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _is_of(value: object, kinds: str | list[str]) -> bool:
+    return _TYPES[kinds](value) if isinstance(kinds, str) else any(_TYPES[kind](value) for kind in kinds)
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 # A number without a fraction is an integer in JSON Schema, however it is written.
@@ -136,7 +143,7 @@ _TYPES: dict[str, Callable[[object], bool]] = {
     "boolean": lambda value: isinstance(value, bool),
     "string": lambda value: isinstance(value, str),
     "number": _is_number,
-    "integer": lambda value: _is_number(value) and (isinstance(value, int) or float(value).is_integer()),  # type: ignore[arg-type]
+    "integer": lambda value: _is_number(value) and (isinstance(value, int) or float(value).is_integer()),
     "array": lambda value: isinstance(value, list),
     "object": lambda value: isinstance(value, dict),
 }
