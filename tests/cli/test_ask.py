@@ -20,7 +20,7 @@ from treetop import Loss
 from treetop.cli import main
 from treetop.errors import IncompletePlan
 from treetop.ledger import Ledger
-from treetop.measure import questions
+from treetop.measure import questions, workload
 from treetop.noise import NoiseStream
 from treetop.publishing import ask as asking
 from treetop.publishing.plans import read_plan
@@ -202,7 +202,7 @@ def test_the_loss_is_on_disk_before_noise_is_drawn(ask: Ask, monkeypatch: pytest
             seen.append(spent())
             super().fill(out, slot)
 
-    monkeypatch.setattr(questions, "NoiseStream", Stream)
+    monkeypatch.setattr(workload, "NoiseStream", Stream)
     ask("--rho", "0.02", "--where", "region=Nitra")
     assert seen == [Fraction("0.02")]
 

@@ -26,7 +26,8 @@ def test_a_plan_file_says_what_is_measured(write: Write) -> None:
     assert [(level.name, level.nodes) for level in plan.levels] == [
         ("total", 1), ("size", 4), ("place.state", 8), ("place.county", 12)
     ]  # fmt: skip
-    assert [level.law for level in plan.levels] == [None, *[DiscreteLaplace(Fraction(3, 2))] * 3]
+    assert plan.levels[0].is_exact
+    assert [level.law for level in plan.levels[1:]] == [DiscreteLaplace(Fraction(3, 2))] * 3
     assert plan.core.name == "M_c^dp" and plan.spent == plan.core.spent == 2
 
 
@@ -49,7 +50,7 @@ def test_direct_sizes_and_whole_groups_have_their_own_noise(write: Write) -> Non
 def test_a_level_that_does_not_divide_is_not_measured_twice(write: Write, tmp_path: Path) -> None:
     (tmp_path / "places.csv").write_text("n,state,county\nx,a,a1\nx,b,b1\n", encoding="utf-8")
     plan = group_plan(read_plan(write(('["state", "county"]', '["n", "state", "county"]'))))
-    assert [level.law is None for level in plan.levels] == [True, False, True, False, True]
+    assert [not level.is_measured for level in plan.levels] == [True, False, True, False, True]
     assert plan.spent == 2
     assert [row.bound > 0 for row in plan.accuracy().levels] == [False, True, True, True, True]
 

@@ -95,8 +95,8 @@ def test_a_total_that_may_differ_between_neighbours_is_measured(name: str) -> No
     ]
     for unit, options in cases:
         mechanism: Any = MECHANISMS[name]
-        assert mechanism(spine, unit, LOSS, **options).levels[0].law is not None
-    assert MECHANISMS[name](spine, TRIP, LOSS).levels[0].law is None
+        assert mechanism(spine, unit, LOSS, **options).levels[0].is_measured
+    assert MECHANISMS[name](spine, TRIP, LOSS).levels[0].is_exact
 
 
 @BOTH
@@ -111,6 +111,8 @@ def test_the_noise_costs_exactly_the_loss(name: str, contributions: int, loss: t
         # By hand: m records in one node, or exchanged for m in another; the total moves by m at most.
         squared = contributions**2 * (2 if unit.neighbours == "replace" and level.index else 1)
         change = contributions * (2 if unit.neighbours == "replace" and level.index else 1)
+        if not level.is_measured:
+            continue
         if isinstance(level.law, DiscreteGaussian):
             spent += Fraction(squared, 2) / level.law.variance
         elif isinstance(level.law, DiscreteLaplace):

@@ -46,7 +46,7 @@ class ReadPlan(PurePlan):
 
 
 def test_one_declaration_is_enough(write: Write, design: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(reader, "Plan", ReadPlan)
+    monkeypatch.setattr(reader, "PurePlan", ReadPlan)
     table = tmp_path / "trips.csv"
     table.write_text("home,work\nNA1,SA1\n")
     plain, before = read_plan(write(design)).plan, (draft_plan(inspect_table(table)), plan_schema(), reference.tables())

@@ -293,7 +293,7 @@ def test_the_total_is_exact_where_nothing_is_dropped_and_everything_adds_up(ran:
     total = ran.release.total
     assert ran.summary["total"] == total == pc.sum(leaves["count"]).as_py()
     assert abs(total - ran.case.total) <= ran.file.plan.accuracy(SURELY).levels[0].bound
-    assert (ran.file.plan.levels[0].law is None) == (ran.file.keep is None)
+    assert ran.file.plan.levels[0].is_exact == (ran.file.keep is None)
     assert ran.summary["leaves"] == len(leaves) > 0
     assert pc.min(leaves["count"]).as_py() > 0
     sums = {row["level"]: row["count_sum"] for row in nodes.group_by("level").aggregate([("count", "sum")]).to_pylist()}

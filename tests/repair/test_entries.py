@@ -66,6 +66,7 @@ FUZZ = """
     from treetop.read.graph.projection import projected_degrees
     from treetop.repair.rebalance import rebalance
     from treetop.plan.groups.plan import GroupPlan
+    from treetop.publishing.groups import release_groups
     from treetop.plan.groups.unit import GroupUnit
     from treetop.read.groups.sizes import GroupSizes
     from treetop.domain.hierarchy import Hierarchy
@@ -133,7 +134,7 @@ FUZZ = """
         lambda: projected_degrees(NODES, Edges(array(1), array(1), True), number(), KEY),
         lambda: NoiseStream(LAWS[random.integers(3)], KEY).fill(array(), number()),
         lambda: sampler(LAWS[random.integers(3)]).draw(array().astype(np.uint64), array()),
-        lambda: PLAN.release(GroupSizes(PLACES, array(2)), KEY),
+        lambda: release_groups(PLAN, GroupSizes(PLACES, array(2)), KEY),
         lambda: GroupSizes.from_rows(PLACES, array(1), array(1), array(1), largest=number()),
         lambda: least_squares([MeasuredLevel(np.zeros(1, int), array(1), array(1)),
                                MeasuredLevel(array(1), array(1), array(1))]),

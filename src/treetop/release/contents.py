@@ -76,7 +76,7 @@ class Contents:
     @cached_property
     def cells(self) -> MeasuredCells | None:
         """What was measured of degrees, as far as it was kept; None for other counts."""
-        told = self.card["plan"].get("degrees")
+        told = self.card.get("plan", {}).get("degrees")
         if told is None or self.all_measured is None:
             return None
         people = self.total if rebuild_unit(self.card).total_is_exact(False) else None
