@@ -38,8 +38,9 @@ class _Command(click.Command):
         listed = {", ".join((form.name, *form.aliases)): form.about for form in FORMATS.values()}
         width = max(map(len, listed))
         lines = "\n".join(f"{name:{width}}  {about}" for name, about in listed.items())
-        self.help = cleandoc(self.help or "").replace("FORMATS", lines)
+        told, self.help = self.help, cleandoc(self.help or "").replace("FORMATS", lines)
         super().format_help_text(ctx, formatter)
+        self.help = told  # what is registered later is listed the next time
 
 
 @click.command(cls=_Command)
