@@ -37,6 +37,15 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
 SECRET = "hunter2"
 
 
+@pytest.fixture
+def trips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the everyday plan as `plan.toml`, its hierarchy and six hundred trips; we are in it."""
+    from tests import everyday
+
+    monkeypatch.chdir(everyday.write(tmp_path))
+    return tmp_path
+
+
 @pytest.fixture(scope="session")
 def processes() -> Iterator[Server]:
     """Start processes of their own that need not import Treetop."""

@@ -112,13 +112,10 @@ def _warm_up() -> None:
     """Make a release: kernels are loaded when they are first called. It starts no threads, which forks do not keep."""
     import pyarrow as pa
 
-    import treetop as tt
+    from tests.everyday import plan
 
-    place = tt.Hierarchy.from_table(pa.table({"region": ["N", "S"], "town": ["n", "s"]}), levels=["region", "town"])
-    unit, loss = tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=1, delta=1e-8)
-    plan = tt.Plan(tt.Spine(["place.region", "place.town"], {"place": place}), unit, loss)
     with tempfile.TemporaryDirectory() as folder:
-        plan.release(pa.table({"place": ["n"]})).save(Path(folder, "out"))
+        plan().release(pa.table({"origin": ["n1"], "destination": ["s1"]})).save(Path(folder, "out"))
 
 
 def serve(number: int) -> str:

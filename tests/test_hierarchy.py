@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from treetop.domain.hierarchy import Hierarchy
+from treetop import Hierarchy
 from treetop.errors import HierarchyError
 
 PLACES = pa.table(

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
+from tests.everyday import TRIP
 from treetop.errors import DataError, LossError, PlanError, UnitError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
 
 PLACE = tt.Hierarchy.from_prefixes([f"{a}{b}" for a in "AB" for b in "123"], widths=[1], levels=["state", "county"])
 SPINE = tt.Spine.destination_first(origin=PLACE, destination=PLACE)
-TRIP = tt.Unit("trip", neighbours="replace")
 NAMES = ["destination.state", "origin.state", "destination.county", "origin.county"]
 
 

@@ -8,10 +8,9 @@ import unicodedata
 
 import pytest
 
+from treetop import Source, read_plan
 from treetop.errors import DataError, PlanFileError
 from treetop.errors.showing import brief, discreet, printable, visible
-from treetop.publishing.plans import read_plan
-from treetop.tables.source import Source
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.spine import Spine
+from treetop import Hierarchy, Spine
 from treetop.errors import SpineError
 
 PLACE = Hierarchy.from_prefixes(["AX1", "AX2", "AY1", "BX1"], widths=[1, 2], levels=["state", "county", "tract"])

@@ -9,9 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv as csv
 
+from treetop import Ledger, Loss
 from treetop.cli import main
-from treetop.ledger import Ledger
-from treetop.privacy import Loss
 
 TIME = re.compile(r"[0-9]{1,2}:[0-9]{2}|T[0-9]{2}")
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")

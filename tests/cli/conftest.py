@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from treetop import Loss
-from treetop.ledger import Ledger
+from treetop import Ledger, Loss
 
 PLAN = """
 title = "Trips"

@@ -11,43 +11,23 @@ from typing import Any
 
 import pytest
 
+from tests.everyday import plan_file
 from treetop.cli import main
 from treetop.compare.comparison import FENCE
 
-PLAN = """
-title = "Trips"
-[attributes.origin]
-column = "home"
-hierarchy = "places.csv"
-levels = ["region", "town"]
-[attributes.destination]
-column = "work"
-same_as = "origin"
-[spine]
-order = "destination-first"
-[unit]
-entity = "trip"
-contributions = 1
-neighbours = "replace"
-[loss]
-rho = 2
-[data]
-count = "flow"
-"""
+PLAN = plan_file(("epsilon = 1.0\ndelta = 1e-8", "rho = 2"), data='count = "flow"\n')
 KEY = ("--testing-key", "09" * 32)
 Captured = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> Path:
+def out(trips: Path, capsys: Captured) -> Path:
     """A release beside its plan and its private table; we are in their folder."""
-    (tmp_path / "places.csv").write_text("region,town\nN,n1\nN,n2\nS,s1\nS,s2\n")
-    (tmp_path / "plan.toml").write_text(PLAN)
-    (tmp_path / "trips.csv").write_text("home,work,flow\nn1,n1,40\nn1,s1,3\ns2,s1,7\ns2,s2,150\n")
-    monkeypatch.chdir(tmp_path)
+    (trips / "plan.toml").write_text(PLAN)
+    (trips / "trips.csv").write_text("home,work,flow\nn1,n1,40\nn1,s1,3\ns2,s1,7\ns2,s2,150\n")
     main(["release", "plan.toml", "trips.csv", "--out", "out", "--nodes", "--quiet"])
     capsys.readouterr()
-    return tmp_path / "out"
+    return trips / "out"
 
 
 def check(capsys: Captured, *arguments: str) -> str:

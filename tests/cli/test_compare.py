@@ -9,40 +9,19 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from tests.everyday import plan_file
 from treetop.cli import main
 from treetop.compare.comparison import FENCE, LIMITED
 
-PLAN = """
-title = "Trips"
-[attributes.origin]
-column = "home"
-hierarchy = "places.csv"
-levels = ["region", "town"]
-[attributes.destination]
-column = "work"
-same_as = "origin"
-[spine]
-order = "destination-first"
-[unit]
-entity = "trip"
-contributions = 1
-neighbours = "replace"
-[loss]
-epsilon = 1.0
-delta = 1e-8
-"""
 ROWS = [("n1", "n1")] * 40 + [("n1", "s1")] * 3 + [("s2", "s1")] * 7 + [("s2", "s2")] * 150
 Captured = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "places.csv").write_text("region,town\nN,n1\nN,n2\nS,s1\nS,s2\n")
-    (tmp_path / "plan.toml").write_text(PLAN)
+def folder(trips: Path) -> Path:
     lines = [f"p{person // 2},{home},{work}" for person, (home, work) in enumerate(ROWS)]
-    (tmp_path / "trips.csv").write_text("\n".join(["person,home,work", *lines, ""]))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    (trips / "trips.csv").write_text("\n".join(["person,home,work", *lines, ""]))
+    return trips
 
 
 def compare(capsys: Captured, *arguments: str) -> str:
@@ -89,7 +68,7 @@ def test_the_loss_is_the_plans_when_none_is_given(folder: Path, capsys: Captured
 
 
 def test_what_cannot_be_served_is_said_and_the_rest_is_run(folder: Path, capsys: Captured) -> None:
-    (folder / "plan.toml").write_text(PLAN.replace("delta = 1e-8", ""))
+    (folder / "plan.toml").write_text(plan_file(("delta = 1e-8", "")))
     report = json.loads(compare(capsys, "--mechanisms", "inftda,sh", "--no-plots", "--json"))
     assert [one["mechanism"] for one in report["settings"]] == ["inftda"]
     assert report["settings"][0]["accounting"] == "pure"
@@ -98,7 +77,7 @@ def test_what_cannot_be_served_is_said_and_the_rest_is_run(folder: Path, capsys:
 
 
 def test_with_a_limit_of_contributions_the_whole_table_is_the_truth(folder: Path, capsys: Captured) -> None:
-    (folder / "plan.toml").write_text(PLAN.replace("[loss]", 'id = "person"\n[loss]'))
+    (folder / "plan.toml").write_text(plan_file(("[loss]", 'id = "person"\n[loss]')))
     report = json.loads(compare(capsys, "--mechanisms", "inftda", "--no-plots", "--json"))
     # Each of the 100 people has 2 trips, of which 1 is counted.
     assert report["settings"][0]["levels"][0]["largest"] == 100
@@ -108,7 +87,7 @@ def test_with_a_limit_of_contributions_the_whole_table_is_the_truth(folder: Path
 def test_a_limit_of_contributions_is_said_wherever_errors_are_shown(folder: Path, capsys: Captured) -> None:
     for name, expected in (("without", False), ("with", True)):
         if expected:
-            (folder / "plan.toml").write_text(PLAN.replace("[loss]", 'id = "person"\n[loss]'))
+            (folder / "plan.toml").write_text(plan_file(("[loss]", 'id = "person"\n[loss]')))
         said = compare(capsys, "--mechanisms", "inftda", "--no-plots")
         written = (folder / "out" / "summary.md").read_text(encoding="utf-8")
         assert (LIMITED in said, LIMITED in written) == (expected, expected)
@@ -141,7 +120,7 @@ def test_a_mistake_in_the_call_is_one_message(
 
 
 def test_a_plan_in_rho_asks_for_epsilon_and_delta(folder: Path, capsys: Captured) -> None:
-    (folder / "plan.toml").write_text(PLAN.replace("epsilon = 1.0\ndelta = 1e-8", "rho = 2"))
+    (folder / "plan.toml").write_text(plan_file(("epsilon = 1.0\ndelta = 1e-8", "rho = 2")))
     code, message = leave(capsys, "--epsilon", "1")
     assert code == 2 and "give --epsilon and --delta" in message
 

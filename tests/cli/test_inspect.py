@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from treetop import cli
+from treetop import PlanFile, cli, read_plan
 from treetop.errors import IncompletePlan
-from treetop.publishing.plans import PlanFile, read_plan
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 FLIGHTS = ["region", "division", "state", "iata"]

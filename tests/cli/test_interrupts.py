@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes import Server
-from treetop.ledger import Ledger
+from treetop import Ledger
 
 # The program does something when it enters a function; `sys.argv` is a command.
 PROGRAM = """

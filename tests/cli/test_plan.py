@@ -10,36 +10,17 @@ from typing import Any
 
 import pytest
 
+from tests.everyday import plan_file
 from treetop import cli
 from treetop.privacy import Loss, epsilon_from_rho
 
-PLAN = """
-title = "Trips"
-[attributes.origin]
-hierarchy = "places.csv"
-levels = ["region", "town"]
-[attributes.destination]
-same_as = "origin"
-[spine]
-order = "destination-first"
-[unit]
-entity = "trip"
-contributions = 1
-neighbours = "replace"
-[loss]
-epsilon = 1.0
-delta = 1e-8
-[data]
-source = "there-is-no-such-table.parquet"
-"""
-
 
 @pytest.fixture
-def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def plan(trips: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setitem(cli.COMMANDS, "plan", "Accuracy per level, noise and cost; reads no private data.")
-    (tmp_path / "places.csv").write_text("region,town\nN,n1\nN,n2\nS,s1\nS,s2\nS,s3\n")
-    (tmp_path / "plan.toml").write_text(PLAN)
-    return tmp_path / "plan.toml"
+    (trips / "trips.csv").unlink()  # there is no private table to read
+    (trips / "plan.toml").write_text(plan_file(data='source = "there-is-no-such-table.parquet"\n'))
+    return trips / "plan.toml"
 
 
 def change(plan: Path, old: str, new: str) -> None:
@@ -167,7 +148,7 @@ def test_an_incomplete_plan_is_refused_with_exit_code_3(plan: Path, capsys: pyte
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
-    [("[loss]", "[los]", "did you mean 'loss'?"), ("1.0", "= 1", "line 15, column 11")],
+    [("[loss]", "[los]", "did you mean 'loss'?"), ("1.0", "= 1", "line 17, column 11")],
 )
 def test_a_broken_plan_is_a_mistake_with_exit_code_2(
     plan: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, message: str

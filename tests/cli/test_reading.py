@@ -8,8 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from treetop import Release, cli
-from treetop.publishing.plans import read_plan
+from treetop import Release, cli, read_plan
 
 LINES = "S 001001 001002  12\nL 001001 001002 1.5\nS 001002 002001   3\nS 002001 001001   7\n"
 PLACES = (

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
+from tests.everyday import plan_file
 from tests.processes import Running, Server
 from treetop import Loss, Release
 from treetop.card import content
@@ -33,45 +34,18 @@ from treetop.errors import LedgerError, Unfinished
 from treetop.ledger import Ledger
 from treetop.release.folder import file_sha256
 
-PLAN = """
-title = "Trips"
-description = "Who goes where."
-[attributes.origin]
-column = "home"
-hierarchy = "places.csv"
-levels = ["region", "town"]
-[attributes.destination]
-column = "work"
-same_as = "origin"
-[spine]
-order = "destination-first"
-[unit]
-entity = "trip"
-contributions = 1
-neighbours = "replace"
-[loss]
-epsilon = 1.0
-delta = 1e-8
-[data]
-period = "2011"
-"""
+PLAN = plan_file(('title = "Trips"', 'title = "Trips"\ndescription = "Who goes where."'), data='period = "2011"\n')
 TREETOP = str(Path(sys.executable).with_name("treetop"))
 Captured = pytest.CaptureFixture[str]
 Start = Callable[..., Running]
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(trips: Path) -> Path:
     """A folder with a plan, its hierarchy, a private table and a ledger for three releases; we are in it."""
-    rng = random.Random(1)
-    towns = ["n1", "n2", "s1", "s2", "s3"]
-    rows = "\n".join(f"{rng.choice(towns)},{rng.choice(towns)}" for _ in range(600))
-    (tmp_path / "places.csv").write_text("region,town\n" + "".join(f"{town[0].upper()},{town}\n" for town in towns))
-    (tmp_path / "plan.toml").write_text(PLAN)
-    (tmp_path / "trips.csv").write_text(f"home,work\n{rows}\n")
-    Ledger.create(tmp_path / "ledger", loss=Loss(rho=0.06))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    (trips / "plan.toml").write_text(PLAN)
+    Ledger.create(trips / "ledger", loss=Loss(rho=0.06))
+    return trips
 
 
 def run(*arguments: str) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from treetop import Ledger
 from treetop.cli import main
-from treetop.ledger import Ledger
 
 Captured = pytest.CaptureFixture[str]
 GRAPH = Path(__file__).parents[2] / "examples" / "graph"

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
+from tests.everyday import TRIP
 from treetop.errors import DataError, QueryError, ReleaseError
 from treetop.exporting import export
 from treetop.exporting.map import layers
@@ -27,7 +28,6 @@ TOWNS = ["01", "02", "03", EVIL]
 REGIONS = ["N", "N", "S", "S"]
 PLACE = tt.Hierarchy.from_table(pa.table({"region": REGIONS, "town": TOWNS}), levels=["region", "town"])
 SQUARES = {"01": (0, 1), "02": (1, 1), "03": (0, 0), EVIL: (1, 0)}
-UNIT = tt.Unit("trip", neighbours="replace")
 LOSS = tt.Loss(epsilon=1, delta=1e-8)
 
 
@@ -35,7 +35,7 @@ def flows(title: str = "Trips", spine: tt.Spine | None = None) -> tt.Release:
     spine = spine or tt.Spine.destination_first(origin=PLACE, destination=PLACE)
     rows = [(a, b, 1000 + 100 * i + 10 * j) for i, a in enumerate(TOWNS) for j, b in enumerate(TOWNS)]
     table = pa.table(dict(zip(("origin", "destination", "n"), map(list, zip(*rows, strict=True)), strict=True)))
-    return tt.Plan(spine, UNIT, LOSS, title=title).release(table, count="n")
+    return tt.Plan(spine, TRIP, LOSS, title=title).release(table, count="n")
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +186,7 @@ def test_a_level_that_no_measurement_made_has_no_margin(towns: Path, tmp_path: P
 def test_a_release_that_is_not_private_says_so_on_its_map(towns: Path, tmp_path: Path) -> None:
     spine = tt.Spine.origin_first(origin=PLACE, destination=PLACE)
     table = pa.table({"origin": TOWNS, "destination": TOWNS, "n": [9] * 4})
-    fixed = tt.Plan(spine, UNIT, LOSS).release(table, count="n", testing_key=bytes(32))
+    fixed = tt.Plan(spine, TRIP, LOSS).release(table, count="n", testing_key=bytes(32))
     done = export(fixed, "map", tmp_path / "map.html", coordinates=towns)
     assert "NOT PRIVATE" in done.files[0].read_text(encoding="utf-8") and done.warning
 
@@ -331,7 +331,7 @@ def test_counts_of_places_are_mapped_and_other_attributes_summed_over(towns: Pat
     sexes = tt.Hierarchy.flat(["f", "m"], level="sex")
     spine = tt.Spine(["place.region", "sex", "place.town"], {"place": PLACE, "sex": sexes})
     table = pa.table({"place": TOWNS * 2, "sex": ["f"] * 4 + ["m"] * 4, "n": [500, 600, 700, 800] * 2})
-    counted = tt.Plan(spine, UNIT, LOSS).release(table, count="n")
+    counted = tt.Plan(spine, TRIP, LOSS).release(table, count="n")
     for given in ({"coordinates": towns}, {"boundaries": geojson(tmp_path / "towns.geojson")}):
         done = export(counted, "map", tmp_path / "map.html", force=True, **given)  # type: ignore[arg-type]
         shown = content(done.files[0])
@@ -348,7 +348,7 @@ def test_coordinates_that_came_with_the_release_are_enough(tmp_path: Path) -> No
 
     example = shipped("flights")
     place = tt.Hierarchy.from_table(example / "airports.csv", levels=["region", "division", "state", "airport"])
-    plan = tt.Plan(tt.Spine.destination_first(origin=place, destination=place), UNIT, LOSS)
+    plan = tt.Plan(tt.Spine.destination_first(origin=place, destination=place), TRIP, LOSS)
     made = plan.release(example / "flights.csv", count="flights")
     places = {place.digest: read_places(example / "airports.csv", "airport").to_table()}
     with drafted(made, tmp_path / "release", places=places) as draft:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import treetop as tt
 from experiments.kit.paper_tables import paper_table, with_spine
+from tests.everyday import TRIP
 from treetop.measure.descent import run_descent
 from treetop.measure.topdown import descent_of
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law
@@ -21,8 +22,6 @@ from treetop.release.estimates.sharing import share_by_least_squares, share_by_p
 from treetop.release.estimates.whole_numbers import lower_error
 from treetop.release.measurements import Measurements
 from treetop.release.tree import ReleasedTree
-
-UNIT = tt.Unit("trip", contributions=1, neighbours="replace")
 
 
 def measured(plan: tt.Plan, counts: Counts, run: int) -> tuple[ReleasedTree, Measurements]:
@@ -35,7 +34,7 @@ def measured(plan: tt.Plan, counts: Counts, run: int) -> tuple[ReleasedTree, Mea
 @pytest.mark.parametrize("tree", ["binary", "random"])
 def test_errors_are_lower_than_those_of_the_descent_at_every_level_but_the_first(tree: str) -> None:
     spine, truth = with_spine(paper_table(tree, "complete"))  # type: ignore[arg-type]
-    plan = tt.Plan(spine, UNIT, tt.Loss(epsilon=1, delta=1e-8))
+    plan = tt.Plan(spine, TRIP, tt.Loss(epsilon=1, delta=1e-8))
     plain, better = [], []
     for run in range(3):
         released, measurements = measured(plan, truth, run)
@@ -52,7 +51,7 @@ def test_errors_are_lower_than_those_of_the_descent_at_every_level_but_the_first
 
 def test_the_same_measurements_give_the_same_answer() -> None:
     spine, truth = with_spine(paper_table("random", "sparse"))
-    _, measurements = measured(tt.Plan(spine, UNIT, tt.Loss(epsilon=1, delta=1e-8)), truth, 1)
+    _, measurements = measured(tt.Plan(spine, TRIP, tt.Loss(epsilon=1, delta=1e-8)), truth, 1)
     one, other = lower_error(measurements, truth.total), lower_error(measurements, truth.total)
     assert np.array_equal(one[0], other[0])
     assert np.array_equal(one[1], other[1])

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 from experiments.kit.paper_tables import paper_table, with_spine
-from treetop import Counts, Hierarchy, Loss, Spine, Unit
+from tests.everyday import TRIP
+from treetop import Counts, Hierarchy, Loss, Spine
 from treetop.basics.picture import new_figure
 from treetop.compare import plots
 from treetop.compare.compare import compare, settings
@@ -24,7 +25,6 @@ from treetop.errors import PlanError
 from treetop.noise import Key
 
 KEY = Key(bytes(range(32)))
-TRIP = Unit("trip", contributions=1, neighbours="replace")
 PLACES = Hierarchy.from_prefixes(["AX", "AY", "BX", "BY", "BZ"], widths=[1], levels=["state", "county"])
 
 

@@ -7,11 +7,8 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
+from treetop import GroupSizes, GroupTablePlan, GroupTables, GroupUnit
 from treetop.errors import QueryError
-from treetop.plan.groups.unit import GroupUnit
-from treetop.publishing.plans import GroupTablePlan
-from treetop.read.groups.sizes import GroupSizes
-from treetop.release.groups.derived import GroupTables
 
 PLACES = tt.Hierarchy.from_prefixes(["a1", "a2", "b1"], [1], ["state", "county"])
 NUMBER = np.array([[5, 4, 0, 1], [0, 0, 2, 0], [7, 0, 0, 0]])

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
+from tests.everyday import TRIP
 
 
 @pytest.fixture(scope="session")
@@ -27,4 +28,4 @@ def people() -> pa.Table:
 
 @pytest.fixture(scope="session")
 def trip() -> tt.Unit:
-    return tt.Unit("trip", neighbours="replace")
+    return TRIP

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treetop as tt
+from tests.everyday import TRIP
 from treetop.choose.error_laws import mean_absolute
 from treetop.choose.goals import Target, Within, mean, read_target, within
 from treetop.choose.grid import error_grid, render_grid
@@ -23,7 +24,6 @@ from treetop.plan.plan import PurePlan
 WIDE = tt.Hierarchy.from_prefixes([f"{i:03d}" for i in range(300)], widths=[1], levels=["county", "town"])
 SPINE = tt.Spine(["place.county", "sex", "place.town"], {"place": WIDE, "sex": tt.Hierarchy.flat(["f", "m"])})
 PERSON = tt.Unit("person", neighbours="add-remove")
-TRIP = tt.Unit("trip", neighbours="replace")
 
 
 def law_of(plan: PurePlan, name: str) -> Any:
