@@ -18,6 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 from treetop.domain.unit import TOTAL
+from treetop.measure.evidence import LevelEvidence
 from treetop.measure.frontier import Descended, Frontier
 from treetop.noise import LAWS, DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream, sampler
 from treetop.privacy import Loss, Sensitivity, Unit
@@ -210,8 +211,8 @@ def _before_refining(patch: Patch, change: Callable[[dict[str, Any]], None]) -> 
 
 def noise_reused_between_siblings(patch: Patch) -> None:
     def one_draw_a_node(given: dict[str, Any]) -> None:
-        slot, noise, first = given["only"], given["children"].value, given["parents"].first
-        for at in given["parents"].node:
+        slot, noise, first = given["only"], given["value"], given["first"]
+        for at in given["node"]:
             fanout = int(first[at + 1] - first[at])
             if fanout > 1:
                 noise[slot : slot + fanout] = noise[slot]
@@ -222,16 +223,15 @@ def noise_reused_between_siblings(patch: Patch) -> None:
 
 def the_true_count_of_the_parent_used_in_a_repair(patch: Patch) -> None:
     def the_true_count(given: dict[str, Any]) -> None:
-        parents, before = given["parents"], given["leaves"].before
-        true = before[parents.stop] - before[parents.start]
-        given["parents"] = parents._replace(released=np.where(true > 0, true, parents.released))
+        true = given["before"][given["stops"]] - given["before"][given["starts"]]
+        given["released"] = np.where(true > 0, true, given["released"])
 
     _before_refining(patch, the_true_count)
 
 
 def ties_broken_by_the_words_that_made_the_noise(patch: Patch) -> None:
     def ties_from_noise(given: dict[str, Any]) -> None:
-        given["ties"] = int(np.abs(given["children"].value[given["only"] :][:64]).sum())
+        given["ties"] = int(np.abs(given["value"][given["only"] :][:64]).sum())
 
     _before_refining(patch, ties_from_noise)
 
@@ -289,7 +289,8 @@ def the_true_counts_kept_for_intervals(patch: Patch) -> None:
         if not below.levels or not len(kept.start):
             return below
         true = counts.before[kept.stop] - counts.before[kept.start]
-        return replace(below, levels=(replace(below.levels[0], measured=true),))
+        seen = LevelEvidence.join(below.levels[0])
+        return replace(below, levels=((replace(seen, measured=true),),))
 
     patch.setattr(tasks, "refine", refine)
 

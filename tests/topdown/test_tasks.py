@@ -79,8 +79,8 @@ def counts() -> Counts:
 def arrays(result: Descended) -> list[Any]:
     frontier = result.frontier
     found: list[Any] = [frontier.nodes, frontier.count, frontier.start, frontier.stop]
-    for level in result.levels:
-        found += [level.measured, level.highest, level.slots]
+    for parts in result.levels:
+        found += [array for part in parts for array in (part.measured, part.highest, part.slots)]
     for left in result.left:
         found += [left.level, left.nodes, left.count]
     return [array.tolist() for array in found]
@@ -88,7 +88,7 @@ def arrays(result: Descended) -> list[Any]:
 
 def published(measured: Outcome) -> list[Any]:
     assert measured.evidence is not None
-    return arrays(Descended(measured.leaves, measured.evidence.levels, (measured.left,)))
+    return arrays(Descended(measured.leaves, (measured.evidence.levels,), (measured.left,)))
 
 
 def tasks_of(planned: tt.Plan) -> list[Task]:

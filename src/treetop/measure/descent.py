@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from treetop.basics.progress import Progress
-from treetop.measure.evidence import Evidence, Remainders
+from treetop.measure.evidence import Evidence, LevelEvidence, Remainders
 from treetop.measure.executor import Executor, Serial
 from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import CHUNK, Step
@@ -82,8 +82,11 @@ def run_descent(
         reached = reached.then(Descended.join(parts, descent.attributes, 0 if every is None else len(below)))
     if progress is not None and not tasks:
         progress("descending", 1.0)
-    laws = (descent.total, *(step.law for step in descent.steps))
-    evidence = None if every is None else Evidence(None if descent.total is None else total, reached.levels, laws)
+    evidence = None
+    if every is not None:
+        laws = (descent.total, *(step.law for step in descent.steps))
+        levels = tuple(LevelEvidence.join(parts) for parts in reached.levels)
+        evidence = Evidence(None if descent.total is None else total, levels, laws)
     return Outcome(reached.frontier, evidence, Remainders.join(reached.left, descent.attributes))
 
 

@@ -62,8 +62,8 @@ class Descended:
 
     frontier: Frontier
     """The retained nodes of the level that was reached."""
-    levels: tuple[LevelEvidence, ...] = field(default=(), repr=False)
-    """What was measured, level by level; nothing where no evidence is kept."""
+    levels: tuple[tuple[LevelEvidence, ...], ...] = field(default=(), repr=False)
+    """What was measured, level by level, as parts to be joined; nothing where no evidence is kept."""
     left: tuple[Remainders, ...] = field(default=(), repr=False)
     """What was left at nodes, as parts to be joined."""
 
@@ -72,7 +72,7 @@ class Descended:
         """Join what was reached from nodes that follow each other, with evidence of so many levels each."""
         return Descended(
             Frontier.join([part.frontier for part in parts], attributes),
-            tuple(LevelEvidence.join([part.levels[index] for part in parts]) for index in range(levels)),
+            tuple(tuple(seen for part in parts for seen in part.levels[index]) for index in range(levels)),
             tuple(left for part in parts for left in part.left),
         )
 

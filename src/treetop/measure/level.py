@@ -83,8 +83,9 @@ class _Room(threading.local):
 
     def children(self, last: bool, slots: int) -> Children:
         """Return it without what is not asked for: the ranges of leaves, and all but so many measurements."""
-        room, ranges = self._whole, 0 if last else self.size
-        return room._replace(start=room.start[:ranges], stop=room.stop[:ranges], slots=room.slots[:slots])
+        value, start, stop, parent, child, measured, highest, left, every = self._whole
+        start, stop = (start[:0], stop[:0]) if last else (start, stop)
+        return Children(value, start, stop, parent, child, measured, highest, left, every[:slots])
 
 
 _room = _Room()
@@ -142,11 +143,6 @@ class _Measuring:
         """Whether a node has so many children that they are never all in memory."""
         return self.step.repair.code is not None and bool(self.slots[node] > self.chunk)
 
-    def parents(self, start: int, stop: int) -> Parents:
-        """Return what a kernel needs to know of a run of nodes."""
-        above, level = self.above[start:stop], self.step.level
-        return Parents(above.nodes[level.attribute], above.count, above.start, above.stop, level.first)
-
     def draw(self, children: Children, start: int, stop: int) -> int:
         """Write the noise of a batch behind as many free places as there are only children; return how many."""
         only = int(np.count_nonzero(self.slots[start:stop] == 0))
@@ -173,22 +169,24 @@ class _Measuring:
 
 
 def _refine_batch(measuring: _Measuring, start: int, stop: int, ties: int, every: int | None, named: int) -> Descended:
-    step = measuring.step
+    step, above = measuring.step, measuring.above[start:stop]
     slots = int(measuring.before[stop] - measuring.before[start]) if measuring.all_kept(every) else 0
     children = _room.children(step.last, slots)
-    given = children, measuring.parents(start, stop), measuring.leaves, measuring.draw(children, start, stop), ties
+    parents = Parents(above.nodes[step.level.attribute], above.count, above.start, above.stop, step.level.first)
+    only = measuring.draw(children, start, stop)
     if step.repair.code is None:
-        size = refine_batch_by(step.repair, *given, step.order, named)
+        size = refine_batch_by(step.repair, children, parents, measuring.leaves, only, ties, step.order, named)
     else:
-        size = refine_batch(*given, step.repair.code, step.order.code, named)
-    return _seen(step, measuring.above[start:stop], children, size, every)
+        code, order = step.repair.code, step.order.code
+        size = refine_batch(*children, *parents, *measuring.leaves, only, ties, code, order, named)
+    return _seen(step, above, children, size, every)
 
 
 def _refine_wide(measuring: _Measuring, node: int, tie: int, every: int | None, named: int) -> Iterator[Descended]:
     """Refine one node with very many children: they are drawn again for every sweep, and never all in memory."""
     step, above = measuring.step, measuring.above[node : node + 1]
     assert step.repair.code is not None
-    eldest = int(measuring.parents(node, node + 1).first[above.nodes[step.level.attribute, 0]])
+    eldest = int(step.level.first[above.nodes[step.level.attribute, 0]])
     state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
     begin(state, int(measuring.slots[node]), int(above.count[0]), step.repair.code, step.order.code, np.uint64(tie))
     start_sweeping(state)
@@ -200,7 +198,7 @@ def _refine_wide(measuring: _Measuring, node: int, tie: int, every: int | None, 
     for rank, x in measuring.wide(node):
         children = _room.children(step.last, len(x) if measuring.all_kept(every) else 0)
         children.slots[:] = x[: len(children.slots)]
-        size, zeroed, unnamed = keep(state, children, 0, len(x), 0, eldest + rank, 0, named)
+        size, zeroed, unnamed = keep(state, *children[:6], 0, len(x), 0, eldest + rank, 0, named)
         highest, left = max(highest, zeroed), left + unnamed
         yield _seen(step, above, children, size, every, parents=0)
     children = _room.children(step.last, 0)
@@ -221,6 +219,6 @@ def _seen(
     level = LevelEvidence(children.measured[:size].copy(), children.highest[:parents].copy(), children.slots.copy())
     there = np.flatnonzero(children.left[:parents]) if step.resolution is not None else ()
     if len(there) == 0:
-        return Descended(kept, (level,))
+        return Descended(kept, ((level,),))
     index = np.full(len(there), step.level.index - 1, np.int32)
-    return Descended(kept, (level,), (Remainders(index, above.nodes[:, there], children.left[there]),))
+    return Descended(kept, ((level,),), (Remainders(index, above.nodes[:, there], children.left[there]),))

@@ -100,6 +100,7 @@ def count_high(task: Task, tests: int) -> HighMeasurements:
     (step,) = task.steps
     assert step.law is not None and step.resolution is not None and step.resolution.fdr is not None
     seen = HighMeasurements(step.law, tests, step.resolution.fdr)
-    for level in descend(replace(task, every=0, named=NOTHING)).levels:
-        seen.add(level.measured)
+    (parts,) = descend(replace(task, every=0, named=NOTHING)).levels
+    for part in parts:
+        seen.add(part.measured)
     return seen
