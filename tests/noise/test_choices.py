@@ -20,6 +20,7 @@ from treetop.measure.descent import run_descent
 from treetop.measure.topdown import descent_of
 from treetop.noise import LAWS, DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream, register_law
 from treetop.noise.law import described_law
+from treetop.plan.workload import Measured, law_of
 from treetop.privacy.mechanism import cost_of, noise_for
 from treetop.read.counts import Counts
 
@@ -73,14 +74,14 @@ def test_a_law_from_outside_runs_through_a_descent() -> None:
     counts = Counts.from_leaves(spine, [np.arange(12), np.arange(12)], np.full(12, 9))
     toys = []
     for step in descent.steps:
-        assert isinstance(step.law, DiscreteLaplace)
-        toy = TwoSidedGeometric.costing(2, 2, step.law.cost(2, 2))
-        assert (toy.decay, toy.cost(2, 2)) == (1 / step.law.scale, Fraction(1, 2))
-        toys.append(replace(step, law=toy))
+        assert isinstance(step.how, Measured) and isinstance(step.how.law, DiscreteLaplace)
+        toy = TwoSidedGeometric.costing(2, 2, step.how.law.cost(2, 2))
+        assert (toy.decay, toy.cost(2, 2)) == (1 / step.how.law.scale, Fraction(1, 2))
+        toys.append(replace(step, how=Measured(toy)))
     one = run_descent(descent, counts, Key(bytes(32)), every=1 << 20)
     other = run_descent(replace(descent, steps=tuple(toys)), counts, Key(bytes(32)), every=1 << 20)
     assert np.array_equal(one.leaves.nodes, other.leaves.nodes) and np.array_equal(one.leaves.count, other.leaves.count)
-    assert other.evidence is not None and other.evidence.laws[1] == toys[0].law
+    assert other.evidence is not None and other.evidence.laws[1] == law_of(toys[0].how)
 
 
 def test_a_law_from_outside_is_described_and_read_again() -> None:

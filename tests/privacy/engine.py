@@ -23,6 +23,7 @@ import treetop as tt
 from treetop.measure.frontier import Frontier
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key, Keystream, Law, NoiseStream
+from treetop.plan.workload import Measured
 from treetop.read.counts import Counts
 
 from .divergence import Shift, masses
@@ -324,7 +325,7 @@ def many_releases(plan: tt.Plan, counts: Counts, times: int, key: Key) -> NDArra
     """
     descent = descent_of(plan)
     totals = np.full(times, counts.total)
-    if descent.total is not None:
+    if isinstance(descent.total, Measured):
         totals = np.array([descents.measure_total(counts, descent.total, key.derive("time", i)) for i in range(times)])
     result = np.zeros((times, plan.spine.leaves), np.int64)
     alive = np.flatnonzero(totals > 0)

@@ -20,6 +20,7 @@ from treetop.measure.frontier import Frontier
 from treetop.measure.level import Step
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key, NoiseStream
+from treetop.plan.workload import Measured
 from treetop.read.counts import Counts
 
 Node = tuple[int, ...]
@@ -41,8 +42,8 @@ class Reference:
 
     def descend(self, descent: Descent, key: Key) -> Nodes:
         total = sum(self.truth.values())
-        if descent.total is not None:
-            total = max(total + draw(descent.total, key.derive("total"), 0, 1)[0], 0)
+        if isinstance(descent.total, Measured):
+            total = max(total + draw(descent.total.law, key.derive("total"), 0, 1)[0], 0)
         nodes: Nodes = [((0,) * len(self.spine.trees), total)] if total else []
         trunk = key.derive("trunk")
         for step in descent.steps[: descent.trunk]:
@@ -81,7 +82,8 @@ class Reference:
             if len(children) == 1:
                 kept.append((children[0], count))
                 continue
-            noise = draw(step.law, noise_key, slot, len(children))
+            assert isinstance(step.how, Measured)
+            noise = draw(step.how.law, noise_key, slot, len(children))
             self.use(noise_key, slot, len(children))
             slot += len(children)
             measured = [value + true.get(child, 0) for value, child in zip(noise, children, strict=True)]

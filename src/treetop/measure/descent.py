@@ -15,7 +15,8 @@ from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import CHUNK, Step
 from treetop.measure.measure import measure_total
 from treetop.measure.task import Task, descend_all
-from treetop.noise import Key, Law
+from treetop.noise import Key
+from treetop.plan.workload import How, law_of
 from treetop.read.counts import Counts
 
 LARGEST_TRUNK = 1 << 14
@@ -30,8 +31,8 @@ class Descent:
 
     attributes: int
     """The number of attributes."""
-    total: Law | None
-    """The noise of the total; None where the total is public."""
+    total: How
+    """How the total is measured, if it is."""
     steps: tuple[Step, ...]
     """The levels below the root."""
 
@@ -84,9 +85,9 @@ def run_descent(
         progress("descending", 1.0)
     evidence = None
     if every is not None:
-        laws = (descent.total, *(step.law for step in descent.steps))
+        laws = tuple(law_of(how) for how in (descent.total, *(step.how for step in descent.steps)))
         levels = tuple(LevelEvidence.join(parts) for parts in reached.levels)
-        evidence = Evidence(None if descent.total is None else total, levels, laws)
+        evidence = Evidence(None if laws[0] is None else total, levels, laws)
     return Outcome(reached.frontier, evidence, Remainders.join(reached.left, descent.attributes))
 
 

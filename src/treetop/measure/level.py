@@ -13,8 +13,9 @@ from treetop.measure.batch import Children, Ints, Leaves, Parents, keep, refine_
 from treetop.measure.evidence import NOTHING, LevelEvidence, Remainders
 from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.measure import add_counts
-from treetop.noise import Key, Law, NoiseStream
+from treetop.noise import Key, NoiseStream
 from treetop.plan.resolution import Resolution, fixed_threshold
+from treetop.plan.workload import How, Measured
 from treetop.read.counts import Counts, Digit
 from treetop.repair import NodeRepair, RepairOrder
 from treetop.repair.settle import begin
@@ -33,8 +34,8 @@ class Step:
     """How nodes are divided."""
     digit: Digit
     """Where the ranks of the level stand in the keys of the counts."""
-    law: Law | None
-    """The noise; None where no node has more than one child, so that nothing is measured."""
+    how: How
+    """How its nodes are measured: not at all where none has more than one child."""
     repair: NodeRepair
     """How the children of a node are made to add up."""
     order: RepairOrder
@@ -47,15 +48,16 @@ class Step:
     @property
     def tests_together(self) -> bool:
         """Whether which children are named depends on all of the level, so that no subtree can be descended alone."""
-        return self.law is not None and self.resolution is not None and self.resolution.fdr is not None
+        measured = isinstance(self.how, Measured)
+        return measured and self.resolution is not None and self.resolution.fdr is not None
 
     @property
     def least_named(self) -> int:
         """The least measurement whose child is named, where that is decided before anything is measured."""
-        if self.law is None or self.resolution is None:
+        if not isinstance(self.how, Measured) or self.resolution is None:
             return NOTHING
         assert self.resolution.sigmas is not None, "what is tested together is decided by all of the level"
-        return fixed_threshold(self.law, self.resolution.sigmas)
+        return fixed_threshold(self.how.law, self.resolution.sigmas)
 
     def leaves(self, counts: Counts) -> Leaves:
         """Return what of the private counts the level needs."""
@@ -124,7 +126,7 @@ class _Measuring:
         self.step, self.leaves, self.above, self.chunk = step, step.leaves(counts), above, chunk
         self.slots = step.fanout(above)
         self.before = np.concatenate([[0], np.cumsum(self.slots)])
-        self.noise = None if step.law is None else NoiseStream(step.law, key.derive("noise"))
+        self.noise = NoiseStream(step.how.law, key.derive("noise")) if isinstance(step.how, Measured) else None
         # A repair of somebody's own sees all children of a node at once, however many.
         widest = int(self.slots.max(initial=0)) if step.repair.code is None else 0
         if _room.size < (size := chunk + max(chunk, widest)):

@@ -9,16 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.kernel import kernel
-from treetop.noise import Key, Law, NoiseStream
+from treetop.errors import PlanError
+from treetop.noise import Key, NoiseStream
+from treetop.plan.workload import Exact, How, Measured
 from treetop.read.counts import Counts
 
 
-def measure_total(counts: Counts, law: Law | None, key: Key) -> int:
+def measure_total(counts: Counts, how: How, key: Key) -> int:
     """Return the total: measured and not below zero, or exact where it is public."""
-    if law is None:
+    if isinstance(how, Exact):
         return counts.total
+    if not isinstance(how, Measured):
+        raise PlanError("a total that follows from other tables is not measured from the top down")
     noise = np.empty(1, np.int64)
-    NoiseStream(law, key).fill(noise, 0)
+    NoiseStream(how.law, key).fill(noise, 0)
     return max(counts.total + int(noise[0]), 0)
 
 

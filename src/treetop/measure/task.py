@@ -15,6 +15,7 @@ from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import CHUNK, Step, refine
 from treetop.noise import Key
 from treetop.plan.resolution import HighMeasurements
+from treetop.plan.workload import Measured
 from treetop.read.counts import Counts
 
 
@@ -98,8 +99,8 @@ def count_high(task: Task, tests: int) -> HighMeasurements:
     What the repair sets to zero is named by nobody: a rate that is to hold among those named must not count it.
     """
     (step,) = task.steps
-    assert step.law is not None and step.resolution is not None and step.resolution.fdr is not None
-    seen = HighMeasurements(step.law, tests, step.resolution.fdr)
+    assert isinstance(step.how, Measured) and step.resolution is not None and step.resolution.fdr is not None
+    seen = HighMeasurements(step.how.law, tests, step.resolution.fdr)
     (parts,) = descend(replace(task, every=0, named=NOTHING)).levels
     for part in parts:
         seen.add(part.measured)

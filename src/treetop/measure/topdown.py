@@ -25,7 +25,7 @@ def descent_of(plan: PurePlan) -> Descent:
         Step(
             level,
             digit,
-            planned.law if planned.is_measured else None,
+            planned.how,
             REPAIRS[plan.repair],
             ORDERS[plan.order],
             last=level.index == leaf,
@@ -33,4 +33,4 @@ def descent_of(plan: PurePlan) -> Descent:
         )
         for level, digit, planned in zip(plan.spine.levels, layout(plan.spine), below, strict=True)
     )
-    return Descent(len(plan.spine.attributes), total.law if total.is_measured else None, tuple(steps))
+    return Descent(len(plan.spine.attributes), total.how, tuple(steps))

@@ -32,6 +32,11 @@ class Measured:
 How: TypeAlias = Exact | PassThrough | Measured
 
 
+def law_of(how: How) -> Law | None:
+    """Return the noise of what was measured; None of what was not."""
+    return how.law if isinstance(how, Measured) else None
+
+
 @dataclass(frozen=True)
 class Part:
     """One table of a workload: of a spine, a level."""

@@ -17,6 +17,7 @@ from treetop.measure.frontier import Frontier
 from treetop.measure.level import Step
 from treetop.measure.measure import add_counts, measure_total
 from treetop.noise import Key, NoiseStream
+from treetop.plan.workload import Measured
 from treetop.read.counts import Counts
 
 
@@ -71,9 +72,9 @@ def _measure(
     All public children are measured, seen in the data or not. One unit moves the counts of the level by at most its
     sensitivity, for which the step's law was made.
     """
-    assert step.law is not None
+    assert isinstance(step.how, Measured)
     x = np.empty(first[-1], np.int64)
-    NoiseStream(step.law, key).fill(x, 0)
+    NoiseStream(step.how.law, key).fill(x, 0)
     start, stop = np.zeros_like(x), np.zeros_like(x)
     _add_all(x, start, stop, first, *step.leaves(counts), above.start[divided], above.stop[divided])
     return x, start, stop
