@@ -17,9 +17,9 @@ import pytest
 
 import treetop as tt
 from treetop.card import Facts, describe_release
+from treetop.card.bond import bind
 from treetop.card.composition import reserved_composition
 from treetop.card.html import render
-from treetop.card.statement import bind
 from treetop.checking.check import check_folder
 from treetop.cli import main
 from treetop.ledger import Ledger, unit_text

@@ -15,10 +15,10 @@ import pytest
 
 import treetop as tt
 from treetop.card import facts
+from treetop.card.bond import bind
 from treetop.card.composition import reserved_composition
 from treetop.card.content import draft_card
 from treetop.card.html import render
-from treetop.card.statement import bind
 from treetop.checking.check import check_folder
 from treetop.cli import main
 from treetop.errors import ReleaseError

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 import treetop as tt
+from treetop.card.bond import bind
 from treetop.card.html import render
-from treetop.card.statement import bind
 from treetop.checking.check import check_folder
 from treetop.domain.policies import Policies
 from treetop.errors import PlanError

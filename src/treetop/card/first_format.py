@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any
 
 from treetop.card import words
+from treetop.card.bond import bound
 from treetop.card.meaning import meaning, means, say_epsilon
-from treetop.card.statement import bound
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Unit
 

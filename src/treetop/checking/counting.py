@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from treetop.card.statement import bound, statement_sha256
+from treetop.card.bond import bound, statement_sha256
 from treetop.checking.compare import differences
 from treetop.errors import ReleaseError
 from treetop.plan.file import describe_plan

@@ -14,10 +14,10 @@ from typing import TypedDict, Unpack
 from treetop.basics.exact import Number, delta_between_0_and_1
 from treetop.basics.progress import Progress
 from treetop.basics.resolved import resolved
+from treetop.choose.fill_in import filled_in
 from treetop.choose.forecast import Forecast, forecast
 from treetop.choose.goals import Target, read_target
 from treetop.choose.grid import GridRow, error_grid, plot_grid
-from treetop.choose.paste import filled_in
 from treetop.choose.public import is_release, private_tables, read_public, read_twin
 from treetop.choose.simulate import Trials, simulate
 from treetop.choose.targets import Answer, loss_for

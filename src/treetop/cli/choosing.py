@@ -73,7 +73,7 @@ def _weight(text: str) -> tuple[str, float]:
 def summarise(advice: Advice) -> dict[str, Any]:
     """Return what was found as plain values."""
     from treetop.card.meaning import meaning
-    from treetop.choose.paste import loss_toml
+    from treetop.choose.fill_in import loss_toml
 
     chosen = advice.answer is not None or advice.forecast is not None
     return {
@@ -100,8 +100,8 @@ def _trials(trials: Trials) -> dict[str, Any]:
 def render(advice: Advice) -> str:
     """Return what was found for people."""
     from treetop.basics.exact import plain
+    from treetop.choose.fill_in import loss_toml
     from treetop.choose.grid import render_grid
-    from treetop.choose.paste import loss_toml
 
     percent = f"{100 * advice.confidence:g}%"
     parts = [f"{bold(advice.plan.title or advice.file.path.name)}\n{_read(advice)}"]

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from treetop.card.bond import bind
 from treetop.card.facts import Facts
 from treetop.card.html import render
 from treetop.card.rebuild import rebuild_plan
 from treetop.card.schema import validate
-from treetop.card.statement import bind
 from treetop.plan.file import describe_plan
 from treetop.release.contents import Contents
 from treetop.release.folder.evidence import evidence_tables

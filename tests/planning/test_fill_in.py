@@ -9,7 +9,7 @@ import pytest
 
 import treetop as tt
 from treetop.basics.exact import Number
-from treetop.choose.paste import filled_in, loss_toml
+from treetop.choose.fill_in import filled_in, loss_toml
 from treetop.errors import LossError, PlanFileError
 from treetop.plan.splits import SPLITS, named_split
 
