@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import treetop as tt
@@ -102,3 +103,28 @@ def test_mechanisms_are_compared_in_memory_or_in_a_folder(desk: Path) -> None:
 def test_a_table_is_inspected_and_a_plan_drafted(desk: Path) -> None:
     inspection = tt.inspect_table(tt.Source("trips.csv"), tt.Source("places.csv"))
     assert "[attributes.home]" in tt.draft_plan(inspection)
+
+
+def test_a_release_in_memory_is_charged_and_recorded_when_it_is_saved(tmp_path: Path) -> None:
+    plan = tt.Plan(
+        tt.Spine(["town"], {"town": tt.Hierarchy.flat(["a", "b"], level="town")}),
+        tt.Unit("person", neighbours="replace"),
+        tt.Loss(rho=1),
+        title="People",
+    )
+    book = tt.Ledger.create(tmp_path / "ledger", loss=tt.Loss(rho=2), datasets=("people",))
+    table = pa.table({"town": ["a"] * 9 + ["b"]})
+    release = plan.release(table, ledger=tmp_path / "ledger", dataset="people", description="A small town.")
+    assert release.card["composition"]["charged"]["exact"] == "1"
+    assert release.card["description"] == "A small town."
+    assert [entry.state for entry in book.entries()] == ["reserved, outcome unknown"]
+    release.save(tmp_path / "first")
+    release.save(tmp_path / "second", nodes=True)
+    assert [entry.state for entry in book.entries()] == ["complete"]
+    assert not any(one.findings for one in tt.check(tmp_path / "first"))
+    plan.release(table, ledger=book, dataset="people")
+    with pytest.raises(tt.TreetopError, match="budget"):
+        plan.release(table, ledger=book, dataset="people")
+    assert len(book.entries()) == 2
+    with pytest.raises(tt.TreetopError, match="is about a ledger"):
+        plan.release(table, dataset="people")

@@ -48,6 +48,11 @@ class Reservation:
     log: Log
     """The file that holds it."""
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether a folder, or answers, are recorded for it."""
+        return any(link.content.get("reservation") == self.number for link in self.log.read())
+
     def complete(self, card_sha256: str, answers: Sequence[Content] = ()) -> str:
         """Record that the release folder is in place, under the SHA-256 of its card; or the answers to questions.
 

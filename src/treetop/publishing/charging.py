@@ -92,7 +92,7 @@ def currency(loss: Loss) -> Currency:
     return "pure" if loss.definition == "pure" else "zcdp"
 
 
-Milestone = Callable[[], None]
+Milestone = Callable[[], object]
 """Called at a point of a run; what it raises stops the run there."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +12,7 @@ from treetop.basics.progress import Progress
 from treetop.card import Facts
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.policies import Policies
+from treetop.ledger import Ledger
 from treetop.noise.gate import Charge
 from treetop.plan import file as plan_files
 from treetop.plan.accuracy import CONFIDENCE
@@ -21,6 +22,8 @@ from treetop.plan.graphs.unit import Form
 from treetop.plan.groups.planned import PureGroupTablePlan
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss, Neighbours, Split
+from treetop.publishing.charging import Account, nothing, spending
+from treetop.publishing.paid import PaidRun
 from treetop.publishing.releasing import Run, run
 from treetop.release.release import Release
 from treetop.tables.table import Table
@@ -47,6 +50,9 @@ class Plan(PurePlan):
         keep_measurements: bool = False,
         allow_dropped: bool = False,
         testing_key: bytes | None = None,
+        ledger: str | Path | Ledger | None = None,
+        dataset: str | None = None,
+        expect_head: str | None = None,
     ) -> Release:
         """Read the private table, run the plan once, and return the public result.
 
@@ -57,10 +63,19 @@ class Plan(PurePlan):
         has intervals always does. Where unknown codes are dropped, the log tells the steward how many; above 3 % of
         the table `ManyDropped` is raised and nothing is spent, unless `allow_dropped`. With a `testing_key` of 32 bytes
         the noise is reproducible, and the release says that it is not private.
+
+        With a `ledger`, the loss is charged to its `dataset` before anything is measured, and recorded as complete when
+        the release is saved.
         """
         facts = Facts(columns=columns, count=count, description=description, period=period)
         how = Run(facts, before_measuring, threads, progress, keep_measurements, allow_dropped, testing_key)
-        return run(self, table, how)
+        account = Account.open(ledger, dataset, expect_head, testing_key)
+        if account is None:
+            return run(self, table, how)
+        paid = PaidRun(self, replace(how, charge=None), account, before_measuring or nothing)
+        paid.check_budget()
+        with spending(account):
+            return paid(table)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

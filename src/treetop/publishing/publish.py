@@ -19,18 +19,17 @@ import pyarrow.parquet as pq
 from treetop.basics.progress import Progress
 from treetop.basics.resolved import resolved
 from treetop.card import Facts
-from treetop.card.composition import expected_composition, reserved_composition
-from treetop.card.content import composed
 from treetop.choose.coverage import twin_coverage
 from treetop.choose.public import read_twin
-from treetop.errors import DataError, LedgerError, Overspent, PlanError
+from treetop.errors import DataError, LedgerError, PlanError
 from treetop.exporting.places import read_places
 from treetop.ledger import Ledger, Reservation
 from treetop.plan.file import PlanFile, describe_plan, read_plan
 from treetop.plan.file.attributes import Lookup
 from treetop.plan.plan import PurePlan
 from treetop.publishing.charging import Account, Milestone, nothing, spending
-from treetop.publishing.releasing import Run, run
+from treetop.publishing.paid import PaidRun
+from treetop.publishing.releasing import Run
 from treetop.release.folder import claimed, drafted
 from treetop.release.release import Release
 from treetop.tables.source import as_public, reads_once
@@ -96,17 +95,20 @@ def publish(
         plan=plan,
         file=file,
         out=Path(out),
-        how=Run(facts, None, threads, progress, keep_measurements, allow_dropped, testing_key),
+        paid=PaidRun(
+            plan,
+            Run(facts, None, threads, progress, keep_measurements, allow_dropped, testing_key),
+            before_charging=before_charging,
+        ),
         query=query,
         twin=twin,
         folder={"force": force, "nodes": nodes},
-        before_charging=before_charging,
         before_placing=before_placing,
     )
     with claimed(job.out, force) as beside:
         source = job.source(table)
         job.refuse_second_reading(table)
-        job.account = Account.open(ledger, dataset, expect_head, testing_key)
+        job.paid.account = Account.open(ledger, dataset, expect_head, testing_key)
         return job(table, source, beside)
 
 
@@ -117,30 +119,27 @@ class _Publishing:
     plan: PurePlan
     file: PlanFile | None
     out: Path
-    how: Run
+    paid: PaidRun
     query: str | None
     twin: str | None
     folder: dict[str, Any]
-    before_charging: Milestone
     before_placing: Milestone
-    account: Account | None = None
     notes: list[str] = field(default_factory=list)
 
     def __call__(self, table: Table | str | None, source: Any, beside: Path) -> Published:
-        self._check_budget()
+        self.paid.check_budget()
         self._try_twin(table)
         places = {} if self.file is None else _places(self.file)
-        with spending(self.account):
-            release = run(self.plan, source, replace(self.how, charge=None if self.account is None else self._reserve))
+        account = self.paid.account
+        with spending(account):
             toml = None if self.file is None else describe_plan(self.file)
-            composition = composed(self.how.facts.composition, self.plan.unit.entity)
-            release = replace(release, card=release.card | {"composition": composition}, plan_toml=toml)
+            release = replace(self.paid(source), plan_toml=toml)
             options: dict[str, Any] = {**self.folder, "places": places, "beside": beside}
-            with drafted(release, self.out, progress=self.how.progress, **options) as draft:
+            with drafted(release, self.out, progress=self.paid.how.progress, **options) as draft:
                 self.before_placing()
                 draft.place()
                 head = self._complete(draft.card_sha256)
-        reservation = None if self.account is None else self.account.reservation
+        reservation = None if account is None else account.reservation
         return Published(release, self.out, reservation, head, tuple(self.notes))
 
     def source(self, table: Table | str | None) -> Any:
@@ -183,38 +182,12 @@ class _Publishing:
         self.plan.refuse_unless_top_down()
         prior, self.notes = read_twin(file, self.twin, compare=False)
         private = self.plan.counts(self.source(table), self.file.columns, self.file.count)
-        found = twin_coverage(self.plan, prior, progress=self.how.progress, private=private).to_dict()
-        self._state(coverage={"twin": found["twin"], "runs": found["runs"]})
-
-    def _state(self, **facts: Any) -> None:
-        """State more on the card."""
-        self.how = replace(self.how, facts=replace(self.how.facts, **facts))
-
-    def _check_budget(self) -> None:
-        """Refuse what the ledger does not allow, before the table is read."""
-        if self.account is None:
-            return
-        try:
-            self.account.check(self.plan.spent, self.plan.loss, self.plan.unit)
-        except Overspent as problem:
-            if self.plan.loss.accounting != "exact":
-                raise
-            raise Overspent(
-                f"{problem}. Exact accounting is for a release alone, and a ledger adds up rho, of which it spends "
-                'more than its epsilon allows otherwise: write accounting = "zcdp", or a smaller epsilon'
-            ) from problem
-        self._state(composition=expected_composition(self.account.ledger, self.account.dataset, self.plan))
-
-    def _reserve(self) -> None:
-        self.before_charging()
-        assert self.account is not None
-        plan = self.plan
-        reservation = self.account.reserve(plan.spent, plan.loss, plan.unit, plan.title, plan.digest)
-        self._state(composition=reserved_composition(self.account.ledger, reservation))
+        found = twin_coverage(self.plan, prior, progress=self.paid.how.progress, private=private).to_dict()
+        self.paid.state(coverage={"twin": found["twin"], "runs": found["runs"]})
 
     def _complete(self, card_sha256: str) -> str | None:
         try:
-            return None if self.account is None else self.account.complete(card_sha256)
+            return None if self.paid.account is None else self.paid.account.complete(card_sha256)
         except LedgerError as problem:
             raise LedgerError(f"{self.out} is written, but the ledger could not record it: {problem}") from problem
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from treetop.card.rebuild import rebuild_unit
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
+from treetop.ledger import Reservation
 from treetop.measure.evidence import Evidence, Remainders
 from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.measured import Measured
@@ -40,6 +41,9 @@ class Contents:
     all_measured: Measurements | None = field(default=None, repr=False)
     """All that was measured, where that is more than what was measured under released nodes, or is not from the top
     down."""
+
+    reservation: Reservation | None = field(default=None, repr=False)
+    """What was charged for it, until a folder is recorded; None where no ledger was charged."""
 
     @property
     def total(self) -> int:

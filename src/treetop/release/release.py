@@ -39,9 +39,12 @@ class Release(Contents):
         """Write the release folder, whole or not at all.
 
         An existing folder is refused unless `force`, which replaces it once the new one is complete. With `nodes`,
-        every level is written out beside the leaves.
+        every level is written out beside the leaves. The ledger that was charged for the release, if one was, records
+        the first folder.
         """
-        save(self, Path(folder), force=force, nodes=nodes)
+        card_sha256 = save(self, Path(folder), force=force, nodes=nodes)
+        if self.reservation is not None and not self.reservation.is_complete:
+            self.reservation.complete(card_sha256)
 
     def where(self, **codes: str) -> Selection:
         """Return what matches a combination of codes, each of any level: it answers the same questions.

@@ -49,10 +49,11 @@ class Draft:
         take_place(self.path, self.folder, self.force)
 
 
-def save(release: Contents, folder: Path, *, force: bool = False, nodes: bool = False) -> None:
-    """Write the folder beside its place, flush it to disk, then move it there in one step."""
+def save(release: Contents, folder: Path, *, force: bool = False, nodes: bool = False) -> str:
+    """Write the folder beside its place, flush it to disk, move it there in one step, and return its card's SHA-256."""
     with claimed(folder, force) as beside, drafted(release, folder, force=force, nodes=nodes, beside=beside) as draft:
         draft.place()
+        return draft.card_sha256
 
 
 @contextmanager

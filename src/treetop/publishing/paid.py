@@ -1,0 +1,63 @@
+"""A run that is paid for: the budget is checked first, and the card states what the ledger held and holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from treetop.card.composition import expected_composition, reserved_composition
+from treetop.card.content import composed
+from treetop.errors import Overspent
+from treetop.plan.plan import PurePlan
+from treetop.publishing.charging import Account, Milestone, nothing
+from treetop.publishing.releasing import Run, run
+from treetop.release.release import Release
+
+
+@dataclass
+class PaidRun:
+    """One run of a plan, charged to an account if there is one."""
+
+    plan: PurePlan
+    """What is run."""
+    how: Run
+    """What it is told."""
+    account: Account | None = None
+    """Who pays."""
+    before_charging: Milestone = nothing
+    """Called when the table has been read and nothing has been charged."""
+
+    def state(self, **facts: Any) -> None:
+        """State more on the card."""
+        self.how = replace(self.how, facts=replace(self.how.facts, **facts))
+
+    def check_budget(self) -> None:
+        """Refuse what the ledger does not allow, before the table is read."""
+        if self.account is None:
+            return
+        try:
+            self.account.check(self.plan.spent, self.plan.loss, self.plan.unit)
+        except Overspent as problem:
+            if self.plan.loss.accounting != "exact":
+                raise
+            raise Overspent(
+                f"{problem}. Exact accounting is for a release alone, and a ledger adds up rho, of which it spends "
+                'more than its epsilon allows otherwise: write accounting = "zcdp", or a smaller epsilon'
+            ) from problem
+        self.state(composition=expected_composition(self.account.ledger, self.account.dataset, self.plan))
+
+    def __call__(self, source: Any) -> Release:
+        """Run the plan; its loss is charged when the table has been read."""
+        if self.account is None:
+            return run(self.plan, source, self.how)
+        release = run(self.plan, source, replace(self.how, charge=self._reserve))
+        composition = composed(self.how.facts.composition, self.plan.unit.entity)
+        card = release.card | {"composition": composition}
+        return replace(release, card=card, reservation=self.account.reservation)
+
+    def _reserve(self) -> None:
+        assert self.account is not None
+        self.before_charging()
+        plan = self.plan
+        reservation = self.account.reserve(plan.spent, plan.loss, plan.unit, plan.title, plan.digest)
+        self.state(composition=reserved_composition(self.account.ledger, reservation))
