@@ -23,6 +23,7 @@ import treetop as tt
 from treetop.measure.frontier import Frontier
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key, Keystream, Law, NoiseStream
+from treetop.noise.sampler import Sampler
 from treetop.plan.workload import Measured
 from treetop.read.counts import Counts
 
@@ -317,6 +318,24 @@ def _gather(
     return laws
 
 
+def _totals(counts: Counts, how: Measured, times: int, key: Key) -> NDArray[np.int64]:
+    """Measure the total many times, by the engine's own function with its own noise: of one stream, slot after slot."""
+    noise, fill = np.empty(times, np.int64), NoiseStream.fill
+    opened: list[Sampler] = []
+    slots = iter(range(times))
+
+    def next_slot(stream: NoiseStream, out: NDArray[np.int64], slot: int) -> None:
+        if not opened:
+            fill(stream, noise, slot)
+            opened.append(stream._sampler)
+        if len(out) != 1 or stream._sampler is not opened[0]:
+            raise Unexplained("the total is not measured once, by one law")
+        out[0] = noise[next(slots)]
+
+    with mock.patch.object(NoiseStream, "fill", next_slot):
+        return np.array([descents.measure_total(counts, how, key.derive("total")) for _ in range(times)])
+
+
 def many_releases(plan: tt.Plan, counts: Counts, times: int, key: Key) -> NDArray[np.int64]:
     """Release one table many times, a row of leaves each time.
 
@@ -326,7 +345,7 @@ def many_releases(plan: tt.Plan, counts: Counts, times: int, key: Key) -> NDArra
     descent = descent_of(plan)
     totals = np.full(times, counts.total)
     if isinstance(descent.total, Measured):
-        totals = np.array([descents.measure_total(counts, descent.total, key.derive("time", i)) for i in range(times)])
+        totals = _totals(counts, descent.total, times, key)
     result = np.zeros((times, plan.spine.leaves), np.int64)
     alive = np.flatnonzero(totals > 0)
     nodes = np.zeros((descent.attributes + 1, len(alive)), np.int32)

@@ -103,8 +103,9 @@ class Bounder:
 
     def kept(self) -> tuple[list[Words], Weights | None]:
         """Return the packed paths of the records that are kept, and how many each row stands for."""
+        rows = sum((np.diff(start) for start, *_ in self._batches), np.zeros(_BUCKETS, np.int64))
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            parts = list(pool.map(self._keep, range(_BUCKETS)))
+            parts = list(pool.map(self._keep, np.flatnonzero(rows).tolist() or [0]))
         self._batches.clear()
         self.units = sum(part[2] for part in parts)
         paths = [np.concatenate([part[0][:, word] for part in parts]) for word in range(self._words)]
