@@ -25,7 +25,7 @@ from treetop.errors import ReleaseError
 from treetop.ledger import Ledger
 
 OLD = Path(__file__).parents[1] / "fixtures" / "0.2.0"
-FOLDERS = sorted(path.name for path in OLD.iterdir() if path.is_dir())
+FOLDERS = sorted(card.parent.name for card in OLD.glob("*/card.json"))
 
 
 @pytest.fixture(params=["0.2.0", "0.3.0", "9.9"])
