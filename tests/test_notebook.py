@@ -128,3 +128,19 @@ def test_a_release_in_memory_is_charged_and_recorded_when_it_is_saved(tmp_path: 
     assert len(book.entries()) == 2
     with pytest.raises(tt.TreetopError, match="is about a ledger"):
         plan.release(table, dataset="people")
+    with pytest.raises(tt.TreetopError, match="older copy"):  # of a ledger that is open already, too
+        plan.release(table, ledger=book, dataset="people", expect_head="0" * 64)
+
+
+def test_what_is_estimated_again_is_not_recorded_as_what_was_charged_for(tmp_path: Path) -> None:
+    plan = tt.Plan(
+        tt.Spine(["town"], {"town": tt.Hierarchy.flat(["a", "b"], level="town")}),
+        tt.Unit("person", neighbours="replace"),
+        tt.Loss(rho=1),
+    )
+    book = tt.Ledger.create(tmp_path / "ledger", loss=tt.Loss(rho=2))
+    release = plan.release(pa.table({"town": ["a"] * 9 + ["b"]}), ledger=book, keep_measurements=True)
+    release.reestimated().save(tmp_path / "again")
+    assert [entry.state for entry in book.entries()] == ["reserved, outcome unknown"]
+    release.save(tmp_path / "first")
+    assert [entry.state for entry in book.entries()] == ["complete"]

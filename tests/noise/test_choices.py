@@ -20,7 +20,7 @@ from treetop.measure.descent import run_descent
 from treetop.measure.topdown import descent_of
 from treetop.noise import LAWS, DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream, register_law
 from treetop.noise.law import described_law
-from treetop.plan.workload import Measured, law_of
+from treetop.plan.workload import Measured, noise_of
 from treetop.privacy.mechanism import cost_of, noise_for
 from treetop.read.counts import Counts
 
@@ -81,7 +81,7 @@ def test_a_law_from_outside_runs_through_a_descent() -> None:
     one = run_descent(descent, counts, Key(bytes(32)), every=1 << 20)
     other = run_descent(replace(descent, steps=tuple(toys)), counts, Key(bytes(32)), every=1 << 20)
     assert np.array_equal(one.leaves.nodes, other.leaves.nodes) and np.array_equal(one.leaves.count, other.leaves.count)
-    assert other.evidence is not None and other.evidence.laws[1] == law_of(toys[0].how)
+    assert other.evidence is not None and other.evidence.laws[1] == noise_of(toys[0].how)
 
 
 def test_a_law_from_outside_is_described_and_read_again() -> None:

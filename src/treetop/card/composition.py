@@ -9,7 +9,6 @@ from typing import Any
 from treetop.basics.exact import plain
 from treetop.card.meaning import plural
 from treetop.ledger import Entry, Ledger, Reservation
-from treetop.ledger.budget import Currency
 from treetop.plan.plan import PurePlan
 
 UNKNOWN_HASH = "0" * 64
@@ -19,7 +18,7 @@ UNKNOWN_HASH = "0" * 64
 def expected_composition(ledger: Ledger, dataset: str, plan: PurePlan) -> dict[str, Any]:
     """Return what a release would state if it were reserved now; nothing is reserved."""
     earlier = ledger.entries(dataset)
-    charged = ledger.budget.charge(plan.spent, currency(plan))
+    charged = ledger.budget.charge(plan.spent, plan.loss.currency)
     return _composition(ledger, dataset, charged, earlier, 1, UNKNOWN_HASH)
 
 
@@ -47,11 +46,6 @@ def sentence(composition: Mapping[str, Any] | None, entity: str) -> str:
         f"units they do not. With this one, {composition['currency']} {plain(Fraction(spent))} of a budget of "
         f"{plain(Fraction(budget))} is spent."
     )
-
-
-def currency(plan: PurePlan) -> Currency:
-    """Return what the plan's cost is stated in."""
-    return "pure" if plan.loss.definition == "pure" else "zcdp"
 
 
 def amount(value: Fraction) -> dict[str, Any]:

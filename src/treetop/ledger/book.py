@@ -18,13 +18,13 @@ from shlex import quote
 from typing import Any
 
 from treetop.errors import LedgerError, Overspent
-from treetop.ledger.budget import Budget, Currency
+from treetop.ledger.budget import Budget
 from treetop.ledger.entry import Balance, Entry, read_added, read_entries
 from treetop.ledger.log import Content, Log, Record
 from treetop.ledger.names import alike, key, listed, spelt
 from treetop.ledger.names import new as new_name
 from treetop.ledger.unit import OtherUnit
-from treetop.privacy.loss import Loss
+from treetop.privacy.loss import Currency, Loss
 
 DEFAULT_DATASET = "default"
 """The data set that is charged when none is named."""

@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Literal, TypeAlias
 
 from treetop.basics.exact import plain, positive
 from treetop.errors import LedgerError, LossError, Overspent
 from treetop.privacy.accounting import epsilon_from_rho
-from treetop.privacy.loss import Loss
-
-Currency: TypeAlias = Literal["pure", "zcdp"]
+from treetop.privacy.loss import Currency, Loss
 
 _LONGEST = 10**200
 
@@ -38,7 +35,7 @@ class Budget:
     @property
     def currency(self) -> Currency:
         """What adds up over releases: pure epsilon, or rho of zero-concentrated differential privacy."""
-        return "pure" if self.loss.definition == "pure" else "zcdp"
+        return self.loss.currency
 
     def charge(self, cost: Fraction, definition: Currency) -> Fraction:
         """What a cost is in this currency, exactly."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from treetop.errors import LedgerError
-from treetop.ledger.budget import Currency
 from treetop.ledger.log import Content, Record
+from treetop.privacy.loss import Currency
 
 State: TypeAlias = Literal["complete", "reserved, outcome unknown"]
 

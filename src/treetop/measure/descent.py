@@ -16,7 +16,7 @@ from treetop.measure.level import CHUNK, Step
 from treetop.measure.measure import measure_total
 from treetop.measure.task import Task, descend_all
 from treetop.noise import Key
-from treetop.plan.workload import How, law_of
+from treetop.plan.workload import How, noise_of
 from treetop.read.counts import Counts
 
 LARGEST_TRUNK = 1 << 14
@@ -85,7 +85,7 @@ def run_descent(
         progress("descending", 1.0)
     evidence = None
     if every is not None:
-        laws = tuple(law_of(how) for how in (descent.total, *(step.how for step in descent.steps)))
+        laws = tuple(noise_of(how) for how in (descent.total, *(step.how for step in descent.steps)))
         levels = tuple(LevelEvidence.join(parts) for parts in reached.levels)
         evidence = Evidence(None if laws[0] is None else total, levels, laws)
     return Outcome(reached.frontier, evidence, Remainders.join(reached.left, descent.attributes))

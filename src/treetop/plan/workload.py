@@ -32,7 +32,7 @@ class Measured:
 How: TypeAlias = Exact | PassThrough | Measured
 
 
-def law_of(how: How) -> Law | None:
+def noise_of(how: How) -> Law | None:
     """Return the noise of what was measured; None of what was not."""
     return how.law if isinstance(how, Measured) else None
 

@@ -13,6 +13,7 @@ from treetop.privacy.accounting import epsilon_from_rho, rho_from_epsilon
 
 Definition: TypeAlias = Literal["pure", "zcdp", "approximate"]
 Accounting: TypeAlias = Literal["zcdp", "exact"]
+Currency: TypeAlias = Literal["pure", "zcdp"]
 
 RECKLESS_EPSILON = 20
 """Above it, a loss is warned of: odds may then move by more than 400 million times."""
@@ -81,6 +82,11 @@ class Loss:
         if self.rho is not None:
             return "zcdp"
         return "pure" if self.delta is None else "approximate"
+
+    @property
+    def currency(self) -> Currency:
+        """What its cost is stated in, and adds up in: epsilon where it is pure, and otherwise rho."""
+        return "pure" if self.definition == "pure" else "zcdp"
 
     def _check_accounting(self) -> None:
         if self.accounting not in get_args(Accounting):

@@ -15,11 +15,10 @@ WHOLE = Fraction(1)
 
 def law_of(loss: Loss) -> type[Law]:
     """The law that a loss is kept with: the one that it names, or else Laplace if it is pure and Gaussian if not."""
-    currency = "pure" if loss.definition == "pure" else "zcdp"
     if loss.noise is None:
-        return next(law for law in LAWS.values() if law.currency == currency)
+        return next(law for law in LAWS.values() if law.currency == loss.currency)
     law = LAWS[loss.noise]
-    if law.currency != currency:
+    if law.currency != loss.currency:
         raise LossError(f"The noise {law.name!r} does not keep such a loss: its cost is stated as {law.currency}.")
     return law
 

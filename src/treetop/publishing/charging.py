@@ -12,7 +12,6 @@ from typing import Any
 from treetop.domain.unit import Unit
 from treetop.errors import PlanError, TreetopError, Unfinished
 from treetop.ledger import Ledger, Reservation, unit_text, warn_of_network
-from treetop.ledger.budget import Currency
 from treetop.ledger.names import listed
 from treetop.privacy import Loss
 
@@ -25,7 +24,10 @@ class Account:
     def __init__(self, ledger: str | Path | Ledger, dataset: str | None = None, expect_head: str | None = None) -> None:
         """Open it; what looks wrong with the ledger or the name is told before anything is charged."""
         self.name = str(ledger.path if isinstance(ledger, Ledger) else ledger)
-        self.ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, head=expect_head)
+        if isinstance(ledger, Ledger) and expect_head is None:
+            self.ledger = ledger
+        else:
+            self.ledger = Ledger.open(self.name, head=expect_head)
         self.dataset = self.ledger.dataset_named(dataset)
         self.reservation: Reservation | None = None
         """What has been charged by now."""
@@ -59,11 +61,11 @@ class Account:
 
     def check(self, spent: Fraction, loss: Loss, unit: Unit) -> None:
         """Refuse what the budget does not allow; nothing is charged."""
-        self.ledger.check(self.dataset, spent, currency(loss), unit_text(unit))
+        self.ledger.check(self.dataset, spent, loss.currency, unit_text(unit))
 
     def reserve(self, spent: Fraction, loss: Loss, unit: Unit, title: str, digest: str) -> Reservation:
         """Charge it. From here on the loss is spent, whatever happens."""
-        self.reservation = self.ledger.reserve(self.dataset, spent, currency(loss), unit_text(unit), title, digest)
+        self.reservation = self.ledger.reserve(self.dataset, spent, loss.currency, unit_text(unit), title, digest)
         return self.reservation
 
     def complete(self, sha256: str, answers: Sequence[Any] = ()) -> str | None:
@@ -85,11 +87,6 @@ def spending(account: Account | None) -> Iterator[None]:
         if isinstance(problem, TreetopError) and not isinstance(problem, Unfinished):
             raise Unfinished(str(problem)) from problem
         raise
-
-
-def currency(loss: Loss) -> Currency:
-    """Return what a cost is stated in."""
-    return "pure" if loss.definition == "pure" else "zcdp"
 
 
 Milestone = Callable[[], object]

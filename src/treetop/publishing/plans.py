@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
 
@@ -24,7 +24,7 @@ from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss, Neighbours, Split
 from treetop.publishing.charging import Account, nothing, spending
 from treetop.publishing.paid import PaidRun
-from treetop.publishing.releasing import Run, run
+from treetop.publishing.releasing import Run
 from treetop.release.release import Release
 from treetop.tables.table import Table
 
@@ -70,9 +70,7 @@ class Plan(PurePlan):
         facts = Facts(columns=columns, count=count, description=description, period=period)
         how = Run(facts, before_measuring, threads, progress, keep_measurements, allow_dropped, testing_key)
         account = Account.open(ledger, dataset, expect_head, testing_key)
-        if account is None:
-            return run(self, table, how)
-        paid = PaidRun(self, replace(how, charge=None), account, before_measuring or nothing)
+        paid = PaidRun(self, how, account, before_measuring or nothing)
         paid.check_budget()
         with spending(account):
             return paid(table)

@@ -44,12 +44,15 @@ class Published:
     """The release."""
     folder: Path
     """Where it is."""
-    reservation: Reservation | None = None
-    """What was charged; None without a ledger."""
     head: str | None = None
     """The head of the ledger, to be noted elsewhere."""
     notes: tuple[str, ...] = ()
     """What was not done alike for a public twin."""
+
+    @property
+    def reservation(self) -> Reservation | None:
+        """What was charged; None without a ledger."""
+        return self.release.reservation
 
 
 def publish(
@@ -92,7 +95,6 @@ def publish(
         if (columns, count, description, period) != (None, None, "", None):
             raise PlanError("the plan file says columns, count, description and period: leave them out, or correct it")
     job = _Publishing(
-        plan=plan,
         file=file,
         out=Path(out),
         paid=PaidRun(
@@ -116,7 +118,6 @@ def publish(
 class _Publishing:
     """One run of `publish`."""
 
-    plan: PurePlan
     file: PlanFile | None
     out: Path
     paid: PaidRun
@@ -139,8 +140,7 @@ class _Publishing:
                 self.before_placing()
                 draft.place()
                 head = self._complete(draft.card_sha256)
-        reservation = None if account is None else account.reservation
-        return Published(release, self.out, reservation, head, tuple(self.notes))
+        return Published(release, self.out, head, tuple(self.notes))
 
     def source(self, table: Table | str | None) -> Any:
         """Return the private table with the options to read it."""
@@ -152,7 +152,7 @@ class _Publishing:
         if location is None:
             raise PlanError("name the private TABLE, or give the plan a [data] source")
         if not isinstance(location, str | Path):
-            return self.plan.own_table(location)
+            return self.paid.plan.own_table(location)
         for name, lookup in self.file.lookups.items():
             if _same_file(str(location), lookup.file):
                 raise DataError(
@@ -179,10 +179,10 @@ class _Publishing:
             return
         location = str(table) if isinstance(table, str | Path) else self.file.source
         file = replace(self.file, source=location, query=self.query or self.file.query)
-        self.plan.refuse_unless_top_down()
+        self.paid.plan.refuse_unless_top_down()
         prior, self.notes = read_twin(file, self.twin, compare=False)
-        private = self.plan.counts(self.source(table), self.file.columns, self.file.count)
-        found = twin_coverage(self.plan, prior, progress=self.paid.how.progress, private=private).to_dict()
+        private = self.paid.plan.counts(self.source(table), self.file.columns, self.file.count)
+        found = twin_coverage(self.paid.plan, prior, progress=self.paid.how.progress, private=private).to_dict()
         self.paid.state(coverage={"twin": found["twin"], "runs": found["runs"]})
 
     def _complete(self, card_sha256: str) -> str | None:

@@ -27,6 +27,7 @@ from treetop.plan.graphs.degrees import DegreeCounts, PureDegreePlan
 from treetop.plan.graphs.regional import PureRegionalPlan
 from treetop.plan.groups.planned import PureGroupTablePlan, inner, leaves_above_zero
 from treetop.plan.plan import PurePlan
+from treetop.plan.workload import noise_of
 from treetop.read.bound import Bound
 from treetop.read.counts import Counts
 from treetop.read.dropping import MadeTable, kept
@@ -195,4 +196,4 @@ def _cells(plan: DegreeCounts, cells: Mapping[int, Cells], how: Run) -> Measurem
     """Keep what was measured, where intervals or later estimates need it."""
     if plan.confidence is None and not how.keep_measurements:
         return None
-    return measurements_of(plan.spine, [level.law if level.is_measured else None for level in plan.levels], cells)
+    return measurements_of(plan.spine, [noise_of(level.how) for level in plan.levels], cells)

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from treetop.basics.exact import Number
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.policies import Policies
-from treetop.domain.spine import Spine
 from treetop.errors import LossError, PlanError
 from treetop.noise import Key, Law
 from treetop.plan.accuracy import CONFIDENCE
 from treetop.plan.fields import DEGREES, decided
 from treetop.plan.graphs.unit import DegreeFacts, DegreeUnit, Form
+from treetop.plan.groups.planned import spine_of_numbers
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss, Neighbours
 from treetop.read.counts import Counts
@@ -224,17 +224,14 @@ class PureDegreePlan(DegreeCounts):
 
 def degree_fields(unit: DegreeUnit, loss: Loss, regions: Hierarchy | None, place: str = "", **more: Any) -> Any:
     """Return the fields of a plan for degrees, of a whole graph or of its regions."""
-    width = len(str(unit.largest))
-    degrees = Hierarchy.flat([str(degree).zfill(width) for degree in range(unit.largest + 1)], level=DEGREE)
-    attributes, splits = {DEGREE: degrees}, [f"{DEGREE}.{DEGREE}"]
-    if regions is not None:
-        attributes[place] = regions
-        splits += [f"{place}.{level}" for level in regions.levels]
-    unknown = unit.graph.policies.unknown
     return {
-        "spine": Spine(splits, attributes), "unit": unit, "loss": loss, "repair": "euclidean", "unknown": unknown,
+        "spine": spine_of_numbers(DEGREE, unit.largest, regions, place),
+        "unit": unit,
+        "loss": loss,
+        "repair": "euclidean",
+        "unknown": unit.graph.policies.unknown,
         **more,
-    }  # fmt: skip
+    }
 
 
 def refuse() -> NoReturn:

@@ -98,7 +98,7 @@ class PureGroupTablePlan(PurePlan):
         if place.casefold() in _COLUMNS:
             raise PlanError(f"the place cannot be called {place!r}, as a column of group sizes is: rename it")
         return cls(
-            spine=spine_of(regions, largest, place),
+            spine=spine_of_numbers(SIZE, largest, regions, place),
             unit=GroupTableUnit(unit, form, largest, id, population),
             loss=loss,
             split=split,
@@ -245,16 +245,18 @@ def refuse() -> NoReturn:
     )
 
 
-def spine_of(regions: Hierarchy, largest: int, place: str = "place") -> Spine:
-    """Return the spine of group sizes: the size, then the regions.
+def spine_of_numbers(name: str, largest: int, regions: Hierarchy | None, place: str = "place") -> Spine:
+    """Return the spine of group sizes, or of degrees: the number, then the regions, if there are any.
 
-    >>> spine_of(Hierarchy.flat(["east", "west"]), 10).trees[0].codes[-1].to_pylist()[:3]
+    >>> spine_of_numbers("size", 10, Hierarchy.flat(["east", "west"])).trees[0].codes[-1].to_pylist()[:3]
     ['00', '01', '02']
     """
     width = len(str(largest))
-    sizes = Hierarchy.flat([str(size).zfill(width) for size in range(largest + 1)], level=SIZE)
-    splits = [f"{SIZE}.{SIZE}", *(f"{place}.{level}" for level in regions.levels)]
-    return Spine(splits, {SIZE: sizes, place: regions})
+    numbers = Hierarchy.flat([str(number).zfill(width) for number in range(largest + 1)], level=name)
+    if regions is None:
+        return Spine([f"{name}.{name}"], {name: numbers})
+    splits = [f"{name}.{name}", *(f"{place}.{level}" for level in regions.levels)]
+    return Spine(splits, {name: numbers, place: regions})
 
 
 def core_of(

@@ -75,4 +75,4 @@ def estimated_again(release: AnyRelease) -> AnyRelease:
     source = f"Estimated again from the measurements of release {told.id}: nothing was spent."
     # What a twin gave was of other counts.
     facts = replace(told.again(), description=f"{told.description} {source}".lstrip(), coverage=None)
-    return replace(with_lower_error(release), card=describe_release(plan, facts), plan_toml=None)
+    return replace(with_lower_error(release), card=describe_release(plan, facts), plan_toml=None, reservation=None)
