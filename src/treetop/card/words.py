@@ -164,8 +164,7 @@ def post_processing(plan: PurePlan) -> list[str]:
     repair, order = REPAIRS[plan.repair], ORDERS[plan.order]
     told = [text.format(order=order.words) for text in repair.words]
     if plan.margin_tables:
-        told.insert(0, _MARGINS_KEPT)
-        told.append(_TWO_SIDED)
+        told = [_MARGINS_KEPT, told[0], _TWO_SIDED, *([_SHARED_AGAIN] if repair.again else [])]
     if isinstance(plan.resolve, Resolution):
         return [*told, *_resolved(plan.resolve)]
     if not repair.again:
@@ -178,6 +177,10 @@ def post_processing(plan: PurePlan) -> list[str]:
 _MARGINS_KEPT = (
     "The measurements of each attribute alone were combined by least squares and made whole numbers from the top down, "
     "so that every margin adds up to its parent and to the total."
+)
+_SHARED_AGAIN = (
+    "At the last level the counts were then shared again by how likely each unit is to be there, as far as the "
+    "measurements themselves tell how true counts are spread; every parent and every cell of the margin kept its count."
 )
 _TWO_SIDED = (
     "Where a margin counts the same children, all nodes that have them were fitted together: to the nearest counts "

@@ -206,6 +206,7 @@ def _with_loss(advice: Advice, asked: Sequence[str | Target], kind: Definition, 
         definition=kind,
         unknown=plan.unknown,
         large_delta=plan.loss.large_delta,
+        margins=plan.margins,
     )
     return replace(advice, plan=replace(plan, loss=answer.loss, split=answer.split), targets=targets, answer=answer)
 
@@ -230,8 +231,9 @@ def _with_grid(advice: Advice, epsilons: Sequence[float], kind: Definition, delt
     if kind == "zcdp" and delta is None:
         raise LossError("the plan states its loss in rho: give --delta for a grid of epsilons")
     plan = advice.plan
+    confidence, margins = advice.confidence, plan.margins
     grid = error_grid(
-        plan.spine, plan.unit, epsilons, delta, plan.split, unknown=plan.unknown, confidence=advice.confidence
+        plan.spine, plan.unit, epsilons, delta, plan.split, unknown=plan.unknown, confidence=confidence, margins=margins
     )
     return replace(advice, grid=grid, grid_delta=delta)
 

@@ -18,6 +18,7 @@ from treetop.basics.exact import Number, positive
 from treetop.basics.frozen import FrozenMap
 from treetop.choose.error_laws import mean_absolute
 from treetop.choose.goals import Target
+from treetop.domain.margin import Margins
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import LossError, PlanError
@@ -108,14 +109,15 @@ def loss_for(
     unknown: Unknown = "error",
     digits: int = 4,
     large_delta: bool = False,
+    margins: Margins = "none",
 ) -> Answer:
     """Find the smallest loss, and its split, at which every target is met.
 
     With a delta the loss is an epsilon at that delta, without one a pure epsilon, unless `definition` asks for "zcdp".
     It is rounded up to `digits` digits. A level with targets has the largest noise that meets them. A coarser level
     without one has the same noise as the next finer level that has a target, since its error would be passed on to it.
-    Each level that is finer than every target is given the share `rest` of the loss. `large_delta` says that a delta of
-    one in the number of units, or more, is meant.
+    Each level that is finer than every target, and each margin, is given the share `rest` of the loss. `large_delta`
+    says that a delta of one in the number of units, or more, is meant.
     """
     kind = definition or ("pure" if delta is None else "approximate")
     if kind == "approximate" and delta is None:
@@ -123,8 +125,8 @@ def loss_for(
     if kind == "pure" and delta is not None:
         raise LossError("a pure loss has no delta: leave it out")
     trial = Loss(epsilon=1) if kind == "pure" else Loss(rho=1)
-    plan = PurePlan(spine, unit, trial, unknown=unknown)
-    measured = [level.name for level in plan.levels if level.is_measured]
+    plan = PurePlan(spine, unit, trial, unknown=unknown, margins=margins)
+    measured = [part.name for part in plan.workload if part.is_measured]
     wanted = _by_level(plan, targets)
     laws, why = _needed_noise(measured, wanted, DiscreteLaplace if kind == "pure" else DiscreteGaussian)
     split = {name: _short(cost(unit, name, law), 6, ROUND_CEILING) for name, law in laws.items()}
@@ -134,9 +136,13 @@ def loss_for(
         raise LossError(f"{len(finer)} levels are finer than every target: their share, {given}, leaves nothing")
     total = sum(split.values(), Fraction(0)) / left
     split |= {name: _short(total * given, 6, ROUND_CEILING) for name in finer}
-    why |= {name: f"{100 * float(given):.3g}% of the loss: finer than every target" for name in finer}
+    beside = {part.name for part in plan.margin_parts}
+    why |= {
+        name: f"{100 * float(given):.3g}% of the loss: {'a margin' if name in beside else 'finer than every target'}"
+        for name in finer
+    }
     ordered = {name: split[name] for name in measured}
-    plan = _smallest(spine, unit, kind, delta, ordered, unknown, digits, wanted, large_delta)
+    plan = _smallest(plan, kind, delta, ordered, digits, wanted, large_delta)
     rows = tuple(_need(name, why[name], plan) for name in measured)
     return Answer(plan.loss, FrozenMap(ordered), rows, plan)
 
@@ -199,12 +205,10 @@ def _largest(target: Target, family: Callable[[Fraction], Law]) -> Fraction:
 
 
 def _smallest(
-    spine: Spine,
-    unit: Unit,
+    trial: PurePlan,
     kind: Definition,
     delta: Number | None,
     split: Mapping[str, Fraction],
-    unknown: Unknown,
     digits: int,
     wanted: Mapping[str, Sequence[Target]],
     large_delta: bool,
@@ -221,7 +225,7 @@ def _smallest(
         if loss.budget >= total:
             break
         amount = _short(amount * (1 + Fraction(1, 10**digits)), digits, ROUND_CEILING)
-    plan = PurePlan(spine, unit, loss, split=split, unknown=unknown)
+    plan = PurePlan(trial.spine, trial.unit, loss, split=split, unknown=trial.unknown, margins=trial.margins)
     for level in plan.levels:
         for target in wanted.get(level.name, ()):
             if not level.is_measured or not target.met_by(level.law):  # a bug, not rounding
@@ -236,7 +240,7 @@ def _short(value: Fraction, digits: int, rounding: Literal["ROUND_CEILING", "ROU
 
 
 def _need(name: str, why: str, plan: PurePlan) -> LevelNeed:
-    planned = next(level for level in plan.levels if level.name == name)
+    planned = next(part for part in plan.workload if part.name == name)
     law = planned.law
     return LevelNeed(
         name, float(planned.share), why, law.standard_deviation, mean_absolute(law), law.margin(Fraction(5, 100))

@@ -30,6 +30,7 @@ from treetop.repair.sweep import SCRATCH_SIZE
 from treetop.repair.two_sided import MOST_ROUNDS, MOST_SWEEPS, TOLERANCE, repair_block
 
 Ints = NDArray[np.int64]
+Reals = NDArray[np.float64]
 
 CELLS = 1 << 18
 """About so many cells are one task, unless a block has more."""
@@ -45,6 +46,28 @@ class Columns:
     """The cells of the margin: by group of nodes (row) and node of the refined attribute (column)."""
     measured: Ints | None = field(default=None, repr=False)
     """What was measured of the nodes themselves, where the margin is the level: they are not measured again."""
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """A table that the children agree with as nearly as their columns allow."""
+
+    groups: Ints = field(repr=False)
+    """Which row of the table each node is in."""
+    kept: Ints = field(repr=False)
+    """The cells of the table, as those of `Columns`."""
+    variance: float
+    """That of the noise of one cell."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """By how much measurements are moved before the fit, because of a table that they should nearly agree with."""
+
+    groups: Ints = field(repr=False)
+    """Which row of the moves each node is in."""
+    by: Reals = field(repr=False)
+    """By group and node of the refined attribute."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +90,8 @@ class BlockTask:
     """How many cells the blocks before these have."""
     rows: int = 0
     """How many rows there are in them."""
+    moves: tuple[Moves, ...] = ()
+    """What moves the measurements of these rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +114,10 @@ class Refined:
 
 
 def refine_blocks(
-    step: Step, counts: Counts, above: Frontier, groups: Ints, columns: Columns, key: Key, executor: Executor,
-    every: int | None = None,
+    step: Step, counts: Counts, above: Frontier, groups: Ints, columns: Columns, nearly: Sequence[Near], key: Key,
+    executor: Executor, every: int | None = None,
 ) -> Descended:  # fmt: skip
-    """Return the retained children of a frontier, which agree with the columns.
+    """Return the retained children of a frontier, which agree with the columns, and nearly with other tables.
 
     Evidence is kept as `refine` keeps it.
     """
@@ -100,9 +125,41 @@ def refine_blocks(
     order = np.lexsort((above.nodes[attribute], groups))
     ordered = Frontier(above.nodes[:, order], above.count[order], above.start[order], above.stop[order])
     tasks = _cut(step, ordered, groups[order], columns, counts, key)
+    for near in nearly:
+        tasks = _moved(tasks, near, order, executor)
     keep_all = every is not None and step.level.nodes <= every
     parts = list(executor.map(_run_all if keep_all else _run, tasks))
     return _in_spine_order(step, above, order, parts, every)
+
+
+def _moved(tasks: Sequence[BlockTask], near: Near, order: Ints, executor: Executor) -> list[BlockTask]:
+    """Move measurements towards a table, each by its part of the gap between the table and what they sum to.
+
+    That is the best linear update of independent measurements by a noisy sum of them.
+    """
+    groups = near.groups[order]
+    own = [groups[task.rows : task.rows + len(task.above)] for task in tasks]
+    total, number = np.zeros(near.kept.shape), np.zeros(near.kept.shape)
+    for summed, counted in executor.map(_sum_up, list(zip(tasks, own, [near.kept.shape] * len(own), strict=True))):
+        total += summed
+        number += counted
+    how = tasks[0].step.how if tasks else None
+    variance = how.law.standard_deviation**2 if isinstance(how, Measured) else 0.0
+    by = (near.kept - total) * variance / np.maximum(number * variance + near.variance, 1e-9)
+    return [replace(task, moves=(*task.moves, Moves(one, by))) for task, one in zip(tasks, own, strict=True)]
+
+
+def _sum_up(asked: tuple[BlockTask, Ints, tuple[int, int]]) -> tuple[Reals, Reals]:
+    """Return what the measurements of a task sum to in every cell of a table, and how many they are."""
+    task, groups, shape = asked
+    slots = task.step.fanout(task.above)
+    value, _, _ = _measured(task, slots)
+    cell = np.repeat(groups, slots) * shape[1] + _children(task, slots)
+    size = shape[0] * shape[1]
+    total, number = (np.zeros(size), np.zeros(size))
+    total += np.bincount(cell, value + _moves(task, slots), minlength=size)
+    number += np.bincount(cell, minlength=size)
+    return total.reshape(shape), number.reshape(shape)
 
 
 def _cut(step: Step, above: Frontier, groups: Ints, columns: Columns, counts: Counts, key: Key) -> list[BlockTask]:
@@ -130,35 +187,49 @@ def _run_all(task: BlockTask) -> Refined:
 def _run(task: BlockTask, keep_all: bool = False) -> Refined:
     """Measure and repair the blocks of a task: a pure function."""
     step, above = task.step, task.above
-    first, node = step.level.first, above.nodes[step.level.attribute]
     slots = step.fanout(above)
+    value, start, stop = _measured(task, slots)
+    ties = int.from_bytes(task.key.derive("ties").secret[:6], "little") + task.rows
+    far = FAR * step.how.law.standard_deviation if isinstance(step.how, Measured) else 0.0
+    moves = _moves(task, slots)
+    wanted = value + np.rint(moves).astype(np.int64) if task.moves else value
+    alone = _repaired_rows(step, wanted, slots, above.count, ties)
+    out, node = np.zeros(len(value), np.int64), above.nodes[step.level.attribute]
+    repair_blocks(
+        wanted, alone, slots, above.count, node, task.groups, step.level.first, task.columns.kept, far,
+        step.repair.is_nearest, out,
+    )  # fmt: skip
+    return _kept(task, slots, value, out, start, stop, keep_all)
+
+
+def _measured(task: BlockTask, slots: Ints) -> tuple[Ints, Ints, Ints]:
+    """Measure the cells of a task: the one place here that reads private counts. Also return where each one's are."""
+    step, above, before = task.step, task.above, task.columns.measured
     size = int(slots.sum())
     value = np.empty(size, np.int64)
-    if task.columns.measured is not None:
-        value[:] = task.columns.measured[_children(first, node[slots > 0])]
+    if before is not None:
+        value[:] = before[_children(task, slots)]
     elif isinstance(step.how, Measured):
         NoiseStream(step.how.law, task.key.derive("noise")).fill(value, task.cells)
     start, stop = (np.zeros(0 if step.last else size, np.int64) for _ in range(2))
-    there = slots > 0
-    _count_cells(
-        value, start, stop, slots, *step.leaves(task.counts), above.start, above.stop, task.columns.measured is None
-    )
-    ties = int.from_bytes(task.key.derive("ties").secret[:6], "little") + task.rows
-    far = FAR * step.how.law.standard_deviation if isinstance(step.how, Measured) else 0.0
-    alone = _repaired_rows(step, value, slots, above.count, ties)
-    out = np.zeros(size, np.int64)
-    repair_blocks(
-        value, alone, slots, above.count, node, task.groups, first, task.columns.kept, far, step.repair.is_nearest, out
-    )
-    return _kept(step, above, there, slots, value, out, start, stop, keep_all)
+    _count_cells(value, start, stop, slots, *step.leaves(task.counts), above.start, above.stop, before is None)
+    return value, start, stop
 
 
-def _children(first: Ints, node: NDArray[np.integer]) -> Ints:
-    """Return all children of some nodes."""
-    size = first[node + 1] - first[node]
-    before = np.cumsum(size) - size
-    children: Ints = np.arange(int(size.sum())) + np.repeat(first[node] - before, size)
+def _children(task: BlockTask, slots: Ints) -> Ints:
+    """Return the nodes that the cells of a task are of."""
+    first, node = task.step.level.first, task.above.nodes[task.step.level.attribute]
+    before = np.cumsum(slots) - slots
+    children: Ints = np.arange(int(slots.sum())) + np.repeat(first[node] - before, slots)
     return children
+
+
+def _moves(task: BlockTask, slots: Ints) -> Reals:
+    """Return by how much every measurement of a task is moved."""
+    moved = np.zeros(int(slots.sum()) if task.moves else 0)
+    for one in task.moves:
+        moved += one.by[np.repeat(one.groups, slots), _children(task, slots)]
+    return moved if task.moves else np.zeros(int(slots.sum()))
 
 
 @kernel
@@ -243,33 +314,29 @@ def repair_blocks(
         i = end
 
 
-def _kept(
-    step: Step, above: Frontier, there: NDArray[np.bool_], slots: Ints, value: Ints, out: Ints, start: Ints, stop: Ints,
-    keep_all: bool,
-) -> Refined:  # fmt: skip
+def _kept(task: BlockTask, slots: Ints, value: Ints, out: Ints, start: Ints, stop: Ints, keep_all: bool) -> Refined:
     """Return the children above zero, and all only children."""
-    rows = np.arange(len(slots))
-    parent = np.repeat(rows, slots)
-    above_zero = np.flatnonzero(out > 0)
-    only = np.flatnonzero(~there)
+    step, above = task.step, task.above
     first, node = step.level.first, above.nodes[step.level.attribute]
-    child = _children(first, node[there])[above_zero] if len(above_zero) else above_zero
-    row = np.concatenate([parent[above_zero], only])
+    parent = np.repeat(np.arange(len(slots)), slots)
+    there, only = np.flatnonzero(out > 0), np.flatnonzero(slots == 0)
+    row = np.concatenate([parent[there], only])
     order = np.argsort(row, kind="stable")
-    start, stop = (
-        own if step.last else np.concatenate([own[above_zero], whole[only]])[order]
-        for own, whole in ((start, above.start), (stop, above.stop))
-    )
-    highest = np.full(len(rows), NOTHING, np.int64)
+
+    def joined(own: Ints, whole: Ints) -> Ints:
+        both: Ints = np.concatenate([own[there], whole[only]])[order]
+        return both
+
+    highest = np.full(len(slots), NOTHING, np.int64)
     zeroed = out == 0
     np.maximum.at(highest, parent[zeroed], value[zeroed])
     return Refined(
-        np.bincount(row, minlength=len(rows)),
-        np.concatenate([child, first[node[only]]])[order].astype(np.int32),
-        np.concatenate([out[above_zero], above.count[only]])[order],
-        start,
-        stop,
-        np.concatenate([value[above_zero], np.full(len(only), NOTHING)])[order],
+        np.bincount(row, minlength=len(slots)),
+        joined(_children(task, slots), first[node]).astype(np.int32),
+        joined(out, above.count),
+        start if step.last else joined(start, above.start),
+        stop if step.last else joined(stop, above.stop),
+        joined(value, np.full(len(slots), NOTHING)),
         highest,
         value if keep_all else value[:0],
     )

@@ -52,7 +52,9 @@ class Planned:
 
     def __post_init__(self) -> None:
         unknown: Literal["drop", "error"] = "drop" if self.records_may_be_dropped else "error"
-        plan = PurePlan(self.spine, self.unit, self.loss, self.split, repair=self.plan_repair, unknown=unknown)
+        plan = PurePlan(
+            self.spine, self.unit, self.loss, self.split, repair=self.plan_repair, unknown=unknown, margins="none"
+        )
         object.__setattr__(self, "plan", plan)
         descent_of(plan)  # now, before data is read: a noise that cannot be drawn is refused here
 
