@@ -25,7 +25,7 @@ from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Measured
 from treetop.read.counts import Counts
 from treetop.repair.settle import begin, settled, solve
-from treetop.repair.state import STATE_SIZE
+from treetop.repair.state import EUCLIDEAN, STATE_SIZE
 from treetop.repair.sweep import SCRATCH_SIZE
 from treetop.repair.two_sided import MOST_ROUNDS, MOST_SWEEPS, TOLERANCE, repair_block
 
@@ -191,13 +191,12 @@ def _run(task: BlockTask, keep_all: bool = False) -> Refined:
     value, start, stop = _measured(task, slots)
     ties = int.from_bytes(task.key.derive("ties").secret[:6], "little") + task.rows
     far = FAR * step.how.law.standard_deviation if isinstance(step.how, Measured) else 0.0
-    moves = _moves(task, slots)
-    wanted = value + np.rint(moves).astype(np.int64) if task.moves else value
-    alone = _repaired_rows(step, wanted, slots, above.count, ties)
+    wanted = value + np.rint(_moves(task, slots)).astype(np.int64) if task.moves else value
+    alone = value[:0] if step.repair.code is not None else _repaired_rows(step, wanted, slots, above.count, ties)
     out, node = np.zeros(len(value), np.int64), above.nodes[step.level.attribute]
     repair_blocks(
         wanted, alone, slots, above.count, node, task.groups, step.level.first, task.columns.kept, far,
-        step.repair.is_nearest, out,
+        step.repair.code or 0, step.order.code, ties, out,
     )  # fmt: skip
     return _kept(task, slots, value, out, start, stop, keep_all)
 
@@ -252,12 +251,8 @@ def _count_cells(
 
 
 def _repaired_rows(step: Step, value: Ints, slots: Ints, count: Ints, ties: int) -> Ints:
-    """Return what every row would be were it repaired alone."""
-    alone = np.empty(len(value), np.int64)
-    if step.repair.code is not None:
-        _repair_rows(value, slots, count, step.repair.code, step.order.code, ties, alone)
-        return alone
-    at = 0
+    """Return what every row would be were it repaired alone, by a repair of somebody's own."""
+    alone, at = np.empty(len(value), np.int64), 0
     for i, size in enumerate(slots.tolist()):
         if size:
             x = value[at : at + size].copy()
@@ -267,79 +262,86 @@ def _repaired_rows(step: Step, value: Ints, slots: Ints, count: Ints, ties: int)
 
 
 @kernel
-def _repair_rows(value: Ints, slots: Ints, count: Ints, kind: int, order: int, ties: int, out: Ints) -> None:
-    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
-    at = 0
-    for i in range(len(slots)):
-        end = at + slots[i]
-        if slots[i] > 0:
-            begin(state, slots[i], count[i], kind, order, np.uint64(ties + i))
-            solve(state, scratch, value[at:end])
-            for k in range(at, end):
-                out[k] = settled(state, value[k])
-        at = end
-
-
-@kernel
 def repair_blocks(
     value: Ints, alone: Ints, slots: Ints, count: Ints, node: NDArray[np.int32], groups: Ints, first: Ints, kept: Ints,
-    far: float, nearest: bool, out: Ints,
+    far: float, kind: int, order: int, ties: int, out: Ints,
 ) -> None:  # fmt: skip
     """Repair block after block; rows of one block follow each other.
 
     A target is the measurement itself where the repair is by least squares; else what the row's own repair makes of
-    it, and far below the measurement where that is zero.
+    it, and far below the measurement where that is zero. Rows that are repaired already are given as `alone`.
     """
+    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
     i, at = 0, 0
     while i < len(slots):
         end = i + 1
         while end < len(slots) and groups[end] == groups[i] and node[end] == node[i]:
             end += 1
-        width = slots[i]
-        if width > 0:
-            stop = at + width * (end - i)
-            target = np.empty(stop - at)
-            likely = np.empty(stop - at, np.bool_)
-            for k in range(at, stop):
-                likely[k - at] = alone[k] > 0
-                lowered = np.float64(alone[k]) if alone[k] > 0 else value[k] - far
-                target[k - at] = value[k] if nearest else lowered
-            columns = kept[groups[i], first[node[i]] : first[node[i]] + width]
-            spare = columns.sum() - count[i:end].sum()
+        width, height = slots[i], end - i
+        columns = kept[groups[i], first[node[i]] : first[node[i]] + width]
+        spare = columns.sum() - count[i:end].sum()
+        if width > 0 and height == 1 and spare == 0:
+            out[at : at + width] = columns  # nothing is left to decide
+        elif width > 0:
+            target, likely = np.empty(width * height), np.empty(width * height, np.bool_)
+            for row in range(height):
+                own = slice(at + row * width, at + (row + 1) * width)
+                x, goal, chosen = value[own], target[row * width : (row + 1) * width], likely[row * width :]
+                if len(alone) == 0:
+                    begin(state, width, count[i + row], kind, order, np.uint64(ties + i + row))
+                    solve(state, scratch, x)
+                for k in range(width):
+                    repaired = settled(state, x[k]) if len(alone) == 0 else alone[own.start + k]
+                    chosen[k] = repaired > 0
+                    goal[k] = x[k] if kind == EUCLIDEAN else repaired if repaired > 0 else x[k] - far
             repair_block(
                 target, likely, count[i:end], columns, spare, 0.5 * far + 1.0, TOLERANCE, MOST_SWEEPS, MOST_ROUNDS,
-                out[at:stop],
+                out[at : at + width * height],
             )  # fmt: skip
-            at = stop
+        at += width * height
         i = end
 
 
 def _kept(task: BlockTask, slots: Ints, value: Ints, out: Ints, start: Ints, stop: Ints, keep_all: bool) -> Refined:
     """Return the children above zero, and all only children."""
     step, above = task.step, task.above
-    first, node = step.level.first, above.nodes[step.level.attribute]
-    parent = np.repeat(np.arange(len(slots)), slots)
-    there, only = np.flatnonzero(out > 0), np.flatnonzero(slots == 0)
-    row = np.concatenate([parent[there], only])
-    order = np.argsort(row, kind="stable")
+    size = int(np.count_nonzero(out)) + int(np.count_nonzero(slots == 0))
+    number, highest = np.zeros(len(slots), np.int64), np.full(len(slots), NOTHING, np.int64)
+    count, measured = np.empty(size, np.int64), np.empty(size, np.int64)
+    starts, stops = (np.empty(0 if step.last else size, np.int64) for _ in range(2))
+    child = np.empty(size, np.int32)
+    _gather(
+        value, out, start, stop, slots, above.nodes[step.level.attribute], step.level.first, above.count, above.start,
+        above.stop, number, highest, child, count, measured, starts, stops,
+    )  # fmt: skip
+    return Refined(number, child, count, starts, stops, measured, highest, value if keep_all else value[:0])
 
-    def joined(own: Ints, whole: Ints) -> Ints:
-        both: Ints = np.concatenate([own[there], whole[only]])[order]
-        return both
 
-    highest = np.full(len(slots), NOTHING, np.int64)
-    zeroed = out == 0
-    np.maximum.at(highest, parent[zeroed], value[zeroed])
-    return Refined(
-        np.bincount(row, minlength=len(slots)),
-        joined(_children(task, slots), first[node]).astype(np.int32),
-        joined(out, above.count),
-        start if step.last else joined(start, above.start),
-        stop if step.last else joined(stop, above.stop),
-        joined(value, np.full(len(slots), NOTHING)),
-        highest,
-        value if keep_all else value[:0],
-    )
+@kernel
+def _gather(
+    value: Ints, out: Ints, start: Ints, stop: Ints, slots: Ints, node: NDArray[np.int32], first: Ints, released: Ints,
+    above_start: Ints, above_stop: Ints, number: Ints, highest: Ints, child: NDArray[np.int32], count: Ints,
+    measured: Ints, starts: Ints, stops: Ints,
+) -> None:  # fmt: skip
+    tracked = len(starts) > 0
+    at, kept = 0, 0
+    for i in range(len(slots)):
+        if slots[i] == 0:
+            child[kept], count[kept], measured[kept], number[i] = first[node[i]], released[i], NOTHING, 1
+            if tracked:
+                starts[kept], stops[kept] = above_start[i], above_stop[i]
+            kept += 1
+            continue
+        for k in range(at, at + slots[i]):
+            if out[k] == 0:
+                highest[i] = max(highest[i], value[k])
+                continue
+            child[kept], count[kept], measured[kept] = first[node[i]] + k - at, out[k], value[k]
+            if tracked:
+                starts[kept], stops[kept] = start[k], stop[k]
+            number[i] += 1
+            kept += 1
+        at += slots[i]
 
 
 def _in_spine_order(step: Step, above: Frontier, order: Ints, parts: Sequence[Refined], every: int | None) -> Descended:
