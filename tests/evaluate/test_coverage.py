@@ -270,6 +270,8 @@ def test_so_are_public_nodes_of_every_size_measured_or_not(many: Many) -> None:
 
 def test_intervals_of_large_nodes_are_no_wider_than_their_confidence_asks_for(many: Many) -> None:
     planned, rows = many
+    if planned.resolve != "full":
+        pytest.skip("the intervals of named nodes are wider, for being chosen: tests/intervals/test_named.py")
     for row, level in zip(rows, planned.levels, strict=True):
         if not level.is_measured:
             continue

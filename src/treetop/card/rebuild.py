@@ -12,6 +12,7 @@ from treetop.domain.graph_unit import Facts, GraphUnit
 from treetop.domain.spine import Spine
 from treetop.plan.accuracy import CONFIDENCE
 from treetop.plan.plan import PurePlan
+from treetop.plan.resolution import Resolution
 from treetop.privacy import Loss, Split, Unit
 
 
@@ -52,9 +53,14 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> PurePlan:
         order=told["order"],
         unknown=told["unknown"],
         title=told["title"],
-        resolve={name: Fraction(text) for name, text in told["resolve"].items()} if "resolve" in told else "full",
+        resolve=_resolution(told["resolve"]) if "resolve" in told else "full",
         confidence=told.get("confidence", CONFIDENCE),
     )
+
+
+def _resolution(told: Mapping[str, str]) -> Resolution:
+    stated = {name: Fraction(text) for name, text in told.items() if name != "edition"}
+    return Resolution(**stated, edition=int(told.get("edition", 1)))
 
 
 def _unit(told: Mapping[str, Any]) -> Unit:

@@ -14,7 +14,7 @@ from treetop.measure.executor import Executor, Serial
 from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import CHUNK, Step
 from treetop.measure.measure import measure_total
-from treetop.measure.task import Task, descend_all
+from treetop.measure.task import Task, Tests, descend_all
 from treetop.noise import Key
 from treetop.plan.workload import How, noise_of
 from treetop.read.counts import Counts
@@ -72,14 +72,15 @@ def run_descent(
     root = Frontier.root(descent.attributes, total, len(counts))
     above, below = descent.steps[: descent.trunk], descent.steps[descent.trunk :]
     trunk = Task(above, root, counts, key.derive("trunk"), every, chunk)
-    (reached,) = descend_all([trunk], Serial())
+    tests = Tests(descent.steps)
+    (reached,) = descend_all([trunk], Serial(), tests)
     subtrees = _cut(reached.frontier, below) if below else []
     tasks = [
         Task.cut(below, part, counts, key.derive("subtree", number), every, chunk)
         for number, part in enumerate(subtrees)
     ]
     if below:
-        parts = descend_all(tasks, executor or Serial(), progress) if tasks else []
+        parts = descend_all(tasks, executor or Serial(), tests, progress) if tasks else []
         reached = reached.then(Descended.join(parts, descent.attributes, 0 if every is None else len(below)))
     if progress is not None and not tasks:
         progress("descending", 1.0)

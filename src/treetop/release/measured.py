@@ -22,6 +22,8 @@ class Measured:
     """What was measured of released nodes, and beside them."""
     apart: Measurements | None = None
     """All that was measured, where the released nodes are not those of the descent but were made from it later."""
+    selective: bool = False
+    """Whether the intervals of nodes account for that these were chosen by their measurements."""
     _intervals: dict[float, tuple[LevelIntervals, ...]] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -43,5 +45,5 @@ class Measured:
         """Return the noise intervals of the released nodes, from the total down."""
         if confidence not in self._intervals:
             self._intervals.clear()  # one set of them is as large as the tree
-            self._intervals[confidence] = node_intervals(self.tree, self.evidence, confidence)
+            self._intervals[confidence] = node_intervals(self.tree, self.evidence, confidence, self.selective)
         return self._intervals[confidence]

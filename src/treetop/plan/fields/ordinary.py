@@ -111,7 +111,7 @@ def _resolution(ran: Ran) -> Any:
     resolve = ran.plan.resolve
     if not isinstance(resolve, Resolution):
         return None
-    return {name: Fraction(text) for name, text in resolve.describe().items()}
+    return resolve.stated
 
 
 def _stated_confidence(ran: Ran) -> Any:
