@@ -107,7 +107,7 @@ def node_intervals(
     found = []
     for level, seen, margin in zip(tree.spine.levels, evidence.levels, margins[1:], strict=True):
         parent = tree.parents(level.index)
-        denied = tree.denied(level.index)
+        denied = np.zeros(len(ceiling), dtype=bool) if tree.left is None else tree.denied(level.index)
         found.append(LevelIntervals(lower, upper, _absent(seen.highest, margin, ceiling, denied)))
         only = seen.measured == NOTHING  # has all that its parent has
         own = np.where(only, 0, seen.measured)

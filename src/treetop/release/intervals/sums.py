@@ -153,7 +153,9 @@ class _Walk:
         )
         self._group = group
         going_on = _by_level(self._front, met >= 0, group)
-        ending = _by_level(above, (above.group >= 0) & tree.denied(index), group_above)
+        ending: dict[int, _Part] = {}
+        if tree.left is not None:
+            ending = _by_level(above, (above.group >= 0) & tree.denied(index), group_above)
         dropped = _Part(measured - retained.number, value)
         self.met.append(_Met(law, measured, retained, dropped, slots is not None, going_on, ending))
         self._note_last(index, met)
