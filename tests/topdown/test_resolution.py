@@ -345,12 +345,14 @@ def test_where_most_parents_have_one_child_the_rate_is_held_among_the_leaves(fdr
 
 
 @pytest.mark.usefixtures("cut")
+@pytest.mark.parametrize("margins", ["none", "each"])
 @pytest.mark.parametrize(("threads", "chunk"), [(1, 1), (3, 7), (2, 64)])
 def test_only_children_that_are_not_named_stay_at_their_parents_however_the_work_is_cut(
-    threads: int, chunk: int
+    threads: int, chunk: int, margins: Any
 ) -> None:
     spine, counts, _ = sparse_trips()
-    planned = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=Fraction(1, 10)), resolve={"fdr": 0.2})
+    unit, loss = tt.Unit("trip", neighbours="replace"), tt.Loss(rho=Fraction(1, 10 if margins == "none" else 4))
+    planned = tt.Plan(spine, unit, loss, resolve={"fdr": 0.2}, margins=margins)
     leaves, left, evidence, tree = run(planned, counts)
     other, other_left, other_evidence, _ = run(planned, counts, threads=threads, chunk=chunk)
     assert np.array_equal(leaves.nodes, other.nodes) and np.array_equal(left.count, other_left.count)
@@ -363,7 +365,7 @@ def test_only_children_that_are_not_named_stay_at_their_parents_however_the_work
         assert [rest[row] for row in gone.tolist()] == above.count[gone].tolist()
         assert (evidence.levels[level.index - 1].highest[gone] == NOTHING).all()
         unnamed += len(gone)
-    assert unnamed > 5
+    assert unnamed > (5 if margins == "none" else 0)  # a margin shows by itself that most villages are empty
 
 
 @pytest.mark.parametrize("fdr", [Fraction(1, 20), Fraction(1, 5)])

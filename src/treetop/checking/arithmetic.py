@@ -39,11 +39,16 @@ def amounts(card: object, where: str = "") -> Iterator[str]:
             yield from amounts(item, f"{where}.{name}" if where else str(name))
 
 
+def _tables(card: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return all tables that may be measured: the levels of the spine, and the margins beside it."""
+    return [*card["levels"], *card.get("margins", [])]
+
+
 def loss(card: dict[str, Any]) -> Iterator[str]:
-    """Recompute what every level costs from its noise and its sensitivity, and sum it up, exactly."""
+    """Recompute what every level and margin costs from its noise and its sensitivity, and sum it up, exactly."""
     unit = rebuild_unit(card)
     total = Fraction(0)
-    for level in card["levels"]:
+    for level in _tables(card):
         if level["noise"] is None:
             told = unit.total_is_exact(card["plan"]["unknown"] == "drop") or unit.total_follows
             if level["name"] == TOTAL and not told:
@@ -94,7 +99,7 @@ def _exact(card: dict[str, Any], epsilon: Fraction | None) -> Iterator[str]:
         epsilon,
         [
             (Fraction(level["noise"]["variance"]["exact"]), cells_moved(unit, level["name"]))
-            for level in card["levels"]
+            for level in _tables(card)
             if level["noise"] is not None
         ],
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.measure.evidence import LevelEvidence, Remainders
+from treetop.measure.evidence import NOTHING, LevelEvidence, Remainders
 
 
 def _nothing() -> NDArray[np.int64]:
@@ -61,6 +61,16 @@ class Frontier:
             seen=np.concatenate([part.seen for part in parts]),
             seen_at=np.concatenate([part.seen_at for part in parts]),
         )
+
+    def seen_below(
+        self, kept: Frontier, parent: NDArray[np.integer], measured: NDArray[np.int64], index: int
+    ) -> Frontier:
+        """Return the children that are kept at level `index` with what was measured of them, or of their parents."""
+        if len(self.seen) < len(self):
+            return kept
+        only = measured == NOTHING
+        seen, seen_at = np.where(only, self.seen[parent], measured), np.where(only, self.seen_at[parent], index)
+        return replace(kept, seen=seen, seen_at=seen_at)
 
     def __len__(self) -> int:
         return len(self.count)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -231,10 +231,8 @@ def _seen(
     nodes = above.nodes.take(children.parent[:size], axis=1)  # several times faster than indexing
     nodes[step.level.attribute] = children.child[:size]
     kept = Frontier(nodes, *(array[:size].copy() for array in (children.value, children.start, children.stop)))
-    if step.tests_only_children and len(above.seen) == len(above):
-        parent, own = children.parent[:size], children.measured[:size]
-        seen = np.where(own == NOTHING, above.seen[parent], own)
-        kept = replace(kept, seen=seen, seen_at=np.where(own == NOTHING, above.seen_at[parent], step.level.index))
+    if step.tests_only_children:
+        kept = above.seen_below(kept, children.parent[:size], children.measured[:size], step.level.index)
     if every is None:
         return Descended(kept)
     parents = len(above) if parents is None else parents

@@ -99,29 +99,33 @@ class Tests:
     def __init__(self, steps: Sequence[Step]) -> None:
         self._levels = [step.level for step in steps]
         self._number = np.zeros(len(steps) + 1, np.int64)
-        self.laws = [None, *(noise_of(step.how) for step in steps)]
-        """The noise of every level. The total has no test: where it has an only child, all of the level is that."""
+        # The total has no test: where it has an only child, all of the level is that, and is not measured.
+        self._laws = [None, *(noise_of(step.how) for step in steps)]
 
     def reached(self, index: int, above: Sequence[Frontier]) -> int:
         """Take in what is measured at a level, and return how many tests there are at it."""
         self._number += sum(number_of_tests(self._levels, index, part.nodes) for part in above)
         return int(self._number[index])
 
+    def thresholds(self, step: Step, above: Sequence[Frontier], seen: HighMeasurements) -> Ints:
+        """Return the least measurement that is named, by its level: to what is seen here, only children are added."""
+        laws = self._laws[: step.level.index + 1]
+        for part in above:
+            only = step.fanout(part) == 0
+            for level in np.unique(part.seen_at[only]).tolist():
+                law = laws[level]
+                assert law is not None, "a level where all there is has an only child is not measured"
+                seen.add(part.seen[only & (part.seen_at == level)], law)
+        return np.array([NOTHING if law is None else seen.threshold(law) for law in laws])
+
 
 def _least_named(step: Step, tasks: Sequence[Task], executor: Executor, tests: Tests) -> Ints:
-    """Return the least measurement that is named, by what all tasks of a level together show; by its own level."""
-    number = tests.reached(step.level.index, [task.above for task in tasks])
-    first, *others = executor.map(partial(count_high, tests=number), tasks)
+    """Return the least measurement that is named, by its level and by what all tasks of a level together show."""
+    above = [task.above for task in tasks]
+    first, *others = executor.map(partial(count_high, tests=tests.reached(step.level.index, above)), tasks)
     for other in others:
         first.join(other)
-    laws = tests.laws[: step.level.index + 1]
-    for above in (task.above for task in tasks):
-        only = step.fanout(above) == 0
-        for level in np.unique(above.seen_at[only]).tolist():
-            law = laws[level]
-            assert law is not None, "a level where all there is has an only child is not measured"
-            first.add(above.seen[only & (above.seen_at == level)], law)
-    return np.array([NOTHING if law is None else first.threshold(law) for law in laws])
+    return tests.thresholds(step, above, first)
 
 
 def count_high(task: Task, tests: int) -> HighMeasurements:
@@ -136,3 +140,13 @@ def count_high(task: Task, tests: int) -> HighMeasurements:
     for part in parts:
         seen.add(part.measured)
     return seen
+
+
+def least_named(step: Step, above: Frontier, found: Descended, tests: Tests) -> Ints:
+    """Return the least measurement that is named, by its level, where all of a level is repaired already."""
+    assert isinstance(step.how, Measured) and step.resolution is not None and step.resolution.fdr is not None
+    seen = HighMeasurements(step.how.law, tests.reached(step.level.index, [above]), step.resolution.fdr)
+    (parts,) = found.levels
+    for part in parts:
+        seen.add(part.measured)
+    return tests.thresholds(step, [above], seen)
