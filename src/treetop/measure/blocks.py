@@ -356,7 +356,9 @@ def _in_spine_order(step: Step, above: Frontier, order: Ints, parts: Sequence[Re
 
     nodes[step.level.attribute] = joined("child")[moved]
     ranges = (joined(name) if step.last else joined(name)[moved] for name in ("start", "stop"))
-    frontier = Frontier(nodes, joined("count")[moved], *ranges)
+    frontier, measured = Frontier(nodes, joined("count")[moved], *ranges), joined("measured")[moved]
+    if step.tests_only_children:
+        frontier = above.seen_below(frontier, row, measured, step.level.index)
     if every is None:
         return Descended(frontier)
     highest = np.empty(len(order), np.int64)
@@ -364,7 +366,7 @@ def _in_spine_order(step: Step, above: Frontier, order: Ints, parts: Sequence[Re
     slots = joined("slots")
     if len(slots):
         slots = slots[_regroup(order, step.fanout(above)[order])]
-    return Descended(frontier, ((LevelEvidence(joined("measured")[moved], highest, slots),),))
+    return Descended(frontier, ((LevelEvidence(measured, highest, slots),),))
 
 
 def _regroup(order: Ints, number: Ints) -> Ints:
@@ -380,23 +382,31 @@ def _regroup(order: Ints, number: Ints) -> Ints:
     return places
 
 
-def leave_unnamed(step: Step, above: Frontier, found: Descended, named: int) -> Descended:
-    """Leave what children that measured less than `named` have at their parents."""
+def leave_unnamed(
+    step: Step, above: Frontier, found: Descended, named: int, inherited: Ints | None = None
+) -> Descended:
+    """Leave what children that measured less than `named` have at their parents.
+
+    So it is with only children whose nearest measured ancestor has less than is `inherited`, by the level of that.
+    """
     ((seen,),) = found.levels
-    low = (seen.measured < named) & (seen.measured > NOTHING)
+    whole, only = found.frontier, seen.measured == NOTHING
+    low = (seen.measured < named) & ~only
+    if inherited is not None:
+        low |= only & (whole.seen < inherited[whole.seen_at])
     if not low.any():
         return found
-    parent = _parents(above, found.frontier, step)
+    parent = _parents(above, whole, step)
     left = np.bincount(parent[low], found.frontier.count[low], minlength=len(above)).astype(np.int64)
     highest = seen.highest.copy()
     np.maximum.at(highest, parent[low], seen.measured[low])
-    whole = found.frontier
     ranges = (whole.start, whole.stop) if step.last else (whole.start[~low], whole.stop[~low])
+    carried = (whole.seen, whole.seen_at) if step.tests_only_children else ()
     there = np.flatnonzero(left)
     index = np.full(len(there), step.level.index - 1, np.int32)
     return replace(
         found,
-        frontier=Frontier(whole.nodes[:, ~low], whole.count[~low], *ranges),
+        frontier=Frontier(whole.nodes[:, ~low], whole.count[~low], *ranges, *(seen[~low] for seen in carried)),
         levels=((LevelEvidence(seen.measured[~low], highest, seen.slots),),),
         left=(Remainders(index, above.nodes[:, there], left[there]),),
     )

@@ -17,7 +17,7 @@ from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import CHUNK, Step
 from treetop.measure.margins import Depths, Kept, Margins, Under, measure_margins
 from treetop.measure.measure import measure_total
-from treetop.measure.task import Task, descend_all, least_named
+from treetop.measure.task import Task, Tests, descend_all, least_named
 from treetop.noise import Key
 from treetop.plan.workload import How, Measured, noise_of
 from treetop.read.counts import Counts
@@ -80,7 +80,7 @@ def run_descent(
     """
     total = measure_total(counts, descent.total, key.derive("total"))
     root = Frontier.root(descent.attributes, total, len(counts))
-    run = _Run(descent, counts, key, executor or Serial(), progress, chunk, every)
+    run = _Run(descent, counts, key, executor or Serial(), progress, chunk, every, Tests(descent.steps))
     kept = None
     if descent.margins is not None:
         kept = measure_margins(descent.margins, counts, total, key.derive("margins"))
@@ -104,12 +104,13 @@ class _Run:
     progress: Progress | None
     chunk: int
     every: int | None
+    tests: Tests
 
     def by_subtrees(self, root: Frontier) -> Descended:
         """Descend the trunk in one piece, and then every subtree down to its leaves."""
         above, below = self.descent.steps[: self.descent.trunk], self.descent.steps[self.descent.trunk :]
         trunk = Task(above, root, self.counts, self.key.derive("trunk"), self.every, self.chunk)
-        (reached,) = descend_all([trunk], Serial())
+        (reached,) = descend_all([trunk], Serial(), self.tests)
         if below:
             reached = reached.then(self._subtrees(reached.frontier, below, self.key, self.progress))
         elif self.progress is not None:
@@ -123,7 +124,7 @@ class _Run:
             Task.cut(below, part, self.counts, key.derive("subtree", number), self.every, self.chunk)
             for number, part in enumerate(_cut(above, below))
         ]
-        parts = descend_all(tasks, self.executor, progress) if tasks else []
+        parts = descend_all(tasks, self.executor, self.tests, progress) if tasks else []
         if progress is not None and not tasks:
             progress("descending", 1.0)
         return Descended.join(parts, self.descent.attributes, 0 if self.every is None else len(below))
@@ -160,8 +161,10 @@ class _Run:
         found = refine_blocks(step, self.counts, above, groups, columns, nearly, key, self.executor, every)
         if step.resolution is None or not isinstance(step.how, Measured):
             return found
-        named = least_named(step, above, found) if step.tests_together else step.least_named
-        return leave_unnamed(step, above, found, named)
+        if not step.tests_together:
+            return leave_unnamed(step, above, found, step.least_named)
+        inherited = least_named(step, above, found, self.tests)
+        return leave_unnamed(step, above, found, int(inherited[-1]), inherited)
 
 
 def _by_group(table: NDArray[np.int64], depths: Depths, attribute: int) -> NDArray[np.int64]:

@@ -7,12 +7,13 @@ from functools import lru_cache
 import numpy as np
 
 from treetop.domain.margin import decided_at, exact_margins, margin_at
+from treetop.errors import PlanError
 from treetop.measure.descent import Descent
 from treetop.measure.level import Step
 from treetop.measure.margins import Margins, Table, Under
 from treetop.noise.sampler import sampler
 from treetop.plan.plan import PurePlan
-from treetop.plan.resolution import Resolution
+from treetop.plan.resolution import EDITION, Resolution
 from treetop.plan.workload import Measured
 from treetop.read.counts import layout
 from treetop.repair import ORDERS, REPAIRS
@@ -22,6 +23,9 @@ from treetop.repair import ORDERS, REPAIRS
 def descent_of(plan: PurePlan) -> Descent:
     """Return what a descent does for a plan; a noise that cannot be drawn is refused here, before data is read."""
     plan.refuse_unless_top_down()
+    resolve = plan.resolve if isinstance(plan.resolve, Resolution) else None
+    if resolve is not None and resolve.edition != EDITION:
+        raise PlanError("this plan comes from the card of an earlier version, whose way to name children is no more")
     for _, law in plan.workload.measured:
         sampler(law)
     total, *below = plan.levels
@@ -34,7 +38,7 @@ def descent_of(plan: PurePlan) -> Descent:
             REPAIRS[plan.repair],
             ORDERS[plan.order],
             last=level.index == leaf,
-            resolution=plan.resolve if isinstance(plan.resolve, Resolution) else None,
+            resolution=resolve,
         )
         for level, digit, planned in zip(plan.spine.levels, layout(plan.spine), below, strict=True)
     )
