@@ -37,7 +37,9 @@ def trips(rows: int = 500, seed: int = 1) -> pa.Table:
 
 
 def plan() -> tt.Plan:
-    return tt.Plan(SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=1, delta=1e-6), title="Trips")
+    return tt.Plan(
+        SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=1, delta=1e-6), title="Trips", margins="none"
+    )
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ CODES = np.array(PLACE.codes[-1].to_pylist())
 
 def plan(spine: tt.Spine = SPINE, rho: Fraction = Fraction(1, 8), neighbours: str = "replace", **more: Any) -> tt.Plan:
     unit = tt.Unit("trip", neighbours=neighbours)  # type: ignore[arg-type]
-    return tt.Plan(spine, unit, tt.Loss(rho=rho), **{"resolve": {"sigmas": 3}, **more})
+    return tt.Plan(spine, unit, tt.Loss(rho=rho), **{"resolve": {"sigmas": 3}, **more}, margins="none")
 
 
 def trips() -> pa.Table:

@@ -33,7 +33,8 @@ def test_every_exact_number_stands_beside_the_float_nearest_to_it(plan: tt.Plan)
 
     card = card_of(plan)
     walk(card)
-    assert sum(Fraction(level["cost"]["exact"]) for level in card["levels"]) == plan.spent
+    tables = [*card["levels"], *card.get("margins", [])]
+    assert sum(Fraction(table["cost"]["exact"]) for table in tables) == plan.spent
 
 
 def test_the_loss_is_stated_with_its_conversion(plan: tt.Plan) -> None:
@@ -98,7 +99,7 @@ def test_intervals_are_explained_with_their_nominal_coverage_and_what_a_twin_gav
 
 def test_a_plan_without_intervals_says_nothing_of_them(plans: dict[str, tt.Plan]) -> None:
     base = plans["exact total"]
-    plan = tt.Plan(base.spine, base.unit, base.loss, confidence=None)
+    plan = tt.Plan(base.spine, base.unit, base.loss, confidence=None, margins="none")
     assert card_of(plan)["accuracy"].keys() == {"confidence", "margin", "bound"}
 
 
@@ -132,7 +133,7 @@ def test_a_declared_limit_is_called_declared_and_an_enforced_one_enforced(plans:
     assert declared["unit"]["bound"].startswith("Declared, not enforced")
     assert any("declared, not enforced" in caveat for caveat in declared["caveats"])
     base = plans["pure"]
-    by_id = tt.Plan(base.spine, tt.Unit("person", neighbours="add-remove", id="who"), base.loss)
+    by_id = tt.Plan(base.spine, tt.Unit("person", neighbours="add-remove", id="who"), base.loss, margins="none")
     enforced = card_of(by_id)
     assert enforced["unit"]["bound"].startswith("Enforced")
     assert not any("declared, not enforced" in caveat for caveat in enforced["caveats"])

@@ -47,7 +47,9 @@ SEX = tt.Hierarchy.flat(["f", "m"])
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small release with everything that a folder can hold; every test leaves it as it was."""
     spine = tt.Spine(["place.region", "sex", "place.town"], {"place": PLACE, "sex": SEX})
-    plan = tt.Plan(spine, tt.Unit("trip", neighbours="add-remove"), tt.Loss(rho=1), resolve={"sigmas": 6})
+    plan = tt.Plan(
+        spine, tt.Unit("trip", neighbours="add-remove"), tt.Loss(rho=1), resolve={"sigmas": 6}, margins="none"
+    )
     table = pa.table({"place": ["N1", "N2", "S1", "S1", "S3"] * 8, "sex": ["f", "m", "m", "f", "f"] * 8})
     towns = {"code": PLACE.codes[-1], "latitude": [45.0, 46, 40, 41, 42], "longitude": [9.0, 10, 11, 12, 13]}
     release = plan.release(table, testing_key=bytes(32))
@@ -165,7 +167,11 @@ def test_a_card_that_makes_no_sense_is_refused_in_one_way(old: str, new: str, fo
 
 def test_a_file_that_the_card_does_not_name_is_not_read(folder: Path, tmp_path: Path) -> None:
     plan = tt.Plan(
-        tt.Release.load(folder).spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1), confidence=None
+        tt.Release.load(folder).spine,
+        tt.Unit("trip", neighbours="replace"),
+        tt.Loss(rho=1),
+        confidence=None,
+        margins="none",
     )
     plan.release(pa.table({"place": ["N1"], "sex": ["f"]})).save(tmp_path / "out")
     assert tt.Release.load(tmp_path / "out").left is None

@@ -119,7 +119,7 @@ def written(folder: Path, card: dict[str, object], plan_toml: str) -> Path:
 def test_a_release_of_today_that_is_rewritten_as_an_old_one_does_not_pass(change: str, tmp_path: Path) -> None:
     unit = tt.Unit("person", contributions=3, neighbours="add-remove", id="who")
     flat = tt.Hierarchy.flat(["f", "m"])
-    plan = tt.Plan(tt.Spine(["sex", "child"], {"sex": flat, "child": flat}), unit, tt.Loss(epsilon=6))
+    plan = tt.Plan(tt.Spine(["sex", "child"], {"sex": flat, "child": flat}), unit, tt.Loss(epsilon=6), margins="none")
     table = pa.table({"who": ["a", "b", "b"], "sex": ["f", "m", "m"], "child": ["f", "m", "f"]})
     made = plan.release(table, testing_key=bytes(32))
     made.save(tmp_path / "out")
@@ -163,7 +163,10 @@ def test_the_relation_of_an_old_graph_is_said_to_be_words_only(
 
 def test_a_card_of_today_with_a_relation_in_words_only_is_warned_of(tmp_path: Path) -> None:
     plan = tt.Plan(
-        tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])}), tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1)
+        tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])}),
+        tt.Unit("trip", neighbours="replace"),
+        tt.Loss(rho=1),
+        margins="none",
     )
     made = plan.release(pa.table({"sex": ["f", "m"]}), testing_key=bytes(32))
     card = draft_card(plan, replace(facts.Facts.of_card(made.card), description='The neighbour relation is "node".'))
@@ -175,7 +178,10 @@ def test_a_card_of_today_with_a_relation_in_words_only_is_warned_of(tmp_path: Pa
 @pytest.mark.parametrize("version", ["0.3.0", "9.9"], indirect=True)
 def test_a_release_of_today_is_of_the_second_format_whatever_the_version(version: str, tmp_path: Path) -> None:
     plan = tt.Plan(
-        tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])}), tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1)
+        tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])}),
+        tt.Unit("trip", neighbours="replace"),
+        tt.Loss(rho=1),
+        margins="none",
     )
     plan.release(pa.table({"sex": ["f", "m"]}), testing_key=bytes(32)).save(tmp_path / "out")
     card = json.loads((tmp_path / "out" / "card.json").read_text(encoding="utf-8"))
@@ -200,7 +206,10 @@ def test_a_card_of_a_version_or_with_software_that_is_not_known_does_not_pass(
     name: str, stated: str, finding: str | None, version: str, tmp_path: Path
 ) -> None:
     plan = tt.Plan(
-        tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])}), tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1)
+        tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])}),
+        tt.Unit("trip", neighbours="replace"),
+        tt.Loss(rho=1),
+        margins="none",
     )
     plan.release(pa.table({"sex": ["f", "m"]}), testing_key=bytes(32)).save(tmp_path / "out")
     card = json.loads((tmp_path / "out" / "card.json").read_text(encoding="utf-8"))
@@ -223,7 +232,7 @@ def test_an_old_ledger_goes_on_and_its_times_are_not_published(tmp_path: Path) -
 
 def test_an_old_release_estimated_again_has_a_card_of_today(tmp_path: Path) -> None:
     spine = tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])})
-    plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1))
+    plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1), margins="none")
     kept = plan.release(pa.table({"sex": ["f", "m"]}), testing_key=bytes(32), keep_measurements=True)
     old = facts.Facts.of_card(json.loads((OLD / "charged" / "card.json").read_text(encoding="utf-8")))
     again = old.again()

@@ -49,20 +49,24 @@ def failure(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple
 def test_there_is_one_row_a_level_in_spine_order(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = ["total", "destination.region", "origin.region", "destination.town", "origin.town"]
     lines = run(capsys, plan).splitlines()
-    assert [line.split()[1] for line in lines if line[:5].strip().isdigit()] == names
+    rows = [re.split("  +", line.strip()) for line in lines if line[:5].strip().isdigit()]
+    assert [row[1] for row in rows[:5]] == names
+    beside = ["margin origin.region", "margin origin.town", "margin destination.town"]
+    assert sorted(row[1] for row in rows[5:]) == sorted(beside)
     assert [level["name"] for level in as_json(capsys, plan)["levels"]] == names
 
 
 def test_the_table_and_the_json_have_the_same_numbers(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [line for line in run(capsys, plan).splitlines() if line[:5].strip().isdigit()]
-    rows = {line.split()[1]: re.split("  +", line.strip()) for line in lines}
-    for level in as_json(capsys, plan)["levels"][1:]:
+    rows = {row[1]: row for row in (re.split("  +", line.strip()) for line in lines)}
+    told = as_json(capsys, plan)
+    for level in (*told["levels"][1:], *told["margins"]):
         row = rows[level["name"]]
         assert row[2] == level["title"]
         assert int(row[3]) == level["nodes"]
         assert row[4] == f"{level['share']:.1%}"
         assert row[5] == f"{level['noise']:.4g}"
-        assert [int(cell) for cell in row[6:]] == [level["margin"], level["bound"]]
+        assert [int(cell) for cell in row[6:]] == [level["margin"]] and level["bound"] is None
 
 
 def test_the_total_cost_is_given_as_rho_and_as_epsilon_at_delta(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:

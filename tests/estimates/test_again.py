@@ -36,7 +36,7 @@ TABLE = table()
 
 def planned(neighbours: str = "replace", rho: float = 0.2, **more: object) -> tt.Plan:
     unit = tt.Unit("trip", neighbours=neighbours)  # type: ignore[arg-type]
-    return tt.Plan(SPINE, unit, tt.Loss(rho=rho), title="Trips", **more)  # type: ignore[arg-type]
+    return tt.Plan(SPINE, unit, tt.Loss(rho=rho), title="Trips", **more, margins="none")  # type: ignore[arg-type]
 
 
 def released(plan: tt.Plan, run: int = 0, keep: bool = True) -> tt.Release:
@@ -277,7 +277,7 @@ def test_sums_over_nodes_that_were_kept_for_their_noise_are_not_thought_too_larg
     towns = [f"{town:04d}" for town in range(1000)]
     spine = tt.Spine(["place", "kind"], {"place": tt.Hierarchy.flat(towns), "kind": tt.Hierarchy.flat(list("pqrs"))})
     unit = tt.Unit("trip", neighbours="replace")
-    plan = tt.Plan(spine, unit, tt.Loss(rho=0.1), prefer="lower-error", confidence=0.9)
+    plan = tt.Plan(spine, unit, tt.Loss(rho=0.1), prefer="lower-error", confidence=0.9, margins="none")
     trips = pa.table({"place": np.repeat(towns, 3), "kind": ["p"] * 3000})
     runs, missed, selected = 25, 0, 0
     for run in range(runs):

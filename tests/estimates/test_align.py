@@ -38,7 +38,7 @@ def released(
 ) -> tt.Release:
     rng = np.random.default_rng(seed)
     unit = tt.Unit("trip", neighbours=neighbours)  # type: ignore[arg-type]
-    plan = tt.Plan(spine, unit, tt.Loss(rho=rho), prefer=prefer)  # type: ignore[arg-type]
+    plan = tt.Plan(spine, unit, tt.Loss(rho=rho), prefer=prefer, margins="none")  # type: ignore[arg-type]
     rows = int(rng.integers(0, 120))
     columns = {}
     for name, tree in spine.attributes.items():
@@ -173,7 +173,7 @@ def leaf(spine: tt.Spine, *nodes: int) -> tuple[NDArray[np.int32], NDArray[np.in
 def test_a_leaf_that_was_not_measured_is_refused() -> None:
     spine = SPINES["one attribute"]
     table = pa.table({"place": ["AXa"] * 500})
-    plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=5))
+    plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=5), margins="none")
     release = plan.release(table, testing_key=bytes(32), keep_measurements=True)
     tree = ReleasedTree(spine, *leaf(spine, 7))  # CYb, below a state that is truly empty
     with pytest.raises(tt.TreetopError, match="was not measured"):

@@ -57,7 +57,7 @@ def two_words() -> tt.Spine:
 
 def plan(spine: tt.Spine = SPINE, rho: float = 0.2, neighbours: str = "replace", **more: object) -> tt.Plan:
     unit = tt.Unit("trip", neighbours=neighbours)  # type: ignore[arg-type]
-    return tt.Plan(spine, unit, tt.Loss(rho=rho), **more)  # type: ignore[arg-type]
+    return tt.Plan(spine, unit, tt.Loss(rho=rho), **more, margins="none")  # type: ignore[arg-type]
 
 
 def table(spine: tt.Spine, rows: int, seed: int) -> pa.Table:

@@ -46,7 +46,7 @@ def table(truth: Ints = TRUTH) -> pa.Table:
 
 def planned(loss: tt.Loss, neighbours: str = "replace", **more: object) -> tt.Plan:
     unit = tt.Unit("trip", neighbours=neighbours)  # type: ignore[arg-type]
-    return tt.Plan(SPINE, unit, loss, confidence=1 - ALPHA, **more)  # type: ignore[arg-type]
+    return tt.Plan(SPINE, unit, loss, confidence=1 - ALPHA, **more, margins="none")  # type: ignore[arg-type]
 
 
 def released(plan: tt.Plan, run: int = 0, truth: Ints = TRUTH) -> tt.Release:
@@ -250,7 +250,7 @@ def test_what_is_unresolved_and_only_partly_asked_for_is_told() -> None:
 
 
 def test_a_release_without_intervals_has_none_of_sums() -> None:
-    plan = tt.Plan(SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1), confidence=None)
+    plan = tt.Plan(SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1), confidence=None, margins="none")
     release = released(plan)
     assert release.by("sex.sex").column_names == ["sex.sex", "count"]
     with pytest.raises(tt.TreetopError, match="no intervals"):

@@ -70,7 +70,7 @@ def test_the_plain_descent_is_the_engine_but_for_its_repair(kind: Literal["cheby
     tree = tt.Hierarchy.from_prefixes([f"{a}{b:02d}" for a in range(4) for b in range(2 + seed % 7)], widths=[1])
     spine = tt.Spine.destination_first(origin=tree, destination=tree)
     unit = rng.choice([TRIP, ANYONE, tt.Unit("person", 3, "replace")])
-    plan = tt.Plan(spine, unit, tt.Loss(rho=10.0 ** rng.uniform(-4, 2)), repair=kind)
+    plan = tt.Plan(spine, unit, tt.Loss(rho=10.0 ** rng.uniform(-4, 2)), repair=kind, margins="none")
     counts = tables.table(spine, rng.choice([0, 1, 30, 300]), seed)
     plain = descend(descent_of(plan), counts, KEY, engine_repair(kind))
     expected = engine.run_descent(descent_of(plan), counts, KEY).leaves
@@ -92,7 +92,7 @@ def watched(repair: LevelRepair, seen: list[tuple[Ints, int, Ints]]) -> LevelRep
 def test_every_node_of_a_descent_is_repaired_as_well_as_can_be(repair: LevelRepair, seed: int) -> None:
     rng = random.Random(seed)
     spine = tables.random_spine(rng)
-    plan = tt.Plan(spine, rng.choice([TRIP, ANYONE]), tt.Loss(rho=10.0 ** rng.uniform(-3, 1)))
+    plan = tt.Plan(spine, rng.choice([TRIP, ANYONE]), tt.Loss(rho=10.0 ** rng.uniform(-3, 1)), margins="none")
     seen: list[tuple[Ints, int, Ints]] = []
     leaves = descend(descent_of(plan), tables.table(spine, 20, seed), KEY, watched(repair, seen))
     assert (leaves.count > 0).all()

@@ -70,7 +70,7 @@ class Cubic(TwoSidedGeometric):
 def test_a_law_from_outside_runs_through_a_descent() -> None:
     place = tt.Hierarchy.from_prefixes([f"{a}{b}" for a in "ABC" for b in "wxyz"], widths=[1])
     spine = tt.Spine.destination_first(origin=place, destination=place)
-    descent = descent_of(tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=2)))
+    descent = descent_of(tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=2), margins="none"))
     counts = Counts.from_leaves(spine, [np.arange(12), np.arange(12)], np.full(12, 9))
     toys = []
     for step in descent.steps:
@@ -137,4 +137,4 @@ def test_costs_and_words_are_those_of_plan_and_card(loss: tt.Loss) -> None:
     assert type(law).costing(change.l1, change.l2_squared, Fraction(1, 3)) == law
     assert law.cost(change.l1, change.l2_squared) == cost_of(change, law) == Fraction(1, 3)
     spine = tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])})
-    assert card_words.noise(tt.Plan(spine, tt.Unit("trip", neighbours="replace"), loss)) == law.words
+    assert card_words.noise(tt.Plan(spine, tt.Unit("trip", neighbours="replace"), loss, margins="none")) == law.words

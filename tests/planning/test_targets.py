@@ -37,7 +37,7 @@ def law_of(plan: PurePlan, name: str) -> Any:
 def test_the_answer_is_a_plan_that_meets_every_target(unit: tt.Unit, options: dict[str, Any]) -> None:
     targets: list[Target] = [within("place.town", 20), mean("place.county", 3.5), within("place.county", 40, 0.999)]
     answer = loss_for(SPINE, unit, targets, **options)
-    plan = tt.Plan(SPINE, unit, answer.loss, split=answer.split)
+    plan = tt.Plan(SPINE, unit, answer.loss, split=answer.split, margins="none")
     assert law_of(plan, "place.town").margin(Fraction(5, 100)) <= 20
     assert mean_absolute(law_of(plan, "place.county")) <= 3.5
     assert law_of(plan, "place.county").margin(Fraction(1, 1000)) <= 40
@@ -57,7 +57,7 @@ def test_a_slightly_smaller_loss_misses_the_target(margin: int, confidence: floa
     less = answer.loss.budget * (1 - Fraction(2, 1000))
     loss = tt.Loss(epsilon=less) if pure else tt.Loss(rho=less)
     assert target.met_by(law_of(answer.plan, level))
-    assert not target.met_by(law_of(tt.Plan(SPINE, TRIP, loss, split=answer.split), level))
+    assert not target.met_by(law_of(tt.Plan(SPINE, TRIP, loss, split=answer.split, margins="none"), level))
 
 
 def test_the_epsilon_is_the_least_of_four_digits() -> None:
@@ -138,7 +138,9 @@ def test_a_grid_has_the_errors_of_the_plans() -> None:
     rows = error_grid(SPINE, TRIP, [0.5, 1, 2.0], 1e-8, split, confidence=0.9)
     assert len(rows) == 3 * 4
     for row in rows:
-        accuracy = tt.Plan(SPINE, TRIP, tt.Loss(epsilon=row.epsilon, delta=1e-8), split=split).accuracy(0.9)
+        accuracy = tt.Plan(SPINE, TRIP, tt.Loss(epsilon=row.epsilon, delta=1e-8), split=split, margins="none").accuracy(
+            0.9
+        )
         expected = accuracy.levels[row.level]
         assert (row.name, row.nodes, row.noise, row.margin) == (
             expected.name,

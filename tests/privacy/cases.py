@@ -20,8 +20,17 @@ from .audits import (
     the_same_measurements_give_the_same_release,
     the_spread_of_released_counts,
 )
-from .neighbours import EXACT, KNOWN_LOSSES, SPLITS, Pair, split_of
+from .neighbours import EXACT, KNOWN_LOSSES, PAIRS_OF_PLACES, SPLITS, Pair, split_of
 
+SPLIT_WITH_MARGINS = {
+    "total": 1,
+    "destination.digits1": 2,
+    "origin.digits1": 1,
+    "destination.digits2": 1,
+    "origin.digits2": 3,
+    "margin origin.digits1": 1,
+    "margins": 2,
+}
 MEASURED: list[tuple[str, Neighbours, int, dict[str, Any], dict[str, Any]]] = [
     ("two by two", neighbours, most, loss, split_of(weights, neighbours == "add-remove" or most > 1, exact))
     for neighbours in ("replace", "add-remove")
@@ -39,6 +48,17 @@ MEASURED += [
 MEASURED += [
     ("pairs of places", "replace", 1, {"epsilon": 1, "delta": 1e-6}, {}),
     ("pairs of places", "add-remove", 2, {"epsilon": 1, "delta": 1e-6}, {}),
+    ("pairs of places", "replace", 1, {"epsilon": 1, "delta": 1e-6}, {"margins": "none"}),
+    ("pairs of places", "replace", 1, EXACT, {"margins": "each"}),
+    (
+        "pairs of places",
+        "add-remove",
+        1,
+        EXACT,
+        {"margins": ["origin.digits1", "origin.digits1 * destination.digits2"]},
+    ),
+    ("pairs of places", "replace", 2, KNOWN_LOSSES["rho"], {"split": SPLIT_WITH_MARGINS, "margins": "each"}),
+    ("pairs of places", "replace", 1, KNOWN_LOSSES["pure"], {"margins": ["origin.digits2 * destination.digits1"]}),
     ("an only child", "replace", 2, KNOWN_LOSSES["rho"], {}),
     ("three leaves", "replace", 3, KNOWN_LOSSES["rho"], {}),
     ("two by two", "replace", 1, KNOWN_LOSSES["rho"], {"unknown": "drop"}),
@@ -90,6 +110,15 @@ SAME = [
     Pair(
         "far apart", {"A1x": 9, "B2x": 9}, {"A2x": 9}, "three levels", "add-remove", options={"resolve": {"fdr": 0.5}}
     ),
+    Pair("far apart", {"A1>B1": 9}, {"A1>B1": 5, "A2>A1": 4}, "pairs of places", options={"prefer": "lower-error"}),
+    Pair(
+        "far apart",
+        {"A1>B1": 9},
+        {"B1>B1": 5, "A2>A1": 4},
+        "pairs of places",
+        options={"margins": ["origin.digits1 * destination.digits2", "origin.digits2 * destination.digits1"]},
+    ),
+    Pair("far apart", {"A1>B1": 9}, {"A1>B1": 5, "A2>A1": 4}, "pairs of places"),
 ]
 """Tables, neighbours or not, whose releases are compared measurement by measurement."""
 
@@ -106,6 +135,7 @@ def quick_audits() -> dict[str, Audit]:
         "measurements, add-remove": partial(law, "two by two", "add-remove", 2, rho),
         "measurements, drop": partial(law, "two by two", "replace", 1, rho, unknown="drop"),
         "measurements, exact": partial(law, "two by two", "add-remove", 1, EXACT),
+        "measurements, margins": partial(law, PAIRS_OF_PLACES, "replace", 1, rho, margins="each"),
         "releases": partial(the_law_of_releases, Pair("elsewhere", {"A1": 2}, {"A1": 1, "B2": 1})),
         "releases, empty leaf": partial(
             the_law_of_releases, Pair("into an empty leaf", {"A": 2}, {"A": 1, "C": 1}, tree="three leaves", loss=pure)
@@ -117,6 +147,7 @@ def quick_audits() -> dict[str, Audit]:
         "same measurements, least squares": partial(the_same_measurements_give_the_same_release, SAME[4]),
         "same measurements, resolved": partial(the_same_measurements_give_the_same_release, SAME[1]),
         "same measurements, only children": partial(the_same_measurements_give_the_same_release, SAME[6]),
+        "same measurements, margins": partial(the_same_measurements_give_the_same_release, SAME[-1]),
         "words": every_word_serves_once,
         "other table": another_table_gets_other_noise,
         "spread": the_spread_of_released_counts,

@@ -99,19 +99,32 @@ class Engine:
     """The law that the total was measured with, if it was."""
     laws: tuple[Law | None, ...]
     """The laws that the levels below were measured with."""
+    margins: tuple[tuple[tuple[int, ...], Law], ...] = ()
+    """The laws of tables beside the spine, by how many levels of each attribute they tell apart."""
 
     @staticmethod
     def of(plan: tt.Plan, rows: Rows) -> Engine:
         counts = counts_of(plan, rows)
-        with laws_drawn_from() as drawn:
+        with laws_drawn_from() as drawn, noise_is(np.zeros(1 << 12, np.int64)):  # so that no level is without nodes
             descents.run_descent(descent_of(plan), counts, KEY)
-        steps = descent_of(plan).steps
-        measured = [step.level.divides for step in steps]
-        if len(drawn) not in (sum(measured), sum(measured) + 1):
-            raise Unexplained(f"{len(drawn)} streams of noise were opened for {sum(measured)} levels that divide")
-        total = drawn.pop(0) if len(drawn) > sum(measured) else None
-        laws = tuple(drawn.pop(0) if divides else None for divides in measured)
-        return Engine(plan, counts, _paths(plan, rows), total, laws)
+        descent = descent_of(plan)
+        tables = () if descent.margins is None else descent.margins.tables
+        first = {table.part: index for index, table in enumerate(tables)}
+        # A level that is a table beside the spine as well is measured there, and not again.
+        measured = [step.level.divides and step.level.index not in first for step in descent.steps]
+        expected = sum(measured) + len(tables)
+        if len(drawn) not in (expected, expected + 1):
+            raise Unexplained(f"{len(drawn)} streams of noise were opened for {expected} tables that are measured")
+        total = drawn.pop(0) if len(drawn) > expected else None
+        beside = [drawn.pop(0) for _ in tables]
+        laws = [drawn.pop(0) if own else None for own in measured]
+        for part, index in first.items():
+            if part <= len(laws):
+                laws[part - 1] = beside[index]
+        margins = tuple(
+            (table.depths, law) for table, law in zip(tables, beside, strict=True) if table.part > len(laws)
+        )
+        return Engine(plan, counts, _paths(plan, rows), total, tuple(laws), margins)
 
     @staticmethod
     def without_laws(plan: tt.Plan, rows: Rows) -> Engine:
@@ -124,6 +137,23 @@ class Engine:
 
     def true_count(self, path: Path) -> int:
         return sum(count for leaf, count in self.paths if leaf[: len(path)] == path)
+
+    def margin_counts(self, depths: tuple[int, ...]) -> dict[Path, int]:
+        """The true counts of the cells of a margin, by the nodes of its attributes."""
+        found: dict[Path, int] = defaultdict(int)
+        for leaf, count in self.paths:
+            found[self.cell(depths, leaf)] += count
+        return found
+
+    def cell(self, depths: tuple[int, ...], leaf: Path) -> Path:
+        """The cell of a margin that a leaf is counted in: its node at the last level told apart of each attribute."""
+        at = [-1] * len(depths)
+        refined = [0] * len(depths)
+        for level, node in zip(self.plan.spine.levels, leaf, strict=True):
+            refined[level.attribute] += 1
+            if refined[level.attribute] == depths[level.attribute]:
+                at[level.attribute] = node
+        return tuple(node for node, depth in zip(at, depths, strict=True) if depth)
 
     def children(self, path: Path) -> range:
         level = self.plan.spine.levels[len(path)]
@@ -192,7 +222,7 @@ def _paths(plan: tt.Plan, rows: Rows) -> list[tuple[Path, int]]:
 
 def shifts_between(one: Engine, other: Engine) -> list[Shift]:
     """Every measurement that the two tables could make differ, if no node were pruned."""
-    if one.laws != other.laws or one.total != other.total:
+    if one.laws != other.laws or one.total != other.total or one.margins != other.margins:
         raise Unexplained("the noise depends on the private table")
     shifts = []
     if change := one.counts.total - other.counts.total:
@@ -204,6 +234,10 @@ def shifts_between(one: Engine, other: Engine) -> list[Shift]:
             change = one.true_count(path) - other.true_count(path)
             if law is not None and change and len(one.children(path[:-1])) > 1:
                 shifts.append(Shift(law, change))
+    for depths, law in one.margins:
+        mine, theirs = one.margin_counts(depths), other.margin_counts(depths)
+        changes = (mine.get(cell, 0) - theirs.get(cell, 0) for cell in sorted(mine.keys() | theirs.keys()))
+        shifts += [Shift(law, change) for change in changes if change]
     return shifts
 
 

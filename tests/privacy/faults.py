@@ -28,7 +28,9 @@ from treetop.read.counts import Counts
 from .engine import tasks
 
 batches: Any = import_module("treetop.measure.batch")
+blocks: Any = import_module("treetop.measure.blocks")
 levels: Any = import_module("treetop.measure.level")
+margins: Any = import_module("treetop.measure.margins")
 measuring: Any = import_module("treetop.measure.measure")
 plans: Any = import_module("treetop.plan.levels")
 losses: Any = import_module("treetop.privacy.loss")
@@ -57,7 +59,7 @@ def narrowed(law: Law, factor: Fraction) -> Law:
 
 
 def _narrow_noise(patch: Patch, factor: Fraction) -> None:
-    for module in (levels, measuring):
+    for module in (levels, measuring, blocks, margins):
         patch.setattr(module, "NoiseStream", lambda law, key: NoiseStream(narrowed(law, factor), key))
 
 
@@ -67,6 +69,41 @@ def noise_of_half_the_scale(patch: Patch) -> None:
 
 def noise_three_percent_too_small(patch: Patch) -> None:
     _narrow_noise(patch, Fraction(97, 100))
+
+
+def a_margin_that_nobody_pays_for(patch: Patch) -> None:
+    """The levels are given all of the loss, and the margins are measured beside them."""
+    shares, cost = plans.table_shares, plans.cost
+
+    def to_levels(split: Any, names: list[str], beside: list[str]) -> Any:
+        return shares("uniform", names, []) | {name: Fraction(3, 10) for name in beside}
+
+    patch.setattr(plans, "table_shares", to_levels)
+    patch.setattr(plans, "cost", lambda unit, name, law: 0 if name.startswith("margin") else cost(unit, name, law))
+
+
+def noise_of_margins_too_narrow(patch: Patch) -> None:
+    patch.setattr(margins, "NoiseStream", lambda law, key: NoiseStream(narrowed(law, Fraction(97, 100)), key))
+
+
+def a_margin_of_an_attribute_taken_for_one_cell(patch: Patch) -> None:
+    """That a replaced record moves two cells of a margin is forgotten."""
+
+    def one_cell(unit: Unit, level: str, right: Sensitivity) -> Sensitivity:
+        return Sensitivity(1, 1) if level.startswith("margin") else right
+
+    _sensitivity(patch, one_cell)
+
+
+def the_true_counts_of_a_margin_kept(patch: Patch) -> None:
+    original = margins.measure_margins
+
+    def leaking(tables: Any, counts: Counts, total: int, key: Key) -> Any:
+        kept = original(tables, counts, total, key)
+        true = dict(zip((table.depths for table in tables.tables), margins._true_tables(tables, counts), strict=True))
+        return replace(kept, counts=margins.consistent(tables.trees, tables.tables, true, total).counts)
+
+    patch.setattr(import_module("treetop.measure.descent"), "measure_margins", leaking)
 
 
 def a_sampler_three_percent_too_narrow(patch: Patch) -> None:
@@ -353,6 +390,12 @@ _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
         the_exact_total_of_records_that_may_be_dropped,
         the_exact_total_when_units_come_and_go,
     ),
+    "measurements, margins": (
+        a_margin_that_nobody_pays_for,
+        noise_of_margins_too_narrow,
+        a_margin_of_an_attribute_taken_for_one_cell,
+    ),
+    "same measurements, margins": (the_true_counts_of_a_margin_kept,),
     "spread": (a_sampler_three_percent_too_narrow,),
     "words": (noise_reused_between_levels, noise_reused_between_subtrees, noise_reused_between_batches),
     "other table": (the_key_reused_for_another_table,),

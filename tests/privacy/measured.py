@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import product
 from typing import Any
 from unittest import mock
 
@@ -12,15 +15,17 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop.measure.frontier import Frontier
-from treetop.noise import Key, Law
+from treetop.noise import Key, Law, NoiseStream
 from treetop.read.counts import Counts
 from treetop.release.folder.evidence import evidence_table
 from treetop.release.folder.unresolved import unresolved_table
+from treetop.release.margins import margins_table
 
 from .engine import KEY, Engine, descents, noise_is
 from .neighbours import Rows, table_of
 
 levels: Any = import_module("treetop.measure.level")
+blocks: Any = import_module("treetop.measure.blocks")
 
 
 @dataclass
@@ -31,6 +36,18 @@ class GivenNoise:
 
     def fill(self, out: NDArray[np.int64], slot: int) -> None:
         out[:] = self.noise[slot : slot + len(out)]
+
+
+@contextmanager
+def noises(given: Iterable[NDArray[np.int64]]) -> Iterator[None]:
+    """Let the streams that are filled hold one noise after the other."""
+    left = iter(given)
+
+    def fill(_: NoiseStream, out: NDArray[np.int64], slot: int) -> None:
+        out[:] = next(left)
+
+    with mock.patch.object(NoiseStream, "fill", fill):
+        yield
 
 
 @dataclass
@@ -61,8 +78,20 @@ class Measured:
             begin(measuring, step, counts, above, *rest)
             measuring.noise = GivenNoise(self._noise(engine, step, above))
 
+        measure_margins, measured = descents.measure_margins, blocks._measured
+
+        def with_margins(margins: Any, counts: Counts, *rest: Any) -> Any:
+            with noises(self._of_margins(engine, margins)):
+                return measure_margins(margins, counts, *rest)
+
+        def with_cells(task: Any, slots: NDArray[np.int64]) -> Any:
+            with noises([self._noise(engine, task.step, task.above)]):
+                return measured(task, slots)
+
         with (
             mock.patch.object(descents, "measure_total", with_total),
+            mock.patch.object(descents, "measure_margins", with_margins),
+            mock.patch.object(blocks, "_measured", with_cells),
             mock.patch.object(levels._Measuring, "__init__", with_children),
             mock.patch.object(Counts, "digest", bytes(32)),  # so that both tables have the same words for ties
         ):
@@ -73,7 +102,15 @@ class Measured:
         told["the remainders"] = unresolved_table(release).to_pylist()
         told["the evidence"] = [] if release.evidence is None else evidence_table(release.evidence).to_pylist()
         told["the measurements"] = release.measurements.table().to_pylist()
+        told["the margins"] = margins_table(release.margins, release.spine, release.confidence).to_pylist()
         return told
+
+    def _of_margins(self, engine: Engine, margins: Any) -> Iterator[NDArray[np.int64]]:
+        for table in margins.tables:
+            about = [(tree, depth) for tree, depth in zip(margins.trees, table.depths, strict=True) if depth]
+            true = engine.margin_counts(table.depths)
+            cells = product(*(range(tree.sizes[depth - 1]) for tree, depth in about))
+            yield np.array([self.at((100 + table.part, *cell)) - true.get(cell, 0) for cell in cells], np.int64)
 
     def _noise(self, engine: Engine, step: Any, above: Frontier) -> NDArray[np.int64]:
         level = step.level

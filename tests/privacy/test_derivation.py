@@ -126,6 +126,7 @@ def test_releases_of_the_same_table_have_unrelated_noise() -> None:
         tt.Spine(["zone"], {"zone": tt.Hierarchy.flat(zones)}),
         tt.Unit("trip", neighbours="replace"),
         tt.Loss(rho=Fraction(1, 200)),
+        margins="none",
     )
     table = pa.table({"zone": zones, "n": [1_000] * len(zones)})
     counts = [plan.release(table, count="n").count for _ in range(2)]
@@ -136,7 +137,7 @@ def test_releases_of_the_same_table_have_unrelated_noise() -> None:
 def od(**options: Any) -> tt.Plan:
     place = tt.Hierarchy.from_prefixes(["A1", "A2", "B1", "B2", "B3"], widths=[1])
     unit = options.pop("unit", tt.Unit("trip", neighbours="replace"))
-    return tt.Plan(tt.Spine.destination_first(origin=place, destination=place), unit, **options)
+    return tt.Plan(tt.Spine.destination_first(origin=place, destination=place), unit, **options, margins="none")
 
 
 TRIPS = pa.table({"origin": ["A1", "A1", "B3", "B2"], "destination": ["B1", "A2", "B1", "A1"], "n": [20, 9, 4, 1]})

@@ -39,7 +39,12 @@ BROKEN = register_repair("one too many", WORDS, lambda x, count, order, seed: np
 def plan(repair: Any, spine: tt.Spine | None = None, **options: Any) -> tt.Plan:
     spine = spine or tt.Spine.destination_first(origin=PLACE, destination=PLACE)
     return tt.Plan(
-        spine, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=1, delta=1e-8), repair=repair, **options
+        spine,
+        tt.Unit("trip", neighbours="replace"),
+        tt.Loss(epsilon=1, delta=1e-8),
+        repair=repair,
+        **options,
+        margins="none",
     )
 
 

@@ -37,7 +37,7 @@ PLACE = tt.Hierarchy.from_prefixes(
 
 
 def plan(spine: tt.Spine, rho: Fraction = Fraction(1, 2), **options: Any) -> tt.Plan:
-    return tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=rho), **options)
+    return tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=rho), **options, margins="none")
 
 
 def random_counts(spine: tt.Spine, rows: int, seed: int = 0) -> Counts:
@@ -141,14 +141,16 @@ def test_only_some_single_children_use_noise_for_the_others_only() -> None:
     spine = tt.Spine(["place.a", "place.b"], {"place": tree})
     counts = Counts.from_leaves(spine, [np.repeat(np.arange(3), [10, 20, 30])])
     upper = tt.Spine(["place.a"], {"place": tree})
-    half = tt.Plan(upper, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=Fraction(1, 4)))
+    half = tt.Plan(upper, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=Fraction(1, 4)), margins="none")
     above = descend(descent_of(half), Counts.from_leaves(upper, [np.repeat([0, 1], [10, 50])]), KEY)
     leaves = as_dict(descend(descent_of(plan(spine)), counts, KEY))
     assert leaves[(0,)] == as_dict(above)[(0,)]
 
 
 def test_a_measured_total_that_falls_below_zero_gives_an_empty_release() -> None:
-    add_remove = tt.Plan(SPINE, tt.Unit("trip", neighbours="add-remove"), tt.Loss(rho=Fraction(1, 10**6)))
+    add_remove = tt.Plan(
+        SPINE, tt.Unit("trip", neighbours="add-remove"), tt.Loss(rho=Fraction(1, 10**6)), margins="none"
+    )
     counts = Counts.from_leaves(SPINE, [np.array([5]), np.array([7])])
     totals = [int(descend(descent_of(add_remove), counts, KEY.derive("run", run)).count.sum()) for run in range(40)]
     assert min(totals) == 0 < max(totals)

@@ -132,7 +132,7 @@ def random_plan(rng: random.Random, spine: tt.Spine) -> tt.Plan:
     size = 10.0 ** rng.uniform(-6, 4)
     loss = rng.choice([tt.Loss(rho=size), tt.Loss(epsilon=size)])
     options: Any = {"repair": rng.choice(["chebyshev", "euclidean"]), "order": rng.choice(["ascending", "descending"])}
-    return tt.Plan(spine, unit, loss, **options)
+    return tt.Plan(spine, unit, loss, **options, margins="none")
 
 
 @pytest.mark.parametrize("seed", range(150))

@@ -44,7 +44,7 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plan(spine: tt.Spine, rho: Fraction = Fraction(1, 2), neighbours: str = "replace", **options: Any) -> tt.Plan:
-    return tt.Plan(spine, tt.Unit("trip", neighbours=neighbours), tt.Loss(rho=rho), **options)  # type: ignore[arg-type]
+    return tt.Plan(spine, tt.Unit("trip", neighbours=neighbours), tt.Loss(rho=rho), **options, margins="none")  # type: ignore[arg-type]
 
 
 def random_counts(spine: tt.Spine, rows: int, seed: int = 0) -> Counts:
@@ -333,7 +333,7 @@ def test_where_most_parents_have_one_child_the_rate_is_held_among_the_leaves(fdr
     """Untested, only children whose parents are false discoveries were a third of the named, and more."""
     spine, counts, truth = sparse_trips()
     loss = tt.Loss(epsilon=epsilon, delta=1e-8)
-    planned = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), loss, resolve={"fdr": fdr})
+    planned = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), loss, resolve={"fdr": fdr}, margins="none")
     empty, only = [], 0
     for number in range(200):
         leaves = run_descent(descent_of(planned), counts, KEY.derive("run", number), every=0).leaves

@@ -67,7 +67,7 @@ class Twice:
 
 
 def plan(**options: Any) -> tt.Plan:
-    return tt.Plan(SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=Fraction(1, 2)), **options)
+    return tt.Plan(SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=Fraction(1, 2)), **options, margins="none")
 
 
 def counts() -> Counts:

@@ -57,11 +57,12 @@ def _lines(plan: PurePlan) -> tuple[list[str], list[str]]:
     loss = plan.loss
     amounts = (("epsilon", loss.epsilon), ("delta", loss.delta), ("rho", loss.rho))
     stated = [f"{name} = {value(amount)}" for name, amount in amounts if amount is not None]
-    measured = [level for level in plan.levels if level.is_measured]
+    measured = [part for part in plan.workload if part.is_measured]
     if plan.split == "uniform" or not measured:
         return [*stated, 'split = "uniform"'], []
-    weights: Mapping[str, Any] = plan.split if isinstance(plan.split, Mapping) else {}
-    exact = {level.name: positive(weights.get(level.name, level.share), level.name) for level in measured}
+    # A split that names no margin is one of the levels alone, and stays so.
+    weights = plan.split if isinstance(plan.split, Mapping) else {part.name: part.share for part in measured}
+    exact = {name: positive(weight, name) for name, weight in weights.items()}
     pairs = (f"{key(name)} = {value(weight)}" for name, weight in exact.items())
     return stated, ["", "[loss.split]", *pairs]
 

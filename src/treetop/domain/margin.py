@@ -21,7 +21,7 @@ from treetop.errors import HierarchyError, SpineError
 Margins: TypeAlias = Literal["each", "none"] | Sequence[str]
 """Which margins a plan has: those of every attribute alone, none, or a list such as `["place.state * sex"]`."""
 
-DEFAULT_MARGINS: Margins = "none"
+DEFAULT_MARGINS: Margins = "each"
 """What a plan has when it does not say."""
 MARGIN = "margin "
 """What stands before the name of a margin where shares and costs are stated: the name alone may be that of a level."""

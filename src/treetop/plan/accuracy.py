@@ -69,7 +69,7 @@ class Accuracy:
             f"± all, {percent}",
         )
         cells = [(str(row.level), *_cells(row)) for row in self.levels]
-        cells += [("margin", *_cells(row)) for row in self.margins]
+        cells += [(str(row.level), *_cells(row)) for row in self.margins]
         # What says nothing is left out: words where names say as much, and bounds where there is none.
         told = [any(" × " in row.title for row in self.levels), any(row.bound for row in self.levels)]
         shown = [index for index in range(len(head)) if (index != 2 or told[0]) and (index != 7 or told[1])]

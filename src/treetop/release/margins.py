@@ -98,15 +98,18 @@ def codes_of(spine: Spine, margin: Margin, cells: Ints) -> dict[str, pa.Array]:
 
 
 def margins_table(tables: Sequence[MarginTable], spine: Spine, confidence: float | None) -> pa.Table:
-    """Return one row a cell: the margin, its codes (null where summed over), the count, and what was measured."""
+    """Return one row a cell: the margin, its codes (null where summed over), the count, and what was measured.
+
+    The names of the columns are those of other tables, which no attribute can have.
+    """
     names = list(spine.attributes)
-    numbers = ["count", "measured"] + ([] if confidence is None else ["lower", "upper"])
-    schema = pa.schema([(name, pa.string()) for name in ("margin", *names)] + [(name, pa.int64()) for name in numbers])
+    numbers = ["count", "value"] + ([] if confidence is None else ["lower", "upper"])
+    schema = pa.schema([(name, pa.string()) for name in ("level", *names)] + [(name, pa.int64()) for name in numbers])
     parts = [schema.empty_table()]
     for one in tables:
-        columns = {"margin": pa.array(np.full(len(one.count), one.margin.name))}
+        columns = {"level": pa.array(np.full(len(one.count), one.margin.name))}
         columns |= codes_of(spine, one.margin, np.arange(len(one.count)))
-        columns |= {"count": pa.array(one.count), "measured": pa.array(one.measured)}
+        columns |= {"count": pa.array(one.count), "value": pa.array(one.measured)}
         if confidence is not None:
             columns |= dict(zip(("lower", "upper"), map(pa.array, one.intervals(confidence)), strict=True))
         parts.append(pa.table(columns))
@@ -125,10 +128,10 @@ def read_margins(path: Path, spine: Spine, told: Sequence[tuple[str, Law]]) -> t
         MarginTable(margin, law, zero, zero) for margin, (_, law), zero in zip(margins, told, nothing, strict=True)
     ]
     expected = margins_table(blank, spine, None)
-    codes = ["margin", *spine.attributes]
+    codes = ["level", *spine.attributes]
     if not table.select(codes).equals(expected.select(codes)):
         raise ReleaseError(f"{path}: the cells are not those of the plan's margins, in the order of the hierarchies")
-    count, measured = (np.asarray(table.column(name).to_numpy(), np.int64) for name in ("count", "measured"))
+    count, measured = (np.asarray(table.column(name).to_numpy(), np.int64) for name in ("count", "value"))
     if len(count) and count.min() < 0:
         raise ReleaseError(f"{path} has a count below zero")
     bounds = np.cumsum(sizes)[:-1]

@@ -50,26 +50,38 @@ def repair_block(
     `likely` cells are the first candidates. Where columns have more than rows, `spare` more, a row of which nothing is
     known takes the rest. `scale` is how far one step may go: some standard deviations of the noise.
     """
-    height, width = len(rows), len(columns)
-    if height == 1 and spare == 0:
+    if len(rows) == 1 and spare == 0:
         out[:] = columns
-        return
-    if width == 1:
+    elif len(columns) == 1:
         out[:] = rows
-        return
+    else:
+        start, column, fitted = fit_block(target, likely, rows, columns, spare, scale, tolerance, sweeps, rounds)
+        round_block(target, likely, start, column, fitted, rows, columns, spare, out)
+
+
+@kernel
+def fit_block(
+    target: Reals, likely: Marks, rows: Ints, columns: Ints, spare: int, scale: float, tolerance: float, sweeps: int,
+    rounds: int,
+) -> tuple[Ints, Ints, Reals]:  # fmt: skip
+    """Return the nearest real block: where each row's candidates start, their columns, and what they have.
+
+    All other cells are zero. The spare row comes last.
+    """
     open_block(target, likely, rows, columns)
-    a, b = np.zeros(height + 1), np.zeros(width)
+    a, b = np.zeros(len(rows) + 1), np.zeros(len(columns))
     total = columns.sum()
+    start, column, fitted = _candidates(target, likely, rows, columns, spare, total)
     for _ in range(max(rounds, 1)):
-        start, column, wanted = _candidates(target, likely, rows, columns, spare, total)
-        fit(start, column, wanted, rows, columns, spare, scale, tolerance, sweeps, a, b)
-        if _lift(target, likely, columns, a, b) == 0:
+        worst = fit(start, column, fitted, rows, columns, spare, scale, tolerance, sweeps, a, b)
+        if _lift(target, likely, columns, a, b) > 0:
+            start, column, fitted = _candidates(target, likely, rows, columns, spare, total)
+        elif worst <= tolerance:
             break
-    start, column, wanted = _candidates(target, likely, rows, columns, spare, total)
     for i in range(len(start) - 1):
         for k in range(start[i], start[i + 1]):
-            wanted[k] = max(wanted[k] + a[i] + b[column[k]], 0.0)
-    round_block(target, likely, start, column, wanted, rows, columns, spare, out)
+            fitted[k] = max(fitted[k] + a[i] + b[column[k]], 0.0)
+    return start, column, fitted
 
 
 @kernel
@@ -179,7 +191,7 @@ def fit(
         following = 0.5 + 0.5 * np.sqrt(1.0 + 4.0 * momentum * momentum)
         push = (momentum - 1.0) / following
         for j in range(width):
-            b[j] = after[j] + push * (after[j] - before[j])
+            b[j] = after[j] + min(max(push * (after[j] - before[j]), -scale), scale)
             before[j] = after[j]
         momentum = following
     return worst
