@@ -88,7 +88,7 @@ def ask(
     found, new = _recalled(account, asked, batch, confidence)
     if new:
         batch = Batch(file.plan.spine, tuple(new.values()), file.plan.unit, told)
-        account.check(batch.spent, batch.loss, batch.unit)  # before the table is read
+        account.check(batch)  # before the table is read
         with spending(account):
             measured = measure(
                 batch,
@@ -122,7 +122,7 @@ def _reserve(account: Account, batch: Batch, file: PlanFile, before_charging: Mi
     asked = len(batch.questions)
     many = "a question" if asked == 1 else f"{asked:,} questions"
     title = f"{many}: {file.plan.title}" if file.plan.title else many
-    account.reserve(batch.spent, batch.loss, batch.unit, title, file.plan.digest)
+    account.reserve(batch, title, file.plan.digest)
 
 
 def _recalled(

@@ -52,7 +52,9 @@ class Planned:
 
     def __post_init__(self) -> None:
         unknown: Literal["drop", "error"] = "drop" if self.records_may_be_dropped else "error"
-        plan = PurePlan(self.spine, self.unit, self.loss, self.split, repair=self.plan_repair, unknown=unknown)
+        # All mechanisms get the same noise for the same loss; exact accounting is asked for.
+        loss = self.loss if self.loss.accounting is not None else self.loss.kept_by("zcdp")
+        plan = PurePlan(self.spine, self.unit, loss, self.split, repair=self.plan_repair, unknown=unknown)
         object.__setattr__(self, "plan", plan)
         descent_of(plan)  # now, before data is read: a noise that cannot be drawn is refused here
 
@@ -69,7 +71,7 @@ class Planned:
     @property
     def definition(self) -> str:
         """The privacy that a run gives, in one sentence."""
-        return promise(self.unit, self.loss.sentence())
+        return promise(self.unit, self.plan.kept_loss.sentence())
 
 
 @dataclass(frozen=True, eq=False)
