@@ -44,9 +44,9 @@ def test_the_loss_is_stated_with_its_conversion(plan: tt.Plan) -> None:
     else:
         assert Fraction(loss["rho"]["exact"]) == plan.spent
         assert "Proposition 12" in loss["conversion"]
-        assert loss.get("accounting", "zcdp") == plan.loss.accounting
+        assert loss.get("accounting", "zcdp") == plan.accounting
         assert loss["delta_is_stated"] == (plan.loss.delta is not None)
-        if plan.loss.accounting == "exact":
+        if plan.accounting == "exact":
             return
         least = epsilon_from_rho(plan.spent, Fraction(loss["delta"]["exact"]))
         assert loss["epsilon"]["value"] == pytest.approx(least, rel=1e-9)

@@ -128,7 +128,7 @@ def test_an_old_ledger_is_read_and_its_entries_count_at_their_rho(tmp_path: Path
         assert balance.remaining == balance.budget - balance.spent
     # A release whose noise is known may cost more than rho leaves beside them, and one of which it is not may not.
     name, left = next((name, balance.remaining) for name, balance in before.items() if balance.entries)
-    more = left * Fraction(13, 10)
+    more = left * Fraction(115, 100)
     with pytest.raises(Overspent):
         ledger.reserve(name, more, "zcdp", UNIT, "Trips", PLAN)
     ledger.reserve(name, more, "zcdp", UNIT, "Trips", PLAN, cells(more))

@@ -33,7 +33,9 @@ class Losses:
         loss = np.log(here / there) / step
         place = (np.ceil(loss) if up else np.floor(loss)).astype(np.int64)
         missed = max(1 - math.fsum(one), 0.0)
-        return cls(step, int(place.min()), np.bincount(place - place.min(), here), missed if up else 0.0)
+        return cls(
+            step, int(place.min()), np.bincount(place - place.min(), here).astype(np.float64), missed if up else 0.0
+        )
 
     def beside(self, other: Losses) -> Losses:
         """What is learnt from both."""

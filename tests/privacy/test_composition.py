@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from fractions import Fraction
+from itertools import pairwise
 from statistics import NormalDist
 from typing import Any
 
@@ -39,7 +40,7 @@ def widest_gap(variance: float) -> float:
         above += one / total
         tails.append(above)
     scores = [-NormalDist().inv_cdf(tail) for tail in tails[::-1] if 1e-100 < tail < 0.5]
-    return max(2 * scores[0], *(right - left for left, right in zip(scores, scores[1:], strict=False)))
+    return max(2 * scores[0], *(right - left for left, right in pairwise(scores)))
 
 
 @pytest.mark.parametrize("variance", [1, 1.02, 1.3, 2, 3.7, 10, 33, 100, 312, 2000])

@@ -25,7 +25,7 @@ from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law
 from treetop.plan.accuracy import text_table
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Definition, Loss, Unit, epsilon_from_rho
-from treetop.privacy.composition import epsilon_together
+from treetop.privacy.composition import UNLIKE, epsilon_together
 from treetop.privacy.exact_accounting import is_exact_by_default
 from treetop.privacy.loss import Accounting
 from treetop.privacy.mechanism import cost
@@ -41,8 +41,6 @@ REST = Fraction(1, 100)
 """The share of the loss of each level that is finer than every target."""
 
 _PRECISION = 1e-8
-_UNLIKE = Fraction(2, 1000)
-"""By so much, at most, exact accounting of discrete noise leaves more rho than that of continuous noise."""
 
 
 @dataclass(frozen=True)
@@ -241,7 +239,7 @@ def _least_epsilon(rho: Fraction, unit: Unit, stated: Mapping[str, Any]) -> Frac
     open_loss = Loss(epsilon=1, delta=delta)
     if stated["accounting"] == "zcdp" or not (stated["accounting"] or is_exact_by_default(unit, open_loss)):
         return Fraction(epsilon_from_rho(rho, delta))
-    return Fraction(epsilon_together(rho * (1 - _UNLIKE), Fraction(0), delta))
+    return Fraction(epsilon_together(rho * (1 - UNLIKE), Fraction(0), delta))
 
 
 def _short(value: Fraction, digits: int, rounding: Literal["ROUND_CEILING", "ROUND_FLOOR"]) -> Fraction:

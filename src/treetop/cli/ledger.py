@@ -197,10 +197,16 @@ def _rows(budget: Budget, balance: Balance) -> list[list[str]]:
         figures = plain_down if what == "remaining" else plain
         row = [balance.dataset if what == "budget" else "", what, figures(amount)]
         if budget.currency == "zcdp" and budget.loss.delta is not None:
-            epsilon = balance.epsilon if what == "spent" else budget.epsilon(amount)
+            epsilon = _epsilons(budget, balance)[what]
             row.append("" if epsilon is None else figures(epsilon))
         rows.append(row)
     return rows
+
+
+def _epsilons(budget: Budget, balance: Balance) -> dict[str, float | None]:
+    spent = balance.spending
+    whole, left = budget.epsilon(budget.amount), budget.epsilon_left(spent)
+    return {"budget": whole, "spent": budget.epsilon_of(spent), "remaining": left}
 
 
 def _cost(budget: Budget, entry: Entry) -> str:
@@ -234,7 +240,8 @@ def _about(ledger: Ledger) -> dict[str, Any]:
 
 def _balance(budget: Budget, balance: Balance) -> dict[str, Any]:
     amounts = {what: _amount(budget, getattr(balance, what)) for what in ("budget", "spent", "remaining")}
-    amounts["spent"]["epsilon"] = balance.epsilon
+    for what, epsilon in _epsilons(budget, balance).items():
+        amounts[what]["epsilon"] = epsilon
     return {"dataset": balance.dataset, "unit": balance.unit, **amounts}
 
 

@@ -24,6 +24,7 @@ from treetop.ledger.entry import Balance, Entry, read_added, read_entries
 from treetop.ledger.log import Content, Log, Record
 from treetop.ledger.names import alike, key, listed, spelt
 from treetop.ledger.names import new as new_name
+from treetop.ledger.spending import Spending
 from treetop.ledger.unit import OtherUnit
 from treetop.privacy.composition import Cells
 from treetop.privacy.loss import Currency, Loss
@@ -312,16 +313,15 @@ class Ledger:
                 "it), and remember that the person behind both pays both"
             )
         if not self.budget.covers(balance.with_one_more(charged, cells)):
-            raise Overspent(self._refusal(balance, charged))
+            raise Overspent(self._refusal(balance, Spending.of([(charged, cells)])))
 
-    def _refusal(self, balance: Balance, asked: Fraction) -> str:
-        say, remaining = self.budget.say, balance.remaining
-        spent = self.budget.say_spent(balance.spending)
-        advice = "Give the plan a loss of at most what remains" if remaining else "Nothing can be released"
+    def _refusal(self, balance: Balance, asked: Spending) -> str:
+        budget, spent = self.budget, balance.spending
+        advice = "Give the plan a loss of at most what remains" if balance.remaining else "Nothing can be released"
         return (
             f"The ledger {self.path} does not cover this release of the data set {balance.dataset!r}: "
-            f"spent {spent}, asked {say(asked)}, remaining {say(remaining, left=True)}, "
-            f"of a budget of {say(self.budget.amount)}. {advice}; what was spent never comes back"
+            f"spent {budget.say_spent(spent)}, asked {budget.say_spent(asked)}, remaining {budget.say_left(spent)}, "
+            f"of a budget of {budget.say(budget.amount)}. {advice}; what was spent never comes back"
         )
 
 

@@ -12,7 +12,7 @@ from treetop.basics.exact import plain, positive
 from treetop.errors import LedgerError, LossError, Overspent
 from treetop.ledger.spending import Spending
 from treetop.privacy.accounting import epsilon_from_rho
-from treetop.privacy.composition import Cells, certain_rho, epsilon_together, gaussian_room
+from treetop.privacy.composition import UNLIKE, Cells, certain_rho, epsilon_together, gaussian_room
 from treetop.privacy.exact_accounting import exact_delta
 from treetop.privacy.loss import Currency, Loss
 
@@ -83,6 +83,14 @@ class Budget:
             return rest
         return max(rest, certain_rho(max(gaussian_room(epsilon, delta, spent.other) - spent.gaussian, Fraction(0))))
 
+    def epsilon_left(self, spent: Spending) -> float | None:
+        """The epsilon of what is left for one more release: of known noise, where there has been such."""
+        rest = self.left(spent)
+        if self.loss.delta is None or not spent.gaussian or rest <= self.amount - spent.charged:
+            return self.epsilon(rest)
+        # Exact accounting of discrete noise leaves up to so much more rho at an epsilon than Gaussian noise would have.
+        return epsilon_together(rest * (1 - UNLIKE), Fraction(0), self.loss.delta)
+
     def epsilon_of(self, spent: Spending) -> float | None:
         """The least epsilon that is known for all releases together, at the delta that the steward chose."""
         added = self.epsilon(spent.charged)
@@ -110,6 +118,10 @@ class Budget:
     def say_spent(self, spent: Spending) -> str:
         """Write what was spent for people, rounded up."""
         return self._said(plain, spent.charged, self.epsilon_of(spent))
+
+    def say_left(self, spent: Spending) -> str:
+        """Write what is left for one more release, rounded down."""
+        return self._said(plain_down, self.left(spent), self.epsilon_left(spent))
 
     def say(self, amount: Fraction, *, left: bool = False) -> str:
         """Write an amount for people, rounded up; what is left is rounded down.
