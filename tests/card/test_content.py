@@ -61,7 +61,7 @@ def test_exact_accounting_is_named_with_what_it_comes_to_beside_other_releases(p
     alone, together, several = card["meaning"][:3]
     assert (alone["epsilon"], together["epsilon"]) == (1.0, beside)
     assert several["epsilon"] == epsilon_from_rho(25 * plan.spent, 1e-8)
-    assert loss_summary(plan)["epsilon_alone"] == 1.0 and loss_summary(plan)["epsilon"] == beside
+    assert loss_summary(plan)["epsilon"] == 1.0 and loss_summary(plan)["epsilon_by_rho"] == beside
     (told,) = (caveat for caveat in card["caveats"] if "exact accounting" in caveat)
     assert f"counts as rho {plain(plan.spent)}" in told and beside > 1
 

@@ -34,8 +34,8 @@ _TRAVEL = ("trip", "journey", "commute")
 def loss_summary(plan: PurePlan) -> dict[str, Any]:
     """Return what a release costs, as rho and as epsilon at a delta.
 
-    With exact accounting, `epsilon` is what the rho comes to beside other releases, and `epsilon_alone` what the
-    release comes to by itself.
+    With exact accounting, `epsilon`, which is also `epsilon_alone`, is that of the release by itself, and
+    `epsilon_by_rho` what its rho comes to where no more is known of it.
     """
     loss = plan.loss
     pure = loss.definition == "pure"
@@ -49,11 +49,8 @@ def loss_summary(plan: PurePlan) -> dict[str, Any]:
         "spent": str(plan.spent),
     }
     if plan.accounting == "exact":
-        summary |= {
-            "epsilon": epsilon_beside_others(plan),
-            "epsilon_alone": summary["epsilon"],
-            "accounting": "exact",
-        }
+        beside = epsilon_beside_others(plan)
+        summary |= {"epsilon_alone": summary["epsilon"], "epsilon_by_rho": beside, "accounting": "exact"}
     return summary
 
 

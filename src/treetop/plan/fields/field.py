@@ -67,7 +67,7 @@ class Field:
     settled: str = ""
     """Where the plan has what became of it, where to leave it out is to leave it open; otherwise as `at`."""
     unsaid: Any = None
-    """What it also is without being described, because plans once had no word for it."""
+    """What became of it where the description does not say, as that of old plans does not."""
     always: bool = False
     """Whether it is described and written where it is the default as well. Of what came later it is not, so that old
     plans keep their digest."""
