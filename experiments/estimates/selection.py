@@ -12,10 +12,10 @@ from treetop.measure.questions import leaves_of
 from treetop.read.counts import Counts
 from treetop.release.errors import SIZES
 from treetop.release.estimates.align import released_rows
-from treetop.release.estimates.least_squares import from_below, least_squares
 from treetop.release.estimates.measured_tree import measured_tree
 from treetop.release.measurements import Measurements
 from treetop.release.tree import ReleasedTree
+from treetop.repair.least_squares import from_below, least_squares
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]

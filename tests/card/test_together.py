@@ -17,7 +17,9 @@ from treetop.ledger import Ledger
 from .conftest import SPINE, people
 from .test_checking import findings, forge, set_to
 
-HALF = tt.Plan(SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=0.69, delta=1e-8), title="Half")
+HALF = tt.Plan(
+    SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=0.69, delta=1e-8), title="Half", margins="each"
+)
 
 
 @pytest.fixture(scope="module")

@@ -56,13 +56,15 @@ def test_there_is_one_row_a_level_in_spine_order(plan: Path, capsys: pytest.Capt
 
 
 def test_the_table_and_the_json_have_the_same_numbers(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = {line.split()[1]: line.split() for line in run(capsys, plan).splitlines() if line[:5].strip().isdigit()}
+    lines = [line for line in run(capsys, plan).splitlines() if line[:5].strip().isdigit()]
+    rows = {line.split()[1]: re.split("  +", line.strip()) for line in lines}
     for level in as_json(capsys, plan)["levels"][1:]:
         row = rows[level["name"]]
-        assert int(row[2]) == level["nodes"]
-        assert row[3] == f"{level['share']:.1%}"
-        assert row[4] == f"{level['noise']:.4g}"
-        assert [int(cell) for cell in row[5:]] == [level["margin"], level["bound"]]
+        assert row[2] == level["title"]
+        assert int(row[3]) == level["nodes"]
+        assert row[4] == f"{level['share']:.1%}"
+        assert row[5] == f"{level['noise']:.4g}"
+        assert [int(cell) for cell in row[6:]] == [level["margin"], level["bound"]]
 
 
 def test_the_total_cost_is_given_as_rho_and_as_epsilon_at_delta(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:

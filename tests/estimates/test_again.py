@@ -13,9 +13,9 @@ from scipy import stats
 
 import treetop as tt
 from treetop.checking.check import check_folder
-from treetop.release.estimates.least_squares import least_squares
 from treetop.release.estimates.measured_tree import measured_tree
 from treetop.release.estimates.whole_numbers import lower_error
+from treetop.repair.least_squares import least_squares
 
 TOWNS = [f"{region}{town}" for region in "ABCDEFGH" for town in "abcdef"] + ["Zz"]  # Z has one town
 PLACE = tt.Hierarchy.from_prefixes(TOWNS, widths=[1], levels=["region", "town"])

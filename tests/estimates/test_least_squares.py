@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.release.estimates.least_squares import MeasuredLevel, least_squares
 from treetop.release.estimates.measured_tree import measured_tree
+from treetop.repair.least_squares import MeasuredLevel, least_squares
 
 Reals = NDArray[np.float64]
 

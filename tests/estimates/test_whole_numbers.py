@@ -18,10 +18,11 @@ from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law
 from treetop.read.counts import Counts, pack
 from treetop.release.errors import errors_of
 from treetop.release.estimates import prior
-from treetop.release.estimates.sharing import share_by_least_squares, share_by_probability
+from treetop.release.estimates.sharing import share_by_probability
 from treetop.release.estimates.whole_numbers import lower_error
 from treetop.release.measurements import Measurements
 from treetop.release.tree import ReleasedTree
+from treetop.repair.sharing import share_by_least_squares
 
 
 def measured(plan: tt.Plan, counts: Counts, run: int) -> tuple[ReleasedTree, Measurements]:

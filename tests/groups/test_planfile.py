@@ -52,7 +52,7 @@ def test_a_level_that_does_not_divide_is_not_measured_twice(write: Write, tmp_pa
     plan = group_plan(read_plan(write(('["state", "county"]', '["n", "state", "county"]'))))
     assert [not level.is_measured for level in plan.levels] == [True, False, True, False, True]
     assert plan.spent == 2
-    assert [row.bound > 0 for row in plan.accuracy().levels] == [False, True, True, True, True]
+    assert [bool(row.bound) for row in plan.accuracy().levels] == [False, True, True, True, True]
 
 
 def test_the_example_is_read_with_its_public_list(households: Path) -> None:

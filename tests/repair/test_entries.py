@@ -60,7 +60,7 @@ FUZZ = """
     import numpy as np, pyarrow as pa
     from fractions import Fraction
     from treetop.errors import TreetopError
-    from treetop.release.estimates.least_squares import MeasuredLevel, least_squares
+    from treetop.repair.least_squares import MeasuredLevel, least_squares
     from treetop.read.graph.edges import Edges
     from treetop.read.graph.nodes import Nodes
     from treetop.read.graph.projection import projected_degrees

@@ -123,6 +123,7 @@ def of_plan(plan: PurePlan) -> dict[str, Any]:
         "meaning": meaning(plan),
         "exact": exact(plan),
         "levels": _levels(plan),
+        **({"margins": _margins(plan)} if plan.margin_tables else {}),
         "accuracy": _accuracy(plan),
         "post_processing": words_of(plan).post_processing(plan),
         "plan": plan.describe(),
@@ -194,12 +195,19 @@ def _levels(plan: PurePlan) -> list[dict[str, Any]]:
     return [_level(plan, level, row) for level, row in zip(plan.levels, rows, strict=True)]
 
 
+def _margins(plan: PurePlan) -> list[dict[str, Any]]:
+    """Return what there is to know of every table beside the spine."""
+    rows = [_level(plan, part, row) for part, row in zip(plan.margin_parts, plan.accuracy().margins, strict=True)]
+    return [{name: value for name, value in row.items() if name not in ("level", "bound")} for row in rows]
+
+
 def _level(plan: PurePlan, level: Part, accuracy: LevelAccuracy) -> dict[str, Any]:
     measured = level.is_measured
     change = plan.unit.sensitivity(level.name)
     return {
         "level": level.index,
         "name": level.name,
+        **({"counts": accuracy.title} if plan.margin_tables else {}),
         "nodes": level.nodes,
         "measured": measured,
         "sensitivity": {"l1": change.l1, "l2_squared": change.l2_squared} if measured else None,

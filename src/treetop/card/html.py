@@ -47,6 +47,7 @@ def _template(version: int) -> Template:
         "odds": say_odds,
         "plain": lambda text: power(plain(Fraction(text))),
         "whole": whole,
+        "maybe": lambda value: "–" if value is None else whole(value),
         "short": lambda value: f"{value:,.4g}",
         "percent": lambda value: f"{100 * value:.1f} %",
         "sure": lambda value: f"{100 * value:g} %",
@@ -86,13 +87,14 @@ def _noise(card: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _levels(card: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Put each level's plan and its released size side by side."""
+    """Put each level's plan and its released size side by side; margins have a number for every public node."""
     sizes = {level["name"]: level["nodes"] for level in card["released"]["levels"]}
-    return [{**level, "released": sizes.get(level["name"], 0)} for level in card["levels"]]
+    levels = [{"counts": "", **level, "released": sizes.get(level["name"], 0)} for level in card["levels"]]
+    return levels + [{**table, "bound": None, "released": table["nodes"]} for table in card.get("margins", [])]
 
 
 def _widest(card: Mapping[str, Any]) -> float:
-    return max((level["share"]["value"] for level in card["levels"]), default=0) or 1.0
+    return max((level["share"]["value"] for level in (*card["levels"], *card.get("margins", []))), default=0) or 1.0
 
 
 def _size(count: int) -> str:

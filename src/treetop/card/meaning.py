@@ -164,8 +164,8 @@ def _one_record(plan: PurePlan) -> Fraction:
 
 
 def _cost(plan: PurePlan, record: Unit) -> Fraction:
-    """What the noise of all levels costs a smaller unit."""
-    return sum((level.cost * _part(plan, record, level.name) for level in plan.levels), Fraction(0))
+    """What the noise of all tables, levels and margins, costs a smaller unit."""
+    return sum((part.cost * _part(plan, record, part.name) for part in plan.workload), Fraction(0))
 
 
 def _part(plan: PurePlan, record: Unit, level: str) -> Fraction:

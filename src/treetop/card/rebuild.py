@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from treetop.card.degrees import rebuild as degrees
 from treetop.card.groups import rebuild as groups
 from treetop.domain.graph_unit import Facts, GraphUnit
+from treetop.domain.margin import MARGIN, Margins, margins_of
 from treetop.domain.spine import Spine
 from treetop.plan.accuracy import CONFIDENCE
+from treetop.plan.levels import table_shares
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss, Split, Unit
 
@@ -36,8 +38,10 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> PurePlan:
         return degrees.rebuild_plan(card, spine)
     told = card["plan"]
     loss = told["loss"]
-    measured = {level["name"]: Fraction(level["share"]) for level in told["levels"] if level["noise"] is not None}
-    uniform = len(set(measured.values())) <= 1
+    levels = _shares(told["levels"])
+    beside = _shares(told.get("margins", []))
+    stated = levels | beside
+    uniform = not stated or table_shares("uniform", list(levels), list(beside)) == stated
     return PurePlan(
         spine=spine,
         unit=_unit(told),
@@ -47,14 +51,27 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> PurePlan:
             noise=loss.get("noise"),
             large_delta=loss.get("large_delta", False),
         ),
-        split="uniform" if uniform else Split(measured),
+        split="uniform" if uniform else Split(stated),
         repair=told["repair"],
         order=told["order"],
         unknown=told["unknown"],
         title=told["title"],
         resolve={name: Fraction(text) for name, text in told["resolve"].items()} if "resolve" in told else "full",
         confidence=told.get("confidence", CONFIDENCE),
+        margins=_margins(spine, [name.removeprefix(MARGIN) for name in beside]),
     )
+
+
+def _shares(tables: Sequence[Mapping[str, Any]]) -> dict[str, Fraction]:
+    """Return the share of every table that was measured."""
+    return {table["name"]: Fraction(table["share"]) for table in tables if table["noise"] is not None}
+
+
+def _margins(spine: Spine, names: list[str]) -> Margins:
+    """Return what a plan says of its margins, in one word where there is one."""
+    if not names:
+        return "none"
+    return "each" if [margin.name for margin in margins_of(spine, "each")] == names else names
 
 
 def _unit(told: Mapping[str, Any]) -> Unit:

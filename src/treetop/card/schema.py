@@ -67,7 +67,7 @@ def _shipped(name: str) -> dict[str, Any]:
 def _with_registered(laws: tuple[str, ...], repairs: tuple[str, ...], relations: tuple[str, ...]) -> dict[str, Any]:
     rules = deepcopy(_shipped("schema.json"))
     plan = rules["$defs"]["plan"]["properties"]
-    planned = plan["levels"]["items"]["properties"]["noise"]["properties"]
+    planned = rules["$defs"]["planned"]["items"]["properties"]["noise"]["properties"]
     for noise, number in ((rules["$defs"]["noise"]["properties"], "exact"), (planned, "fraction")):
         noise["law"]["enum"] = list(laws)
         noise |= {LAWS[law].parameter: {"$ref": f"#/$defs/{number}"} for law in laws}

@@ -15,6 +15,10 @@ from treetop.privacy.mechanism import law_of
 from treetop.repair import ORDERS, REPAIRS
 from treetop.tables.batch import say_kept
 
+MARGINS = (
+    " Beside it, tables of attributes alone (margins) are measured with noise, and made to add up to each other and to "
+    "the total before all else; the counts of every level then agree with their parents and with the margins."
+)
 MECHANISM = (
     "Top-down: from the total to the leaves, every public child of every node above zero is measured with noise, "
     "present in the data or not, and the measurements are repaired to non-negative whole numbers that add up to "
@@ -30,6 +34,10 @@ MARGIN = "One measurement is within its margin of the truth with this confidence
 BOUND = (
     "All counts of a level are, at once, within its bound of the truth with this confidence, repairs included; most "
     "are far closer (inftda-categorical, Theorem 1, with exact quantiles)."
+)
+NO_BOUND = (
+    "No bound is stated for all counts at once: none is proved for counts that agree with their parents and with "
+    "margins."
 )
 INTERVAL = (
     "The bounds beside a count, lower and upper, hold the true count with this confidence, as far as the privacy noise "
@@ -48,7 +56,7 @@ NOT_BOUND = (
 
 def mechanism(plan: PurePlan) -> str:
     """Say what is measured, and how it becomes a release."""
-    return MECHANISM
+    return MECHANISM + (MARGINS if plan.margin_tables else "")
 
 
 def accuracy(plan: PurePlan) -> dict[str, str]:
@@ -56,6 +64,8 @@ def accuracy(plan: PurePlan) -> dict[str, str]:
     bound = BOUND.replace("All counts", "All named counts", 1) if isinstance(plan.resolve, Resolution) else BOUND
     if REPAIRS[plan.repair].again:
         bound = NOT_BOUND
+    if plan.margin_tables:
+        bound = NO_BOUND
     return {"margin": MARGIN, "bound": bound, **({} if plan.confidence is None else {"interval": INTERVAL})}
 
 
@@ -80,7 +90,7 @@ def held(covered: int) -> str:
 
 def notes(plan: PurePlan) -> list[str]:
     """Say what else there is to know before a release."""
-    told = [f"± all: {NOT_BOUND}"] if REPAIRS[plan.repair].again else []
+    told = [f"± all: {NOT_BOUND}"] if REPAIRS[plan.repair].again and not plan.margin_tables else []
     if isinstance(plan.resolve, Resolution):
         told.append(_resolved(plan.resolve)[0].replace("was named", "will be named"))
     if plan.confidence is None:
@@ -153,6 +163,9 @@ def post_processing(plan: PurePlan) -> list[str]:
     """Say what was done to measurements; it reads no private data, so it costs nothing."""
     repair, order = REPAIRS[plan.repair], ORDERS[plan.order]
     told = [text.format(order=order.words) for text in repair.words]
+    if plan.margin_tables:
+        told.insert(0, _MARGINS_KEPT)
+        told.append(_TWO_SIDED)
     if isinstance(plan.resolve, Resolution):
         return [*told, *_resolved(plan.resolve)]
     if not repair.again:
@@ -160,6 +173,16 @@ def post_processing(plan: PurePlan) -> list[str]:
             "Children that were repaired to zero were not descended into: everything under them is a released zero."
         )
     return [*told, "Coarser counts are the sums of the released leaves."]
+
+
+_MARGINS_KEPT = (
+    "The measurements of each attribute alone were combined by least squares and made whole numbers from the top down, "
+    "so that every margin adds up to its parent and to the total."
+)
+_TWO_SIDED = (
+    "Where a margin counts the same children, all nodes that have them were fitted together: to the nearest counts "
+    "that add up to every parent and to every cell of the margin, and then to whole numbers that do so exactly."
+)
 
 
 def _resolved(resolve: Resolution) -> list[str]:

@@ -42,11 +42,16 @@ def amounts(card: object, where: str = "") -> Iterator[str]:
             yield from amounts(item, f"{where}.{name}" if where else str(name))
 
 
+def _tables(card: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return all tables that may be measured: the levels of the spine, and the margins beside it."""
+    return [*card["levels"], *card.get("margins", [])]
+
+
 def loss(card: dict[str, Any]) -> Iterator[str]:
-    """Recompute what every level costs from its noise and its sensitivity, and sum it up, exactly."""
+    """Recompute what every level and margin costs from its noise and its sensitivity, and sum it up, exactly."""
     unit = rebuild_unit(card)
     total = Fraction(0)
-    for level in card["levels"]:
+    for level in _tables(card):
         if level["noise"] is None:
             told = unit.total_is_exact(card["plan"]["unknown"] == "drop") or unit.total_follows
             if level["name"] == TOTAL and not told:
@@ -103,7 +108,7 @@ def _cells(card: dict[str, Any], unit: Unit) -> Cells:
     """What one unit moves by one, with the noise on it."""
     return tuple(
         (Fraction(level["noise"]["variance"]["exact"]), cells_moved(unit, level["name"]))
-        for level in card["levels"]
+        for level in _tables(card)
         if level["noise"] is not None
     )
 
@@ -147,7 +152,7 @@ def _together(card: dict[str, Any], told: dict[str, Any]) -> Iterator[str]:
     """Compose what is known of the noise of all releases again, and compare it with the budget."""
     stated, unit = told["together"], rebuild_unit(card)
     gaussian = card["loss"]["definition"] != "pure" and all(
-        level["noise"] is None or level["noise"]["law"] == DiscreteGaussian.name for level in card["levels"]
+        level["noise"] is None or level["noise"]["law"] == DiscreteGaussian.name for level in _tables(card)
     )
     cells = _cells(card, unit) if gaussian and unit.moves_by_one else None
     own = None if cells is None else gaussian_rho(cells)

@@ -151,7 +151,7 @@ class _Check:
         yield beyond_proof(card, file_sha256(self.folder / CARD)), self.bond
         yield f"the trees of {len(card['hierarchies'])} hierarchies have the SHA-256 that the card names", self.trees
         yield (
-            f"the loss, from the noise and the sensitivity of every level: {name} = {amount['exact']}",
+            f"the loss, from the noise and the sensitivity of every {self._table}: {name} = {amount['exact']}",
             lambda: arithmetic.loss(card),
         )
         yield (
@@ -174,12 +174,18 @@ class _Check:
             f"{levels} levels add up{with_left} to the same total, {card['released']['total']:,}, node by node",
             self.sums,
         )
+        if "margins" in card:
+            yield f"{len(card['margins'])} margins are what the leaves add up to, cell by cell", self.margins
         if self._lists(MEASUREMENTS):
             yield "the interval of every count, from the measurements that were kept", self.intervals
             if card["plan"].get("repair") == "least-squares":
                 yield "the counts, by least squares from the measurements that were kept", self.estimated
         if (promised := promise(card)) is not None:
             yield promised.words, lambda: promised.check(card, self.release)
+
+    @property
+    def _table(self) -> str:
+        return "level and margin" if "margins" in self.card else "level"
 
     def _lists(self, name: str) -> bool:
         return any(file["path"] == name for file in self.card["files"])
@@ -274,6 +280,9 @@ class _Check:
 
     def sums(self) -> Iterator[str]:
         yield from counting.sums(self.release, self.card, self.folder)
+
+    def margins(self) -> Iterator[str]:
+        yield from counting.margins(self.release)
 
     def intervals(self) -> Iterator[str]:
         yield from counting.intervals(self.release, self.folder)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -21,6 +22,7 @@ from treetop.release.folder import (
     COUNTS,
     EVIDENCE,
     HIERARCHIES,
+    MARGINS,
     MEASUREMENTS,
     NODES,
     PLAN,
@@ -29,6 +31,7 @@ from treetop.release.folder import (
     nodes_table,
     sizes,
 )
+from treetop.release.margins import codes_of, margins_table
 from treetop.release.release import Release
 
 NAMES = ("group", "size", "quantity", "list", "list_group", "list_region")
@@ -43,6 +46,7 @@ def needed(card: dict[str, Any]) -> list[str]:
     trees = {tree["sha256"] for tree in card["hierarchies"]}
     tables = [COUNTS, *(f"{HIERARCHIES}/{digest}.parquet" for digest in sorted(trees))]
     tables += [UNRESOLVED] if "resolve" in card["plan"] else []
+    tables += [MARGINS] if "margins" in card["plan"] else []
     if "interval" not in card["accuracy"]:
         return tables
     return [*tables, MEASUREMENTS] if "degrees" in card["plan"] else [*tables, EVIDENCE, MEASUREMENTS]
@@ -79,6 +83,8 @@ def plan_file(folder: Path, plan: PurePlan, card: dict[str, Any]) -> Iterator[st
         told["graph"] = {name: entry for name, entry in told.get("graph", {}).items() if name in GRAPH}
     if "accounting" not in stated.get("loss", {}) and expected["loss"].get("accounting") == "zcdp":
         del expected["loss"]["accounting"]  # up to version 0.3 it was what is meant where nothing is said
+    if plan.margins == "none" and "margins" not in stated.get("spine", {}):
+        expected.get("spine", {}).pop("margins", None)  # a plan of before there were any
     split = stated.get("loss", {}).get("split")
     if split != "uniform" and isinstance(split, dict) and expected["loss"]["split"] == "uniform":
         expected["loss"]["split"] = dict.fromkeys(split, next(iter(split.values())))
@@ -178,9 +184,27 @@ def sums(release: Release, card: dict[str, Any], folder: Path) -> Iterator[str]:
         yield f"{NODES} has {stated.num_rows - at} rows too many"
 
 
+def margins(release: Release) -> Iterator[str]:
+    """Compare every cell of a margin with what the leaves add up to; what is unresolved may belong to any."""
+    for table in release.margins:
+        missing = table.count - table.sums(release.tree)
+        if table.count.sum() != release.total:
+            yield f"{MARGINS}: {table.margin.name} sums to {table.count.sum():,}, not to the total {release.total:,}"
+        wrong = np.flatnonzero(missing < 0 if release.left is not None else missing)
+        if len(wrong):
+            codes = ", ".join(str(code[0]) for code in codes_of(release.spine, table.margin, wrong[:1]).values())
+            cell = int(wrong[0])
+            yield (
+                f"{MARGINS}: {table.margin.name} {codes} is {table.count[cell]:,}, but its leaves add up to "
+                f"{table.count[cell] - missing[cell]:,}"
+            )
+
+
 def intervals(release: Release, folder: Path) -> Iterator[str]:
     """Recompute the bounds of every leaf, and of what is unresolved, from the measurements that were kept."""
     tables = {COUNTS: release.table()} | ({} if release.left is None else {UNRESOLVED: release.unresolved()})
+    if release.margins:
+        tables[MARGINS] = margins_table(release.margins, release.spine, release.confidence)
     for name, expected in tables.items():
         stated = pq.read_table(folder / name)
         if stated.column_names != expected.column_names:

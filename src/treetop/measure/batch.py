@@ -137,7 +137,7 @@ def refine_batch_by(
             x = children.value[slot:end].copy()
             if len(children.slots) > 0:
                 children.slots[slot - only : end - only] = x
-            y = _repaired(repair, x.copy(), int(parents.released[i]), order, ties + i)
+            y = repaired_by(repair, x.copy(), int(parents.released[i]), order, ties + i)
             chosen, slot = (y > 0) & (x >= named), end
         front = slice(kept, kept + int(np.count_nonzero(chosen)))
         children.value[front], children.measured[front] = y[chosen], x[chosen]
@@ -149,7 +149,7 @@ def refine_batch_by(
     return kept
 
 
-def _repaired(repair: NodeRepair, x: Ints, count: int, order: RepairOrder, seed: int) -> Ints:
+def repaired_by(repair: NodeRepair, x: Ints, count: int, order: RepairOrder, seed: int) -> Ints:
     """Return what a repair makes of measurements; refuse what does not add up."""
     y = np.asarray(repair.function(x, count, order.name, seed))
     if y.shape != x.shape or y.dtype.kind not in "iu" or (len(y) and y.min() < 0) or y.sum() != count:

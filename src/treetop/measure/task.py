@@ -105,3 +105,13 @@ def count_high(task: Task, tests: int) -> HighMeasurements:
     for part in parts:
         seen.add(part.measured)
     return seen
+
+
+def least_named(step: Step, above: Frontier, found: Descended) -> int:
+    """Return the least measurement whose child is named, where all of a level is repaired already."""
+    assert isinstance(step.how, Measured) and step.resolution is not None and step.resolution.fdr is not None
+    seen = HighMeasurements(step.how.law, int(step.fanout(above).sum()), step.resolution.fdr)
+    (parts,) = found.levels
+    for part in parts:
+        seen.add(part.measured)
+    return seen.threshold()

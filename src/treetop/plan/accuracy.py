@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from treetop.errors import PlanError
@@ -18,9 +18,9 @@ class LevelAccuracy:
     """What to expect of the counts of one level."""
 
     level: int
-    """The position in the spine; the total is 0."""
+    """The position in the spine; the total is 0, and margins come after the leaves."""
     name: str
-    """The name of the level."""
+    """The name of the level, or of the margin."""
     nodes: int
     """How many nodes the public domain has there."""
     share: float
@@ -29,54 +29,71 @@ class LevelAccuracy:
     """The standard deviation of one measurement; 0 where nothing is measured."""
     margin: int
     """One measurement is within this of the truth with the stated confidence."""
-    bound: int
-    """All counts of the level are, at once, within this of the truth with the stated confidence."""
+    bound: int | None
+    """All counts of the level are, at once, within this of the truth with the stated confidence; None where margins are
+    kept, since for counts that agree with two tables at once no such bound is proved."""
+    title: str = ""
+    """What is counted, in words."""
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The accuracy of every level. Print it for people; `to_dicts` is for programs."""
+    """The accuracy of every level and margin. Print it for people; `to_dicts` is for programs."""
 
     levels: tuple[LevelAccuracy, ...]
     """One row a level, from the total down."""
     confidence: float
     """The probability with which margins and bounds hold."""
+    margins: tuple[LevelAccuracy, ...] = ()
+    """One row a table beside the spine."""
+
+    @property
+    def rows(self) -> tuple[LevelAccuracy, ...]:
+        """All tables: the levels, then the margins."""
+        return self.levels + self.margins
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Return one dictionary a level."""
-        return [asdict(level) for level in self.levels]
+        """Return one dictionary a level, and then one a margin."""
+        return [asdict(row) for row in self.rows]
 
     def __str__(self) -> str:
         percent = f"{100 * self.confidence:g}%"
-        rows = [
-            (
-                "level",
-                "name",
-                "public nodes",
-                "share",
-                "noise (sd)",
-                f"± one, {percent}",
-                f"± all, {percent}",
-            ),
-            *(_cells(level) for level in self.levels),
-        ]
-        return text_table(rows, left=(1,))
+        head = (
+            "level",
+            "name",
+            "counts",
+            "public nodes",
+            "share",
+            "noise (sd)",
+            f"± one, {percent}",
+            f"± all, {percent}",
+        )
+        cells = [(str(row.level), *_cells(row)) for row in self.levels]
+        cells += [("margin", *_cells(row)) for row in self.margins]
+        # What says nothing is left out: words where names say as much, and bounds where there is none.
+        told = [any(" × " in row.title for row in self.levels), any(row.bound for row in self.levels)]
+        shown = [index for index in range(len(head)) if (index != 2 or told[0]) and (index != 7 or told[1])]
+        return text_table([[row[index] for index in shown] for row in (head, *cells)], left=(1, 2) if told[0] else (1,))
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{field.name}</th>" for field in fields(LevelAccuracy))
+        head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
         body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(level)) + "</tr>"
-            for level in self.levels
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in (str(row.level), *_cells(row))) + "</tr>"
+            for row in self.rows
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+_COLUMNS = ("level", "name", "counts", "nodes", "share", "noise", "margin", "bound")
+
+
 def _cells(row: LevelAccuracy) -> tuple[str, ...]:
-    start = (str(row.level), row.name, f"{row.nodes:,}")
+    start = (row.name, row.title, f"{row.nodes:,}")
+    bound = "-" if row.bound is None else f"{row.bound:,}"
     if row.share == 0:
         above = ("as above", "-") if row.level else ("exact", "0") if row.bound == 0 else ("as below", "-")
-        return (*start, "-", *above, f"{row.bound:,}")
-    return (*start, f"{row.share:.1%}", f"{row.noise:,.4g}", f"{row.margin:,}", f"{row.bound:,}")
+        return (*start, "-", *above, bound)
+    return (*start, f"{row.share:.1%}", f"{row.noise:,.4g}", f"{row.margin:,}", bound)
 
 
 def text_table(rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> str:

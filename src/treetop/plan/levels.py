@@ -1,12 +1,13 @@
-"""The levels of a plan: how the loss is divided over them, the noise that each gets, and what it costs."""
+"""The tables of a plan, levels and margins: how the loss is divided over them, their noise, and what each costs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Literal
 
-from treetop.basics.exact import Number
+from treetop.basics.exact import Number, positive
+from treetop.domain.margin import Margin
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import LossError, PlanError
@@ -17,36 +18,74 @@ from treetop.privacy.exact_accounting import is_exact_by_default, rho_of_levels
 from treetop.privacy.mechanism import cost, level_noise
 from treetop.read.counts import LARGEST_TOTAL
 
+ALL_MARGINS = "margins"
+"""What a split calls all margins together."""
+SHARE_OF_MARGINS = Fraction(3, 10)
+"""What margins have of the loss, all together, where the split does not say."""
+WEIGHT_OF_LEAVES = 2
+"""What leaves weigh beside the other levels where margins are kept and the split is uniform: margins help the sums of
+leaves, and hardly the leaves."""
 
-def plan_levels(
+
+def plan_tables(
     spine: Spine,
     unit: Unit,
     loss: Loss,
     split: Literal["uniform"] | Mapping[str, Number] | Split,
+    margins: Sequence[Margin] = (),
     *,
     records_may_be_dropped: bool,
 ) -> tuple[Fraction, Workload]:
-    """Return what the levels divide among them (epsilon when pure, otherwise rho), and each of them."""
+    """Return what the tables divide among them (epsilon when pure, otherwise rho), and each: levels, then margins."""
     public_total = unit.total_is_exact(records_may_be_dropped)
     nodes = [(TOTAL, 1, not (public_total or unit.total_follows))]
     nodes += [(level.name, level.nodes, level.divides) for level in spine.levels]
     measured = [name for name, _, is_measured in nodes if is_measured]
-    share = dict(zip(measured, shares(split, measured), strict=True)) if measured else {}
+    share = table_shares(split, measured, [margin.part for margin in margins])
     divided = _spent_by(unit, loss, share)
-    levels = []
+    widest = [1, *(level.widest for level in spine.levels), *(margin.nodes for margin in margins)]
+    nodes += [(margin.part, margin.nodes, True) for margin in margins]
+    parts = []
     for index, (name, size, _) in enumerate(nodes):
         if name not in share:
-            levels.append(
+            parts.append(
                 Part(index, name, size, Fraction(0), Exact() if index == 0 and public_total else PassThrough())
             )
             continue
         law = level_noise(unit, divided, name, share[name])
-        _refuse_overflow(name, law, 1 if index == 0 else spine.levels[index - 1].widest)
-        levels.append(Part(index, name, size, share[name], Measured(law), cost(unit, name, law)))
-    workload = Workload(tuple(levels))
+        _refuse_overflow(name, law, widest[index])
+        parts.append(Part(index, name, size, share[name], Measured(law), cost(unit, name, law)))
+    workload = Workload(tuple(parts))
     if workload.spent > divided.budget:  # exact arithmetic: a bug, not rounding
         raise PlanError(f"the levels would cost {workload.spent}, more than the loss {divided.budget}")
     return divided.budget, workload
+
+
+def table_shares(
+    split: Literal["uniform"] | Mapping[str, Number] | Split, levels: Sequence[str], margins: Sequence[str]
+) -> dict[str, Fraction]:
+    """Return each measured table's share of the loss.
+
+    A split that names no margin divides among the levels what the margins leave.
+    """
+    if not levels:
+        return {}
+    if not margins:
+        return dict(zip(levels, shares(split, levels), strict=True))
+    named = split.shares if isinstance(split, Split) else split if isinstance(split, Mapping) else {}
+    if not any(name in named for name in (ALL_MARGINS, *margins)):
+        weights = split if split != "uniform" else {**dict.fromkeys(levels, 1), levels[-1]: WEIGHT_OF_LEAVES}
+        own = dict(zip(levels, shares(weights, levels), strict=True))
+        left = {name: (1 - SHARE_OF_MARGINS) * share for name, share in own.items()}
+        return left | dict.fromkeys(margins, SHARE_OF_MARGINS / len(margins))
+    stated = {name: positive(value, f"The weight of {name}") for name, value in named.items() if name != ALL_MARGINS}
+    rest = [name for name in margins if name not in stated]
+    if ALL_MARGINS in named:
+        if not rest:
+            raise LossError(f"The split names every margin, and {ALL_MARGINS} as well; leave one of them out.")
+        stated |= dict.fromkeys(rest, positive(named[ALL_MARGINS], "The weight of margins") / len(rest))
+    every = [*levels, *margins]
+    return dict(zip(every, shares(Split(stated) if isinstance(split, Split) else stated, every), strict=True))
 
 
 def _spent_by(unit: Unit, loss: Loss, share: Mapping[str, Fraction]) -> Loss:

@@ -17,11 +17,12 @@ from treetop.basics.exact import Number
 from treetop.basics.frozen import FrozenMap
 from treetop.basics.nearest import nearest
 from treetop.domain.graph_unit import Facts as GraphFacts
+from treetop.domain.margin import DEFAULT_MARGINS, Margin, Margins, margins_of, title_of
 from treetop.domain.spine import Spine
 from treetop.errors import PlanError
 from treetop.plan.accuracy import CONFIDENCE, Accuracy, LevelAccuracy, as_confidence
 from treetop.plan.fields import decided
-from treetop.plan.levels import plan_levels
+from treetop.plan.levels import plan_tables
 from treetop.plan.preference import PREFERENCES, Prefer, preference_of
 from treetop.plan.resolution import Resolution
 from treetop.plan.workload import Part, Workload, cells_of
@@ -64,10 +65,13 @@ class PurePlan:
     prefer: Prefer | None = None
     """What to favour, in one word that decides repair and order: "fewer-invented" (the default), "fewer-lost" or
     "lower-error". `preference` tells it afterwards."""
+    margins: Margins = DEFAULT_MARGINS
+    """Which tables are measured and kept beside the spine: those of every attribute alone ("each"), none, or a list
+    such as `["origin.district", "place.state * sex"]`."""
     budget: Fraction = field(init=False, repr=False)
     """What the levels divide among them: epsilon when pure, otherwise rho."""
     workload: Workload = field(init=False, repr=False)
-    """What is measured: the total and every level of the spine, with noise and cost."""
+    """What is measured: the total, every level of the spine and every margin, with noise and cost."""
 
     def __post_init__(self) -> None:
         for what, value, kind in (("spine", self.spine, Spine), ("unit", self.unit, Unit), ("loss", self.loss, Loss)):
@@ -91,10 +95,16 @@ class PurePlan:
             _choice("unknown", self.unknown, ("error", "drop"))
         if isinstance(self.split, Mapping):
             object.__setattr__(self, "split", FrozenMap(self.split))
+        if not isinstance(self.margins, str):
+            object.__setattr__(self, "margins", tuple(margin.name for margin in self.margin_tables))
+        if not self.margin_tables:
+            object.__setattr__(self, "margins", "none")
         self._check_caps()
         self.loss.refuse_large_delta(self.population, f"the least number of units ({self.unit.entity}) that is public")
         dropped = self.unknown == "drop"
-        budget, workload = plan_levels(self.spine, self.unit, self.loss, self.split, records_may_be_dropped=dropped)
+        budget, workload = plan_tables(
+            self.spine, self.unit, self.loss, self.split, self.margin_tables, records_may_be_dropped=dropped
+        )
         object.__setattr__(self, "budget", budget)
         object.__setattr__(self, "workload", workload)
 
@@ -115,7 +125,7 @@ class PurePlan:
         return preference_of(self.repair, self.order)
 
     def _check_caps(self) -> None:
-        names = [level.name for level in self.spine.levels]
+        names = [level.name for level in self.spine.levels] + [margin.part for margin in self.margin_tables]
         for name in self.unit.per_node:
             if name not in names:
                 raise PlanError(
@@ -159,7 +169,17 @@ class PurePlan:
     @property
     def levels(self) -> tuple[Part, ...]:
         """The total and every level of the spine, with noise and cost."""
-        return self.workload.parts
+        return self.workload.parts[: len(self.spine.levels) + 1]
+
+    @property
+    def margin_parts(self) -> tuple[Part, ...]:
+        """Every margin, with noise and cost."""
+        return self.workload.parts[len(self.spine.levels) + 1 :]
+
+    @cached_property
+    def margin_tables(self) -> tuple[Margin, ...]:
+        """The margins: public tables beside the spine."""
+        return margins_of(self.spine, self.margins)
 
     @cached_property
     def digest(self) -> str:
@@ -179,6 +199,7 @@ class PurePlan:
             "unit": told.pop("unit"),
             "loss": {"definition": self.loss.definition, **told.pop("loss"), "budget": str(self.budget)},
             "levels": [level.describe() for level in self.levels],
+            **({"margins": [margin.describe() for margin in self.margin_parts]} if self.margin_tables else {}),
             **told,
             **({} if self.graph is None else {"graph": self.graph.describe()}),
         }
@@ -204,18 +225,25 @@ class PurePlan:
         `margin` is the exact quantile of one measurement's noise. `bound` holds for all nodes of a level at once: an
         error grows, from a node to its children, by at most twice the largest noise among them (InfTDA, Theorem 1; here
         with exact quantiles of the noise instead of its tail bound, each at the confidence that a union bound over
-        levels and public nodes leaves; it holds for both repairs).
+        levels and public nodes leaves; it holds for both repairs). Where margins are kept there is none.
         """
         confidence = as_confidence(confidence or self.confidence or CONFIDENCE)
         risk = 1 - Fraction(str(confidence))
-        rows = []
-        for level in self.levels:
-            noise, margin = level.deviation, level.margin(risk)
-            bound = self._bound(level.index, risk)
-            rows.append(LevelAccuracy(level.index, level.name, level.nodes, float(level.share), noise, margin, bound))
-        return Accuracy(tuple(rows), confidence)
+        rows = tuple(self._row(part, risk) for part in self.workload)
+        size = len(self.levels)
+        return Accuracy(rows[:size], confidence, rows[size:])
 
-    def _bound(self, index: int, risk: Fraction) -> int:
+    def _row(self, part: Part, risk: Fraction) -> LevelAccuracy:
+        size = len(self.levels)
+        depths = self.spine.depths(part.index) if part.index < size else self.margin_tables[part.index - size].depths
+        title, share = title_of(self.spine, depths), float(part.share)
+        bound = self._bound(part.index, risk)
+        return LevelAccuracy(part.index, part.name, part.nodes, share, part.deviation, part.margin(risk), bound, title)
+
+    def _bound(self, index: int, risk: Fraction) -> int | None:
+        """Return within what all counts of a level are; what two tables decide together has no proved bound."""
+        if self.margin_tables and index > 0:
+            return None
         measured = [level for level in self.levels[: index + 1] if level.is_measured]
         bound = 0
         for level in measured:

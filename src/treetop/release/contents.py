@@ -15,6 +15,7 @@ from treetop.errors import ReleaseError
 from treetop.ledger import Reservation
 from treetop.measure.evidence import Evidence, Remainders
 from treetop.release.intervals.cells import MeasuredCells
+from treetop.release.margins import MarginTable
 from treetop.release.measured import Measured
 from treetop.release.measurements import Measurements
 from treetop.release.tree import ReleasedTree
@@ -42,6 +43,8 @@ class Contents:
     """All that was measured, where that is more than what was measured under released nodes, or is not from the top
     down."""
 
+    margins: tuple[MarginTable, ...] = field(default=(), repr=False)
+    """The tables that were measured beside the spine, and are kept."""
     reservation: Reservation | None = field(default=None, repr=False)
     """What was charged for it, until a folder is recorded; None where no ledger was charged."""
 

@@ -13,6 +13,7 @@ from treetop.noise import Key
 from treetop.plan.plan import PurePlan
 from treetop.read.counts import Counts
 from treetop.release.estimates.again import with_lower_error
+from treetop.release.margins import tables_of
 from treetop.release.release import Release
 from treetop.repair import REPAIRS
 
@@ -48,6 +49,9 @@ def run_plan(
         card,
         left=found.left if plan.resolve != "full" else None,
         evidence=found.evidence if evidence or again else None,
+        margins=tables_of(
+            plan.margin_tables, [part.law for part in plan.margin_parts], len(plan.levels), found.margins
+        ),
     )
     if not again:
         return release

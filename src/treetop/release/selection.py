@@ -21,6 +21,7 @@ from treetop.release.intervals.boxes import Boxes, Range, narrowed
 from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.intervals.nodes import Interval
 from treetop.release.intervals.sums import box_intervals
+from treetop.release.margins import find
 from treetop.release.tree import ReleasedTree, spans
 
 Ints = NDArray[np.int64]
@@ -149,6 +150,10 @@ class Selection:
 
     def _intervals(self, boxes: Boxes, confidence: float | None) -> tuple[Ints, Ints]:
         known, confidence = self.whole.known, self.confidence or 0.95 if confidence is None else confidence
+        if (table := find(self.whole.margins, self.spine, boxes.depth)) is not None:
+            cells = table.cells(boxes)
+            lower, upper = table.intervals(confidence)
+            return lower[cells], upper[cells]
         if isinstance(known, MeasuredCells):
             return known.of_boxes(boxes, confidence)
         return box_intervals(known, boxes, confidence)

@@ -23,7 +23,7 @@ from treetop.noise import Key
 from treetop.noise.gate import bind
 from treetop.plan.workload import Part
 from treetop.read.counts import Counts
-from treetop.release.estimates.least_squares import LEAST_VARIANCE, MeasuredLevel, least_squares
+from treetop.repair.least_squares import LEAST_VARIANCE, MeasuredLevel, least_squares
 
 Reals = NDArray[np.float64]
 

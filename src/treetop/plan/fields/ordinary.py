@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from treetop.basics.nearest import nearest
 from treetop.domain.branches import Ragged
+from treetop.domain.margin import DEFAULT_MARGINS
 from treetop.domain.spine import RESERVED, Spine
 from treetop.domain.unit import Neighbours
 from treetop.noise import LAWS
@@ -107,8 +108,22 @@ def _accounting(ran: Ran) -> Accounting | None:
     return plan.accounting if plan.accounting == "exact" or is_exact_by_default(plan.unit, open_loss) else None
 
 
+def _margins(section: Section, key: str) -> str | None:
+    name: str | None = TEXT.read(section, key)
+    if name is not None and name not in ("each", "none"):
+        section.refuse(key, '"each", "none" or a list of tables, such as ["origin.district", "place.state * sex"]')
+    return name
+
+
+def _stated_margins(ran: Ran) -> Any:
+    margins = ran.plan.margins
+    if len(ran.plan.spine.attributes) == 1:
+        return None
+    return margins if isinstance(margins, str) else list(margins)
+
+
 def _weights(ran: Ran) -> Any:
-    measured = {level.name: level.share for level in ran.plan.levels if level.is_measured}
+    measured = {part.name: part.share for part in ran.plan.workload if part.is_measured}
     if ran.plan.split == "uniform" or not measured:
         return "uniform"
     whole = math.lcm(*(share.denominator for share in measured.values()))
@@ -207,6 +222,11 @@ FIELDS = (
              question='In which order are the attributes refined? "destination-first" or "origin-first" for two ends, '
              'or a list such as ["place.state", "sex", "place.county"].',
              asked=lambda read: len(read["attributes"]) > 1, take=lambda ran: list(ran.plan.spine.splits)),
+    _declare("spine", "", "", "margins", either(list, TEXTS, Kind(_margins, {"enum": ["each", "none"]})),
+             'Tables that are measured and kept beside the spine: `"each"`, of every attribute alone at all its '
+             'levels; `"none"`; or a list such as `["origin.district", "place.state * sex"]`. Their shares are stated '
+             "in `[loss] split` as `margins`, all together, or one by one as `\"margin origin.district\"`",
+             default=DEFAULT_MARGINS, at="plan.margins", take=_stated_margins, since="0.4"),
 
     _unit("entity", NOUN, "What is protected, a noun", families=FAMILIES, asked=always, sketch='"trip"', always=True,
           question='Who or what is protected? Name one of them: "trip", "person", "household".'),

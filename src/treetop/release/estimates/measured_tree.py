@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from treetop.errors import ReleaseError
 from treetop.noise import Law
-from treetop.release.estimates.least_squares import LEAST_VARIANCE, MeasuredLevel
 from treetop.release.measurements import Measurements
 from treetop.release.tree import ancestors, changes
+from treetop.repair.least_squares import LEAST_VARIANCE, MeasuredLevel
 
 Ints = NDArray[np.int64]
 

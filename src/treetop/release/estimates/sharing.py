@@ -1,4 +1,4 @@
-"""Sharing a node's count among its children, as whole numbers: from what least squares, or Bayes' rule, say of them."""
+"""Sharing a node's count among its children, as whole numbers, by what Bayes' rule says of them."""
 
 from __future__ import annotations
 
@@ -8,53 +8,10 @@ from numpy.typing import NDArray
 from treetop.basics.kernel import kernel
 from treetop.release.estimates.prior import Posterior
 from treetop.repair.settle import begin, mix, settled, solve
-from treetop.repair.state import ASCENDING, CHEBYSHEV, EUCLIDEAN, STATE_SIZE
+from treetop.repair.state import ASCENDING, EUCLIDEAN, STATE_SIZE
 from treetop.repair.sweep import SCRATCH_SIZE
 
 Ints = NDArray[np.int64]
-Reals = NDArray[np.float64]
-
-
-@kernel
-def share_by_least_squares(
-    first: Ints, value: Reals, variance: Reals, open_: NDArray[np.bool_], count: Ints, seed: int, out: Ints
-) -> None:
-    """Share counts among children by their estimates, of which only those that are open may have some.
-
-    The gap between the count and the sum of the estimates is divided by variance, as least squares have it. The
-    rounded estimates of all children are repaired by the least largest change, small ones lowered first; then what
-    fell to children that are not open goes evenly to the others.
-    """
-    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
-    for i in range(len(count)):
-        a, b = first[i], first[i + 1]
-        if count[i] <= 0 or b - a <= 1:
-            out[a:b] = count[i]
-            continue
-        gap, together = count[i] - value[a:b].sum(), variance[a:b].sum()
-        for j in range(a, b):
-            out[j] = np.int64(np.rint(value[j] + gap * variance[j] / together))
-        begin(state, b - a, count[i], CHEBYSHEV, ASCENDING, np.uint64(seed + a))
-        solve(state, scratch, out[a:b])
-        among = np.empty(b - a, np.int64)
-        size, total = 0, 0
-        for j in range(a, b):
-            out[j] = settled(state, out[j])
-            if open_[j]:
-                among[size] = out[j]
-                total += out[j]
-                size += 1
-            else:
-                out[j] = 0
-        if total == count[i]:
-            continue
-        begin(state, size, count[i], EUCLIDEAN, ASCENDING, np.uint64(seed + a))
-        solve(state, scratch, among[:size])
-        size = 0
-        for j in range(a, b):
-            if open_[j]:
-                out[j] = settled(state, among[size])
-                size += 1
 
 
 @kernel

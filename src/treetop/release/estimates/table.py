@@ -15,9 +15,9 @@ from treetop.domain.unit import TOTAL
 from treetop.release.codes import codes_at
 from treetop.release.contents import Contents
 from treetop.release.estimates.again import all_measurements
-from treetop.release.estimates.least_squares import LevelEstimates, least_squares
 from treetop.release.estimates.measured_tree import TreeLevel, measured_tree
 from treetop.release.tree import ReleasedTree
+from treetop.repair.least_squares import LevelEstimates, least_squares
 
 Ints = NDArray[np.int64]
 

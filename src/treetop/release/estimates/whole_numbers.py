@@ -18,11 +18,12 @@ from treetop.domain.spine import Spine
 from treetop.noise import Law
 from treetop.read.counts import pack
 from treetop.release.estimates import prior
-from treetop.release.estimates.least_squares import from_below
 from treetop.release.estimates.measured_tree import TreeLevel, measured_tree
-from treetop.release.estimates.sharing import share_by_least_squares, share_by_probability
+from treetop.release.estimates.sharing import share_by_probability
 from treetop.release.measurements import Measurements
 from treetop.release.tree import spans_at
+from treetop.repair.least_squares import from_below
+from treetop.repair.sharing import share_by_least_squares
 
 Ints = NDArray[np.int64]
 

@@ -18,12 +18,14 @@ from treetop.release.folder.read import (
 )
 from treetop.release.folder.unresolved import UNRESOLVED
 from treetop.release.folder.write import Draft, drafted, nodes_schema, nodes_table, save, sizes
+from treetop.release.margins import MARGINS
 
 __all__ = [
     "CARD",
     "COUNTS",
     "EVIDENCE",
     "HIERARCHIES",
+    "MARGINS",
     "MEASUREMENTS",
     "NODES",
     "PAGE",

@@ -17,13 +17,16 @@ import pyarrow.parquet as pq
 from treetop.basics.sorting import first_disorder
 from treetop.card.schema import findings
 from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.margin import MARGIN
 from treetop.domain.spine import Spine, WrittenSpine
 from treetop.errors import ReleaseError, TreetopError
+from treetop.noise.law import described_law
 from treetop.privacy import TOTAL
 from treetop.read.counts import pack
 from treetop.release.contents import Contents
 from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, with_evidence
 from treetop.release.folder.unresolved import UNRESOLVED, read_unresolved
+from treetop.release.margins import MARGINS, read_margins
 
 COUNTS, NODES, PLAN, CARD, PAGE = "counts.parquet", "nodes.parquet", "plan.toml", "card.json", "card.html"
 HIERARCHIES, PLACES = "hierarchies", "places"
@@ -84,7 +87,15 @@ def read_contents(folder: Path) -> Contents:
         )
     with _reading(folder, damage=_DAMAGE):
         left = read_unresolved(folder / UNRESOLVED, spine) if (folder / UNRESOLVED).is_file() else None
-        return with_evidence(Contents(spine, nodes, count, card, plan_toml, left=left), folder)
+        told = [(part["name"].removeprefix(MARGIN), described_law(part["noise"])) for part in margin_parts(card)]
+        margins = read_margins(folder / MARGINS, spine, told) if told else ()
+        return with_evidence(Contents(spine, nodes, count, card, plan_toml, left=left, margins=margins), folder)
+
+
+def margin_parts(card: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what the plan of a card says of margins."""
+    parts: list[dict[str, Any]] = card["plan"].get("margins", [])
+    return parts
 
 
 def _refuse_other_levels(card: dict[str, Any], spine: Spine, folder: Path) -> None:
@@ -102,7 +113,7 @@ def _refuse_changes(card: dict[str, Any], folder: Path) -> None:
     if (folder / PAGE).is_file() and file_sha256(folder / CARD).encode() not in (folder / PAGE).read_bytes():
         raise ReleaseError(f"{folder}: {CARD} is not the one that {PAGE} names, so one was changed: {more}")
     # Of hierarchies the content has been compared; nodes and places are not read here.
-    for name in (COUNTS, PLAN, EVIDENCE, MEASUREMENTS, UNRESOLVED):
+    for name in (COUNTS, PLAN, EVIDENCE, MEASUREMENTS, UNRESOLVED, MARGINS):
         found = file_sha256(folder / name) if (folder / name).is_file() else None
         if found is None and name in stated:
             raise ReleaseError(f"{folder}: {name} is missing, which {CARD} names: {more}")

@@ -25,6 +25,7 @@ from treetop.release.folder.evidence import evidence_tables
 from treetop.release.folder.place import check_name, claimed, scratch, sync, take_place, writing
 from treetop.release.folder.read import CARD, COUNTS, HIERARCHIES, NODES, PAGE, PLACES, PLAN, file_sha256
 from treetop.release.folder.unresolved import UNRESOLVED, unresolved_table
+from treetop.release.margins import MARGINS, margins_table
 from treetop.release.selection import Selection
 
 Progress = Callable[[str, float], None]
@@ -112,6 +113,8 @@ def _write(release: Contents, folder: Path, nodes: bool, places: Mapping[str, pa
     if release.left is not None:
         tables[UNRESOLVED] = unresolved_table(release)
     tables |= evidence_tables(release)
+    if release.margins:
+        tables[MARGINS] = margins_table(release.margins, release.spine, release.confidence)
     rows: dict[str, int | None] = _write_tables(folder, tables)
     progress("writing", 0.3)
     if nodes:

@@ -1,0 +1,142 @@
+"""Margins: tables beside the spine, of one attribute or a few, with the rest summed over.
+
+"How many leave Leeds?" is asked of the origins alone, and a spine that refines both ends has no node for it. A margin
+is the table that answers it, measured and kept for itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from treetop.basics.nearest import nearest
+from treetop.domain.spine import Spine
+from treetop.domain.unit import TOTAL
+from treetop.errors import HierarchyError, SpineError
+
+Margins: TypeAlias = Literal["each", "none"] | Sequence[str]
+"""Which margins a plan has: those of every attribute alone, none, or a list such as `["place.state * sex"]`."""
+
+DEFAULT_MARGINS: Margins = "none"
+"""What a plan has when it does not say."""
+MARGIN = "margin "
+"""What stands before the name of a margin where shares and costs are stated: the name alone may be that of a level."""
+TIMES = " * "
+"""What stands between the attributes of a margin."""
+
+
+@dataclass(frozen=True)
+class Margin:
+    """One table beside the spine."""
+
+    name: str
+    """`attribute.level`, or just the attribute where it has one level; several are joined by ` * `."""
+    depths: tuple[int, ...]
+    """By attribute of the spine, how many of its levels are refined; 0 where it is summed over."""
+    nodes: int
+    """How many cells the public domain has."""
+
+    @property
+    def part(self) -> str:
+        """What the table is called where its share and cost are stated."""
+        return MARGIN + self.name
+
+    @property
+    def attributes(self) -> tuple[int, ...]:
+        """The attributes that it tells apart."""
+        return tuple(attribute for attribute, depth in enumerate(self.depths) if depth)
+
+
+def title_of(spine: Spine, depths: Sequence[int]) -> str:
+    """Say what a table with so many levels of every attribute counts.
+
+    >>> from treetop.domain.hierarchy import Hierarchy
+    >>> place = Hierarchy.from_prefixes(["AX", "AY"], widths=[1], levels=["state", "county"])
+    >>> spine = Spine(["place.state", "sex", "place.county"], {"place": place, "sex": Hierarchy.flat(["f", "m"])})
+    >>> [title_of(spine, spine.depths(index)) for index in range(4)]
+    ['total', 'place state', 'place state × sex', 'place county × sex']
+    """
+    about = zip(spine.attributes, spine.trees, depths, strict=True)
+    named = (
+        name if len(tree.levels) == 1 else f"{name} {tree.levels[depth - 1]}" for name, tree, depth in about if depth
+    )
+    return " × ".join(named) or TOTAL
+
+
+def margin_at(spine: Spine, depths: Sequence[int]) -> Margin:
+    """Return the margin with so many levels of every attribute."""
+    about = [
+        (name, tree, depth) for name, tree, depth in zip(spine.attributes, spine.trees, depths, strict=True) if depth
+    ]
+    names = (name if len(tree.levels) == 1 else f"{name}.{tree.levels[depth - 1]}" for name, tree, depth in about)
+    return Margin(TIMES.join(names), tuple(depths), math.prod(tree.sizes[depth - 1] for _, tree, depth in about))
+
+
+def margins_of(spine: Spine, given: Margins) -> tuple[Margin, ...]:
+    """Return the margins that are measured beside a spine; one that is a level of the spine is measured there.
+
+    >>> from treetop.domain.hierarchy import Hierarchy
+    >>> ends = Hierarchy.from_prefixes(["AX", "AY", "BX"], widths=[1], levels=["state", "county"])
+    >>> [margin.name for margin in margins_of(Spine.origin_first(ends, ends), "each")]
+    ['origin.county', 'destination.state', 'destination.county']
+    """
+    if given == "none":
+        return ()
+    if given == "each":
+        found = _each(spine)
+    elif isinstance(given, str) or not isinstance(given, Iterable):
+        raise SpineError(f'margins is {given!r}: write "each", "none", or a list such as ["place.state * sex"]')
+    else:
+        found = [_named(spine, name) for name in given]
+        _refuse_repeated(found)
+    levels = {spine.depths(level.index) for level in spine.levels}
+    return tuple(margin for margin in found if margin.depths not in levels)
+
+
+def _each(spine: Spine) -> list[Margin]:
+    """The table of every attribute alone, at all its levels that divide something."""
+    divided = [level for level in spine.levels if level.divides]
+    alone = sorted((level.attribute, level.depth) for level in divided)
+    sizes = range(len(spine.trees))
+    return [margin_at(spine, [depth + 1 if one == own else 0 for one in sizes]) for own, depth in alone]
+
+
+def _named(spine: Spine, name: object) -> Margin:
+    if not isinstance(name, str) or not name.strip():
+        raise SpineError(f'margins has {name!r}: name a level, such as "place.state", or several, "place.state * sex"')
+    depths = [0] * len(spine.attributes)
+    for one in (part.strip() for part in name.split(TIMES.strip())):
+        attribute, depth = _refined(spine, name, one)
+        if depths[attribute]:
+            raise SpineError(f"margins: {name!r} has an attribute twice: name its finer level alone")
+        depths[attribute] = depth
+    return margin_at(spine, depths)
+
+
+def _refined(spine: Spine, name: str, one: str) -> tuple[int, int]:
+    """Return an attribute and how many of its levels are refined, by the name of its finest."""
+    names = list(spine.attributes)
+    attribute, _, level = one.partition(".")
+    if attribute not in names:
+        raise SpineError(
+            f"margins: {name!r}: there is no attribute {attribute!r}{nearest(attribute, names)}; the attributes are "
+            f"{', '.join(names)}"
+        )
+    tree = spine.trees[names.index(attribute)]
+    if not level and len(tree.levels) > 1:
+        choices = ", ".join(f"{attribute}.{one}" for one in tree.levels)
+        raise SpineError(f"margins: {name!r}: {attribute} has several levels: name one of {choices}")
+    try:
+        return names.index(attribute), tree.depth(level or tree.levels[0]) + 1
+    except HierarchyError as problem:
+        raise SpineError(f"margins: {name!r}: {problem}") from problem
+
+
+def _refuse_repeated(found: Sequence[Margin]) -> None:
+    seen: set[tuple[int, ...]] = set()
+    for margin in found:
+        if margin.depths in seen:
+            raise SpineError(f"margins: {margin.name!r} stands there twice: measure each table once")
+        seen.add(margin.depths)

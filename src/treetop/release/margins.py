@@ -1,0 +1,135 @@
+"""The margins of a release: what was measured of tables beside the spine, what is kept of it, and its intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from treetop.domain.margin import Margin, margins_of
+from treetop.domain.spine import Spine
+from treetop.errors import ReleaseError
+from treetop.measure.margins import KeptMargins
+from treetop.noise import Law
+from treetop.release.intervals.boxes import Boxes
+from treetop.release.intervals.nodes import risk_of
+from treetop.release.tree import ReleasedTree
+
+Ints = NDArray[np.int64]
+
+MARGINS = "margins.parquet"
+
+
+@dataclass(frozen=True, eq=False)
+class MarginTable:
+    """One margin: a number for every public cell, in the order of the hierarchies."""
+
+    margin: Margin
+    """Which one."""
+    law: Law
+    """The noise of one cell."""
+    count: Ints = field(repr=False)
+    """The released counts, which the leaves add up to, with what is unresolved."""
+    measured: Ints = field(repr=False)
+    """True count plus noise."""
+
+    def intervals(self, confidence: float) -> tuple[Ints, Ints]:
+        """Return the bounds of every true count: its own measurement, give or take an exact quantile of the noise."""
+        within = self.law.margin(risk_of(confidence))
+        upper = np.maximum(self.measured + within, 0)
+        return np.clip(self.measured - within, 0, upper), upper
+
+    def cells(self, boxes: Boxes) -> Ints:
+        """Return which cell each box is."""
+        return _cells(boxes.spine, self.margin, boxes.leaf)
+
+    def sums(self, tree: ReleasedTree) -> Ints:
+        """Return what the released leaves add up to in every cell."""
+        sums = np.zeros(self.margin.nodes, np.int64)
+        np.add.at(sums, _cells(tree.spine, self.margin, tree.nodes), tree.count)
+        return sums
+
+
+def _cells(spine: Spine, margin: Margin, leaf: NDArray[np.integer]) -> Ints:
+    cell = np.zeros(leaf.shape[1], np.int64)
+    for tree, depth, own in zip(spine.trees, margin.depths, leaf, strict=True):
+        if depth:
+            cell = cell * tree.sizes[depth - 1] + tree.ancestors(depth - 1)[own]
+    return cell
+
+
+def tables_of(
+    margins: Sequence[Margin], laws: Sequence[Law], first: int, kept: Iterable[KeptMargins]
+) -> tuple[MarginTable, ...]:
+    """Return the margins that a descent has kept; the first is so far down in the workload."""
+    found = {}
+    for one in kept:
+        for part, count, measured in zip(one.parts, one.counts, one.measured, strict=True):
+            if part is not None and part >= first and measured is not None:
+                found[part - first] = (count, measured)
+    return tuple(MarginTable(margin, laws[index], *found[index]) for index, margin in enumerate(margins))
+
+
+def find(tables: Sequence[MarginTable], spine: Spine, depths: Sequence[int]) -> MarginTable | None:
+    """Return the margin with so many levels of every attribute, if there is one; only children change nothing."""
+    dividing = {(level.attribute, level.depth + 1) for level in spine.levels if level.divides}
+
+    def needed(attribute: int, depth: int) -> int:
+        return max((one for one in range(1, depth + 1) if (attribute, one) in dividing), default=0)
+
+    wanted = tuple(needed(attribute, depth) for attribute, depth in enumerate(depths))
+    return next((table for table in tables if table.margin.depths == wanted), None)
+
+
+def codes_of(spine: Spine, margin: Margin, cells: Ints) -> dict[str, pa.Array]:
+    """Return one column for each attribute of a margin, the codes of some cells."""
+    columns: dict[str, pa.Array] = {}
+    for attribute in reversed(margin.attributes):
+        tree, depth = spine.trees[attribute], margin.depths[attribute]
+        cells, own = np.divmod(cells, tree.sizes[depth - 1])
+        columns[list(spine.attributes)[attribute]] = tree.codes[depth - 1].take(pa.array(own))
+    return columns
+
+
+def margins_table(tables: Sequence[MarginTable], spine: Spine, confidence: float | None) -> pa.Table:
+    """Return one row a cell: the margin, its codes (null where summed over), the count, and what was measured."""
+    names = list(spine.attributes)
+    numbers = ["count", "measured"] + ([] if confidence is None else ["lower", "upper"])
+    schema = pa.schema([(name, pa.string()) for name in ("margin", *names)] + [(name, pa.int64()) for name in numbers])
+    parts = [schema.empty_table()]
+    for one in tables:
+        columns = {"margin": pa.array(np.full(len(one.count), one.margin.name))}
+        columns |= codes_of(spine, one.margin, np.arange(len(one.count)))
+        columns |= {"count": pa.array(one.count), "measured": pa.array(one.measured)}
+        if confidence is not None:
+            columns |= dict(zip(("lower", "upper"), map(pa.array, one.intervals(confidence)), strict=True))
+        parts.append(pa.table(columns))
+    return pa.concat_tables(parts, promote_options="permissive").cast(schema).combine_chunks()
+
+
+def read_margins(path: Path, spine: Spine, told: Sequence[tuple[str, Law]]) -> tuple[MarginTable, ...]:
+    """Read what `margins_table` wrote, of margins with these names and noises."""
+    margins = margins_of(spine, [name for name, _ in told])
+    table = pq.read_table(path)
+    sizes = [margin.nodes for margin in margins]
+    if len(margins) != len(told) or table.num_rows != sum(sizes):
+        raise ReleaseError(f"{path} does not have one row for every cell of the plan's margins")
+    nothing = [np.zeros(size, np.int64) for size in sizes]
+    blank = [
+        MarginTable(margin, law, zero, zero) for margin, (_, law), zero in zip(margins, told, nothing, strict=True)
+    ]
+    expected = margins_table(blank, spine, None)
+    codes = ["margin", *spine.attributes]
+    if not table.select(codes).equals(expected.select(codes)):
+        raise ReleaseError(f"{path}: the cells are not those of the plan's margins, in the order of the hierarchies")
+    count, measured = (np.asarray(table.column(name).to_numpy(), np.int64) for name in ("count", "measured"))
+    if len(count) and count.min() < 0:
+        raise ReleaseError(f"{path} has a count below zero")
+    bounds = np.cumsum(sizes)[:-1]
+    pairs = zip(margins, told, np.split(count, bounds), np.split(measured, bounds), strict=True)
+    return tuple(MarginTable(margin, law, own, seen) for margin, (_, law), own, seen in pairs)
