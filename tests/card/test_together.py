@@ -49,6 +49,17 @@ def test_two_releases_come_to_less_than_their_rho_does(folders: Path) -> None:
         assert findings(folders / name) == []
 
 
+def test_a_release_with_narrow_noise_that_fits_alone_is_verified(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "ledger", loss=tt.Loss(epsilon=9, delta=1e-7))
+    unit = tt.Unit("trip", neighbours="add-remove")
+    split = {"total": 7, "place.region": 1, "sex": 1, "place.town": 1}
+    plan = tt.Plan(SPINE, unit, tt.Loss(epsilon=9, delta=1e-7), split=split)
+    assert min(variance for variance, _ in plan.cells or ()) < 1 and plan.spent > ledger.budget.amount
+    plan.release(people(), ledger=ledger, dataset="people").save(tmp_path / "out")
+    assert card_of(tmp_path / "out")["composition"]["together"]["epsilon"] == 9
+    assert findings(tmp_path / "out") == []
+
+
 FORGED = [
     (set_to("composition", "together", "epsilon", 0.5), "composition.together.epsilon is 0.5, but the releases come"),
     (set_to("composition", "together", "gaussian", {"exact": "1/1000", "value": 0.001}), "but the releases sum to"),

@@ -14,6 +14,7 @@ from treetop.errors import LedgerError, Overspent
 from treetop.ledger import Ledger, unit_text
 from treetop.ledger.log import Content
 from treetop.ledger.spending import Spending
+from treetop.measure.questions import Batch, parse
 from treetop.plan.workload import cells_of
 from treetop.privacy import Loss, Unit, epsilon_from_rho, rho_from_epsilon
 from treetop.privacy.composition import Cells, gaussian_room, rho_of
@@ -50,6 +51,20 @@ def test_a_plan_by_exact_accounting_spends_a_ledger_of_its_own_epsilon(tmp_path:
     assert balance.epsilon == 1 and balance.remaining < BUDGET / 1000
     with pytest.raises(Overspent, match=r"spent rho 0\.0192\d* \(epsilon 1 at delta 1e-08\)"):
         charge(ledger, BUDGET / 100)
+
+
+@pytest.mark.parametrize("weights", [(1, 1, 1), (7, 2, 1), (1, 5, 3)])
+@pytest.mark.parametrize("epsilon", ["0.13", "0.69", "2.5", "8"])
+def test_a_ledger_of_its_own_epsilon_takes_any_plan_by_exact_accounting(
+    tmp_path: Path, epsilon: str, weights: tuple[int, ...]
+) -> None:
+    loss = Loss(epsilon=Fraction(epsilon), delta=1e-7)
+    split = dict(zip(("total", "place.state", "place.town"), weights, strict=True))
+    plan = tt.Plan(SPINE, Unit("trip", neighbours="add-remove"), loss, split=split)
+    ledger = make(tmp_path, loss)
+    ledger.reserve("trips", plan.spent, "zcdp", unit_text(plan.unit), "Trips", plan.digest, plan.cells)
+    (balance,) = ledger.balances()
+    assert balance.epsilon is not None and balance.epsilon <= float(epsilon)
 
 
 def test_several_releases_fit_that_do_not_by_rho(tmp_path: Path) -> None:
@@ -141,13 +156,21 @@ def test_the_cells_are_those_that_the_unit_moves_in_every_measured_table() -> No
     for unit in (TRIP, Unit("trip", neighbours="add-remove")):
         plan = tt.Plan(ends, unit, STATED, margins="each")
         assert len(plan.workload.measured) > len(plan.levels)
-        moved: dict[Fraction, int] = {}
-        for part, law in plan.workload.measured:
-            variance = law.variance  # type: ignore[attr-defined]
-            moved[variance] = moved.get(variance, 0) + cells_moved(unit, part.name)
-        assert dict(plan.cells or ()) == moved
+        measured = plan.workload.measured
+        moved = [(law.variance, cells_moved(unit, part.name)) for part, law in measured]  # type: ignore[attr-defined]
+        assert plan.cells == tuple(moved)
         assert rho_of(plan.cells or ()) == plan.spent > BUDGET
         assert exact_delta(1, plan.cells or ()) <= 1e-8
+
+
+def test_questions_move_as_many_cells_as_one_unit_can_change_answers() -> None:
+    asked = tuple(parse(text, SPINE) for text in ("place=A1", "place=A2", "place.state=B", "place.state=A"))
+    batch = Batch(SPINE, asked, TRIP, Loss(rho=Fraction(1, 100)))
+    # A trip from A1 to B leaves "A1" and "A", and enters "B".
+    assert batch.cells == ((batch.law.variance, 3),)  # type: ignore[attr-defined]
+    assert rho_of(batch.cells) == batch.spent
+    several = Batch(SPINE, asked, Unit("person", 2, "replace"), Loss(rho=Fraction(1, 100)))
+    assert several.cells is None
 
 
 def test_a_plan_whose_noise_does_not_say_it_all_has_no_cells() -> None:

@@ -94,7 +94,7 @@ def _together(balance: Balance, charged: Fraction, cells: Cells | None) -> dict[
     """State what all releases come to by their noise, where the budget is epsilon and delta and some noise is known."""
     loss = balance.limit.loss
     spent = balance.with_one_more(charged, cells)
-    if loss.epsilon is None or loss.delta is None or not spent.gaussian:
+    if loss.epsilon is None or loss.delta is None or not spent.noise_is_known:
         return {}
     return {
         "together": {

@@ -97,7 +97,7 @@ class Answer:
             )
             for need in self.levels
         ]
-        return "\n".join([self.loss.sentence(), "", text_table([head, *rows], left=(0, 5)), "", PROMISE])
+        return "\n".join([self.plan.kept_loss.sentence(), "", text_table([head, *rows], left=(0, 5)), "", PROMISE])
 
 
 def loss_for(

@@ -255,6 +255,10 @@ class Ledger:
         found = known.get(key(dataset))
         return () if found is None else (found,)
 
+    def balance(self, dataset: str) -> Balance:
+        """What one data set may still cost; all of the budget if it was never charged."""
+        return self._find(self.log.read(), dataset)
+
     def answers(self, dataset: str) -> tuple[Content, ...]:
         """The answers to questions about a data set that were recorded, oldest first; to give them again is free."""
         records = self.log.read()
@@ -264,11 +268,11 @@ class Ledger:
 
     def spent(self, dataset: str) -> Fraction:
         """What was spent on a data set: rho, or epsilon when the ledger is pure."""
-        return self._find(self.log.read(), dataset).spent
+        return self.balance(dataset).spent
 
     def remaining(self, dataset: str) -> Fraction:
         """What may still be spent on a data set; all of the budget if it was never charged."""
-        return self._find(self.log.read(), dataset).remaining
+        return self.balance(dataset).remaining
 
     def _find(self, records: list[Record], dataset: str) -> Balance:
         balances = self._balances(records)

@@ -17,6 +17,7 @@ from treetop.privacy.exact_accounting import exact_delta
 from treetop.privacy.loss import Currency, Loss
 
 _LONGEST = 10**200
+_ROUND = Context(prec=3)
 
 
 @dataclass(frozen=True)
@@ -95,11 +96,14 @@ class Budget:
         """The least epsilon that is known for all releases together, at the delta that the steward chose."""
         added = self.epsilon(spent.charged)
         epsilon, delta = self.loss.epsilon, self.loss.delta
-        if epsilon is None or delta is None or not spent.gaussian or added is None:
+        if epsilon is None or delta is None or added is None or not spent.noise_is_known:
             return added
         found = min(added, epsilon_together(spent.gaussian, spent.other, delta))
-        if found > epsilon and self.covers(spent):  # a release alone, whose delta at this epsilon was computed
-            return float(epsilon)
+        if spent.alone is not None:
+            # Exact accounting may do a little better; it is asked for the few digits that a plan has stated.
+            for stated in (_ROUND.create_decimal(repr(found)), epsilon):
+                if stated < found and _keeps(Fraction(stated), delta, spent.alone):
+                    found = float(stated)
         return found
 
     def epsilon(self, amount: Fraction) -> float | None:

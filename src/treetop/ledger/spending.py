@@ -24,6 +24,11 @@ class Spending:
     alone: Cells | None
     """The cells of the only release, where there is one and its noise is known."""
 
+    @property
+    def noise_is_known(self) -> bool:
+        """Whether more than the cost is known of some release."""
+        return self.gaussian > 0 or self.alone is not None
+
     @classmethod
     def of(cls, releases: Iterable[tuple[Fraction, Cells | None]]) -> Spending:
         """Add up what each release was charged, with the cells that one unit moves where they are known."""

@@ -119,17 +119,17 @@ class Workload:
 
 
 def cells_of(unit: Unit, workload: Workload) -> Cells | None:
-    """Return how many cells one unit moves by one, by the variance of their noise; None where it may move one by more,
-    or where some noise is not the discrete Gaussian.
+    """Return how many cells one unit moves by one in each measured table, with the variance of their noise, in order.
 
-    What a table costs is half of what the unit moves, squared and summed up, over the variance: so many cells it moves.
+    None where it may move one by more, or where some noise is not the discrete Gaussian. What a table costs is half of
+    what the unit moves, squared and summed up, over the variance: so many cells it moves.
     """
-    moved: dict[Fraction, int] = {}
+    cells = []
     for part, law in workload.measured:
         if not unit.moves_by_one or type(law) is not DiscreteGaussian:
             return None
         number = 2 * part.cost * law.variance
         if number.denominator != 1:
             raise PlanError(f"{part.name} costs {part.cost}, which no number of cells with its noise does")
-        moved[law.variance] = moved.get(law.variance, 0) + int(number)
-    return tuple(sorted(moved.items())) or None
+        cells.append((law.variance, int(number)))
+    return tuple(cells) or None

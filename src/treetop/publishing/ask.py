@@ -52,6 +52,8 @@ class Answers:
     """The budget."""
     head: str
     """The head of the ledger, to be noted elsewhere."""
+    left: str
+    """What is left of the budget, in words."""
 
 
 def ask(
@@ -107,13 +109,15 @@ def ask(
         for (name, question), number in zip(new.items(), measured, strict=True):
             found[name] = answer(question, number, batch.law, confidence)
     book = account.ledger
+    balance = book.balance(account.dataset)
     return Answers(
         tuple(found[name] for name in asked),
         account.reservation,
         account.dataset,
-        book.remaining(account.dataset),
+        balance.remaining,
         book.budget,
         book.head()[1],
+        book.budget.say_left(balance.spending),
     )
 
 
