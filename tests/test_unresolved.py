@@ -416,10 +416,12 @@ def test_the_card_says_what_unresolved_means() -> None:
         return " ".join([*card["post_processing"], *card["caveats"], card["accuracy"]["bound"]])
 
     rate, sigmas, full = words(resolve={"fdr": 0.05}), words(), words(resolve="full")
-    assert "at most 5 % of the named are expected to be truly empty" in rate
+    assert "the proportion of truly empty ones among the named is at most 5 % in expectation" in rate
+    assert "The rate of 5 % bounds the mean of one proportion: of the nodes that one release names at a level" in rate
     assert "from 3 standard deviations of its noise up" in sigmas
     for said in (rate, sigmas):
         assert "was left at their parent, as unresolved" in said
+        assert "An only child, which is not measured, was tested with the measurement of its parent" in said
         assert "A leaf that is not listed is not a released zero" in said
         assert "All named counts of a level" in said
         assert "everything under them is a released zero" not in said

@@ -9,6 +9,7 @@ from experiments.kit import pages
 from experiments.kit.outcomes import Spread, leaf_table, level_table
 from experiments.kit.tables import number, percent
 from experiments.resolution.measure import DELTA, SETTINGS, Setting, Study, excess
+from experiments.resolution.named import Among, Held
 
 COLUMNS = {
     "resolved": ("resolved", percent),
@@ -66,7 +67,12 @@ def promises(studies: Sequence[Study]) -> Iterator[Promise]:
                         yield Promise(study, epsilon, setting, level.level, setting.fdr)
 
 
-def page(studies: Sequence[Study]) -> str:
+def _covered(one: Among) -> tuple[str, ...]:
+    plain, own = (f"{one.covered(-1, which):.1%}" for which in (False, True))
+    return one.title, f"{one.epsilon:g}", one.setting.label, plain, own, f"{one.everywhere:.1%}", f"{one.wider:.2f}"
+
+
+def page(studies: Sequence[Study], named: Sequence[Among] = (), sparse: Sequence[Held] = ()) -> str:
     """Return the page in Markdown."""
     every = list(promises(studies))
     above = sorted((one for one in every if one.found.mean > one.asked), key=lambda one: -one.excess)
@@ -85,5 +91,8 @@ def page(studies: Sequence[Study]) -> str:
         percent=percent,
         exceptions=[one.row for one in above],
         studies=studies,
+        named=[_covered(one) for one in named],
+        sparse=[one.row for one in sparse],
+        sparse_runs=len(sparse[0].proportions) if sparse else 0,
         levels=lambda study, epsilon: level_table(study, epsilon, SETTINGS, "setting", COLUMNS),
     )

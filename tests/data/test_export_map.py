@@ -176,6 +176,21 @@ def test_a_map_states_the_guarantee_and_the_margin_of_every_level(
     assert [level["margin"] for level in levels] == [margins["origin.region"], margins["origin.town"]]
 
 
+def test_a_map_of_named_flows_has_the_margin_of_their_intervals(towns: Path, tmp_path: Path) -> None:
+    spine = tt.Spine.destination_first(origin=PLACE, destination=PLACE)
+    rows = pa.table({"origin": TOWNS[:3], "destination": TOWNS[:3], "n": [900, 700, 800]})
+    release = tt.Plan(spine, TRIP, LOSS, resolve={"sigmas": 4}).release(rows, count="n", testing_key=bytes(32))
+    levels = content(export(release, "map", tmp_path / "map.html", coordinates=towns).files[0])["levels"]
+    assert [level["named"] for level in levels] == [95.0, 95.0]
+    margins = {level["name"]: level["margin"] for level in release.card["levels"]}
+    for level, index, name in zip(levels, (2, 4), ("origin.region", "origin.town"), strict=True):
+        seen, found = release.measured.evidence.levels[index - 1].measured, release.intervals[index]
+        assert len(found) < spine.levels[index - 1].nodes
+        assert (found.upper - seen == level["margin"]).all() and level["margin"] > margins[name]
+    whole = content(export(flows(), "map", tmp_path / "all.html", coordinates=towns).files[0])["levels"]
+    assert [level["named"] for level in whole] == [None, None]
+
+
 def test_a_level_that_no_measurement_made_has_no_margin(towns: Path, tmp_path: Path) -> None:
     order = ["origin.region", "origin.town", "destination.region", "destination.town"]
     apart = flows(spine=tt.Spine(order, {"origin": PLACE, "destination": PLACE}))

@@ -15,6 +15,7 @@ from experiments.resolution import page
 from experiments.resolution.__main__ import command, write
 from experiments.resolution.figures import SETTING_COLOURS, TABLE_COLOURS
 from experiments.resolution.measure import SETTINGS, TREES, Outcome, Study, excess, sparse, study, tables
+from experiments.resolution.named import among, held, villages
 from tests.pictures import colours_in
 
 FULL = SETTINGS[0]
@@ -69,6 +70,22 @@ def test_a_rate_that_is_not_held_is_told(studies: list[Study]) -> None:
     told = page.page([replace(one, outcomes=(one.outcomes[0], bad, *one.outcomes[2:]))])
     assert "Where the mean is above:" in told
     assert "| 0.1 | 31.0% (30.0%–32.0%) | 36.4 |" in told
+
+
+def test_intervals_of_the_named_hold_as_often_as_they_say_and_plain_ones_do_not() -> None:
+    found = list(among(sparse("random"), epsilons=(1.0,), runs=4))
+    assert [one.setting.label for one in found] == ["fdr 0.10", "fdr 0.05", "3 sigmas"]
+    loose = found[0]
+    assert loose.covered(-1, own=True) > 0.95 > loose.covered(-1, own=False)
+    assert all(1.1 < one.wider < 2 and one.everywhere > 0.9 for one in found)
+
+
+def test_the_rate_on_a_tree_with_many_only_children_is_told_by_release_and_pooled(studies: list[Study]) -> None:
+    (loose, strict) = held(villages(), epsilons=(2.0,), runs=50)
+    assert (loose.asked, strict.asked) == (0.1, 0.05)
+    assert len(strict.proportions) == 50 and 0 < strict.empty < strict.named < loose.named
+    told = page.page(studies, list(among(sparse("random"), epsilons=(1.0,), runs=1)), [loose, strict])
+    assert "| 2 | 0.05 |" in told and "| Made up: random tree, sparse | 1 | fdr 0.05 |" in told
 
 
 def test_the_page_and_its_pictures_are_written(studies: list[Study], tmp_path: Path) -> None:

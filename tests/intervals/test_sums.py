@@ -100,6 +100,7 @@ KINDS = {
     "little noise": planned(tt.Loss(rho=8)),
     "pure": planned(tt.Loss(epsilon=2), "add-remove"),
     "unresolved": planned(tt.Loss(rho=Fraction(1, 8)), resolve={"sigmas": 2}),
+    "tested together": planned(tt.Loss(rho=Fraction(1, 8)), resolve={"fdr": 0.4}),
 }  # fmt: skip
 EVERY = [boxes_at(*depths) for depths in itertools.product(range(4), range(3))]
 RUNS = 100

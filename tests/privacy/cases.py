@@ -87,6 +87,9 @@ SAME = [
     ),
     Pair("far apart", {"A1": 80}, PLENTY, neighbours="add-remove", options={"repair": "least-squares"}),
     Pair("far apart", {"A1>B1": 9}, {"A1>B1": 5, "A2>A1": 4}, "pairs of places", options={"resolve": {"fdr": 0.9}}),
+    Pair(
+        "far apart", {"A1x": 9, "B2x": 9}, {"A2x": 9}, "three levels", "add-remove", options={"resolve": {"fdr": 0.5}}
+    ),
 ]
 """Tables, neighbours or not, whose releases are compared measurement by measurement."""
 
@@ -113,6 +116,7 @@ def quick_audits() -> dict[str, Audit]:
         "same measurements": partial(the_same_measurements_give_the_same_release, SAME[0]),
         "same measurements, least squares": partial(the_same_measurements_give_the_same_release, SAME[4]),
         "same measurements, resolved": partial(the_same_measurements_give_the_same_release, SAME[1]),
+        "same measurements, only children": partial(the_same_measurements_give_the_same_release, SAME[6]),
         "words": every_word_serves_once,
         "other table": another_table_gets_other_noise,
         "spread": the_spread_of_released_counts,

@@ -268,6 +268,16 @@ def children_named_by_their_true_counts(patch: Patch) -> None:
     patch.setattr(tasks, "count_high", without_noise)
 
 
+def only_children_named_by_their_true_counts(patch: Patch) -> None:
+    original = levels._Measuring.__init__
+
+    def begin(measuring: Any, step: Any, counts: Counts, above: Frontier, *rest: Any) -> None:
+        original(measuring, step, counts, above, *rest)
+        measuring.denied |= (measuring.slots == 0) & (above.start == above.stop)
+
+    patch.setattr(levels._Measuring, "__init__", begin)
+
+
 def the_true_total_kept_beside_the_release(patch: Patch) -> None:
     original = runs.run_descent
 
@@ -355,6 +365,7 @@ _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
     ),
     "same measurements": (
         children_named_by_their_true_counts,
+        only_children_named_by_their_true_counts,
         the_true_total_kept_beside_the_release,
         the_true_counts_kept_for_intervals,
     ),

@@ -65,7 +65,9 @@ def test_a_repair_from_outside_runs_through_a_release_that_adds_up_at_all_levels
     assert not np.array_equal(found.count, release(plan("chebyshev", resolve=resolve)).count)
 
 
-@pytest.mark.parametrize("options", [{}, {"order": "descending"}, {"resolve": {"sigmas": 2}}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"order": "descending"}, {"resolve": {"sigmas": 2}}, {"resolve": {"fdr": 0.2}}], ids=str
+)
 @pytest.mark.parametrize("spine", [None, tt.Spine(["zone"], {"zone": WIDE})], ids=["trips", "one node of very many"])
 def test_the_engines_own_repair_is_the_same_from_outside(spine: tt.Spine | None, options: Any) -> None:
     one, other = release(plan("chebyshev", spine, **options)), release(plan("chebyshev from outside", spine, **options))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +21,7 @@ from treetop.measure.executor import Threads
 from treetop.measure.frontier import Frontier
 from treetop.measure.topdown import descent_of
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law
+from treetop.plan.hypotheses import number_of_tests
 from treetop.plan.resolution import HighMeasurements, Resolution, _p_values, fixed_threshold
 from treetop.read.counts import Counts
 from treetop.release.tree import ReleasedTree
@@ -235,7 +237,7 @@ def test_an_empty_table_leaves_nothing(resolve: dict[str, float]) -> None:
     assert (len(leaves), len(left)) == (0, 0)
 
 
-def test_an_only_child_is_named_with_its_parent() -> None:
+def test_an_only_child_has_passed_the_test_of_its_parent_where_thresholds_are_standard_deviations() -> None:
     tree = tt.Hierarchy.from_prefixes(["A1x", "B1x", "B1y", "C1x"], widths=[1, 2], levels=["a", "b", "c"])
     spine = tt.Spine(["place.a", "place.b", "place.c"], {"place": tree})
     counts = Counts.from_leaves(spine, [np.array([0, 1, 2])], np.array([500, 300, 2]))
@@ -244,6 +246,126 @@ def test_an_only_child_is_named_with_its_parent() -> None:
     assert evidence.levels[1].measured.tolist() == [NOTHING, NOTHING]
     assert set(left.level.tolist()) <= {0, 2}
     assert leaves.count.sum() + left.count.sum() == 802
+
+
+@given(data=st.data())
+@settings(deadline=None, max_examples=100)
+def test_of_all_measured_nodes_those_are_tests_of_a_level_that_have_one_descendant_there(data: st.DataObject) -> None:
+    spine = data.draw(st.sampled_from([SPINE, DEEP, tt.Spine(["a.3", "b.1", "a.4", "b.2", "b.5"], ODD)]))
+    index = data.draw(st.integers(1, len(spine.levels)))
+    every = list(nodes_at(spine, index - 1))
+    above = data.draw(st.lists(st.sampled_from(every), unique=True, max_size=6))
+    level, expected = spine.levels[index - 1], [0] * (len(spine.levels) + 1)
+    for node in above:
+        fanout = level.first[node[level.attribute] + 1] - level.first[node[level.attribute]]
+        for rank in range(fanout if fanout > 1 else 0):
+            child = list(node)
+            child[level.attribute] = int(level.first[node[level.attribute]]) + rank
+            for finer in range(index, len(spine.levels) + 1):
+                expected[finer] += len(list(nodes_at(spine, finer, index, tuple(child)))) == 1
+    columns = np.array(above, np.int64).reshape(-1, len(spine.trees)).T
+    assert number_of_tests(spine.levels, index, columns).tolist() == expected
+
+
+ODD = {
+    "a": tt.Hierarchy.from_prefixes(["0000", "0001", "0110", "1000", "1100"], widths=[1, 2, 3], levels=list("1234")),
+    "b": tt.Hierarchy.from_prefixes(["00000", "01000", "01100", "10000"], widths=[1, 2, 3, 4], levels=list("12345")),
+}
+DEEP = tt.Spine(["a.1", "a.2", "a.3", "a.4"], {"a": ODD["a"]})
+
+
+def nodes_at(spine: tt.Spine, finer: int, index: int = 0, above: tuple[int, ...] | None = None) -> Iterator[Any]:
+    """All public nodes of a level below one of a coarser level, by walking down."""
+    nodes = [above or (0,) * len(spine.trees)]
+    for level in spine.levels[index:finer]:
+        nodes = [
+            (*node[: level.attribute], child, *node[level.attribute + 1 :])
+            for node in nodes
+            for child in range(level.first[node[level.attribute]], level.first[node[level.attribute] + 1])
+        ]
+    return iter(nodes)
+
+
+@given(
+    laws=st.lists(st.sampled_from(LAWS), min_size=2, max_size=2),
+    measured=st.lists(st.integers(-10, 60), min_size=1, max_size=40),
+    others=st.lists(st.integers(-10, 60), max_size=40),
+    untested=st.integers(0, 30),
+    fdr=st.fractions(Fraction(1, 1000), Fraction(999, 1000)),
+)
+@settings(deadline=None, max_examples=200)
+def test_measurements_with_other_noise_are_named_by_the_same_list_of_p_values(
+    laws: list[Law], measured: list[int], others: list[int], untested: int, fdr: Fraction
+) -> None:
+    """Only children bring the noise of the level where their parents were measured."""
+    law, other = laws
+    m = len(measured) + len(others) + untested
+    seen = HighMeasurements(law, m, fdr)
+    seen.add(np.array(measured, np.int64))
+    seen.add(np.array(others, np.int64), other)
+    p = [law.cumulative(-x) for x in measured if x >= 0] + [other.cumulative(-x) for x in others if x >= 0]
+    # Thresholds are those of the level's own noise, and start at zero.
+    tried = [law.cumulative(-t) for t in range(200)]
+    cutoff = max((t for t in tried if m * t <= float(fdr) * sum(one <= t for one in p)), default=0.0)
+    if cutoff == 0.0:
+        assert not any(x >= seen.threshold() for x in measured)
+    else:
+        assert {x >= seen.threshold() for x in measured if law.cumulative(-x) <= cutoff} <= {True}
+        assert {x >= seen.threshold(other) for x in others if other.cumulative(-x) <= cutoff} <= {True}
+        assert not any(x >= seen.threshold() for x in measured if law.cumulative(-x) > cutoff)
+    assert not any(x >= seen.threshold(other) for x in others if other.cumulative(-x) > cutoff)
+
+
+def sparse_trips() -> tuple[tt.Spine, Counts, set[tuple[int, ...]]]:
+    """Trips between quarters of ten cities, and hardly any to or from ninety villages, each of which is one quarter."""
+    codes = [f"v{i:02d}0" for i in range(90)] + [f"w{i:02d}{quarter}" for i in range(10) for quarter in "abcdefghijkl"]
+    place = tt.Hierarchy.from_prefixes(codes, widths=[3], levels=["town", "quarter"])
+    spine = tt.Spine.destination_first(origin=place, destination=place)
+    rng = np.random.default_rng(2)
+    ends = [
+        np.where(rng.random(600) < 0.05, rng.integers(0, 90, 600), 90 + rng.integers(0, 120, 600)) for _ in range(2)
+    ]
+    return spine, Counts.from_leaves(spine, ends, rng.poisson(8, 600) + 1), set(zip(*map(list, ends), strict=True))
+
+
+@pytest.mark.parametrize(("fdr", "epsilon"), [(0.05, 1), (0.05, 2), (0.1, 2), (0.1, 4)])
+def test_where_most_parents_have_one_child_the_rate_is_held_among_the_leaves(fdr: float, epsilon: float) -> None:
+    """Untested, only children whose parents are false discoveries were a third of the named, and more."""
+    spine, counts, truth = sparse_trips()
+    loss = tt.Loss(epsilon=epsilon, delta=1e-8)
+    planned = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), loss, resolve={"fdr": fdr})
+    empty, only = [], 0
+    for number in range(200):
+        leaves = run_descent(descent_of(planned), counts, KEY.derive("run", number), every=0).leaves
+        named = list(map(tuple, leaves.nodes.T.tolist()))
+        only += sum(min(node) < 90 for node in named)
+        empty.append(sum(node not in truth for node in named) / max(len(named), 1))
+    assert only > 0  # some of them are named all the same
+    assert np.mean(empty) <= fdr + 2 * np.std(empty) / 200**0.5
+
+
+@pytest.mark.usefixtures("cut")
+@pytest.mark.parametrize("margins", ["none", "each"])
+@pytest.mark.parametrize(("threads", "chunk"), [(1, 1), (3, 7), (2, 64)])
+def test_only_children_that_are_not_named_stay_at_their_parents_however_the_work_is_cut(
+    threads: int, chunk: int, margins: Any
+) -> None:
+    spine, counts, _ = sparse_trips()
+    unit, loss = tt.Unit("trip", neighbours="replace"), tt.Loss(rho=Fraction(1, 10 if margins == "none" else 20))
+    planned = tt.Plan(spine, unit, loss, resolve={"fdr": 0.2}, margins=margins)
+    leaves, left, evidence, tree = run(planned, counts)
+    other, other_left, other_evidence, _ = run(planned, counts, threads=threads, chunk=chunk)
+    assert np.array_equal(leaves.nodes, other.nodes) and np.array_equal(left.count, other_left.count)
+    for one, another in zip(evidence.levels, other_evidence.levels, strict=True):
+        assert np.array_equal(one.measured, another.measured) and np.array_equal(one.highest, another.highest)
+    unnamed = 0
+    for level in spine.levels:
+        above, gone = tree.at(level.index - 1), np.flatnonzero(tree.denied(level.index))
+        rest = dict(zip(tree.rows(level.index - 1), left.count[left.level == level.index - 1], strict=True))
+        assert [rest[row] for row in gone.tolist()] == above.count[gone].tolist()
+        assert (evidence.levels[level.index - 1].highest[gone] == NOTHING).all()
+        unnamed += len(gone)
+    assert unnamed > (5 if margins == "none" else 0)  # a margin shows by itself that most villages are empty
 
 
 @pytest.mark.parametrize("fdr", [Fraction(1, 20), Fraction(1, 5)])
@@ -297,6 +419,7 @@ def test_a_resolution_is_read_exactly_and_described() -> None:
     assert Resolution.of("full") is Resolution.of(None) is None
     for one in (Resolution(fdr=Fraction(1, 3)), Resolution(sigmas=Fraction(5, 2))):
         assert Resolution.of(one) is one
-        assert Resolution.of({name: Fraction(text) for name, text in one.describe().items()}) == one
+        assert Resolution.of(one.stated) == one
+        assert one.describe() == {name: str(value) for name, value in one.stated.items()} | {"edition": "2"}
     with pytest.raises(PlanError, match="give one of them"):
         Resolution()

@@ -11,6 +11,7 @@ from treetop.card import words
 from treetop.card.composition import amount, sentence
 from treetop.card.degrees import words as degree_words
 from treetop.card.facts import FORMAT, Facts
+from treetop.card.first_edition import as_first_edition
 from treetop.card.first_format import as_first_format
 from treetop.card.groups import words as group_words
 from treetop.card.meaning import CONVERSION, EXACT, epsilon_of, exact, meaning
@@ -20,6 +21,7 @@ from treetop.plan.accuracy import CONFIDENCE, LevelAccuracy
 from treetop.plan.graphs.degrees import DegreeCounts
 from treetop.plan.groups.planned import PureGroupTablePlan
 from treetop.plan.plan import PurePlan
+from treetop.plan.resolution import Resolution
 from treetop.plan.workload import Part
 from treetop.privacy.loss import COMPARED_AT
 
@@ -95,6 +97,8 @@ def draft_card(plan: PurePlan, facts: Facts) -> dict[str, Any]:
         "caveats": said.caveats(plan, facts),
         "software": dict(facts.software),
     }
+    if isinstance(plan.resolve, Resolution) and plan.resolve.edition == 1:
+        card = as_first_edition(card, plan)
     return as_first_format(card, plan) if facts.format == 1 else card
 
 
@@ -141,7 +145,8 @@ def _accuracy(plan: PurePlan, facts: Facts | None = None) -> dict[str, Any]:
     tried = None if facts is None else facts.coverage
     measured = {} if tried is None else {"twin": [dict(level) for level in tried["twin"]], "runs": tried["runs"]}
     nominal = said["confidence"]
-    part = said | {"coverage": {"nominal": nominal, **measured, "sentence": words.coverage(nominal, tried)}}
+    sentence = words.coverage(nominal, tried, named=isinstance(plan.resolve, Resolution))
+    part = said | {"coverage": {"nominal": nominal, **measured, "sentence": sentence}}
     if measured:
         validate_fields({"accuracy": part})
     return part

@@ -14,6 +14,7 @@ from treetop.domain.spine import Spine
 from treetop.plan.accuracy import CONFIDENCE
 from treetop.plan.levels import table_shares
 from treetop.plan.plan import PurePlan
+from treetop.plan.resolution import Resolution
 from treetop.privacy import Loss, Split, Unit
 
 
@@ -56,10 +57,15 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> PurePlan:
         order=told["order"],
         unknown=told["unknown"],
         title=told["title"],
-        resolve={name: Fraction(text) for name, text in told["resolve"].items()} if "resolve" in told else "full",
+        resolve=_resolution(told["resolve"]) if "resolve" in told else "full",
         confidence=told.get("confidence", CONFIDENCE),
         margins=_margins(spine, [name.removeprefix(MARGIN) for name in beside]),
     )
+
+
+def _resolution(told: Mapping[str, str]) -> Resolution:
+    stated = {name: Fraction(text) for name, text in told.items() if name != "edition"}
+    return Resolution(**stated, edition=int(told.get("edition", 1)))
 
 
 def _shares(tables: Sequence[Mapping[str, Any]]) -> dict[str, Fraction]:

@@ -45,6 +45,14 @@ INTERVAL = (
     "above it. A count that is not listed is at most what the nearest released count above it allows for. Errors of "
     "the survey and records that were left out are not covered."
 )
+NAMED_INTERVAL = (
+    "The bounds beside a count, lower and upper, are about the privacy noise only, and account for how counts came to "
+    "be named, by their own measurements: of those named at a level, the expected share whose true counts lie outside "
+    "is at most 1 less this confidence (false coverage rate, Benjamini and Yekutieli 2005: a count has the interval of "
+    "its measurement at that risk times R/m, for R named of m tested). The true count of a node that was chosen in "
+    "advance lies within with this confidence. A count that is not listed is at most what the nearest released count "
+    "above it allows for. Errors of the survey and records that were left out are not covered."
+)
 
 
 NOT_BOUND = (
@@ -61,26 +69,37 @@ def mechanism(plan: PurePlan) -> str:
 
 def accuracy(plan: PurePlan) -> dict[str, str]:
     """Say what margins and bounds are, and what intervals are where there are any."""
-    bound = BOUND.replace("All counts", "All named counts", 1) if isinstance(plan.resolve, Resolution) else BOUND
+    named = isinstance(plan.resolve, Resolution)
+    bound = BOUND.replace("All counts", "All named counts", 1) if named else BOUND
     if REPAIRS[plan.repair].again:
         bound = NOT_BOUND
     if plan.margin_tables:
         bound = NO_BOUND
-    return {"margin": MARGIN, "bound": bound, **({} if plan.confidence is None else {"interval": INTERVAL})}
+    interval = {} if plan.confidence is None else {"interval": NAMED_INTERVAL if named else INTERVAL}
+    return {"margin": MARGIN, "bound": bound, **interval}
 
 
-def coverage(nominal: float, tried: Mapping[str, Any] | None) -> str:
-    """Say how often intervals should hold the truth, and how often they did on a public twin."""
+def coverage(nominal: float, tried: Mapping[str, Any] | None, *, named: bool = False) -> str:
+    """Say how often intervals should hold the truth, and how often they did on a public twin.
+
+    Where only some counts are named, their intervals account for that.
+    """
     stated = f"The interval of a count, released or not, holds the truth with a confidence of {100 * nominal:g} %"
+    if named:
+        stated += f", and {100 * nominal:g} % or more of those that are named at a level are expected to hold it"
     if tried is None:
         return f"{stated}, over the noise of all runs that there could have been; it was not tried on a public table."
     nodes, covered = (sum(level[name] for level in tried["twin"]) for name in ("nodes", "covered"))
     share = f"{100 * covered / nodes:.1f} % of {nodes:,}" if nodes else "none"
     return (
         f"{stated}. Tried {tried['runs']} times on a public table of the same kind, {share} counts that were measured"
-        f"{held(covered)} were within theirs. Among counts that are released above zero it may be fewer: those that "
-        "the noise raised are more often among them."
-    )
+        f"{held(covered)} were within theirs."
+    ) + ("" if named else RAISED)
+
+
+RAISED = (
+    " Among counts that are released above zero it may be fewer: those that the noise raised are more often among them."
+)
 
 
 def held(covered: int) -> str:
@@ -164,8 +183,7 @@ def post_processing(plan: PurePlan) -> list[str]:
     repair, order = REPAIRS[plan.repair], ORDERS[plan.order]
     told = [text.format(order=order.words) for text in repair.words]
     if plan.margin_tables:
-        told.insert(0, _MARGINS_KEPT)
-        told.append(_TWO_SIDED)
+        told = [_MARGINS_KEPT, told[0], _TWO_SIDED, *([_SHARED_AGAIN] if repair.again else [])]
     if isinstance(plan.resolve, Resolution):
         return [*told, *_resolved(plan.resolve)]
     if not repair.again:
@@ -179,6 +197,10 @@ _MARGINS_KEPT = (
     "The measurements of each attribute alone were combined by least squares and made whole numbers from the top down, "
     "so that every margin adds up to its parent and to the total."
 )
+_SHARED_AGAIN = (
+    "At the last level the counts were then shared again by how likely each unit is to be there, as far as the "
+    "measurements themselves tell how true counts are spread; every parent and every cell of the margin kept its count."
+)
 _TWO_SIDED = (
     "Where a margin counts the same children, all nodes that have them were fitted together: to the nearest counts "
     "that add up to every parent and to every cell of the margin, and then to whole numbers that do so exactly."
@@ -188,12 +210,19 @@ _TWO_SIDED = (
 def _resolved(resolve: Resolution) -> list[str]:
     """Say which children were named, and what became of the others."""
     return [
-        f"A child was named only where its own measurement shows that it is not empty: {resolve.words}. An only child "
-        "was named with its parent.",
+        named(resolve),
         "What the other children would have had was left at their parent, as unresolved: it is in the count of that "
         "node and in all coarser counts, and in no finer one. What was not named was not descended into.",
         "Coarser counts are the sums of the released leaves and of what is unresolved at them or below.",
     ]
+
+
+def named(resolve: Resolution) -> str:
+    """Say which children were named."""
+    return (
+        f"A child was named only where a measurement shows that it is not empty: {resolve.words}. An only child, which "
+        "is not measured, was tested with the measurement of its parent, or of the nearest node above that has one."
+    )
 
 
 def caveats(plan: PurePlan, facts: Facts) -> list[str]:

@@ -202,6 +202,7 @@ def _with_loss(advice: Advice, asked: Sequence[str | Target], kind: Definition, 
         unknown=plan.unknown,
         large_delta=plan.loss.large_delta,
         accounting=plan.loss.accounting,
+        margins=plan.margins,
     )
     return replace(advice, plan=replace(plan, loss=answer.loss, split=answer.split), targets=targets, answer=answer)
 
@@ -226,6 +227,7 @@ def _with_grid(advice: Advice, epsilons: Sequence[float], kind: Definition, delt
     if kind == "zcdp" and delta is None:
         raise LossError("the plan states its loss in rho: give --delta for a grid of epsilons")
     plan = advice.plan
+    confidence, margins = advice.confidence, plan.margins
     grid = error_grid(
         plan.spine,
         plan.unit,
@@ -233,8 +235,9 @@ def _with_grid(advice: Advice, epsilons: Sequence[float], kind: Definition, delt
         delta,
         plan.split,
         unknown=plan.unknown,
-        confidence=advice.confidence,
+        confidence=confidence,
         accounting=plan.loss.accounting,
+        margins=margins,
     )
     return replace(advice, grid=grid, grid_delta=delta)
 

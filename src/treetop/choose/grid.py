@@ -12,6 +12,7 @@ from treetop.basics.exact import Number
 from treetop.basics.picture import new_figure, save_figure
 from treetop.choose.error_laws import mean_absolute
 from treetop.choose.simulate import Trials
+from treetop.domain.margin import Margins
 from treetop.domain.spine import Spine
 from treetop.errors import LossError
 from treetop.plan.accuracy import text_table
@@ -54,8 +55,9 @@ def error_grid(
     unknown: Unknown = "error",
     confidence: float = 0.95,
     accounting: Accounting | None = None,
+    margins: Margins = "none",
 ) -> tuple[GridRow, ...]:
-    """Return the errors of every level at every epsilon (pure without a delta); no data is read."""
+    """Return the errors of every level and margin at every epsilon (pure without a delta); no data is read."""
     if not epsilons:
         raise LossError("the grid has no epsilon: give at least one")
     if not 0 < confidence < 1:
@@ -64,8 +66,8 @@ def error_grid(
     rows = []
     for epsilon in epsilons:
         loss = Loss(epsilon=epsilon, delta=delta, accounting=accounting)
-        plan = PurePlan(spine, unit, loss, split=split, unknown=unknown)
-        for level in plan.levels:
+        plan = PurePlan(spine, unit, loss, split=split, unknown=unknown, margins=margins)
+        for level in plan.workload:
             mean = mean_absolute(level.law) if level.is_measured else 0.0
             errors = (level.deviation, mean, level.margin(risk))
             rows.append(GridRow(float(epsilon), level.index, level.name, level.nodes, *errors))

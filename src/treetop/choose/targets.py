@@ -18,6 +18,7 @@ from treetop.basics.exact import Number, delta_between_0_and_1, positive
 from treetop.basics.frozen import FrozenMap
 from treetop.choose.error_laws import mean_absolute
 from treetop.choose.goals import Target
+from treetop.domain.margin import Margins
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import LossError, PlanError
@@ -112,14 +113,15 @@ def loss_for(
     digits: int = 4,
     large_delta: bool = False,
     accounting: Accounting | None = None,
+    margins: Margins = "none",
 ) -> Answer:
     """Find the smallest loss, and its split, at which every target is met.
 
     With a delta the loss is an epsilon at that delta, without one a pure epsilon, unless `definition` asks for "zcdp".
     It is rounded up to `digits` digits. A level with targets has the largest noise that meets them. A coarser level
     without one has the same noise as the next finer level that has a target, since its error would be passed on to it.
-    Each level that is finer than every target is given the share `rest` of the loss. `large_delta` says that a delta of
-    one in the number of units, or more, is meant, and `accounting` how epsilon and delta are kept.
+    Each level that is finer than every target, and each margin, is given the share `rest` of the loss. `large_delta`
+    says that a delta of one in the number of units, or more, is meant, and `accounting` how epsilon and delta are kept.
     """
     kind = definition or ("pure" if delta is None else "approximate")
     if kind == "approximate" and delta is None:
@@ -127,8 +129,8 @@ def loss_for(
     if kind == "pure" and delta is not None:
         raise LossError("a pure loss has no delta: leave it out")
     trial = Loss(epsilon=1) if kind == "pure" else Loss(rho=1)
-    plan = PurePlan(spine, unit, trial, unknown=unknown)
-    measured = [level.name for level in plan.levels if level.is_measured]
+    plan = PurePlan(spine, unit, trial, unknown=unknown, margins=margins)
+    measured = [part.name for part in plan.workload if part.is_measured]
     wanted = _by_level(plan, targets)
     laws, why = _needed_noise(measured, wanted, DiscreteLaplace if kind == "pure" else DiscreteGaussian)
     split = {name: _short(cost(unit, name, law), 6, ROUND_CEILING) for name, law in laws.items()}
@@ -138,10 +140,14 @@ def loss_for(
         raise LossError(f"{len(finer)} levels are finer than every target: their share, {given}, leaves nothing")
     total = sum(split.values(), Fraction(0)) / left
     split |= {name: _short(total * given, 6, ROUND_CEILING) for name in finer}
-    why |= {name: f"{100 * float(given):.3g}% of the loss: finer than every target" for name in finer}
+    beside = {part.name for part in plan.margin_parts}
+    why |= {
+        name: f"{100 * float(given):.3g}% of the loss: {'a margin' if name in beside else 'finer than every target'}"
+        for name in finer
+    }
     ordered = {name: split[name] for name in measured}
     stated = {"delta": delta, "large_delta": large_delta and delta is not None, "accounting": accounting}
-    plan = _smallest(spine, unit, kind, stated, ordered, unknown, digits, wanted)
+    plan = _smallest(plan, kind, stated, ordered, digits, wanted)
     rows = tuple(_need(name, why[name], plan) for name in measured)
     return Answer(plan.loss, FrozenMap(ordered), rows, plan)
 
@@ -204,25 +210,23 @@ def _largest(target: Target, family: Callable[[Fraction], Law]) -> Fraction:
 
 
 def _smallest(
-    spine: Spine,
-    unit: Unit,
+    trial: PurePlan,
     kind: Definition,
     stated: Mapping[str, Any],
     split: Mapping[str, Fraction],
-    unknown: Unknown,
     digits: int,
     wanted: Mapping[str, Sequence[Target]],
 ) -> PurePlan:
     """Round the loss up until the plan gives every level what it needs, and check every target in it."""
     total = sum(split.values(), Fraction(0))
-    least = total if kind != "approximate" else _least_epsilon(total, unit, stated)
+    least = total if kind != "approximate" else _least_epsilon(total, trial.unit, stated)
     if least <= 0:
         raise LossError("the targets allow noise so wide that nothing would be released: ask for more accuracy")
     amount = _short(least, digits, ROUND_CEILING)
     while True:
         epsilon, rho = (None, amount) if kind == "zcdp" else (amount, None)
         loss = Loss(epsilon=epsilon, rho=rho, **stated)
-        plan = PurePlan(spine, unit, loss, split=split, unknown=unknown)
+        plan = PurePlan(trial.spine, trial.unit, loss, split=split, unknown=trial.unknown, margins=trial.margins)
         if plan.budget >= total:
             break
         amount = _short(amount * (1 + Fraction(1, 10**digits)), digits, ROUND_CEILING)
@@ -249,7 +253,7 @@ def _short(value: Fraction, digits: int, rounding: Literal["ROUND_CEILING", "ROU
 
 
 def _need(name: str, why: str, plan: PurePlan) -> LevelNeed:
-    planned = next(level for level in plan.levels if level.name == name)
+    planned = next(part for part in plan.workload if part.name == name)
     law = planned.law
     return LevelNeed(
         name, float(planned.share), why, law.standard_deviation, mean_absolute(law), law.margin(Fraction(5, 100))

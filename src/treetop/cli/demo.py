@@ -56,7 +56,7 @@ def _exact(file: PlanFile) -> Plan:
     """The same plan without noise: a loss so large that nothing is hidden, on data that are public anyway."""
     from treetop import Loss, Plan
 
-    return Plan(file.plan.spine, file.plan.unit, Loss(rho=10**9))
+    return Plan(file.plan.spine, file.plan.unit, Loss(rho=10**9), margins="none")
 
 
 def _report(file: PlanFile, release: Release, exact: Release) -> dict[str, Any]:

@@ -7,12 +7,14 @@ is the table that answers it, measured and kept for itself.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from treetop.basics.nearest import nearest
-from treetop.domain.spine import Spine
+from treetop.domain.spine import Level, Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import HierarchyError, SpineError
 
@@ -23,6 +25,8 @@ DEFAULT_MARGINS: Margins = "none"
 """What a plan has when it does not say."""
 MARGIN = "margin "
 """What stands before the name of a margin where shares and costs are stated: the name alone may be that of a level."""
+MOST_CELLS = 1 << 24
+"""A margin of several attributes has at most so many cells, all of which are measured."""
 TIMES = " * "
 """What stands between the attributes of a margin."""
 
@@ -112,7 +116,13 @@ def _named(spine: Spine, name: object) -> Margin:
         if depths[attribute]:
             raise SpineError(f"margins: {name!r} has an attribute twice: name its finer level alone")
         depths[attribute] = depth
-    return margin_at(spine, depths)
+    margin = margin_at(spine, depths)
+    if len(margin.attributes) > 1 and margin.nodes > MOST_CELLS:
+        raise SpineError(
+            f"margins: {name!r} has {margin.nodes:,} cells, and all would be measured: name coarser levels, with at "
+            f"most {MOST_CELLS:,}"
+        )
+    return margin
 
 
 def _refined(spine: Spine, name: str, one: str) -> tuple[int, int]:
@@ -140,3 +150,41 @@ def _refuse_repeated(found: Sequence[Margin]) -> None:
         if margin.depths in seen:
             raise SpineError(f"margins: {margin.name!r} stands there twice: measure each table once")
         seen.add(margin.depths)
+
+
+def effective(margin: Margin, depths: Sequence[int]) -> tuple[int, ...]:
+    """Return what of a margin is decided once so many levels of every attribute are refined."""
+    return tuple(map(min, margin.depths, depths))
+
+
+def exact_margins(spine: Spine, margins: Sequence[Margin]) -> tuple[bool, ...]:
+    """Return which margins the counts agree with exactly; the others cross one before them, and are agreed with nearly.
+
+    A level can agree with several tables exactly where one of them tells apart all that the others do. Tables of one
+    attribute come first, then the others as they are listed.
+    """
+    order = sorted(range(len(margins)), key=lambda index: (len(margins[index].attributes) > 1, index))
+    kept: list[Margin] = []
+    for index in order:
+        if all(_is_chain(_decided(spine, level, [*kept, margins[index]])) for level in spine.levels):
+            kept.append(margins[index])
+    return tuple(margin in kept for margin in margins)
+
+
+def decided_at(spine: Spine, level: Level, margins: Sequence[Margin]) -> tuple[int, ...] | None:
+    """Return the finest table that a level agrees with, of margins that can all be agreed with; None without any."""
+    found = _decided(spine, level, margins)
+    return max(found, key=sum, default=None)
+
+
+def _decided(spine: Spine, level: Level, margins: Sequence[Margin]) -> list[tuple[int, ...]]:
+    """Return what of margins a level decides: those that tell its attribute apart as far as it goes."""
+    depths = spine.depths(level.index)
+    there = (margin for margin in margins if margin.depths[level.attribute] >= depths[level.attribute])
+    return [effective(margin, depths) for margin in there]
+
+
+def _is_chain(tables: Sequence[tuple[int, ...]]) -> bool:
+    """Whether of any two tables one tells apart all that the other does."""
+    ordered = sorted(set(tables), key=sum)
+    return all(all(map(operator.le, one, other)) for one, other in pairwise(ordered))

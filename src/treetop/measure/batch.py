@@ -32,6 +32,8 @@ class Parents(NamedTuple):
     """Where they stop."""
     first: Ints
     """The children of every public node v are `first[v] : first[v + 1]`."""
+    denied: NDArray[np.bool_]
+    """Which of them have an only child that is not named."""
 
 
 class Leaves(NamedTuple):
@@ -78,7 +80,7 @@ class Children(NamedTuple):
 def refine_batch(
     value: Ints, start: Ints, stop: Ints, parent: NDArray[np.int32], child: NDArray[np.int32], measured: Ints,
     highest: Ints, left: Ints, slots: Ints,
-    node: NDArray[np.int32], released: Ints, starts: Ints, stops: Ints, first: Ints,
+    node: NDArray[np.int32], released: Ints, starts: Ints, stops: Ints, first: Ints, denied: NDArray[np.bool_],
     keys: NDArray[np.uint64], shift: int, mask: np.uint64, before: Ints,
     only: int, ties: int, kind: int, order: int, named: int,
 ) -> int:  # fmt: skip
@@ -93,6 +95,10 @@ def refine_batch(
     for i in range(len(node)):
         eldest = first[node[i]]
         fanout = first[node[i] + 1] - eldest
+        if denied[i]:
+            highest[i] = NOTHING
+            left[i] = released[i]
+            continue
         if fanout == 1:
             value[kept] = released[i]
             if tracked:
@@ -128,7 +134,7 @@ def refine_batch_by(
     for i, node in enumerate(parents.node.tolist()):
         eldest, after = int(parents.first[node]), int(parents.first[node + 1])
         if after - eldest == 1:
-            x, y, chosen = np.array([NOTHING]), parents.released[i : i + 1], np.array([True])
+            x, y, chosen = np.array([NOTHING]), parents.released[i : i + 1], ~parents.denied[i : i + 1]
             start, stop = parents.start[i : i + 1], parents.stop[i : i + 1]
         else:
             end = slot + after - eldest

@@ -25,11 +25,12 @@ from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Measured
 from treetop.read.counts import Counts
 from treetop.repair.settle import begin, settled, solve
-from treetop.repair.state import STATE_SIZE
+from treetop.repair.state import EUCLIDEAN, STATE_SIZE
 from treetop.repair.sweep import SCRATCH_SIZE
 from treetop.repair.two_sided import MOST_ROUNDS, MOST_SWEEPS, TOLERANCE, repair_block
 
 Ints = NDArray[np.int64]
+Reals = NDArray[np.float64]
 
 CELLS = 1 << 18
 """About so many cells are one task, unless a block has more."""
@@ -45,6 +46,28 @@ class Columns:
     """The cells of the margin: by group of nodes (row) and node of the refined attribute (column)."""
     measured: Ints | None = field(default=None, repr=False)
     """What was measured of the nodes themselves, where the margin is the level: they are not measured again."""
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """A table that the children agree with as nearly as their columns allow."""
+
+    groups: Ints = field(repr=False)
+    """Which row of the table each node is in."""
+    kept: Ints = field(repr=False)
+    """The cells of the table, as those of `Columns`."""
+    variance: float
+    """That of the noise of one cell."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """By how much measurements are moved before the fit, because of a table that they should nearly agree with."""
+
+    groups: Ints = field(repr=False)
+    """Which row of the moves each node is in."""
+    by: Reals = field(repr=False)
+    """By group and node of the refined attribute."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +90,8 @@ class BlockTask:
     """How many cells the blocks before these have."""
     rows: int = 0
     """How many rows there are in them."""
+    moves: tuple[Moves, ...] = ()
+    """What moves the measurements of these rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +114,10 @@ class Refined:
 
 
 def refine_blocks(
-    step: Step, counts: Counts, above: Frontier, groups: Ints, columns: Columns, key: Key, executor: Executor,
-    every: int | None = None,
+    step: Step, counts: Counts, above: Frontier, groups: Ints, columns: Columns, nearly: Sequence[Near], key: Key,
+    executor: Executor, every: int | None = None,
 ) -> Descended:  # fmt: skip
-    """Return the retained children of a frontier, which agree with the columns.
+    """Return the retained children of a frontier, which agree with the columns, and nearly with other tables.
 
     Evidence is kept as `refine` keeps it.
     """
@@ -100,9 +125,41 @@ def refine_blocks(
     order = np.lexsort((above.nodes[attribute], groups))
     ordered = Frontier(above.nodes[:, order], above.count[order], above.start[order], above.stop[order])
     tasks = _cut(step, ordered, groups[order], columns, counts, key)
+    for near in nearly:
+        tasks = _moved(tasks, near, order, executor)
     keep_all = every is not None and step.level.nodes <= every
     parts = list(executor.map(_run_all if keep_all else _run, tasks))
     return _in_spine_order(step, above, order, parts, every)
+
+
+def _moved(tasks: Sequence[BlockTask], near: Near, order: Ints, executor: Executor) -> list[BlockTask]:
+    """Move measurements towards a table, each by its part of the gap between the table and what they sum to.
+
+    That is the best linear update of independent measurements by a noisy sum of them.
+    """
+    groups = near.groups[order]
+    own = [groups[task.rows : task.rows + len(task.above)] for task in tasks]
+    total, number = np.zeros(near.kept.shape), np.zeros(near.kept.shape)
+    for summed, counted in executor.map(_sum_up, list(zip(tasks, own, [near.kept.shape] * len(own), strict=True))):
+        total += summed
+        number += counted
+    how = tasks[0].step.how if tasks else None
+    variance = how.law.standard_deviation**2 if isinstance(how, Measured) else 0.0
+    by = (near.kept - total) * variance / np.maximum(number * variance + near.variance, 1e-9)
+    return [replace(task, moves=(*task.moves, Moves(one, by))) for task, one in zip(tasks, own, strict=True)]
+
+
+def _sum_up(asked: tuple[BlockTask, Ints, tuple[int, int]]) -> tuple[Reals, Reals]:
+    """Return what the measurements of a task sum to in every cell of a table, and how many they are."""
+    task, groups, shape = asked
+    slots = task.step.fanout(task.above)
+    value, _, _ = _measured(task, slots)
+    cell = np.repeat(groups, slots) * shape[1] + _children(task, slots)
+    size = shape[0] * shape[1]
+    total, number = (np.zeros(size), np.zeros(size))
+    total += np.bincount(cell, value + _moves(task, slots), minlength=size)
+    number += np.bincount(cell, minlength=size)
+    return total.reshape(shape), number.reshape(shape)
 
 
 def _cut(step: Step, above: Frontier, groups: Ints, columns: Columns, counts: Counts, key: Key) -> list[BlockTask]:
@@ -130,35 +187,48 @@ def _run_all(task: BlockTask) -> Refined:
 def _run(task: BlockTask, keep_all: bool = False) -> Refined:
     """Measure and repair the blocks of a task: a pure function."""
     step, above = task.step, task.above
-    first, node = step.level.first, above.nodes[step.level.attribute]
     slots = step.fanout(above)
+    value, start, stop = _measured(task, slots)
+    ties = int.from_bytes(task.key.derive("ties").secret[:6], "little") + task.rows
+    far = FAR * step.how.law.standard_deviation if isinstance(step.how, Measured) else 0.0
+    wanted = value + np.rint(_moves(task, slots)).astype(np.int64) if task.moves else value
+    alone = value[:0] if step.repair.code is not None else _repaired_rows(step, wanted, slots, above.count, ties)
+    out, node = np.zeros(len(value), np.int64), above.nodes[step.level.attribute]
+    repair_blocks(
+        wanted, alone, slots, above.count, node, task.groups, step.level.first, task.columns.kept, far,
+        step.repair.code or 0, step.order.code, ties, out,
+    )  # fmt: skip
+    return _kept(task, slots, value, out, start, stop, keep_all)
+
+
+def _measured(task: BlockTask, slots: Ints) -> tuple[Ints, Ints, Ints]:
+    """Measure the cells of a task: the one place here that reads private counts. Also return where each one's are."""
+    step, above, before = task.step, task.above, task.columns.measured
     size = int(slots.sum())
     value = np.empty(size, np.int64)
-    if task.columns.measured is not None:
-        value[:] = task.columns.measured[_children(first, node[slots > 0])]
+    if before is not None:
+        value[:] = before[_children(task, slots)]
     elif isinstance(step.how, Measured):
         NoiseStream(step.how.law, task.key.derive("noise")).fill(value, task.cells)
     start, stop = (np.zeros(0 if step.last else size, np.int64) for _ in range(2))
-    there = slots > 0
-    _count_cells(
-        value, start, stop, slots, *step.leaves(task.counts), above.start, above.stop, task.columns.measured is None
-    )
-    ties = int.from_bytes(task.key.derive("ties").secret[:6], "little") + task.rows
-    far = FAR * step.how.law.standard_deviation if isinstance(step.how, Measured) else 0.0
-    alone = _repaired_rows(step, value, slots, above.count, ties)
-    out = np.zeros(size, np.int64)
-    repair_blocks(
-        value, alone, slots, above.count, node, task.groups, first, task.columns.kept, far, step.repair.is_nearest, out
-    )
-    return _kept(step, above, there, slots, value, out, start, stop, keep_all)
+    _count_cells(value, start, stop, slots, *step.leaves(task.counts), above.start, above.stop, before is None)
+    return value, start, stop
 
 
-def _children(first: Ints, node: NDArray[np.integer]) -> Ints:
-    """Return all children of some nodes."""
-    size = first[node + 1] - first[node]
-    before = np.cumsum(size) - size
-    children: Ints = np.arange(int(size.sum())) + np.repeat(first[node] - before, size)
+def _children(task: BlockTask, slots: Ints) -> Ints:
+    """Return the nodes that the cells of a task are of."""
+    first, node = task.step.level.first, task.above.nodes[task.step.level.attribute]
+    before = np.cumsum(slots) - slots
+    children: Ints = np.arange(int(slots.sum())) + np.repeat(first[node] - before, slots)
     return children
+
+
+def _moves(task: BlockTask, slots: Ints) -> Reals:
+    """Return by how much every measurement of a task is moved."""
+    moved = np.zeros(int(slots.sum()) if task.moves else 0)
+    for one in task.moves:
+        moved += one.by[np.repeat(one.groups, slots), _children(task, slots)]
+    return moved if task.moves else np.zeros(int(slots.sum()))
 
 
 @kernel
@@ -181,12 +251,8 @@ def _count_cells(
 
 
 def _repaired_rows(step: Step, value: Ints, slots: Ints, count: Ints, ties: int) -> Ints:
-    """Return what every row would be were it repaired alone."""
-    alone = np.empty(len(value), np.int64)
-    if step.repair.code is not None:
-        _repair_rows(value, slots, count, step.repair.code, step.order.code, ties, alone)
-        return alone
-    at = 0
+    """Return what every row would be were it repaired alone, by a repair of somebody's own."""
+    alone, at = np.empty(len(value), np.int64), 0
     for i, size in enumerate(slots.tolist()):
         if size:
             x = value[at : at + size].copy()
@@ -196,83 +262,86 @@ def _repaired_rows(step: Step, value: Ints, slots: Ints, count: Ints, ties: int)
 
 
 @kernel
-def _repair_rows(value: Ints, slots: Ints, count: Ints, kind: int, order: int, ties: int, out: Ints) -> None:
-    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
-    at = 0
-    for i in range(len(slots)):
-        end = at + slots[i]
-        if slots[i] > 0:
-            begin(state, slots[i], count[i], kind, order, np.uint64(ties + i))
-            solve(state, scratch, value[at:end])
-            for k in range(at, end):
-                out[k] = settled(state, value[k])
-        at = end
-
-
-@kernel
 def repair_blocks(
     value: Ints, alone: Ints, slots: Ints, count: Ints, node: NDArray[np.int32], groups: Ints, first: Ints, kept: Ints,
-    far: float, nearest: bool, out: Ints,
+    far: float, kind: int, order: int, ties: int, out: Ints,
 ) -> None:  # fmt: skip
     """Repair block after block; rows of one block follow each other.
 
     A target is the measurement itself where the repair is by least squares; else what the row's own repair makes of
-    it, and far below the measurement where that is zero.
+    it, and far below the measurement where that is zero. Rows that are repaired already are given as `alone`.
     """
+    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
     i, at = 0, 0
     while i < len(slots):
         end = i + 1
         while end < len(slots) and groups[end] == groups[i] and node[end] == node[i]:
             end += 1
-        width = slots[i]
-        if width > 0:
-            stop = at + width * (end - i)
-            target = np.empty(stop - at)
-            likely = np.empty(stop - at, np.bool_)
-            for k in range(at, stop):
-                likely[k - at] = alone[k] > 0
-                lowered = np.float64(alone[k]) if alone[k] > 0 else value[k] - far
-                target[k - at] = value[k] if nearest else lowered
-            columns = kept[groups[i], first[node[i]] : first[node[i]] + width]
-            spare = columns.sum() - count[i:end].sum()
+        width, height = slots[i], end - i
+        columns = kept[groups[i], first[node[i]] : first[node[i]] + width]
+        spare = columns.sum() - count[i:end].sum()
+        if width > 0 and height == 1 and spare == 0:
+            out[at : at + width] = columns  # nothing is left to decide
+        elif width > 0:
+            target, likely = np.empty(width * height), np.empty(width * height, np.bool_)
+            for row in range(height):
+                own = slice(at + row * width, at + (row + 1) * width)
+                x, goal, chosen = value[own], target[row * width : (row + 1) * width], likely[row * width :]
+                if len(alone) == 0:
+                    begin(state, width, count[i + row], kind, order, np.uint64(ties + i + row))
+                    solve(state, scratch, x)
+                for k in range(width):
+                    repaired = settled(state, x[k]) if len(alone) == 0 else alone[own.start + k]
+                    chosen[k] = repaired > 0
+                    goal[k] = x[k] if kind == EUCLIDEAN else repaired if repaired > 0 else x[k] - far
             repair_block(
                 target, likely, count[i:end], columns, spare, 0.5 * far + 1.0, TOLERANCE, MOST_SWEEPS, MOST_ROUNDS,
-                out[at:stop],
+                out[at : at + width * height],
             )  # fmt: skip
-            at = stop
+        at += width * height
         i = end
 
 
-def _kept(
-    step: Step, above: Frontier, there: NDArray[np.bool_], slots: Ints, value: Ints, out: Ints, start: Ints, stop: Ints,
-    keep_all: bool,
-) -> Refined:  # fmt: skip
+def _kept(task: BlockTask, slots: Ints, value: Ints, out: Ints, start: Ints, stop: Ints, keep_all: bool) -> Refined:
     """Return the children above zero, and all only children."""
-    rows = np.arange(len(slots))
-    parent = np.repeat(rows, slots)
-    above_zero = np.flatnonzero(out > 0)
-    only = np.flatnonzero(~there)
-    first, node = step.level.first, above.nodes[step.level.attribute]
-    child = _children(first, node[there])[above_zero] if len(above_zero) else above_zero
-    row = np.concatenate([parent[above_zero], only])
-    order = np.argsort(row, kind="stable")
-    start, stop = (
-        own if step.last else np.concatenate([own[above_zero], whole[only]])[order]
-        for own, whole in ((start, above.start), (stop, above.stop))
-    )
-    highest = np.full(len(rows), NOTHING, np.int64)
-    zeroed = out == 0
-    np.maximum.at(highest, parent[zeroed], value[zeroed])
-    return Refined(
-        np.bincount(row, minlength=len(rows)),
-        np.concatenate([child, first[node[only]]])[order].astype(np.int32),
-        np.concatenate([out[above_zero], above.count[only]])[order],
-        start,
-        stop,
-        np.concatenate([value[above_zero], np.full(len(only), NOTHING)])[order],
-        highest,
-        value if keep_all else value[:0],
-    )
+    step, above = task.step, task.above
+    size = int(np.count_nonzero(out)) + int(np.count_nonzero(slots == 0))
+    number, highest = np.zeros(len(slots), np.int64), np.full(len(slots), NOTHING, np.int64)
+    count, measured = np.empty(size, np.int64), np.empty(size, np.int64)
+    starts, stops = (np.empty(0 if step.last else size, np.int64) for _ in range(2))
+    child = np.empty(size, np.int32)
+    _gather(
+        value, out, start, stop, slots, above.nodes[step.level.attribute], step.level.first, above.count, above.start,
+        above.stop, number, highest, child, count, measured, starts, stops,
+    )  # fmt: skip
+    return Refined(number, child, count, starts, stops, measured, highest, value if keep_all else value[:0])
+
+
+@kernel
+def _gather(
+    value: Ints, out: Ints, start: Ints, stop: Ints, slots: Ints, node: NDArray[np.int32], first: Ints, released: Ints,
+    above_start: Ints, above_stop: Ints, number: Ints, highest: Ints, child: NDArray[np.int32], count: Ints,
+    measured: Ints, starts: Ints, stops: Ints,
+) -> None:  # fmt: skip
+    tracked = len(starts) > 0
+    at, kept = 0, 0
+    for i in range(len(slots)):
+        if slots[i] == 0:
+            child[kept], count[kept], measured[kept], number[i] = first[node[i]], released[i], NOTHING, 1
+            if tracked:
+                starts[kept], stops[kept] = above_start[i], above_stop[i]
+            kept += 1
+            continue
+        for k in range(at, at + slots[i]):
+            if out[k] == 0:
+                highest[i] = max(highest[i], value[k])
+                continue
+            child[kept], count[kept], measured[kept] = first[node[i]] + k - at, out[k], value[k]
+            if tracked:
+                starts[kept], stops[kept] = start[k], stop[k]
+            number[i] += 1
+            kept += 1
+        at += slots[i]
 
 
 def _in_spine_order(step: Step, above: Frontier, order: Ints, parts: Sequence[Refined], every: int | None) -> Descended:
@@ -287,7 +356,9 @@ def _in_spine_order(step: Step, above: Frontier, order: Ints, parts: Sequence[Re
 
     nodes[step.level.attribute] = joined("child")[moved]
     ranges = (joined(name) if step.last else joined(name)[moved] for name in ("start", "stop"))
-    frontier = Frontier(nodes, joined("count")[moved], *ranges)
+    frontier, measured = Frontier(nodes, joined("count")[moved], *ranges), joined("measured")[moved]
+    if step.tests_only_children:
+        frontier = above.seen_below(frontier, row, measured, step.level.index)
     if every is None:
         return Descended(frontier)
     highest = np.empty(len(order), np.int64)
@@ -295,7 +366,7 @@ def _in_spine_order(step: Step, above: Frontier, order: Ints, parts: Sequence[Re
     slots = joined("slots")
     if len(slots):
         slots = slots[_regroup(order, step.fanout(above)[order])]
-    return Descended(frontier, ((LevelEvidence(joined("measured")[moved], highest, slots),),))
+    return Descended(frontier, ((LevelEvidence(measured, highest, slots),),))
 
 
 def _regroup(order: Ints, number: Ints) -> Ints:
@@ -311,23 +382,31 @@ def _regroup(order: Ints, number: Ints) -> Ints:
     return places
 
 
-def leave_unnamed(step: Step, above: Frontier, found: Descended, named: int) -> Descended:
-    """Leave what children that measured less than `named` have at their parents."""
+def leave_unnamed(
+    step: Step, above: Frontier, found: Descended, named: int, inherited: Ints | None = None
+) -> Descended:
+    """Leave what children that measured less than `named` have at their parents.
+
+    So it is with only children whose nearest measured ancestor has less than is `inherited`, by the level of that.
+    """
     ((seen,),) = found.levels
-    low = (seen.measured < named) & (seen.measured > NOTHING)
+    whole, only = found.frontier, seen.measured == NOTHING
+    low = (seen.measured < named) & ~only
+    if inherited is not None:
+        low |= only & (whole.seen < inherited[whole.seen_at])
     if not low.any():
         return found
-    parent = _parents(above, found.frontier, step)
+    parent = _parents(above, whole, step)
     left = np.bincount(parent[low], found.frontier.count[low], minlength=len(above)).astype(np.int64)
     highest = seen.highest.copy()
     np.maximum.at(highest, parent[low], seen.measured[low])
-    whole = found.frontier
     ranges = (whole.start, whole.stop) if step.last else (whole.start[~low], whole.stop[~low])
+    carried = (whole.seen, whole.seen_at) if step.tests_only_children else ()
     there = np.flatnonzero(left)
     index = np.full(len(there), step.level.index - 1, np.int32)
     return replace(
         found,
-        frontier=Frontier(whole.nodes[:, ~low], whole.count[~low], *ranges),
+        frontier=Frontier(whole.nodes[:, ~low], whole.count[~low], *ranges, *(seen[~low] for seen in carried)),
         levels=((LevelEvidence(seen.measured[~low], highest, seen.slots),),),
         left=(Remainders(index, above.nodes[:, there], left[there]),),
     )

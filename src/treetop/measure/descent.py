@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from treetop.basics.progress import Progress
-from treetop.measure.blocks import Columns, leave_unnamed, refine_blocks
+from treetop.measure.blocks import Columns, Near, leave_unnamed, refine_blocks
 from treetop.measure.evidence import Evidence, LevelEvidence, Remainders
 from treetop.measure.executor import Executor, Serial
 from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import CHUNK, Step
-from treetop.measure.margins import AttributeMargins, KeptMargins, measure_margins
+from treetop.measure.margins import Depths, Kept, Margins, Under, measure_margins
 from treetop.measure.measure import measure_total
-from treetop.measure.task import Task, descend_all, least_named
+from treetop.measure.task import Task, Tests, descend_all, least_named
 from treetop.noise import Key
 from treetop.plan.workload import How, Measured, noise_of
 from treetop.read.counts import Counts
@@ -37,8 +38,10 @@ class Descent:
     """How the total is measured, if it is."""
     steps: tuple[Step, ...]
     """The levels below the root."""
-    margins: tuple[AttributeMargins, ...] = ()
-    """The tables of attributes alone, which are measured before all else."""
+    margins: Margins | None = None
+    """The tables that are measured before all else."""
+    under: tuple[Under | None, ...] = ()
+    """By level, which of them its counts agree with; empty without margins."""
 
     @property
     def trunk(self) -> int:
@@ -56,8 +59,8 @@ class Outcome:
     """What was measured, as far as it was asked for."""
     left: Remainders = field(repr=False)
     """What was left at nodes, as unresolved; nothing where no evidence is asked for."""
-    margins: tuple[KeptMargins, ...] = ()
-    """What was measured of attributes alone, and what is kept of it."""
+    margins: Kept | None = None
+    """What was measured of tables beside the spine, and what is kept of it."""
 
 
 def run_descent(
@@ -77,15 +80,17 @@ def run_descent(
     """
     total = measure_total(counts, descent.total, key.derive("total"))
     root = Frontier.root(descent.attributes, total, len(counts))
-    run = _Run(descent, counts, key, executor or Serial(), progress, chunk, every)
-    margins = measure_margins(descent.margins, counts, total, key.derive("margins"))
-    reached = run.by_levels(root, margins) if margins else run.by_subtrees(root)
+    run = _Run(descent, counts, key, executor or Serial(), progress, chunk, every, Tests(descent.steps))
+    kept = None
+    if descent.margins is not None:
+        kept = measure_margins(descent.margins, counts, total, key.derive("margins"))
+    reached = run.by_subtrees(root) if kept is None else run.by_levels(root, kept)
     evidence = None
     if every is not None:
         laws = tuple(noise_of(how) for how in (descent.total, *(step.how for step in descent.steps)))
         levels = tuple(LevelEvidence.join(parts) for parts in reached.levels)
         evidence = Evidence(None if laws[0] is None else total, levels, laws)
-    return Outcome(reached.frontier, evidence, Remainders.join(reached.left, descent.attributes), tuple(margins))
+    return Outcome(reached.frontier, evidence, Remainders.join(reached.left, descent.attributes), kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,12 +104,13 @@ class _Run:
     progress: Progress | None
     chunk: int
     every: int | None
+    tests: Tests
 
     def by_subtrees(self, root: Frontier) -> Descended:
         """Descend the trunk in one piece, and then every subtree down to its leaves."""
         above, below = self.descent.steps[: self.descent.trunk], self.descent.steps[self.descent.trunk :]
         trunk = Task(above, root, self.counts, self.key.derive("trunk"), self.every, self.chunk)
-        (reached,) = descend_all([trunk], Serial())
+        (reached,) = descend_all([trunk], Serial(), self.tests)
         if below:
             reached = reached.then(self._subtrees(reached.frontier, below, self.key, self.progress))
         elif self.progress is not None:
@@ -118,38 +124,62 @@ class _Run:
             Task.cut(below, part, self.counts, key.derive("subtree", number), self.every, self.chunk)
             for number, part in enumerate(_cut(above, below))
         ]
-        parts = descend_all(tasks, self.executor, progress) if tasks else []
+        parts = descend_all(tasks, self.executor, self.tests, progress) if tasks else []
         if progress is not None and not tasks:
             progress("descending", 1.0)
         return Descended.join(parts, self.descent.attributes, 0 if self.every is None else len(below))
 
-    def by_levels(self, root: Frontier, margins: Sequence[KeptMargins]) -> Descended:
+    def by_levels(self, root: Frontier, kept: Kept) -> Descended:
         """Descend level by level: under a margin, children of far nodes depend on each other."""
-        kept = {one.attribute: one for one in margins}
         reached = Descended(root)
-        for step in self.descent.steps:
-            own = kept.get(step.level.attribute)
-            if own is None or step.level.depth >= len(own.counts):
+        for step, under in zip(self.descent.steps, self.descent.under, strict=True):
+            if under is None:
                 below = self._subtrees(reached.frontier, (step,), self.key)
             else:
-                below = self._under(step, reached.frontier, own)
+                below = self._under(step, reached.frontier, under, kept)
             reached = reached.then(below)
             if self.progress is not None:
                 self.progress("descending", step.level.index / len(self.descent.steps))
         return reached
 
-    def _under(self, step: Step, above: Frontier, kept: KeptMargins) -> Descended:
-        """Refine a level so that it agrees with a margin, and name what is to be named."""
-        depth, level = step.level.depth, step.level
-        measured = kept.measured[depth] if kept.parts[depth] == level.index else None
-        columns = Columns(kept.counts[depth][None, :], measured)
-        groups, key = np.zeros(len(above), np.int64), self.key.derive("level", level.index)
+    def _under(self, step: Step, above: Frontier, under: Under, kept: Kept) -> Descended:
+        """Refine a level so that it agrees with margins, and name what is to be named."""
+        attribute = step.level.attribute
+        measured = kept.measured[under.decided] if under.is_measured else None
+        columns = Columns(_by_group(kept.at(under.decided), under.decided, attribute), measured)
+        groups = _groups(kept, above, under.refined, under.decided, attribute)
+        nearly = [
+            Near(
+                _groups(kept, above, under.refined, depths, attribute),
+                _by_group(kept.near(depths), depths, attribute),
+                how.law.standard_deviation**2,
+            )
+            for depths, how in under.nearly
+        ]
+        key = self.key.derive("level", step.level.index)
         every = self.every if step.resolution is None or self.every is not None else 0
-        found = refine_blocks(step, self.counts, above, groups, columns, key, self.executor, every)
+        found = refine_blocks(step, self.counts, above, groups, columns, nearly, key, self.executor, every)
         if step.resolution is None or not isinstance(step.how, Measured):
             return found
-        named = least_named(step, above, found) if step.tests_together else step.least_named
-        return leave_unnamed(step, above, found, named)
+        if not step.tests_together:
+            return leave_unnamed(step, above, found, step.least_named)
+        inherited = least_named(step, above, found, self.tests)
+        return leave_unnamed(step, above, found, int(inherited[-1]), inherited)
+
+
+def _by_group(table: NDArray[np.int64], depths: Depths, attribute: int) -> NDArray[np.int64]:
+    """Return a table by the cells of all its attributes but one (row) and the nodes of that one (column)."""
+    axis = int(np.count_nonzero(depths[:attribute]))
+    return np.ascontiguousarray(np.moveaxis(table, axis, -1).reshape(-1, table.shape[axis]))
+
+
+def _groups(kept: Kept, above: Frontier, refined: Depths, depths: Depths, attribute: int) -> NDArray[np.int64]:
+    """Return which of these rows each node is in."""
+    group = np.zeros(len(above), np.int64)
+    for one, (tree, fine, wanted) in enumerate(zip(kept.trees, refined, depths, strict=True)):
+        if wanted and one != attribute:
+            group = group * tree.sizes[wanted - 1] + tree.ancestors(wanted - 1, fine - 1)[above.nodes[one]]
+    return group
 
 
 def _cut(trunk: Frontier, below: Sequence[Step]) -> list[Frontier]:

@@ -24,7 +24,7 @@ class LevelEvidence:
     """Of every retained node; `NOTHING` for an only child, which has its parent's count unmeasured."""
     highest: Ints = field(repr=False)
     """For every retained node of the level above, the highest measurement among its children that were not retained;
-    `NOTHING` where all were."""
+    `NOTHING` where there is no such measurement: all were, or it is an only child."""
     slots: Ints = field(repr=False)
     """Every measurement, of all public children of retained nodes that have several; empty unless asked for."""
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.measure.evidence import LevelEvidence, Remainders
+from treetop.measure.evidence import NOTHING, LevelEvidence, Remainders
+
+
+def _nothing() -> NDArray[np.int64]:
+    return np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +27,11 @@ class Frontier:
     """Where the private leaves under each node start; not kept (empty) for leaves."""
     stop: NDArray[np.int64] = field(repr=False)
     """Where they stop; equal to the start for a node that the noise invented."""
+    seen: NDArray[np.int64] = field(default_factory=_nothing, repr=False)
+    """What was measured of each node, or of the nearest ancestor with the same leaves; not kept (empty) where only
+    children are not tested with it."""
+    seen_at: NDArray[np.int64] = field(default_factory=_nothing, repr=False)
+    """The level of that."""
 
     @staticmethod
     def root(attributes: int, total: int, leaves: int) -> Frontier:
@@ -33,6 +42,8 @@ class Frontier:
             count=np.full(size, total, np.int64),
             start=np.zeros(size, np.int64),
             stop=np.full(size, leaves, np.int64),
+            seen=np.full(size, total, np.int64),
+            seen_at=np.zeros(size, np.int64),
         )
 
     @staticmethod
@@ -47,13 +58,32 @@ class Frontier:
             count=np.concatenate([part.count for part in parts]),
             start=np.concatenate([part.start for part in parts]),
             stop=np.concatenate([part.stop for part in parts]),
+            seen=np.concatenate([part.seen for part in parts]),
+            seen_at=np.concatenate([part.seen_at for part in parts]),
         )
+
+    def seen_below(
+        self, kept: Frontier, parent: NDArray[np.integer], measured: NDArray[np.int64], index: int
+    ) -> Frontier:
+        """Return the children that are kept at level `index` with what was measured of them, or of their parents."""
+        if len(self.seen) < len(self):
+            return kept
+        only = measured == NOTHING
+        seen, seen_at = np.where(only, self.seen[parent], measured), np.where(only, self.seen_at[parent], index)
+        return replace(kept, seen=seen, seen_at=seen_at)
 
     def __len__(self) -> int:
         return len(self.count)
 
     def __getitem__(self, part: slice) -> Frontier:
-        return Frontier(self.nodes[:, part], self.count[part], self.start[part], self.stop[part])
+        return Frontier(
+            self.nodes[:, part],
+            self.count[part],
+            self.start[part],
+            self.stop[part],
+            self.seen[part],
+            self.seen_at[part],
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,6 +52,14 @@ class Step:
         return measured and self.resolution is not None and self.resolution.fdr is not None
 
     @property
+    def tests_only_children(self) -> bool:
+        """Whether an only child is tested with what was measured of its parent, or further up.
+
+        Where a threshold is the same at all levels, in standard deviations, its parent has passed the same test.
+        """
+        return self.resolution is not None and self.resolution.fdr is not None
+
+    @property
     def least_named(self) -> int:
         """The least measurement whose child is named, where that is decided before anything is measured."""
         if not isinstance(self.how, Measured) or self.resolution is None:
@@ -101,13 +109,15 @@ def refine(
     chunk: int = CHUNK,
     every: int | None = None,
     named: int = NOTHING,
+    inherited: Ints | None = None,
 ) -> Descended:
     """Return the retained children of a frontier; a child's noise depends on the key and its position only.
 
-    Children that measured less than `named` are not retained: what they would have had is left at their parents.
+    Children that measured less than `named` are not retained: what they would have had is left at their parents. So it
+    is with only children whose nearest measured ancestor has less than is `inherited`, by the level of that.
     Evidence is kept unless `every` is None, and all measurements at levels with at most so many public nodes.
     """
-    measuring = _Measuring(step, counts, above, key, chunk)
+    measuring = _Measuring(step, counts, above, key, chunk, inherited)
     # Ties have a secret of their own: words that made noise would tell how large it was.
     ties = int.from_bytes(key.derive("ties").secret[:7], "little")
     parts: list[Descended] = []
@@ -122,10 +132,15 @@ def refine(
 class _Measuring:
     """The measurements of one level under some nodes, batch by batch, as often as they are asked for."""
 
-    def __init__(self, step: Step, counts: Counts, above: Frontier, key: Key, chunk: int) -> None:
+    def __init__(
+        self, step: Step, counts: Counts, above: Frontier, key: Key, chunk: int, inherited: Ints | None = None
+    ) -> None:
         self.step, self.leaves, self.above, self.chunk = step, step.leaves(counts), above, chunk
         self.slots = step.fanout(above)
         self.before = np.concatenate([[0], np.cumsum(self.slots)])
+        self.denied = np.zeros(len(above), dtype=bool)
+        if inherited is not None:
+            self.denied = (self.slots == 0) & (above.seen < inherited[above.seen_at])
         self.noise = NoiseStream(step.how.law, key.derive("noise")) if isinstance(step.how, Measured) else None
         # A repair of somebody's own sees all children of a node at once, however many.
         widest = int(self.slots.max(initial=0)) if step.repair.code is None else 0
@@ -174,7 +189,8 @@ def _refine_batch(measuring: _Measuring, start: int, stop: int, ties: int, every
     step, above = measuring.step, measuring.above[start:stop]
     slots = int(measuring.before[stop] - measuring.before[start]) if measuring.all_kept(every) else 0
     children = _room.children(step.last, slots)
-    parents = Parents(above.nodes[step.level.attribute], above.count, above.start, above.stop, step.level.first)
+    node, denied = above.nodes[step.level.attribute], measuring.denied[start:stop]
+    parents = Parents(node, above.count, above.start, above.stop, step.level.first, denied)
     only = measuring.draw(children, start, stop)
     if step.repair.code is None:
         size = refine_batch_by(step.repair, children, parents, measuring.leaves, only, ties, step.order, named)
@@ -215,6 +231,8 @@ def _seen(
     nodes = above.nodes.take(children.parent[:size], axis=1)  # several times faster than indexing
     nodes[step.level.attribute] = children.child[:size]
     kept = Frontier(nodes, *(array[:size].copy() for array in (children.value, children.start, children.stop)))
+    if step.tests_only_children:
+        kept = above.seen_below(kept, children.parent[:size], children.measured[:size], step.level.index)
     if every is None:
         return Descended(kept)
     parents = len(above) if parents is None else parents

@@ -2,12 +2,12 @@
 
 What is known of an attribute alone is a small tree: its margins, and those levels of the spine at which nothing else is
 refined yet. Least squares combine all its measurements, and whole numbers from the top down follow: every margin adds
-up to its parent and to the total.
+up to its parent and to the total. A table of several attributes is then fitted to those of fewer that are kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,83 +16,149 @@ from numpy.typing import NDArray
 from treetop.basics.kernel import kernel
 from treetop.domain.hierarchy import Hierarchy
 from treetop.noise import Key, NoiseStream
-from treetop.plan.workload import How, Measured
+from treetop.plan.workload import Measured
 from treetop.read.counts import Counts, Digit
 from treetop.repair.least_squares import MeasuredLevel, least_squares
 from treetop.repair.sharing import share_by_least_squares
+from treetop.repair.two_sided import MOST_ROUNDS, MOST_SWEEPS, TOLERANCE, repair_block
 
 Ints = NDArray[np.int64]
+Reals = NDArray[np.float64]
+Depths = tuple[int, ...]
+"""How many levels of every attribute are told apart."""
 
 _KEYS = 1 << 16
 """Leaves that are looked at together, so that their nodes stay in the processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
-class AttributeMargins:
-    """The tables of one attribute alone, down to the finest that is kept."""
+class Table:
+    """One table of a few attributes, which is measured before the descent."""
 
-    attribute: int
-    """Which attribute, by its position among the spine's."""
-    tree: Hierarchy
-    """Its levels that the spine refines."""
-    digits: tuple[Digit, ...]
-    """Where their ranks stand in the keys of the counts, down to the finest that is kept."""
-    hows: tuple[How, ...]
-    """How each table is measured; one that is not follows from a finer one, or from its only children."""
-    parts: tuple[int | None, ...]
-    """Which part of the workload each table is; None where it is none."""
+    depths: Depths
+    """How many levels of every attribute it tells apart."""
+    how: Measured
+    """Its noise."""
+    part: int
+    """Which part of the workload it is."""
+    exact: bool = True
+    """Whether the counts agree with it exactly, or as nearly as those that they do agree with allow."""
 
-    @property
-    def deepest(self) -> int:
-        """The depth of the finest table."""
-        return len(self.hows) - 1
+
+@dataclass(frozen=True)
+class Under:
+    """What a level of the spine agrees with."""
+
+    decided: Depths
+    """The table that its counts add up to exactly."""
+    refined: Depths
+    """How many levels of every attribute it refines."""
+    is_measured: bool = False
+    """Whether the level is itself a table that is measured before the descent."""
+    nearly: tuple[tuple[Depths, Measured], ...] = ()
+    """The tables that cross that one, each with its noise: its counts agree with them as nearly as that allows."""
 
 
 @dataclass(frozen=True, eq=False)
-class KeptMargins:
-    """What was measured of one attribute alone, and what is kept of it: noisy, hence public."""
+class Margins:
+    """All tables that are measured before the descent."""
 
-    attribute: int
-    """Which attribute."""
-    counts: tuple[Ints, ...] = field(repr=False)
-    """By depth, the whole number of every public node: each level adds up to the one above."""
-    measured: tuple[Ints | None, ...] = field(repr=False)
-    """By depth, what was measured of every public node; None where nothing was."""
-    parts: tuple[int | None, ...] = ()
-    """Which part of the workload each table is."""
+    trees: tuple[Hierarchy, ...]
+    """The attributes, with the levels that the spine refines."""
+    digits: tuple[tuple[Digit, ...], ...]
+    """By attribute and level, where the ranks stand in the keys of the counts."""
+    tables: tuple[Table, ...]
+    """The tables: margins, and those levels of the spine that are tables of an attribute alone which has margins."""
 
-
-def measure_margins(margins: Sequence[AttributeMargins], counts: Counts, total: int, key: Key) -> list[KeptMargins]:
-    """Measure the tables of attributes alone, and make them add up to a total that is known."""
-    return [_measure(one, counts, total, key.derive("margin", one.attribute)) for one in margins]
+    def __len__(self) -> int:
+        return len(self.tables)
 
 
-def _measure(margins: AttributeMargins, counts: Counts, total: int, key: Key) -> KeptMargins:
-    measured: list[Ints | None] = [None] * len(margins.hows)
-    for depth, true in _true_tables(margins, counts):
-        how = margins.hows[depth]
-        if isinstance(how, Measured):
-            noise = np.empty(len(true), np.int64)
-            NoiseStream(how.law, key.derive("level", depth)).fill(noise, 0)
-            measured[depth] = true + noise
-    ties = int.from_bytes(key.derive("ties").secret[:6], "little")
-    kept = consistent(margins.tree, margins.hows, measured, total, ties)
-    return KeptMargins(margins.attribute, tuple(kept), tuple(measured), margins.parts)
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What was measured of tables, and what is kept of them: noisy, hence public."""
+
+    trees: tuple[Hierarchy, ...] = field(repr=False)
+    """The attributes."""
+    tables: tuple[Table, ...]
+    """The tables."""
+    measured: Mapping[Depths, Ints] = field(repr=False)
+    """What was measured of every cell of a table, with one axis for each of its attributes."""
+    counts: Mapping[Depths, Ints] = field(repr=False)
+    """The whole numbers that are kept instead."""
+
+    def at(self, depths: Depths) -> Ints:
+        """Return the counts of a table that follows from one that is kept exactly, by summing up."""
+        finer = next(own for own in self.counts if self.is_exact(own) and all(map(int.__ge__, own, depths)))
+        return coarser(self.trees, self.counts[finer], finer, depths)
+
+    def near(self, depths: Depths) -> Ints:
+        """Return the counts of a table that follows from one that is not kept exactly."""
+        finer = next(own for own in self.counts if not self.is_exact(own) and all(map(int.__ge__, own, depths)))
+        return coarser(self.trees, self.counts[finer], finer, depths)
+
+    def is_exact(self, depths: Depths) -> bool:
+        """Whether counts agree with a table exactly."""
+        return all(table.exact for table in self.tables if table.depths == depths)
 
 
-def _true_tables(margins: AttributeMargins, counts: Counts) -> Iterator[tuple[int, Ints]]:
-    """Yield the true counts of all nodes of an attribute, from the finest table up: private."""
-    first = margins.tree.first
-    table = np.zeros(margins.tree.sizes[margins.deepest], np.int64)
+def coarser(trees: Sequence[Hierarchy], values: Ints, fine: Depths, coarse: Depths) -> Ints:
+    """Sum a table up to one that tells less apart."""
+    axis = 0
+    for tree, depth, wanted in zip(trees, fine, coarse, strict=True):
+        if depth == 0:
+            continue
+        for level in range(depth - 1, max(wanted, 1) - 1, -1):
+            values = np.add.reduceat(values, tree.first[level][:-1], axis=axis)
+        if wanted == 0:
+            values = values.sum(axis=axis)
+        else:
+            axis += 1
+    return values
+
+
+def measure_margins(margins: Margins, counts: Counts, total: int, key: Key) -> Kept:
+    """Measure all tables, and make them add up to a total that is known, and to each other."""
+    measured = {}
+    for table, true in zip(margins.tables, _true_tables(margins, counts), strict=True):
+        noise = np.empty(true.size, np.int64)
+        NoiseStream(table.how.law, key.derive("margin", table.part)).fill(noise, 0)
+        measured[table.depths] = true + noise.reshape(true.shape)
+    return consistent(margins.trees, margins.tables, measured, total)
+
+
+def _true_tables(margins: Margins, counts: Counts) -> Iterator[Ints]:
+    """Yield the true counts of all cells of each table: private."""
+    done: dict[Depths, Ints] = {}
+    for table in sorted(margins.tables, key=lambda one: -sum(one.depths)):
+        finer = next((one for one in done if _within(table.depths, one)), None)
+        done[table.depths] = (
+            _count_table(margins, counts, table.depths)
+            if finer is None
+            else coarser(margins.trees, done[finer], finer, table.depths)
+        )
+    yield from (done[table.depths] for table in margins.tables)
+
+
+def _within(coarse: Depths, fine: Depths) -> bool:
+    return all(map(int.__le__, coarse, fine))
+
+
+def _count_table(margins: Margins, counts: Counts, depths: Depths) -> Ints:
+    every = zip(margins.trees, margins.digits, depths, strict=True)
+    about = [(tree, digits, depth) for tree, digits, depth in every if depth]
+    shape = tuple(tree.sizes[depth - 1] for tree, _, depth in about)
+    table = np.zeros(int(np.prod(shape)), np.int64)
     for start in range(0, len(counts), _KEYS):
         chunk = slice(start, min(start + _KEYS, len(counts)))
-        node = np.zeros(chunk.stop - start, np.int64)
-        for depth, digit in enumerate(margins.digits):
-            _go_down(node, first[depth], counts.keys[digit.word][chunk], digit.shift, np.uint64(2**digit.bits - 1))
-        _count(table, node, counts.before[start : chunk.stop + 1])
-    for depth in range(margins.deepest, -1, -1):
-        yield depth, table
-        table = np.add.reduceat(table, first[depth][:-1])
+        cell = np.zeros(chunk.stop - start, np.int64)
+        for tree, digits, depth in about:
+            node = np.zeros(len(cell), np.int64)
+            for first, digit in zip(tree.first[:depth], digits, strict=False):
+                _go_down(node, first, counts.keys[digit.word][chunk], digit.shift, np.uint64(2**digit.bits - 1))
+            cell = cell * tree.sizes[depth - 1] + node
+        _count(table, cell, counts.before[start : chunk.stop + 1])
+    return table.reshape(shape)
 
 
 @kernel
@@ -103,28 +169,100 @@ def _go_down(node: Ints, first: Ints, keys: NDArray[np.uint64], shift: int, mask
 
 
 @kernel
-def _count(table: Ints, node: Ints, before: Ints) -> None:
-    for i in range(len(node)):
-        table[node[i]] += before[i + 1] - before[i]
+def _count(table: Ints, cell: Ints, before: Ints) -> None:
+    for i in range(len(cell)):
+        table[cell[i]] += before[i + 1] - before[i]
 
 
 def consistent(
-    tree: Hierarchy, hows: Sequence[How], measured: Sequence[Ints | None], total: int, ties: int
-) -> list[Ints]:
-    """Return whole numbers for every level of a tree that add up to a total, from what was measured of it."""
-    levels = [MeasuredLevel(np.zeros(1, np.int64), np.array([total]), np.zeros(1))]
-    for depth, (how, value) in enumerate(zip(hows, measured, strict=True)):
-        size = tree.sizes[depth]
-        parent = np.repeat(np.arange(len(tree.first[depth]) - 1), np.diff(tree.first[depth]))
-        variance = np.full(size, how.law.standard_deviation**2 if isinstance(how, Measured) else np.inf)
-        levels.append(MeasuredLevel(parent, np.zeros(size, np.int64) if value is None else value, variance))
-    estimates = least_squares(levels)
-    kept, above = [], np.array([total])
-    for depth, estimate in enumerate(estimates[1:]):
-        out = np.empty(tree.sizes[depth], np.int64)
-        variance = np.where(np.isfinite(estimate.variance), np.maximum(estimate.variance, 1e-9), 1.0)
-        everyone = np.ones(len(out), np.bool_)
-        share_by_least_squares(tree.first[depth], estimate.value, variance, everyone, above, ties, out)
-        kept.append(out)
-        above = out
+    trees: Sequence[Hierarchy], tables: Sequence[Table], measured: Mapping[Depths, Ints], total: int
+) -> Kept:
+    """Make whole numbers of what was measured that add up to a total and to each other: nothing private is read.
+
+    Equals are treated alike by the order of the hierarchies: the same measurements give the same counts.
+    """
+    counts: dict[Depths, Ints] = {}
+    for attribute, tree in enumerate(trees):
+        levels = _alone(tables, measured, attribute)
+        if levels:
+            for depth, count in enumerate(_whole_tree(tree, levels, total), start=1):
+                counts[_one(len(trees), attribute, depth)] = count
+    kept = Kept(tuple(trees), tuple(tables), measured, counts)
+    for table in tables:
+        if np.count_nonzero(table.depths) > 1:
+            far = 3.0 * table.how.law.standard_deviation + 1.0
+            counts[table.depths] = _fitted(kept, table.depths, measured[table.depths], far)
     return kept
+
+
+def _one(attributes: int, attribute: int, depth: int) -> Depths:
+    return tuple(depth if one == attribute else 0 for one in range(attributes))
+
+
+def _alone(tables: Sequence[Table], measured: Mapping[Depths, Ints], attribute: int) -> dict[int, tuple[Reals, float]]:
+    """Return by depth what was measured of an attribute alone, and its variance: sums of other tables serve too.
+
+    A table of several attributes counts where nothing else tells its depth of this one.
+    """
+    found: dict[int, tuple[Reals, float]] = {}
+    for table in sorted(tables, key=lambda one: np.count_nonzero(one.depths)):
+        depth, values = table.depths[attribute], measured[table.depths]
+        if depth == 0 or (np.count_nonzero(table.depths) > 1 and max(found, default=0) >= depth):
+            continue
+        axis = np.count_nonzero(table.depths[:attribute])
+        others = tuple(one for one in range(values.ndim) if one != axis)
+        variance = table.how.law.standard_deviation**2 * (values.size / values.shape[axis])
+        found[depth] = (values.sum(axis=others).astype(np.float64), variance)
+    return found
+
+
+def _whole_tree(tree: Hierarchy, measured: Mapping[int, tuple[Reals, float]], total: int) -> Iterator[Ints]:
+    """Yield whole numbers for every level of a tree, down to the finest that was measured, that add up to a total."""
+    levels = [MeasuredLevel(np.zeros(1, np.int64), np.array([total]), np.zeros(1))]
+    for depth in range(1, max(measured) + 1):
+        first = tree.first[depth - 1]
+        value, variance = measured.get(depth, (np.zeros(tree.sizes[depth - 1]), np.inf))
+        parent = np.repeat(np.arange(len(first) - 1), np.diff(first))
+        levels.append(MeasuredLevel(parent, value, np.full(len(value), variance)))
+    above = np.array([total])
+    for first, estimate in zip(tree.first, least_squares(levels)[1:], strict=False):
+        out = np.empty(len(estimate.value), np.int64)
+        spread = np.where(np.isfinite(estimate.variance), np.maximum(estimate.variance, 1e-9), 1.0)
+        share_by_least_squares(first, estimate.value, spread, np.ones(len(out), np.bool_), above, 0, out)
+        yield out
+        above = out
+
+
+def _fitted(kept: Kept, depths: Depths, measured: Ints, far: float) -> Ints:
+    """Fit a table of several attributes to those of fewer that are kept: the last attribute's cells are the columns."""
+    last = max(attribute for attribute, depth in enumerate(depths) if depth)
+    without = tuple(0 if attribute == last else depth for attribute, depth in enumerate(depths))
+    if any(kept.is_exact(own) and _within(without, own) for own in kept.counts):
+        rows = kept.at(without)
+    else:
+        rows = _fitted(kept, without, measured.sum(axis=-1), far)
+    tables = [own for own in kept.counts if own[last] >= depths[last] and kept.is_exact(own)]
+    finest = max((tuple(map(min, own, depths)) for own in tables), key=sum)
+    columns = kept.at(finest)
+    group = groups_of(kept.trees, without, tuple(0 if one == last else depth for one, depth in enumerate(finest)))
+    flat, wanted = measured.reshape(rows.size, -1), rows.ravel()
+    out = np.zeros(flat.shape, np.int64)
+    for number, own in enumerate(columns.reshape(-1, columns.shape[-1])):
+        there = np.flatnonzero((group == number) & (wanted > 0))
+        if len(there) and own.sum() > 0:
+            block, target = np.zeros(len(there) * len(own), np.int64), flat[there].astype(np.float64).ravel()
+            repair_block(
+                target, target > 0, wanted[there], own, 0, far, TOLERANCE, MOST_SWEEPS, MOST_ROUNDS, block
+            )  # fmt: skip
+            out[there] = block.reshape(len(there), -1)
+    return out.reshape(measured.shape)
+
+
+def groups_of(trees: Sequence[Hierarchy], fine: Depths, coarse: Depths) -> Ints:
+    """Return which cell of a coarser table each cell of a finer one belongs to, both in their order."""
+    group = np.zeros(1, np.int64)
+    for tree, depth, wanted in zip(trees, fine, coarse, strict=True):
+        if depth:
+            own = tree.ancestors(wanted - 1, depth - 1) if wanted else np.zeros(tree.sizes[depth - 1], np.int64)
+            group = (group[:, None] * (tree.sizes[wanted - 1] if wanted else 1) + own[None, :]).ravel()
+    return group

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from treetop.basics.progress import Progress
 from treetop.measure.evidence import NOTHING
@@ -14,9 +15,12 @@ from treetop.measure.executor import Executor
 from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import CHUNK, Step, refine
 from treetop.noise import Key
+from treetop.plan.hypotheses import number_of_tests
 from treetop.plan.resolution import HighMeasurements
-from treetop.plan.workload import Measured
+from treetop.plan.workload import Measured, noise_of
 from treetop.read.counts import Counts
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,8 @@ class Task:
     """How many children are measured at a time; it changes nothing but the time."""
     named: int | None = None
     """The least measurement whose child is named, where all tasks of a level have decided it together."""
+    inherited: Ints | None = None
+    """The least measurement with which an only child is named, by the level of the ancestor that has it."""
 
     @staticmethod
     def cut(steps: Sequence[Step], above: Frontier, counts: Counts, key: Key, every: int | None, chunk: int) -> Task:
@@ -58,11 +64,14 @@ def descend(task: Task) -> Descended:
     for step in task.steps:
         key = task.key.derive("level", step.level.index)
         named = step.least_named if task.named is None else task.named
-        reached = reached.then(refine(step, task.counts, reached.frontier, key, task.chunk, task.every, named))
+        below = refine(step, task.counts, reached.frontier, key, task.chunk, task.every, named, task.inherited)
+        reached = reached.then(below)
     return reached
 
 
-def descend_all(tasks: Sequence[Task], executor: Executor, progress: Progress | None = None) -> list[Descended]:
+def descend_all(
+    tasks: Sequence[Task], executor: Executor, tests: Tests, progress: Progress | None = None
+) -> list[Descended]:
     """Descend tasks with the same levels; level by level, where all tasks together decide which children are named."""
     steps = tasks[0].steps
     reached: list[Descended] = []
@@ -76,21 +85,47 @@ def descend_all(tasks: Sequence[Task], executor: Executor, progress: Progress | 
     for done, step in enumerate(steps, start=1):
         level = [replace(task, steps=(step,), above=one.frontier) for task, one in zip(tasks, reached, strict=True)]
         if step.tests_together:
-            named = _least_named(step, level, executor)
-            level = [replace(task, named=named) for task in level]
+            inherited = _least_named(step, level, executor, tests)
+            level = [replace(task, named=int(inherited[-1]), inherited=inherited) for task in level]
         reached = [one.then(below) for one, below in zip(reached, executor.map(descend, level), strict=True)]
         if progress is not None:
             progress("descending", done / len(steps))
     return reached
 
 
-def _least_named(step: Step, tasks: Sequence[Task], executor: Executor) -> int:
-    """Return the least measurement whose child is named, by what all tasks of a level together show."""
-    tests = sum(int(step.fanout(task.above).sum()) for task in tasks)
-    first, *others = executor.map(partial(count_high, tests=tests), tasks)
+class Tests:
+    """The tests of a descent, of which all levels so far have told theirs."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._levels = [step.level for step in steps]
+        self._number = np.zeros(len(steps) + 1, np.int64)
+        # The total has no test: where it has an only child, all of the level is that, and is not measured.
+        self._laws = [None, *(noise_of(step.how) for step in steps)]
+
+    def reached(self, index: int, above: Sequence[Frontier]) -> int:
+        """Take in what is measured at a level, and return how many tests there are at it."""
+        self._number += sum(number_of_tests(self._levels, index, part.nodes) for part in above)
+        return int(self._number[index])
+
+    def thresholds(self, step: Step, above: Sequence[Frontier], seen: HighMeasurements) -> Ints:
+        """Return the least measurement that is named, by its level: to what is seen here, only children are added."""
+        laws = self._laws[: step.level.index + 1]
+        for part in above:
+            only = step.fanout(part) == 0
+            for level in np.unique(part.seen_at[only]).tolist():
+                law = laws[level]
+                assert law is not None, "a level where all there is has an only child is not measured"
+                seen.add(part.seen[only & (part.seen_at == level)], law)
+        return np.array([NOTHING if law is None else seen.threshold(law) for law in laws])
+
+
+def _least_named(step: Step, tasks: Sequence[Task], executor: Executor, tests: Tests) -> Ints:
+    """Return the least measurement that is named, by its level and by what all tasks of a level together show."""
+    above = [task.above for task in tasks]
+    first, *others = executor.map(partial(count_high, tests=tests.reached(step.level.index, above)), tasks)
     for other in others:
         first.join(other)
-    return first.threshold()
+    return tests.thresholds(step, above, first)
 
 
 def count_high(task: Task, tests: int) -> HighMeasurements:
@@ -107,11 +142,11 @@ def count_high(task: Task, tests: int) -> HighMeasurements:
     return seen
 
 
-def least_named(step: Step, above: Frontier, found: Descended) -> int:
-    """Return the least measurement whose child is named, where all of a level is repaired already."""
+def least_named(step: Step, above: Frontier, found: Descended, tests: Tests) -> Ints:
+    """Return the least measurement that is named, by its level, where all of a level is repaired already."""
     assert isinstance(step.how, Measured) and step.resolution is not None and step.resolution.fdr is not None
-    seen = HighMeasurements(step.how.law, int(step.fanout(above).sum()), step.resolution.fdr)
+    seen = HighMeasurements(step.how.law, tests.reached(step.level.index, [above]), step.resolution.fdr)
     (parts,) = found.levels
     for part in parts:
         seen.add(part.measured)
-    return seen.threshold()
+    return tests.thresholds(step, [above], seen)

@@ -6,13 +6,15 @@ from functools import lru_cache
 
 import numpy as np
 
+from treetop.domain.margin import decided_at, exact_margins, margin_at
+from treetop.errors import PlanError
 from treetop.measure.descent import Descent
 from treetop.measure.level import Step
-from treetop.measure.margins import AttributeMargins
+from treetop.measure.margins import Margins, Table, Under
 from treetop.noise.sampler import sampler
 from treetop.plan.plan import PurePlan
-from treetop.plan.resolution import Resolution
-from treetop.plan.workload import PassThrough
+from treetop.plan.resolution import EDITION, Resolution
+from treetop.plan.workload import Measured
 from treetop.read.counts import layout
 from treetop.repair import ORDERS, REPAIRS
 
@@ -21,6 +23,9 @@ from treetop.repair import ORDERS, REPAIRS
 def descent_of(plan: PurePlan) -> Descent:
     """Return what a descent does for a plan; a noise that cannot be drawn is refused here, before data is read."""
     plan.refuse_unless_top_down()
+    resolve = plan.resolve if isinstance(plan.resolve, Resolution) else None
+    if resolve is not None and resolve.edition != EDITION:
+        raise PlanError("this plan comes from the card of an earlier version, whose way to name children is no more")
     for _, law in plan.workload.measured:
         sampler(law)
     total, *below = plan.levels
@@ -33,38 +38,41 @@ def descent_of(plan: PurePlan) -> Descent:
             REPAIRS[plan.repair],
             ORDERS[plan.order],
             last=level.index == leaf,
-            resolution=plan.resolve if isinstance(plan.resolve, Resolution) else None,
+            resolution=resolve,
         )
         for level, digit, planned in zip(plan.spine.levels, layout(plan.spine), below, strict=True)
     )
-    return Descent(len(plan.spine.attributes), total.how, tuple(steps), _margins(plan))
+    margins, under = _margins(plan) if plan.margin_tables else (None, ())
+    return Descent(len(plan.spine.attributes), total.how, tuple(steps), margins, under)
 
 
-def _margins(plan: PurePlan) -> tuple[AttributeMargins, ...]:
-    """Return, for every attribute with a table of its own, all its tables down to the finest."""
+def _margins(plan: PurePlan) -> tuple[Margins, tuple[Under | None, ...]]:
+    """Return the tables that are measured before the descent, and which of them each level agrees with."""
     spine, digits = plan.spine, layout(plan.spine)
-    tables = {margin.depths: part for margin, part in zip(plan.margin_tables, plan.margin_parts, strict=True)}
-    alone = {margin.attributes[0] for margin in plan.margin_tables if len(margin.attributes) == 1}
-    # Levels of the spine at which nothing else is refined yet are tables of an attribute alone as well.
-    tables |= {
-        spine.depths(part.index): part for part in plan.levels if np.count_nonzero(spine.depths(part.index)) == 1
-    }
-    found = []
-    for attribute in sorted(alone):
-        at = [
-            tuple(depth if one == attribute else 0 for one in range(len(spine.trees)))
-            for depth in range(1, len(spine.trees[attribute].levels) + 1)
+    exact = exact_margins(spine, plan.margin_tables)
+    about = zip(plan.margin_tables, plan.margin_parts, exact, strict=True)
+    tables = [Table(margin.depths, Measured(part.law), part.index, kept) for margin, part, kept in about]
+    told = {attribute for margin in plan.margin_tables for attribute in margin.attributes}
+    # Levels at which nothing else is refined yet are tables of an attribute alone as well, and measured once.
+    for part in plan.levels[1:]:
+        depths = spine.depths(part.index)
+        (*_, attribute) = (one for one, depth in enumerate(depths) if depth)
+        if np.count_nonzero(depths) == 1 and attribute in told and isinstance(part.how, Measured):
+            tables.append(Table(depths, part.how, part.index))
+    own = [
+        [digit for level, digit in zip(spine.levels, digits, strict=True) if level.attribute == one]
+        for one in range(len(spine.trees))
+    ]
+    parts = {table.part for table in tables}
+    agreed = [margin for margin, kept in zip(plan.margin_tables, exact, strict=True) if kept]
+    agreed += [margin_at(spine, table.depths) for table in tables if table.part < len(plan.levels)]
+    under = []
+    for level in spine.levels:
+        refined = spine.depths(level.index)
+        decided = decided_at(spine, level, agreed)
+        nearly = [
+            table for table in tables if not table.exact and table.depths[level.attribute] >= refined[level.attribute]
         ]
-        deepest = max(index for index, depths in enumerate(at) if depths in tables)
-        parts = [tables.get(depths) for depths in at[: deepest + 1]]
-        own = [digit for level, digit in zip(spine.levels, digits, strict=True) if level.attribute == attribute]
-        found.append(
-            AttributeMargins(
-                attribute,
-                spine.trees[attribute],
-                tuple(own[: deepest + 1]),
-                tuple(PassThrough() if part is None else part.how for part in parts),
-                tuple(None if part is None else part.index for part in parts),
-            )
-        )
-    return tuple(found)
+        near = tuple((tuple(map(min, table.depths, refined)), table.how) for table in nearly)
+        under.append(None if decided is None else Under(decided, refined, level.index in parts, near))
+    return Margins(spine.trees, tuple(map(tuple, own)), tuple(tables)), tuple(under)

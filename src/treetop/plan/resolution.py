@@ -1,8 +1,9 @@
 """Resolution: which children a descent may name, because their own measurements show that they are not empty.
 
 A child that is truly empty measures k or more with probability P(N ≥ k): its p-value, exact up to rounding, and
-independent of all others. Naming children from a threshold up is then a test of many hypotheses at once. The threshold
-comes from measurements only, so it costs no privacy.
+independent of all others. An only child is not measured, and has the p-value of its parent. Naming children from a
+threshold up is then a test of many hypotheses at once. The threshold comes from measurements only, so it costs no
+privacy.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from treetop.basics.exact import positive
 from treetop.errors import LossError, PlanError
 from treetop.noise import Law
 from treetop.noise.balls import nearest_float
+
+EDITION = 2
+"""The present edition. In the first, an only child was named with its parent, untested, and the intervals of the named
+did not account for how these were chosen; its words are kept for the cards that were written then."""
 
 _MOST_THRESHOLDS = 1 << 12
 _TAIL_BITS = 60
@@ -47,11 +52,12 @@ RULES: Choices[Rule] = Choices(
     "rule of resolution",
     Rule(
         "fdr",
-        "from the least measurement up at which, of all children that are tested together, at most {value} % of the "
-        "named are expected to be truly empty (Benjamini and Hochberg 1995)",
+        "from the least measurement up at which, of all nodes of the level that are tested together, the proportion of "
+        "truly empty ones among the named is at most {value} % in expectation (Benjamini and Hochberg 1995)",
         100,
-        "That at most {value} % of the named are truly empty is an expectation, over many nodes: of a single node, or "
-        "of a few, it says little.",
+        "The rate of {value} % bounds the mean of one proportion: of the nodes that one release names at a level, the "
+        "share that is truly empty, which is 0 where none is named. Of all nodes that many releases name together more "
+        "may be empty, where most of them name few. Of a single node, or of a few, it says little.",
     ),
     Rule("sigmas", "from {value} standard deviations of its noise up"),
 )
@@ -62,9 +68,11 @@ class Resolution:
     """When a child is named: at a rate of false discoveries, or from a number of standard deviations up."""
 
     fdr: Fraction | None = None
-    """Of the children named at a level, the share that may be truly empty, in expectation."""
+    """Of the children named at a level of one release, the share that may be truly empty, in expectation."""
     sigmas: Fraction | None = None
     """How many standard deviations of its noise a measurement must reach."""
+    edition: int = EDITION
+    """What is tested, and what intervals the named have: a card that says nothing of it is of the first edition."""
 
     def __post_init__(self) -> None:
         if (self.fdr is None) == (self.sigmas is None):
@@ -104,10 +112,16 @@ class Resolution:
         rule, value = self._stated
         return [rule.say(rule.caution, value)] if rule.caution else []
 
+    @property
+    def stated(self) -> dict[str, Fraction]:
+        """What a plan file says of it."""
+        rule, value = self._stated
+        return {rule.name: value}
+
     def describe(self) -> dict[str, str]:
         """Return it as plain values."""
-        rule, value = self._stated
-        return {rule.name: str(value)}
+        edition = {"edition": str(self.edition)} if self.edition > 1 else {}
+        return {name: str(value) for name, value in self.stated.items()} | edition
 
 
 def _positive(name: str, given: object) -> Fraction:
@@ -135,7 +149,8 @@ class HighMeasurements:
         self._given = law, tests, fdr
         rate = fdr / max(tests, 1)
         # Far enough for a measurement that alone is named, however rare it has to be.
-        self._width, self._chance = _p_values(law, max(_TAIL_BITS, (rate.denominator // rate.numerator).bit_length()))
+        self._bits = max(_TAIL_BITS, (rate.denominator // rate.numerator).bit_length())
+        self._width, self._chance = _p_values(law, self._bits)
         self._rate = float(rate)
         self._count = np.zeros(len(self._chance), np.int64)
 
@@ -143,21 +158,39 @@ class HighMeasurements:
         """Return one for the same tests, with nothing counted."""
         return HighMeasurements(*self._given)
 
-    def add(self, measurements: NDArray[np.int64]) -> None:
-        """Count some measurements; what is beyond the largest possible threshold is counted there."""
-        step = np.minimum(measurements[measurements >= 0] // self._width, len(self._count) - 1)
+    def add(self, measurements: NDArray[np.int64], law: Law | None = None) -> None:
+        """Count some measurements; what is beyond the largest possible threshold is counted there.
+
+        Those with noise of another law count as the highest threshold that is no less likely.
+        """
+        measurements = measurements[measurements >= 0]
+        if law is None or law == self._given[0]:
+            step = np.minimum(measurements // self._width, len(self._count) - 1)
+        else:
+            width, chance = self._p_values(law)
+            p = chance[np.minimum(measurements // width, len(chance) - 1)]
+            step = np.searchsorted(-self._chance, -p, side="right") - 1
+            step = step[step >= 0]
         self._count += np.bincount(step, minlength=len(self._count))
 
     def join(self, other: HighMeasurements) -> None:
         """Take over what was counted elsewhere, for the same tests."""
         self._count += other._count
 
-    def threshold(self) -> int:
-        """Return the least measurement that is named."""
+    def threshold(self, law: Law | None = None) -> int:
+        """Return the least measurement that is named; of noise of another law, one that is no more likely."""
         reaching = np.cumsum(self._count[::-1])[::-1]
         # Where nothing reaches a threshold, that which one measurement alone would have to reach.
-        named = self._chance <= self._rate * np.maximum(reaching, 1)
-        return int(np.argmax(named)) * self._width
+        named = int(np.argmax(self._chance <= self._rate * np.maximum(reaching, 1)))
+        if law is None or law == self._given[0]:
+            return named * self._width
+        width, chance = self._p_values(law)
+        return int(np.argmax(chance <= self._chance[named])) * width
+
+    def _p_values(self, law: Law) -> tuple[int, NDArray[np.float64]]:
+        """Return the thresholds of another law; its last is so rare that whatever reaches it is named."""
+        width, chance = _p_values(law, self._bits)
+        return width, np.append(chance[:-1], 0.0)
 
 
 @lru_cache(maxsize=64)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from treetop.card.content import words_of
 from treetop.card.meaning import exact, loss_summary, meaning
 from treetop.card.words import reckless
+from treetop.plan.accuracy import LevelAccuracy
 from treetop.plan.file import PlanFile, read_plan
 
 
@@ -16,17 +19,15 @@ def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95) -> dict[
     file = plan if isinstance(plan, PlanFile) else read_plan(plan)
     told = file.plan
     described = told.describe()
-    rows = told.accuracy(confidence).to_dicts()
+    accuracy = told.accuracy(confidence)
     return {
         "title": told.title,
         "plan": str(file.path),
         "plan_sha256": told.digest,
         "leaves": told.spine.leaves,
         "confidence": confidence,
-        "levels": [
-            {**row, "cost": level["cost"], "law": level["noise"]}
-            for row, level in zip(rows, described["levels"], strict=True)
-        ],
+        "levels": _rows(accuracy.levels, described["levels"]),
+        "margins": _rows(accuracy.margins, described.get("margins", [])),
         "unit": {**described["unit"], "enforced": told.unit.enforced, "sentence": told.unit.sentence()},
         "loss": loss_summary(told),
         "warnings": reckless(told),
@@ -36,3 +37,9 @@ def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95) -> dict[
         "graph": None if file.graph is None else file.graph.sentences(),
         "notes": words_of(told).notes(told),
     }
+
+
+def _rows(rows: Sequence[LevelAccuracy], parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Put what to expect of tables beside what they cost, and their noise."""
+    pairs = zip(rows, parts, strict=True)
+    return [{**asdict(row), "cost": part["cost"], "law": part["noise"]} for row, part in pairs]

@@ -65,6 +65,12 @@ class Contents:
         none = self.evidence is None and self.all_measured is None
         return None if none or off else float(self.card["accuracy"]["confidence"])
 
+    @property
+    def selective(self) -> bool:
+        """Whether the intervals of named nodes account for how these were chosen: not on cards of before they did."""
+        told = self.card.get("plan", {}).get("resolve")
+        return self.left is not None and (told is None or "edition" in told)
+
     @cached_property
     def tree(self) -> ReleasedTree:
         """The released nodes of every level."""
@@ -78,7 +84,7 @@ class Contents:
                 "this release has no intervals and no measurements: its plan has intervals off, or it is not from the "
                 "top down"
             )
-        return Measured(self.tree, self.evidence, self.all_measured)
+        return Measured(self.tree, self.evidence, self.all_measured, self.selective)
 
     @cached_property
     def cells(self) -> MeasuredCells | None:

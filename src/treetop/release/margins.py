@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from treetop.domain.margin import Margin, margins_of
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
-from treetop.measure.margins import KeptMargins
+from treetop.measure.margins import Kept
 from treetop.noise import Law
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.nodes import risk_of
@@ -64,15 +64,16 @@ def _cells(spine: Spine, margin: Margin, leaf: NDArray[np.integer]) -> Ints:
 
 
 def tables_of(
-    margins: Sequence[Margin], laws: Sequence[Law], first: int, kept: Iterable[KeptMargins]
+    margins: Sequence[Margin], laws: Sequence[Law], kept: Kept | None, leaves: ReleasedTree
 ) -> tuple[MarginTable, ...]:
-    """Return the margins that a descent has kept; the first is so far down in the workload."""
-    found = {}
-    for one in kept:
-        for part, count, measured in zip(one.parts, one.counts, one.measured, strict=True):
-            if part is not None and part >= first and measured is not None:
-                found[part - first] = (count, measured)
-    return tuple(MarginTable(margin, laws[index], *found[index]) for index, margin in enumerate(margins))
+    """Return the margins of a release; of one that the counts agree with nearly, what the leaves add up to."""
+    found = []
+    for margin, law in zip(margins, laws, strict=True):
+        assert kept is not None
+        table = MarginTable(margin, law, kept.counts[margin.depths].ravel(), kept.measured[margin.depths].ravel())
+        exact = kept.is_exact(margin.depths)
+        found.append(table if exact else replace(table, count=table.sums(leaves)))
+    return tuple(found)
 
 
 def find(tables: Sequence[MarginTable], spine: Spine, depths: Sequence[int]) -> MarginTable | None:

@@ -7,7 +7,8 @@ from functools import cached_property
 
 from treetop.measure.evidence import Evidence
 from treetop.release.estimates.align import descended
-from treetop.release.intervals.nodes import LevelIntervals, node_intervals
+from treetop.release.intervals.named import named_risks
+from treetop.release.intervals.nodes import LevelIntervals, node_intervals, risk_of
 from treetop.release.measurements import Measurements
 from treetop.release.tree import ReleasedTree
 
@@ -22,6 +23,8 @@ class Measured:
     """What was measured of released nodes, and beside them."""
     apart: Measurements | None = None
     """All that was measured, where the released nodes are not those of the descent but were made from it later."""
+    selective: bool = False
+    """Whether the intervals of nodes account for that these were chosen by their measurements."""
     _intervals: dict[float, tuple[LevelIntervals, ...]] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -39,9 +42,15 @@ class Measured:
         """What the intervals of sums come from: the tree as it was measured, whatever is released of it."""
         return self if self.apart is None else Measured(*descended(self.tree, self.apart))
 
+    def named_margin(self, index: int, confidence: float) -> int | None:
+        """Return how far what was measured at a level, or last above it, may be off where it was named by it."""
+        level = max((at for at in range(index + 1) if self.evidence.laws[at] is not None), default=0)
+        risk = named_risks(self.tree, risk_of(confidence))[index]
+        return None if (law := self.evidence.laws[level]) is None else law.margin(risk)
+
     def intervals(self, confidence: float) -> tuple[LevelIntervals, ...]:
         """Return the noise intervals of the released nodes, from the total down."""
         if confidence not in self._intervals:
             self._intervals.clear()  # one set of them is as large as the tree
-            self._intervals[confidence] = node_intervals(self.tree, self.evidence, confidence)
+            self._intervals[confidence] = node_intervals(self.tree, self.evidence, confidence, self.selective)
         return self._intervals[confidence]

@@ -49,10 +49,9 @@ def run_plan(
         card,
         left=found.left if plan.resolve != "full" else None,
         evidence=found.evidence if evidence or again else None,
-        margins=tables_of(
-            plan.margin_tables, [part.law for part in plan.margin_parts], len(plan.levels), found.margins
-        ),
     )
+    laws = [part.law for part in plan.margin_parts]
+    release = replace(release, margins=tables_of(plan.margin_tables, laws, found.margins, release.tree))
     if not again:
         return release
     estimated = with_lower_error(release)

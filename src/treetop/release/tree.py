@@ -112,6 +112,12 @@ class ReleasedTree:
         fanout: Ints = level.first[node + 1] - level.first[node]
         return fanout
 
+    def denied(self, index: int) -> NDArray[np.bool_]:
+        """Return which released nodes of the level above a level have an only child there that is not released."""
+        named = np.bincount(self.parents(index), minlength=len(self.at(index - 1)))
+        denied: NDArray[np.bool_] = (self.fanout(index) == 1) & (named == 0)
+        return denied
+
     def rows(self, index: int) -> Ints:
         """Return which of the released nodes of a level its remainders are left at; both are in spine order."""
         entry = self._entries.down_to(index)

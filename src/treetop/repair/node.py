@@ -44,11 +44,6 @@ class NodeRepair:
     again: bool = False
     """Whether this is the way down only, and all counts are estimated again from all measurements after it."""
 
-    @property
-    def is_nearest(self) -> bool:
-        """Whether it is by least squares, so that a block's nearest counts need no repair of its rows before."""
-        return self.code == EUCLIDEAN
-
     def __reduce__(self) -> tuple[Any, ...]:
         return _registered, (self.name,)
 

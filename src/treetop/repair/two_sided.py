@@ -20,6 +20,8 @@ polytope is integral, and all cells are allowed: rows and columns come out exact
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -55,7 +57,7 @@ def repair_block(
     if width == 1:
         out[:] = rows
         return
-    _open(target, likely, rows, columns)
+    open_block(target, likely, rows, columns)
     a, b = np.zeros(height + 1), np.zeros(width)
     total = columns.sum()
     for _ in range(max(rounds, 1)):
@@ -64,17 +66,36 @@ def repair_block(
         if _lift(target, likely, columns, a, b) == 0:
             break
     start, column, wanted = _candidates(target, likely, rows, columns, spare, total)
-    whole = _whole(start, column, wanted, rows, columns, spare, a, b)
-    while not _balance(start, column, wanted, columns, a, b, whole):
-        _join(target, likely, start, column, columns, whole)
-        start, column, wanted, whole = _candidates_with(
-            target, likely, rows, columns, spare, total, start, column, whole
-        )
-    _write(start, column, whole, width, out)
+    for i in range(len(start) - 1):
+        for k in range(start[i], start[i + 1]):
+            wanted[k] = max(wanted[k] + a[i] + b[column[k]], 0.0)
+    round_block(target, likely, start, column, wanted, rows, columns, spare, out)
 
 
 @kernel
-def _open(target: Reals, likely: Marks, rows: Ints, columns: Ints) -> None:
+def round_block(
+    target: Reals, likely: Marks, start: Ints, column: Ints, fitted: Reals, rows: Ints, columns: Ints, spare: int,
+    out: Ints,
+) -> None:  # fmt: skip
+    """Write whole numbers near to what was fitted for candidates, with the sums of rows and columns exact.
+
+    Where no path through candidates is left, the cell with the highest target that joins two columns becomes one.
+    """
+    total, width = columns.sum(), len(columns)
+    whole = _whole(start, column, fitted, rows, spare, width)
+    while not _balance(start, column, fitted, columns, whole):
+        _join(target, likely, start, column, columns, whole)
+        more = _candidates(target, likely, rows, columns, spare, total)
+        fitted, whole = _moved(start, column, fitted, more[0], more[1]), _moved(start, column, whole, more[0], more[1])
+        start, column = more[0], more[1]
+    out[:] = 0
+    for i in range(len(rows)):
+        for k in range(start[i], start[i + 1]):
+            out[i * width + column[k]] = whole[k]
+
+
+@kernel
+def open_block(target: Reals, likely: Marks, rows: Ints, columns: Ints) -> None:
     """Make sure that every row, and every column with a sum, has a candidate, and empty columns have none."""
     height, width = len(rows), len(columns)
     best_row = np.full(width, -1, np.int64)
@@ -216,10 +237,10 @@ def _lift(target: Reals, likely: Marks, columns: Ints, a: Reals, b: Reals) -> in
 
 
 @kernel
-def _whole(start: Ints, column: Ints, target: Reals, rows: Ints, columns: Ints, spare: int, a: Reals, b: Reals) -> Ints:
+def _whole(start: Ints, column: Ints, fitted: Reals, rows: Ints, spare: int, width: int) -> Ints:
     """Round every row to its sum: floors, then the largest remainders, with what columns lack so far added to them."""
     whole = np.zeros(len(column), np.int64)
-    lacking = np.zeros(len(columns))
+    lacking = np.zeros(width)
     for i in range(len(start) - 1):
         left = rows[i] if i < len(rows) else np.int64(spare)
         size = start[i + 1] - start[i]
@@ -227,18 +248,17 @@ def _whole(start: Ints, column: Ints, target: Reals, rows: Ints, columns: Ints, 
             continue
         score = np.empty(size)
         for k in range(start[i], start[i + 1]):
-            value = max(target[k] + a[i] + b[column[k]], 0.0)
-            whole[k] = np.int64(np.floor(value))
+            whole[k] = np.int64(np.floor(fitted[k]))
             left -= whole[k]
-            score[k - start[i]] = -np.inf if value == 0.0 else value - whole[k] + lacking[column[k]]
-            lacking[column[k]] += value - whole[k]
+            score[k - start[i]] = -np.inf if fitted[k] == 0.0 else fitted[k] - whole[k] + lacking[column[k]]
+            lacking[column[k]] += fitted[k] - whole[k]
         if left != 0:
             order = np.argsort(-score)
             for k in range(left):  # at most one for each: remainders are below one
                 chosen = start[i] + order[k % size]
                 whole[chosen] += 1
                 lacking[column[chosen]] -= 1.0
-            for _ in range(-left):  # an offset that Newton's method has not ended at
+            for _ in range(-left):  # a row that was not fitted to its end
                 for chosen in range(start[i], start[i + 1]):
                     if whole[chosen] > 0:
                         whole[chosen] -= 1
@@ -248,21 +268,21 @@ def _whole(start: Ints, column: Ints, target: Reals, rows: Ints, columns: Ints, 
 
 
 @kernel
-def _balance(start: Ints, column: Ints, target: Reals, columns: Ints, a: Reals, b: Reals, whole: Ints) -> bool:
+def _balance(start: Ints, column: Ints, fitted: Reals, columns: Ints, whole: Ints) -> bool:
     """Move units within rows until every column has its sum; return whether that was possible among candidates."""
     lacking = columns.copy()
     for k in range(len(column)):
         lacking[column[k]] -= whole[k]
-    short = 0
+    short = np.int64(0)
     for j in range(len(columns)):
         short += max(lacking[j], 0)
     if short == 0:
         return True
     row, by_column, first = _transposed(start, column, len(columns))
     # Cells that the fit has above zero come first: nothing is invented while a path through them is left.
-    for least in (0.0, -np.inf):
+    for least in (0.0, -1.0):
         while short > 0:
-            moved = _move(start, column, target, a, b, whole, lacking, row, by_column, first, least)
+            moved = _move(start, column, fitted, whole, lacking, row, by_column, first, least)
             if moved == 0:
                 break
             short -= moved
@@ -289,8 +309,8 @@ def _transposed(start: Ints, column: Ints, width: int) -> tuple[Ints, Ints, Ints
 
 @kernel
 def _move(
-    start: Ints, column: Ints, target: Reals, a: Reals, b: Reals, whole: Ints, lacking: Ints, row: Ints,
-    by_column: Ints, first: Ints, least: float,
+    start: Ints, column: Ints, fitted: Reals, whole: Ints, lacking: Ints, row: Ints, by_column: Ints, first: Ints,
+    least: float,
 ) -> int:  # fmt: skip
     """Move units along shortest paths, each row and column used by one of them at most; return how many."""
     width = len(lacking)
@@ -317,7 +337,7 @@ def _move(
             done[i] = True
             for taking in range(start[i], start[i + 1]):
                 to = column[taking]
-                if seen[to] or (target[taking] + a[i] + b[to] <= least and whole[taking] == 0):
+                if seen[to] or (fitted[taking] <= least and whole[taking] == 0):
                     continue
                 seen[to], source[to], sink[to], origin[to] = True, giving, taking, origin[j]
                 queue[size] = to
@@ -364,25 +384,13 @@ def _join(target: Reals, likely: Marks, start: Ints, column: Ints, columns: Ints
 
 
 @kernel
-def _candidates_with(
-    target: Reals, likely: Marks, rows: Ints, columns: Ints, spare: int, total: int, start: Ints, column: Ints,
-    whole: Ints,
-) -> tuple[Ints, Ints, Reals, Ints]:  # fmt: skip
-    """Return the candidates with those that have come, and the counts of all as they are."""
-    new_start, new_column, wanted = _candidates(target, likely, rows, columns, spare, total)
-    moved = np.zeros(len(new_column), np.int64)
+def _moved(start: Ints, column: Ints, values: Any, new_start: Ints, new_column: Ints) -> Any:
+    """Return the values of candidates among more of them; the new ones have nothing."""
+    moved = np.zeros(len(new_column), values.dtype)
     for i in range(len(start) - 1):
         k = start[i]
         for new in range(new_start[i], new_start[i + 1]):
             if k < start[i + 1] and column[k] == new_column[new]:
-                moved[new] = whole[k]
+                moved[new] = values[k]
                 k += 1
-    return new_start, new_column, wanted, moved
-
-
-@kernel
-def _write(start: Ints, column: Ints, whole: Ints, width: int, out: Ints) -> None:
-    out[:] = 0
-    for i in range(len(out) // width):
-        for k in range(start[i], start[i + 1]):
-            out[i * width + column[k]] = whole[k]
+    return moved

@@ -83,6 +83,7 @@ def layer(release: Selection, atlas: Atlas, depths: Depths, attributes: Sequence
     content: dict[str, Any] = {
         "name": _name(atlas, depths, attributes),
         "margin": _margin(release, depths, attributes),
+        "named": 100 * release.confidence if release.confidence is not None and release.whole.selective else None,
         "total": int(count.sum()),
         "unplaced": int(count[~placed].sum()),
         "places": _places(gazetteer),
@@ -131,12 +132,17 @@ def _name(atlas: Atlas, depths: Depths, attributes: Sequence[str]) -> str:
 
 
 def _margin(release: Selection, depths: Depths, attributes: Sequence[str]) -> int | None:
-    """Return the margin of the measurements that a layer shows; None where it shows sums of them."""
+    """Return the margin of the measurements that a layer shows; None where it shows sums of them.
+
+    Where these decide what is named, and so is shown, it is as wide as that asks for.
+    """
     names = list(release.spine.attributes)
     wanted = tuple(depths[name] + 1 if name in attributes else 0 for name in names)
     levels = release.card.get("levels", [])
     for index in range(1, len(release.spine.levels) + 1):
         if release.spine.depths(index) == wanted and index < len(levels):
+            if release.whole.selective and release.confidence is not None:
+                return release.whole.measured.named_margin(index, release.confidence)
             # A level that divides nothing repeats the one above it.
             measured = [level["margin"] for level in levels[: index + 1] if level["measured"]]
             return measured[-1] if measured else None

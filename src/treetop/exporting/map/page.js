@@ -291,6 +291,7 @@ function shownText(here) {
 
 function noiseText(here) {
   if (here.margin === null) return "Numbers at this level are sums of measured ones.";
+  if (here.named !== null) return `Of the ${flows ? "flows" : "counts"} that are named at this level, ${number(here.named)} % or more are expected to have been measured within ±${number(here.margin)} of the truth, though their measurements chose them, before all were made to add up.`;
   return `At this level one measured ${flows ? "flow" : "count"} was within ±${number(here.margin)} of the truth with 95 % confidence, before all were made to add up.`;
 }
 

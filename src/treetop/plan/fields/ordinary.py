@@ -134,7 +134,7 @@ def _resolution(ran: Ran) -> Any:
     resolve = ran.plan.resolve
     if not isinstance(resolve, Resolution):
         return None
-    return {name: Fraction(text) for name, text in resolve.describe().items()}
+    return resolve.stated
 
 
 def _stated_confidence(ran: Ran) -> Any:
@@ -290,7 +290,8 @@ FIELDS = (
              take=lambda ran: ran.plan.preference if REPAIRS[ran.plan.repair].again else None),
     _release("resolve", Kind(_resolve, {"anyOf": [{"const": "full"}, table(NUMBER).schema]}),
              '`"full"`: every count down to the leaves; or `{ fdr = 0.05 }`, `{ sigmas = 3 }`: only nodes that the '
-             "measurements show to be there, the rest stays unresolved at coarser nodes ([resolution](resolution.md))",
+             "measurements show to be there, the rest stays unresolved at coarser nodes. `fdr` is the expected "
+             "proportion of empty nodes among those that one release names at a level ([resolution](resolution.md))",
              default="full", at="plan.resolve", digest="resolve", take=_resolution),
     _release("confidence", Kind(_confidence, NUMBER.schema), "The confidence of the [noise intervals](intervals.md)",
              default=CONFIDENCE, at="plan.confidence", digest="confidence", take=_stated_confidence,

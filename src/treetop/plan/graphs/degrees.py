@@ -43,6 +43,7 @@ class DegreeCounts(PurePlan):
             raise PlanError(f"unit is {self.unit!r}: a plan for degrees is made with its method make")
         if self.loss.accounting == "exact":
             raise PlanError('exact accounting is not for degrees: leave it out, or write accounting="zcdp"')
+        object.__setattr__(self, "margins", "none")  # there is no second table of such counts
         super().__post_init__()
         widest = max(law.margin(Fraction(1, 2**80)) for _, law in self.workload.measured)
         if widest * (self.degrees.largest + 1) ** 2 >= 2**61:

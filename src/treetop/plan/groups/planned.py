@@ -130,6 +130,7 @@ class PureGroupTablePlan(PurePlan):
             raise PlanError('public="regions" uses the number of groups of each region: give the public list of groups')
         if self.listed is not None and self.listed.number != self.number:
             raise PlanError(f"number is {self.number:,}, but the public list has {self.listed.number:,} groups")
+        object.__setattr__(self, "margins", "none")  # there is no second table of such counts
         super().__post_init__()
         self.core.check_number(self.number)  # what does not fit is refused now
 

@@ -16,7 +16,7 @@ from treetop.errors import ReleaseError
 from treetop.plan.accuracy import CONFIDENCE
 from treetop.release.contents import Contents
 from treetop.release.estimates.align import align
-from treetop.release.estimates.whole_numbers import lower_error
+from treetop.release.estimates.whole_numbers import lower_error, lower_error_under
 from treetop.release.measurements import Measurements
 from treetop.release.tree import ReleasedTree
 from treetop.repair import REPAIRS
@@ -39,7 +39,10 @@ def all_measurements(release: Contents) -> Measurements:
 def with_lower_error(release: AnyRelease) -> AnyRelease:
     """Return a release with counts of lower error; it keeps all measurements, of which none may be missing."""
     measurements = release.measured.measurements
-    nodes, count = lower_error(measurements, release.measured.root)
+    if release.margins:
+        nodes, count = lower_error_under(release.margins, measurements, release.tree)
+    else:
+        nodes, count = lower_error(measurements, release.measured.root)
     evidence = align(ReleasedTree(release.spine, nodes, count), measurements)
     return replace(release, nodes=nodes, count=count, evidence=evidence, all_measured=measurements)
 

@@ -74,15 +74,15 @@ def learn(law: Law, measured: Ints, kind: Ints) -> Posterior:
 
 def classes(average: Reals) -> Ints:
     """Tell children apart by what their parents have for each, in octaves; classes that are too small are joined."""
-    octave = np.clip(np.floor(np.log2(np.maximum(average, 1e-3))), -12, 40).astype(np.int64)
-    labels, which, sizes = np.unique(octave, return_inverse=True, return_counts=True)
-    joined, current, size = np.zeros(len(labels), np.int64), 0, 0
-    for i in range(len(labels)):
+    octave = np.clip(np.floor(np.log2(np.maximum(average, 1e-3))), -12, 40).astype(np.int64) + 12
+    sizes = np.bincount(octave)
+    joined, current, size = np.zeros(len(sizes), np.int64), 0, 0
+    for i in np.flatnonzero(sizes).tolist():
         if size >= ENOUGH and sizes[i:].sum() >= ENOUGH:
             current, size = current + 1, 0
         joined[i] = current
         size += int(sizes[i])
-    return joined[which]
+    return joined[octave]
 
 
 def _spread(seen: Ints, likelihood: Reals) -> Reals:

@@ -36,14 +36,14 @@ def share_by_probability(
             middle = (low + high) // 2
             total = np.int64(0)
             for j in range(a, b):
-                total += _due(learned, kind[j], measured[j], middle)
+                total += due(learned, kind[j], measured[j], middle)
             if total <= count[i]:
                 low = middle
             else:
                 high = middle
         left = count[i]
         for j in range(a, b):
-            out[j] = _due(learned, kind[j], measured[j], max(low, 0))
+            out[j] = due(learned, kind[j], measured[j], max(low, 0))
             left -= out[j]
         if left == 0:
             continue
@@ -53,11 +53,14 @@ def share_by_probability(
             for j in range(a, b):
                 out[j] = settled(state, out[j])
             continue
-        _give(learned, kind[a:b], measured[a:b], high, left, seed + a, out[a:b])
+        room = np.empty(b - a, np.int64)
+        for j in range(a, b):
+            room[j - a] = max(due(learned, kind[j], measured[j], high) - out[j], 0)
+        give(room, measured[a:b], left, seed + a, out[a:b])
 
 
 @kernel
-def _due(learned: Posterior, kind: int, measured: int, step: int) -> np.int64:
+def due(learned: Posterior, kind: int, measured: int, step: int) -> np.int64:
     """Return how many units a child has at a step."""
     at = max((measured - learned.lowest) // learned.cell, 0)
     if at < learned.units.shape[2]:
@@ -66,22 +69,20 @@ def _due(learned: Posterior, kind: int, measured: int, step: int) -> np.int64:
 
 
 @kernel
-def _give(learned: Posterior, kind: Ints, measured: Ints, step: int, left: int, seed: int, out: Ints) -> None:
-    """Give what is left to the children that have more at the next step, in proportion to it; equals at random."""
-    room = np.empty(len(out), np.int64)
+def give(room: Ints, measured: Ints, left: int, seed: int, out: Ints) -> None:
+    """Give what is left to the children that have room at the next step, in proportion to it; equals at random."""
     order = np.empty(len(out), np.int64)
     total = 0
     for j in range(len(out)):
-        room[j] = max(_due(learned, kind[j], measured[j], step) - out[j], 0)
         total += room[j]
         order[j] = (measured[j] << 20) | np.int64(mix(np.uint64(seed + j)) >> np.uint64(44))
     passed, given = np.int64(0), np.int64(0)
     for j in np.argsort(-order):
         passed += room[j]
         # In floats, since the product may leave 64 bits; whatever that rounds, the sum is exact.
-        due = np.int64(left)
+        due_ = np.int64(left)
         if passed < total:
-            due = np.int64(min(due, np.ceil(float(left) * float(passed) / total)))
-        part = due - given
+            due_ = np.int64(min(due_, np.ceil(float(left) * float(passed) / total)))
+        part = due_ - given
         out[j] += part
         given += part

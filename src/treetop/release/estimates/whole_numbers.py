@@ -9,6 +9,7 @@ absolute error. All of it works on noisy values, so it costs no privacy.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +19,12 @@ from treetop.domain.spine import Spine
 from treetop.noise import Law
 from treetop.read.counts import pack
 from treetop.release.estimates import prior
-from treetop.release.estimates.measured_tree import TreeLevel, measured_tree
+from treetop.release.estimates.measured_tree import measured_tree
 from treetop.release.estimates.sharing import share_by_probability
+from treetop.release.estimates.under_margins import share_under_margin
+from treetop.release.margins import MarginTable, find
 from treetop.release.measurements import Measurements
-from treetop.release.tree import spans_at
+from treetop.release.tree import ReleasedTree, spans_at
 from treetop.repair.least_squares import from_below
 from treetop.repair.sharing import share_by_least_squares
 
@@ -60,7 +63,7 @@ def lower_error(measurements: Measurements, total: int) -> tuple[NDArray[np.int3
             first = np.searchsorted(level.parent, np.arange(len(count) + 1))
             law, out = laws[index], np.zeros(len(level), np.int64)
             if index == last and law is not None and single.all() and len(level) >= FEWEST:
-                _share_last(law, first, level, count, seed, out)
+                _share_last(law, first, level.value, level.measured, count, seed, out)
             else:
                 variance = np.where(np.isfinite(estimates[index].variance), estimates[index].variance, 1.0)
                 share_by_least_squares(first, estimates[index].value, variance, divided | single, count, seed, out)
@@ -70,15 +73,52 @@ def lower_error(measurements: Measurements, total: int) -> tuple[NDArray[np.int3
     return _in_order(spine, leaves)
 
 
-def _share_last(law: Law, first: Ints, level: TreeLevel, count: Ints, seed: int, out: Ints) -> None:
+def lower_error_under(
+    margins: Sequence[MarginTable], measurements: Measurements, released: ReleasedTree
+) -> tuple[NDArray[np.int32], Ints]:
+    """Return the same where margins are kept: of the descent's counts, those of the last level are shared anew.
+
+    Coarser counts stay as they are, so that a release gives the same ones again.
+    """
+    spine = measurements.spine
+    last = max(index for index, law in enumerate(measurements.laws) if law is not None)
+    seen, law = measurements.levels[last - 1], measurements.laws[last]
+    level = spine.levels[last - 1]
+    depths = [level.depth + 1 if one == level.attribute else 0 for one in range(len(spine.trees))]
+    table = find(margins, spine, depths)
+    if seen is None or law is None or len(seen) < FEWEST:
+        return released.nodes, released.count
+    above = released.at(last - 1)
+    fanout = released.fanout(last)
+    rows = np.flatnonzero(fanout > 1)
+    first = np.concatenate([[0], np.cumsum(fanout[rows])])
+    node = seen.nodes[level.attribute].astype(np.int64)
+    seed, own = _seed(measurements), above.count[rows]
+    if table is None:
+        counts = np.zeros(len(seen), np.int64)
+        _share_last(law, first, seen.value, np.ones(len(seen), np.bool_), own, seed, counts)
+    else:
+        counts = share_under_margin(law, first, seen.value, node, table.count, own)
+    there = counts > 0
+    only = np.flatnonzero(fanout == 1)
+    alone = above.nodes[:, only].astype(np.int32)
+    alone[level.attribute] = level.first[alone[level.attribute]]
+    nodes = np.concatenate([seen.nodes[:, there], alone], axis=1)
+    leaves = spans_at(spine, last, nodes)[0]
+    return _in_order(spine, [(leaves, np.concatenate([counts[there], above.count[only]]))])
+
+
+def _share_last(
+    law: Law, first: Ints, value: Ints, measured: NDArray[np.bool_], count: Ints, seed: int, out: Ints
+) -> None:
     """Share counts among children of which nothing further was measured."""
     fanout = np.diff(first)
     average = np.repeat(count / np.maximum(fanout, 1), fanout)
-    useful = level.measured & (average > 0)
-    kind = np.zeros(len(level), np.int64)
+    useful = measured & (average > 0)
+    kind = np.zeros(len(value), np.int64)
     kind[useful] = prior.classes(average[useful])
-    learned = prior.learn(law, level.value[useful], kind[useful])
-    share_by_probability(first, level.value, kind, learned, count, seed, out)
+    learned = prior.learn(law, value[useful], kind[useful])
+    share_by_probability(first, value, kind, learned, count, seed, out)
 
 
 def _seed(measurements: Measurements) -> int:

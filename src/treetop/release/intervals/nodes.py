@@ -10,11 +10,15 @@ shared by the upper bounds above it. By the union bound an interval then misses 
 
 A child that was not retained has an upper bound, too. Of all those of one node the highest is kept, and serves for
 everything below the node that is not released. A node may go missing at any level on the way to it, so that these
-bounds share one risk over the levels: the same that the upper bounds of ancestors share, and by the same events.
+bounds share one risk over the levels: the same that the upper bounds of ancestors share, and by the same events. An
+only child that was not retained, because its parent's measurement did not show it, is bounded by its parent alone.
+
+Where a release names only what its measurements show to be there, its nodes have other intervals (`named`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
@@ -25,6 +29,7 @@ from numpy.typing import NDArray
 from treetop.errors import QueryError
 from treetop.measure.evidence import NOTHING, Evidence
 from treetop.noise import Law
+from treetop.release.intervals.named import named_margins, named_risks
 from treetop.release.intervals.sum_noise import sum_margin
 from treetop.release.tree import ReleasedTree
 
@@ -83,10 +88,12 @@ def risk_of(confidence: float) -> Fraction:
     return 1 - Fraction(str(confidence))
 
 
-def node_intervals(tree: ReleasedTree, evidence: Evidence, confidence: float) -> tuple[LevelIntervals, ...]:
+def node_intervals(
+    tree: ReleasedTree, evidence: Evidence, confidence: float, selective: bool = False
+) -> tuple[LevelIntervals, ...]:
     """Return the intervals of the released root and of every level below it.
 
-    A release of nothing has no nodes, and no intervals.
+    A release of nothing has no nodes, and no intervals. If `selective`, they account for how the nodes were chosen.
     """
     risk = risk_of(confidence)
     levels = sum(law is not None for law in evidence.laws)
@@ -100,7 +107,8 @@ def node_intervals(tree: ReleasedTree, evidence: Evidence, confidence: float) ->
     found = []
     for level, seen, margin in zip(tree.spine.levels, evidence.levels, margins[1:], strict=True):
         parent = tree.parents(level.index)
-        found.append(LevelIntervals(lower, upper, _absent(seen.highest, margin, ceiling)))
+        denied = np.zeros(len(ceiling), dtype=bool) if tree.left is None else tree.denied(level.index)
+        found.append(LevelIntervals(lower, upper, _absent(seen.highest, margin, ceiling, denied)))
         only = seen.measured == NOTHING  # has all that its parent has
         own = np.where(only, 0, seen.measured)
         above = ceiling[parent]
@@ -109,10 +117,28 @@ def node_intervals(tree: ReleasedTree, evidence: Evidence, confidence: float) ->
         ceiling = np.where(only, above, np.clip(own + margin.above, 0, above))
         lower, upper = np.where(only, lower[parent], new_lower), np.where(only, upper[parent], new_upper)
     found.append(LevelIntervals(lower, upper, np.zeros(len(lower), np.int64)))
-    return tuple(found)
+    return tuple(_of_named(tree, evidence, risk, found)) if selective else tuple(found)
 
 
-def _absent(highest: Ints, margin: Margins, ceiling: Ints) -> Ints:
+def _absent(highest: Ints, margin: Margins, ceiling: Ints, denied: NDArray[np.bool_]) -> Ints:
     """Return the upper bound of everything that is not retained right below each node; 0 where there is no such."""
     none = highest == NOTHING
-    return np.where(none, 0, np.clip(np.where(none, 0, highest) + margin.above, 0, ceiling))
+    measured = np.where(none, 0, np.clip(np.where(none, 0, highest) + margin.above, 0, ceiling))
+    return np.where(denied, ceiling, measured)
+
+
+def _of_named(
+    tree: ReleasedTree, evidence: Evidence, risk: Fraction, plain: Sequence[LevelIntervals]
+) -> Iterator[LevelIntervals]:
+    """Yield the intervals of named nodes; what is not named has the bounds that it had."""
+    risks = named_risks(tree, risk)
+    value = np.full(len(plain[0]), tree.total if evidence.total is None else evidence.total, np.int64)
+    level = np.zeros(len(value), np.int64)
+    for index, (own, share) in enumerate(zip(plain, risks, strict=True)):
+        if index > 0:
+            parent, measured = tree.parents(index), evidence.levels[index - 1].measured
+            only = measured == NOTHING
+            value = np.where(only, value[parent], measured)
+            level = np.where(only, level[parent], index)
+        margin = named_margins(evidence.laws, level, share)
+        yield LevelIntervals(np.maximum(value - margin, 0), np.maximum(value + margin, 0), own.absent)

@@ -4,7 +4,8 @@ That is the node's own count less those of its named children. Which children ar
 so a margin that fits one of them would be too narrow for those that were chosen. Instead the node and all of its b
 public children, named or not, are taken at a risk of α/(b + 1) each: then all are within their margins at once with the
 stated confidence, whichever were chosen. The count cannot exceed the node's own either, nor what its unnamed children
-may have, each at most its margin above the highest measurement among them.
+may have, each at most its margin above the highest measurement among them. An only child that is not named was not
+measured: there the node's own count is all that is known.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ def remainder_intervals(seen: Measured, confidence: float) -> tuple[Ints, Ints]:
             margin = _margins(evidence.laws[own], children[chosen], risk)
             each = _margins(evidence.laws[index + 1], children[chosen], risk)
             middle, slack = value[about] - sums[about], margin + named[chosen] * each
+            most = np.minimum(middle + slack, value[about] + margin)
             unnamed = (children - named)[chosen] * np.maximum(below.highest[about] + each, 0)
+            most = np.where(children[chosen] == 1, most, np.minimum(most, unnamed))
             lower[there[chosen]] = np.maximum(middle - slack, 0)
-            upper[there[chosen]] = np.maximum(
-                np.minimum(np.minimum(middle + slack, value[about] + margin), unnamed), lower[there[chosen]]
-            )
+            upper[there[chosen]] = np.maximum(most, lower[there[chosen]])
         only = below.measured == NOTHING
         value = np.where(only, value[parent], below.measured)
         level = np.where(only, level[parent], index + 1)

@@ -19,13 +19,14 @@ stopped at there, so the union bound gives α. How many levels those are is publ
 
 At levels with so many public nodes that only released ones have their measurement kept, those inside are a selection as
 well, for the lower end; for the upper end an unreleased child counts with the highest measurement of such children of
-its parent. What is unresolved is a node that was not retained, like any other.
+its parent. What is unresolved is a node that was not retained, like any other; where an only child was not named, the
+node that was measured in its stead goes on no further, and is dropped from what its own level measured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -73,6 +74,8 @@ class _Met:
     """Whether the value of what was dropped is known, rather than bounded."""
     going_on: Mapping[int, _Part]
     """All retained nodes, by the level at which they, or the ancestors with the same leaves, were measured."""
+    ending: Mapping[int, _Part] = field(default_factory=dict)
+    """Those of the level above whose only child is not named, in the same way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,13 +152,12 @@ class _Walk:
             met, np.where(only, above.value[parent], seen.measured), np.where(only, above.level[parent], index)
         )
         self._group = group
-        going_on = {
-            level: _part(met[there], self._front.value[there], group)
-            for level in np.unique(self._front.level[met >= 0]).tolist()
-            for there in [(self._front.level == level) & (met >= 0)]
-        }
+        going_on = _by_level(self._front, met >= 0, group)
+        ending: dict[int, _Part] = {}
+        if tree.left is not None:
+            ending = _by_level(above, (above.group >= 0) & tree.denied(index), group_above)
         dropped = _Part(measured - retained.number, value)
-        self.met.append(_Met(law, measured, retained, dropped, slots is not None, going_on))
+        self.met.append(_Met(law, measured, retained, dropped, slots is not None, going_on, ending))
         self._note_last(index, met)
 
     def _candidates(self, index: int) -> Ints:
@@ -197,7 +199,7 @@ class _Walk:
         above = self.met[:index]
         measured = sum(met.law is not None for met in above)
         share = (1 - OWN) * risk / max(measured, 1)
-        dropped = [_bound(met, met.dropped[rows], rows, share) for met in above]
+        dropped = [_bound(met, self._ended(at, index)[rows], rows, share) for at, met in enumerate(above)]
         met = self.met[index]
         inside = (met.retained + met.dropped)[rows].value
         if met.law is not None:
@@ -210,12 +212,19 @@ class _Walk:
             for level in range(stop + 1):
                 more = last.going_on.get(level)
                 stopped += (
-                    dropped[level]
+                    dropped[level]  # of what goes on from there nothing is left to end
                     if more is None
-                    else _bound(above[level], (above[level].dropped + more)[rows], rows, share)
+                    else _bound(above[level], (self._ended(level, stop) + more)[rows], rows, share)
                 )
             least = np.minimum(least, stopped)
         return least
+
+    def _ended(self, level: int, stop: int) -> _Part:
+        """Return what a level measured and no level down to another goes on from."""
+        ended = self.met[level].dropped
+        for met in self.met[level + 1 : stop + 1]:
+            ended = ended + met.ending[level] if level in met.ending else ended
+        return ended
 
 
 def _bound(met: _Met, part: _Part, rows: Ints, risk: Fraction) -> Ints:
@@ -233,6 +242,15 @@ def _at_most(
     """Return at least the sum of the measurements of what was dropped: each as high as the highest beside it."""
     highest = np.where(seen.highest == NOTHING, 0, seen.highest)
     return _sums(above, candidates * highest, group_above) - _sums(met, highest[parent], group)
+
+
+def _by_level(front: _Front, chosen: NDArray[np.bool_], group: Ints) -> dict[int, _Part]:
+    """Return some released nodes of a level, by the level at which they were measured."""
+    return {
+        level: _part(front.group[there], front.value[there], group)
+        for level in np.unique(front.level[chosen]).tolist()
+        for there in [chosen & (front.level == level)]
+    }
 
 
 def _part(met: Ints, value: Ints, group: Ints) -> _Part:
