@@ -51,10 +51,14 @@ def test_a_pure_loss_takes_laplace_noise() -> None:
     assert plan.spent == 2
 
 
-def test_the_published_scale_at_epsilon_one_and_six_levels() -> None:
+@pytest.mark.parametrize(("accounting", "noise"), [("zcdp", 18.674), (None, 17.668)])
+def test_the_published_scale_at_epsilon_one_and_six_levels_and_what_exact_accounting_leaves_of_it(
+    accounting: Any, noise: float
+) -> None:
     deep = tt.Hierarchy.from_prefixes(["AAA", "ABB", "BAA", "BBB", "ABA"], widths=[1, 2])
-    plan = tt.Plan(tt.Spine.destination_first(deep, deep), TRIP, tt.Loss(epsilon=1, delta=1e-8), margins="none")
-    assert plan.accuracy().levels[1].noise == pytest.approx(18.674, abs=5e-4)
+    loss = tt.Loss(epsilon=1, delta=1e-8, accounting=accounting)
+    plan = tt.Plan(tt.Spine.destination_first(deep, deep), TRIP, loss, margins="none")
+    assert plan.accuracy().levels[1].noise == pytest.approx(noise, abs=5e-4)
 
 
 def test_weights_divide_the_loss_exactly() -> None:

@@ -62,7 +62,9 @@ def study(
     runs, keep = runs or table.runs, kept or Kept()
     found = {}
     for epsilon in epsilons:
-        plan = tt.Plan(table.spine, TRIP, tt.Loss(epsilon=epsilon, delta=DELTA), confidence=CONFIDENCE)
+        plan = tt.Plan(
+            table.spine, TRIP, tt.Loss(epsilon=epsilon, delta=DELTA, accounting="zcdp"), confidence=CONFIDENCE
+        )
         names = [f"coverage {table.name} {epsilon:g} {run}" for run in range(runs)]
         found[epsilon] = pooled([keep.run(Run, name, partial(_run, plan, table.truth, name)) for name in names])
     return Study(table.title, table.truth.total, len(table.truth), runs, found)

@@ -192,7 +192,7 @@ def _run(table: Table, name: str) -> Found:
 
 _LOSSES: Mapping[Accounting, tt.Loss] = {
     "paper": paper_loss(EPSILON, DELTA),
-    "zcdp": tt.Loss(epsilon=EPSILON, delta=DELTA),
+    "zcdp": tt.Loss(epsilon=EPSILON, delta=DELTA, accounting="zcdp"),
     "exact": tt.Loss(epsilon=EPSILON, delta=DELTA, accounting="exact"),
 }
 

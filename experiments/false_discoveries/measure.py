@@ -48,7 +48,7 @@ def study(table: Table, epsilons: Sequence[float] = EPSILONS, repetitions: int =
 
 def _plans(table: Table, epsilons: Sequence[float]) -> Iterator[tuple[float, Method, str, tt.Plan]]:
     for epsilon, method in product(epsilons, METHODS):
-        loss = tt.Loss(epsilon=epsilon, delta=DELTA)
+        loss = tt.Loss(epsilon=epsilon, delta=DELTA, accounting="zcdp")
         plan = tt.Plan(table.spine, TRIP, loss, repair=method.repair, order=method.order)
         yield epsilon, method, f"{table.name} {epsilon:g} {method.label}", plan
 

@@ -56,7 +56,7 @@ def friendships(network: Network, epsilons: Sequence[float], runs: int, kept: Ke
             truncated = 1 - read_counts(graph.table(), spine, COLUMNS, bound=bound).total / truth.total
         errors = np.empty((len(epsilons), runs))
         for i, epsilon in enumerate(epsilons):
-            plan = tt.Plan(spine, unit, tt.Loss(epsilon=epsilon, delta=DELTA))
+            plan = tt.Plan(spine, unit, tt.Loss(epsilon=epsilon, delta=DELTA, accounting="zcdp"))
             for run in range(runs):
                 name = f"{network.name} {relation} {epsilon} {run}"
                 errors[i, run] = kept.run(float, name, partial(_misplaced, plan, graph, truth, key(name)))
@@ -102,7 +102,7 @@ class Degrees:
 
 def degrees(network: Network, epsilon: float = 1.0) -> Degrees:
     """Release the degree distribution once under "edge" and "node"."""
-    loss = tt.Loss(epsilon=epsilon, delta=DELTA)
+    loss = tt.Loss(epsilon=epsilon, delta=DELTA, accounting="zcdp")
     graph = network.graph("edge")
     nodes = graph.read_nodes([])
     edges = graph.read_edges(nodes)

@@ -25,7 +25,10 @@ SPINE = tt.Spine(["place.region", "sex", "place.town"], {"place": PLACE, "sex": 
 
 PLANS: Mapping[str, tt.Plan] = {
     "exact total": tt.Plan(
-        SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=1, delta=1e-8), title="Trips <& co>"
+        SPINE,
+        tt.Unit("trip", neighbours="replace"),
+        tt.Loss(epsilon=1, delta=1e-8, accounting="zcdp"),
+        title="Trips <& co>",
     ),
     "exact accounting": tt.Plan(
         SPINE,

@@ -45,9 +45,9 @@ def test_the_loss_is_stated_with_its_conversion(plan: tt.Plan) -> None:
     else:
         assert Fraction(loss["rho"]["exact"]) == plan.spent
         assert "Proposition 12" in loss["conversion"]
-        assert loss.get("accounting", "zcdp") == plan.loss.accounting
+        assert loss.get("accounting", "zcdp") == plan.accounting
         assert loss["delta_is_stated"] == (plan.loss.delta is not None)
-        if plan.loss.accounting == "exact":
+        if plan.accounting == "exact":
             return
         least = epsilon_from_rho(plan.spent, Fraction(loss["delta"]["exact"]))
         assert loss["epsilon"]["value"] == pytest.approx(least, rel=1e-9)
@@ -62,7 +62,7 @@ def test_exact_accounting_is_named_with_what_it_comes_to_beside_other_releases(p
     alone, together, several = card["meaning"][:3]
     assert (alone["epsilon"], together["epsilon"]) == (1.0, beside)
     assert several["epsilon"] == epsilon_from_rho(25 * plan.spent, 1e-8)
-    assert loss_summary(plan)["epsilon_alone"] == 1.0 and loss_summary(plan)["epsilon"] == beside
+    assert loss_summary(plan)["epsilon"] == 1.0 and loss_summary(plan)["epsilon_by_rho"] == beside
     (told,) = (caveat for caveat in card["caveats"] if "exact accounting" in caveat)
     assert f"counts as rho {plain(plan.spent)}" in told and beside > 1
 

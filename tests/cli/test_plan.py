@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from tests.everyday import plan_file
 from treetop import cli
+from treetop.basics.exact import plain
 from treetop.privacy import Loss, epsilon_from_rho
 
 
@@ -72,28 +74,34 @@ def test_the_table_and_the_json_have_the_same_numbers(plan: Path, capsys: pytest
 def test_the_total_cost_is_given_as_rho_and_as_epsilon_at_delta(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     loss = as_json(capsys, plan)["loss"]
     assert (loss["epsilon"], loss["delta"], loss["delta_is_stated"]) == (1, 1e-8, True)
-    assert loss["rho"] == float(Loss(epsilon=1, delta=1e-8).budget)
+    assert loss["accounting"] == "exact" and loss["epsilon_by_rho"] == epsilon_from_rho(Fraction(loss["spent"]), 1e-8)
+    told = run(capsys, plan)
+    assert "Epsilon 1 at delta 1e-08, by exact accounting; Gaussian noise." in told
+    assert f"Elsewhere it counts as rho {plain(Fraction(loss['spent']))} (zero-concentrated), which is epsilon" in told
+    change(plan, "delta = 1e-8", 'delta = 1e-8\naccounting = "zcdp"')
+    loss = as_json(capsys, plan)["loss"]
+    assert loss["rho"] == float(Loss(epsilon=1, delta=1e-8).budget) and "accounting" not in loss
     assert "Rho 0.0172054 (zero-concentrated), which is epsilon 1 at delta 1e-08" in run(capsys, plan)
 
 
 def test_an_epsilon_that_is_no_binary_fraction_is_shown_as_it_was_written(
     plan: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    change(plan, "epsilon = 1.0", "epsilon = 0.1")
+    change(plan, "epsilon = 1.0", 'accounting = "zcdp"\nepsilon = 0.1')
     told = run(capsys, plan)
     assert "which is epsilon 0.1 at delta 1e-08" in told
     assert "one trip (1 record)                                      0.1 " in told
 
 
 def test_the_loss_is_told_for_a_person_with_many_trips(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    meaning = as_json(capsys, plan)["meaning"]
-    budget = Loss(epsilon=1, delta=1e-8).budget
-    assert [row["records"] for row in meaning] == [1, 5, 10, 50]
-    assert meaning[0]["epsilon"] == 1
-    for row in meaning[1:]:
-        assert row["epsilon"] == epsilon_from_rho(row["units"] ** 2 * budget, 1e-8)
-        assert row["epsilon"] == Loss(epsilon=1, delta=1e-8).for_records(row["units"]).epsilon_at(1e-8)
-    assert "a person with 10 such trips (a week there and back)     12.3" in run(capsys, plan)
+    told = as_json(capsys, plan)
+    spent, (alone, *others) = Fraction(told["loss"]["spent"]), told["meaning"]
+    assert [row["records"] for row in told["meaning"]] == [1, 1, 5, 10, 50]
+    assert alone["epsilon"] == 1
+    for row in others:
+        assert row["epsilon"] == epsilon_from_rho(row["units"] ** 2 * spent, 1e-8)
+        assert row["epsilon"] == Loss(rho=spent).for_records(row["units"]).epsilon_at(1e-8)
+    assert re.search(r"a person with 10 such trips \(a week there and back\) +13\.1 ", run(capsys, plan))
 
 
 def test_a_rho_without_delta_is_compared_at_one_and_says_so(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:

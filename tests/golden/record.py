@@ -134,6 +134,7 @@ def example_cases() -> Iterator[tuple[str, Callable[[], Digests]]]:
         "no intervals": {"release": "intervals = false"},
         "euclidean": {"repair": 'method = "euclidean"'},
         "exact accounting": {"loss": 'accounting = "exact"'},
+        "through rho": {"loss": 'accounting = "zcdp"'},
         "bottom-heavy": {"loss": 'split = "bottom-heavy"'},
         "by nodes": {"loss": 'split = "by-nodes"'},
     }

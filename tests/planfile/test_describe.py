@@ -27,13 +27,24 @@ def test_a_described_plan_reads_back_as_the_same_plan(write: Write, design: str)
     assert again.columns == file.columns
 
 
-def test_exact_accounting_reads_back_and_is_left_out_otherwise(write: Write, design: str) -> None:
-    file = read_plan(write(design.replace("delta = 1e-8", 'delta = 1e-8\naccounting = "exact"')))
-    assert file.plan.loss.accounting == "exact"
+@pytest.mark.parametrize("accounting", ["exact", "zcdp"])
+def test_how_a_loss_is_kept_is_written_where_it_could_be_kept_otherwise(
+    write: Write, design: str, accounting: str
+) -> None:
+    file = read_plan(write(design.replace("delta = 1e-8", f'delta = 1e-8\naccounting = "{accounting}"')))
+    assert file.plan.loss.accounting == file.plan.accounting == accounting
     described = describe_plan(file)
-    assert tomllib.loads(described)["loss"]["accounting"] == "exact"
+    assert tomllib.loads(described)["loss"]["accounting"] == accounting
     assert read_plan(write(described)).plan.digest == file.plan.digest
-    assert "accounting" not in describe_plan(read_plan(write(design)))
+
+
+def test_a_plan_file_that_says_nothing_of_accounting_has_the_exact_one_where_it_can(write: Write, design: str) -> None:
+    file = read_plan(write(design))
+    assert (file.plan.loss.accounting, file.plan.accounting) == (None, "exact")
+    assert tomllib.loads(describe_plan(file))["loss"]["accounting"] == "exact"
+    several = read_plan(write(design.replace("contributions = 1", "contributions = 2")))
+    assert several.plan.accounting == "zcdp"
+    assert "accounting" not in describe_plan(several)
 
 
 def test_hierarchies_stand_there_by_their_hash(write: Write, design: str) -> None:

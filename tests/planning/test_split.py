@@ -53,7 +53,7 @@ def test_every_split_is_one_that_a_plan_takes(
     for given in (prior, None):
         split = optimal_split(spine, PERSON, loss, given, **options)
         plan = tt.Plan(spine, PERSON, loss, split=split)
-        assert plan.spent == loss.budget
+        assert plan.spent == plan.budget >= loss.budget
         assert sum(split.values()) == pytest.approx(1, abs=1e-5)
 
 

@@ -151,7 +151,9 @@ KNOWN: dict[str, tuple[Callable[[], tt.Plan], str]] = {
     "Gaussian": (lambda: od(loss=tt.Loss(rho=1)), "0.1=1 1.0=9 2.0=18 4.0=1 2.4=3 3.4=2"),
     "Laplace": (lambda: od(loss=tt.Loss(epsilon=4)), "1.0=9 1.1=1 2.0=17 4.1=2 2.4=2 3.3=3"),
     "a measured total": (
-        lambda: od(loss=tt.Loss(epsilon=3, delta=1e-6), unit=tt.Unit("trip", neighbours="add-remove")),
+        lambda: od(
+            loss=tt.Loss(epsilon=3, delta=1e-6, accounting="zcdp"), unit=tt.Unit("trip", neighbours="add-remove")
+        ),
         "1.0=6 1.1=1 2.0=15 4.1=2 2.4=2 3.2=1 3.3=2",
     ),
     "euclidean, descending": (

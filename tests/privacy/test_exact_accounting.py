@@ -186,11 +186,35 @@ def test_a_record_that_may_be_dropped_moves_the_total_as_well() -> None:
     assert plan.budget == exact_rho(Fraction(1), Fraction(1, 10**8), even(3), (1, 2, 2))
 
 
-def test_plans_without_exact_accounting_say_nothing_of_it() -> None:
-    stated, same = Loss(epsilon=1, delta=1e-8), Loss(epsilon=1, delta=1e-8, accounting="zcdp")
-    assert "accounting" not in tt.Plan(SPINE, TRIP, stated).describe()["loss"]
-    assert tt.Plan(SPINE, TRIP, stated).digest == tt.Plan(SPINE, TRIP, same).digest
-    assert tt.Plan(SPINE, TRIP, EXACT).describe()["loss"]["accounting"] == "exact"
+def test_exact_accounting_is_the_default_for_epsilon_and_delta_with_units_of_one_record() -> None:
+    plan, same = (tt.Plan(SPINE, TRIP, loss) for loss in (Loss(epsilon=1, delta=1e-8), EXACT))
+    assert plan.accounting == "exact" and plan.loss.accounting is None
+    assert plan.digest == same.digest and plan.describe()["loss"]["accounting"] == "exact"
+    assert plan.spent == plan.budget > plan.loss.budget
+
+
+@pytest.mark.parametrize(
+    ("unit", "loss"),
+    [
+        (Unit("person", 3, "replace"), Loss(epsilon=1, delta=1e-8)),
+        (TRIP, Loss(epsilon=1, delta=1e-8, noise="discrete Gaussian")),
+        (TRIP, Loss(rho=1, delta=1e-8)),
+        (TRIP, Loss(epsilon=1)),
+        (TRIP, Loss(epsilon=Fraction(1, 10**7), delta=1e-8)),  # which no grid is large enough for
+    ],
+    ids=["three records", "a law by name", "rho", "pure", "too extreme"],
+)
+def test_elsewhere_the_default_is_what_it_was(unit: Unit, loss: Loss) -> None:
+    plan = tt.Plan(SPINE, unit, loss)
+    assert plan.accounting == "zcdp" and plan.budget == loss.budget
+    assert "accounting" not in plan.describe()["loss"]
+
+
+def test_a_plan_that_names_the_conversion_has_it_and_says_nothing_of_exact_accounting() -> None:
+    plan = tt.Plan(SPINE, TRIP, Loss(epsilon=1, delta=1e-8, accounting="zcdp"))
+    assert plan.accounting == "zcdp" and plan.budget == plan.loss.budget
+    assert "accounting" not in plan.describe()["loss"]
+    assert "kept by rho" in plan.kept_loss.sentence()
 
 
 def test_units_of_several_records_are_refused_with_the_reason() -> None:
@@ -204,12 +228,12 @@ def test_an_epsilon_that_would_need_too_large_a_grid_is_refused(epsilon: Fractio
         exact_rho(epsilon, Fraction(1, 10**8), even(3), (2,) * 3)
 
 
-def test_a_ledger_charges_the_rho_and_shows_what_it_comes_to(tmp_path: Any) -> None:
+def test_a_ledger_charges_the_rho_and_without_the_noise_nothing_else_counts(tmp_path: Any) -> None:
     plan = tt.Plan(SPINE, TRIP, EXACT)
     charge = plan.spent, "zcdp", unit_text(plan.unit)
     wide = Ledger.create(tmp_path / "wide", loss=Loss(rho=1))
     assert wide.reserve("trips", *charge, "Trips", plan.digest).charged == plan.spent  # type: ignore[arg-type]
-    # Beside other releases the loss is more than epsilon 1, which is all that this ledger has.
+    # Of a release with this rho and nothing else known, the loss is more than epsilon 1, which is all that there is.
     narrow = Ledger.create(tmp_path / "narrow", loss=Loss(epsilon=1, delta=1e-8))
     with pytest.raises(Overspent, match=r"asked rho 0\.0192\d+ \(epsilon 1\.0\d+ at delta 1e-08\)"):
         narrow.check("trips", *charge)  # type: ignore[arg-type]

@@ -67,7 +67,7 @@ def test_an_integer_from_numpy_does_not_overflow() -> None:
         ({"rho": 1, "accounting": "exact"}, "stated as rho.*exact accounting is for epsilon with delta"),
         ({"rho": 1, "delta": 1e-8, "accounting": "exact"}, "stated as rho"),
         ({"epsilon": 1, "delta": 1e-8, "accounting": "exakt"}, "'exakt' .did you mean 'exact'.*\"zcdp\" or"),
-        ({"epsilon": 1, "delta": 1e-8, "accounting": None}, "accounting is None"),
+        ({"epsilon": 1, "delta": 1e-8, "accounting": 1}, "accounting is 1"),
     ],
 )
 def test_a_loss_that_is_not_one_of_the_three_forms_is_refused(parts: Any, message: str) -> None:
@@ -121,7 +121,7 @@ def test_asking_for_epsilon_at_a_senseless_delta_is_refused(loss: Loss, bad: flo
 def test_a_person_behind_k_units_loses_k_times_epsilon_or_k_squared_rho(k: int) -> None:
     assert Loss(epsilon=0.3).for_records(k) == Loss(epsilon=k * Fraction(3, 10))
     assert Loss(rho=0.01).for_records(k) == Loss(rho=Fraction(k * k, 100))
-    approximate = Loss(epsilon=1, delta=1e-8)
+    approximate = Loss(epsilon=1, delta=1e-8, accounting="zcdp")
     behind = approximate.for_records(k)
     assert behind == Loss(rho=k * k * approximate.budget, delta=1e-8)
     assert behind.epsilon_at(1e-8) >= approximate.epsilon_at(1e-8)
@@ -144,9 +144,14 @@ def test_a_person_has_a_positive_whole_number_of_units(k: Any) -> None:
             "Gaussian noise.",
         ),
         (
-            Loss(epsilon=1, delta=1e-8),
+            Loss(epsilon=1, delta=1e-8, accounting="zcdp"),
             "Approximate differential privacy with epsilon 1 and delta 1e-08, kept by rho 0.0172054 "
             "(zero-concentrated); Gaussian noise.",
+        ),
+        (
+            Loss(epsilon=1, delta=1e-8),
+            "Approximate differential privacy with epsilon 1 and delta 1e-08, kept by exact accounting of all levels "
+            "together where a unit has one record, and by rho 0.0172054 (zero-concentrated) elsewhere; Gaussian noise.",
         ),
         (
             Loss(epsilon=1, delta=1e-8, accounting="exact"),
@@ -166,12 +171,14 @@ def test_a_number_written_for_people_is_close_and_never_understated(value: Fract
     assert value <= Fraction(plain(value)) <= value * (1 + Fraction(1, 10**5))
 
 
-def test_what_follows_from_the_rho_of_a_plan_is_not_guessed_by_a_loss_with_exact_accounting() -> None:
-    loss = Loss(epsilon=1, delta=1e-8, accounting="exact")
+@pytest.mark.parametrize("accounting", ["exact", None])
+def test_what_follows_from_the_rho_of_a_plan_is_not_guessed_by_a_loss_with_exact_accounting(accounting: Any) -> None:
+    loss = Loss(epsilon=1, delta=1e-8, accounting=accounting)
+    assert loss.epsilon_at(1e-8) == 1
     for ask in (lambda: loss.epsilon_at(1e-6), lambda: loss.for_records(2)):
         with pytest.raises(LossError, match=r"Loss\(rho=plan\.spent\)"):
             ask()
-    assert loss != Loss(epsilon=1, delta=1e-8)
+    assert loss != Loss(epsilon=1, delta=1e-8, accounting="zcdp")
     assert eval(repr(loss)) == loss
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from treetop.basics.exact import plain
 from treetop.card.meaning import plural
-from treetop.ledger import Entry, Ledger, Reservation
+from treetop.ledger import Balance, Entry, Ledger, Reservation
 from treetop.plan.plan import PurePlan
+from treetop.privacy.composition import Cells, gaussian_rho
 
 UNKNOWN_HASH = "0" * 64
 """Stands for the hash of a reservation that is not made yet."""
@@ -19,15 +20,15 @@ def expected_composition(ledger: Ledger, dataset: str, plan: PurePlan) -> dict[s
     """Return what a release would state if it were reserved now; nothing is reserved."""
     earlier = ledger.entries(dataset)
     charged = ledger.budget.charge(plan.spent, plan.loss.currency)
-    return _composition(ledger, dataset, charged, earlier, 1, UNKNOWN_HASH)
+    return _composition(ledger, dataset, charged, plan.cells, earlier, 1, UNKNOWN_HASH)
 
 
 def reserved_composition(ledger: Ledger, reservation: Reservation) -> dict[str, Any]:
     """Return what a release states once its loss is reserved."""
-    earlier = tuple(entry for entry in ledger.entries(reservation.dataset) if entry.number < reservation.number)
-    return _composition(
-        ledger, reservation.dataset, reservation.charged, earlier, reservation.number, reservation.sha256
-    )
+    known = ledger.entries(reservation.dataset)
+    earlier = tuple(entry for entry in known if entry.number < reservation.number)
+    (own,) = (entry for entry in known if entry.number == reservation.number)
+    return _composition(ledger, own.dataset, own.charged, own.cells, earlier, reservation.number, reservation.sha256)
 
 
 def sentence(composition: Mapping[str, Any] | None, entity: str) -> str:
@@ -39,12 +40,23 @@ def sentence(composition: Mapping[str, Any] | None, entity: str) -> str:
         )
     earlier = len(composition["earlier"])
     before = "no earlier release" if earlier == 0 else f"{earlier} earlier release{'s' * (earlier > 1)}"
-    spent, budget = composition["spent_after"]["exact"], composition["budget"]["exact"]
     return (
         f"The ledger knows {before} of the data set “{composition['dataset']}”, in which one {entity} is protected, "
         "always within the limits that this card states: losses for one and the same unit add up, and for different "
-        f"units they do not. With this one, {composition['currency']} {plain(Fraction(spent))} of a budget of "
-        f"{plain(Fraction(budget))} is spent."
+        f"units they do not. With this one, {_spent(composition)} is spent."
+    )
+
+
+def _spent(composition: Mapping[str, Any]) -> str:
+    """Say how much of the budget is spent: with known noise as epsilon, since that adds up better than its rho."""
+    spent, budget = (plain(Fraction(composition[name]["exact"])) for name in ("spent_after", "budget"))
+    if "together" not in composition:
+        return f"{composition['currency']} {spent} of a budget of {budget}"
+    together = composition["together"]
+    delta = plain(Fraction(together["delta"]["exact"]))
+    return (
+        f"epsilon {plain(Fraction(together['epsilon']))} of a budget of {plain(Fraction(together['budget']['exact']))} "
+        f"at delta {delta} (by the noise of all counts that one unit can move; as rho, {spent})"
     )
 
 
@@ -54,9 +66,16 @@ def amount(value: Fraction) -> dict[str, Any]:
 
 
 def _composition(
-    ledger: Ledger, dataset: str, charged: Fraction, earlier: tuple[Entry, ...], number: int, sha256: str
+    ledger: Ledger,
+    dataset: str,
+    charged: Fraction,
+    cells: Cells | None,
+    earlier: tuple[Entry, ...],
+    number: int,
+    sha256: str,
 ) -> dict[str, Any]:
-    before = sum((entry.charged for entry in earlier), Fraction(0))
+    balance = Balance(dataset, ledger.budget, earlier)
+    before = balance.spent
     return {
         "ledger": True,
         "dataset": dataset,
@@ -67,14 +86,34 @@ def _composition(
         "spent_after": amount(before + charged),
         "reservation": {"number": number, "sha256": sha256},
         "earlier": [_earlier(entry) for entry in earlier],
+        **_together(balance, charged, cells),
+    }
+
+
+def _together(balance: Balance, charged: Fraction, cells: Cells | None) -> dict[str, Any]:
+    """State what all releases come to by their noise, where the budget is epsilon and delta and some noise is known."""
+    loss = balance.limit.loss
+    spent = balance.with_one_more(charged, cells)
+    if loss.epsilon is None or loss.delta is None or not spent.noise_is_known:
+        return {}
+    return {
+        "together": {
+            "budget": amount(loss.epsilon),
+            "delta": amount(loss.delta),
+            "epsilon": balance.limit.epsilon_of(spent),
+            "gaussian": amount(spent.gaussian),
+            "other": amount(spent.other),
+        }
     }
 
 
 def _earlier(entry: Entry) -> dict[str, Any]:
+    known = None if entry.cells is None else gaussian_rho(entry.cells)
     return {
         "number": entry.number,
         "title": entry.title,
         "charged": amount(entry.charged),
+        **({} if known is None else {"gaussian": amount(known)}),
         "state": entry.state,
         "plan_sha256": entry.plan_sha256,
         "card_sha256": entry.card_sha256,

@@ -77,7 +77,7 @@ def draft_card(plan: PurePlan, facts: Facts) -> dict[str, Any]:
         "time": facts.time,
         "private": facts.private,
         "warning": None if facts.private else WARNING,
-        "guarantee": plan.loss.sentence() if facts.private else "None.",
+        "guarantee": plan.kept_loss.sentence() if facts.private else "None.",
         "data": {
             "period": facts.period,
             "columns": None if facts.columns is None else dict(facts.columns),
@@ -190,8 +190,8 @@ def _loss(plan: PurePlan) -> dict[str, Any]:
         "epsilon": {"exact": None if stated is None else str(stated), "value": epsilon_of(plan.spent, plan)},
         "delta": None if delta is None else amount(delta),
         "delta_is_stated": loss.delta is not None,
-        "conversion": None if pure else EXACT if loss.accounting == "exact" else CONVERSION,
-        **({"accounting": "exact"} if loss.accounting == "exact" else {}),
+        "conversion": None if pure else EXACT if plan.accounting == "exact" else CONVERSION,
+        **({"accounting": "exact"} if plan.accounting == "exact" else {}),
     }
 
 

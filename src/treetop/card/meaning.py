@@ -34,8 +34,8 @@ _TRAVEL = ("trip", "journey", "commute")
 def loss_summary(plan: PurePlan) -> dict[str, Any]:
     """Return what a release costs, as rho and as epsilon at a delta.
 
-    With exact accounting, `epsilon` is what the rho comes to beside other releases, and `epsilon_alone` what the
-    release comes to by itself.
+    With exact accounting, `epsilon`, which is also `epsilon_alone`, is that of the release by itself, and
+    `epsilon_by_rho` what its rho comes to where no more is known of it.
     """
     loss = plan.loss
     pure = loss.definition == "pure"
@@ -48,12 +48,9 @@ def loss_summary(plan: PurePlan) -> dict[str, Any]:
         "delta_is_stated": loss.delta is not None,
         "spent": str(plan.spent),
     }
-    if loss.accounting == "exact":
-        summary |= {
-            "epsilon": epsilon_beside_others(plan),
-            "epsilon_alone": summary["epsilon"],
-            "accounting": "exact",
-        }
+    if plan.accounting == "exact":
+        beside = epsilon_beside_others(plan)
+        summary |= {"epsilon_alone": summary["epsilon"], "epsilon_by_rho": beside, "accounting": "exact"}
     return summary
 
 
@@ -66,10 +63,10 @@ def meaning(plan: PurePlan) -> list[dict[str, Any]]:
     elif unit.displaces and unit.neighbours == "add-remove":
         # One of several records can show more than the whole unit does by being there or not: it moves two cells.
         rows.append(means(f"one record of a {unit.entity} with several", 1, None, _one_record(plan), plan))
-        if plan.loss.accounting == "exact":  # which is about units; of a record, only its rho is known
+        if plan.accounting == "exact":  # which is about units; of a record, only its rho is known
             rows[-1]["epsilon"] = _epsilon_of_rho(_one_record(plan), plan)
     who = f"one {unit.entity} ({unit.extent})"
-    if plan.loss.accounting == "exact":
+    if plan.accounting == "exact":
         rows.append(means(f"{who}, this release alone (exact accounting)", 1, 1, plan.spent, plan))
         rows.append(means(f"{who}, beside other releases", 1, 1, plan.spent, plan))
         rows[-1]["epsilon"] = epsilon_beside_others(plan)

@@ -238,7 +238,7 @@ def caveats(plan: PurePlan, facts: Facts) -> list[str]:
         told.append("The limits of records per node were declared, not enforced.")
     if plan.levels[0].is_exact:
         told.append(f"The total is exact: whether a {unit.entity} is in the data at all is not hidden.")
-    if plan.loss.accounting == "exact":
+    if plan.accounting == "exact":
         told.append(
             f"Epsilon {say_epsilon(epsilon_of(plan.spent, plan))} is that of this release alone, by exact accounting. "
             f"Beside other releases about the same data it counts as rho {plain(plan.spent)}, which is epsilon "

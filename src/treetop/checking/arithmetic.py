@@ -10,9 +10,12 @@ from itertools import pairwise
 from typing import Any
 
 from treetop.card.rebuild import rebuild_unit
-from treetop.noise import LAWS, Law
+from treetop.ledger.budget import Budget
+from treetop.ledger.spending import Spending
+from treetop.noise import LAWS, DiscreteGaussian, Law
 from treetop.noise.law import described_law
-from treetop.privacy import TOTAL, Unit, epsilon_from_rho, rho_from_epsilon
+from treetop.privacy import TOTAL, Loss, Unit, epsilon_from_rho, rho_from_epsilon
+from treetop.privacy.composition import Cells, gaussian_rho
 from treetop.privacy.exact_accounting import cells_moved, exact_delta
 from treetop.privacy.mechanism import cost
 
@@ -95,17 +98,19 @@ def _exact(card: dict[str, Any], epsilon: Fraction | None) -> Iterator[str]:
     delta = Fraction(loss["delta"]["exact"])
     if Fraction(loss["rho"]["exact"]) <= rho_from_epsilon(epsilon, delta):
         return
-    found = exact_delta(
-        epsilon,
-        [
-            (Fraction(level["noise"]["variance"]["exact"]), cells_moved(unit, level["name"]))
-            for level in _tables(card)
-            if level["noise"] is not None
-        ],
-    )
+    found = exact_delta(epsilon, _cells(card, unit))
     if found > delta:
         stated = loss["delta"]["value"]
         yield f"loss.delta is {stated}, but the noise of all levels has delta {found} at epsilon {epsilon}"
+
+
+def _cells(card: dict[str, Any], unit: Unit) -> Cells:
+    """What one unit moves by one, with the noise on it."""
+    return tuple(
+        (Fraction(level["noise"]["variance"]["exact"]), cells_moved(unit, level["name"]))
+        for level in _tables(card)
+        if level["noise"] is not None
+    )
 
 
 def coverage(card: dict[str, Any]) -> Iterator[str]:
@@ -131,7 +136,9 @@ def composition(card: dict[str, Any]) -> Iterator[str]:
         yield f"composition.spent_before is {before}, but the earlier releases sum to {earlier}"
     if before + charged != after:
         yield f"composition.spent_after is {after}, but {before} and {charged} make {before + charged}"
-    if after > budget:
+    if "together" in told:
+        yield from _together(card, told)
+    elif after > budget:
         yield f"composition.spent_after is {after}, more than the budget {budget}"
     loss = card["loss"]
     own = Fraction((loss["rho"] or loss["epsilon"])["exact"])
@@ -139,6 +146,39 @@ def composition(card: dict[str, Any]) -> Iterator[str]:
     if charged != expected:
         yield f"composition.charged is {charged}, but this release costs {expected}"
     yield from _entries(told)
+
+
+def _together(card: dict[str, Any], told: dict[str, Any]) -> Iterator[str]:
+    """Compose what is known of the noise of all releases again, and compare it with the budget."""
+    stated, unit = told["together"], rebuild_unit(card)
+    gaussian = card["loss"]["definition"] != "pure" and all(
+        level["noise"] is None or level["noise"]["law"] == DiscreteGaussian.name for level in _tables(card)
+    )
+    cells = _cells(card, unit) if gaussian and unit.moves_by_one else None
+    own = None if cells is None else gaussian_rho(cells)
+    releases = [(Fraction(told["charged"]["exact"]), own)]
+    for entry in told["earlier"]:
+        known = Fraction(entry["gaussian"]["exact"]) if "gaussian" in entry else None
+        releases.append((Fraction(entry["charged"]["exact"]), known))
+    spent = Spending(
+        charged=sum((charged for charged, _ in releases), Fraction(0)),
+        gaussian=sum((known for _, known in releases if known is not None), Fraction(0)),
+        other=sum((charged for charged, known in releases if known is None), Fraction(0)),
+        alone=cells if len(releases) == 1 else None,
+    )
+    for name in ("gaussian", "other"):
+        sum_of = getattr(spent, name)
+        if Fraction(stated[name]["exact"]) != sum_of:
+            yield f"composition.together.{name} is {stated[name]['exact']}, but the releases sum to {sum_of}"
+    epsilon, delta = (Fraction(stated[name]["exact"]) for name in ("budget", "delta"))
+    budget = Budget(Loss(epsilon=epsilon, delta=delta), Fraction(told["budget"]["exact"]))
+    if budget.amount > rho_from_epsilon(epsilon, delta):
+        yield f"composition.budget is {budget.amount}, more than epsilon {epsilon} at delta {delta} allows"
+    if not budget.covers(spent):
+        yield f"composition: all releases together come to more than epsilon {epsilon} at delta {delta}"
+    found = budget.epsilon_of(spent)
+    if found is None or not found <= stated["epsilon"] <= found * (1 + 1e-9):
+        yield f"composition.together.epsilon is {stated['epsilon']}, but the releases come to {found}"
 
 
 def _entries(told: dict[str, Any]) -> Iterator[str]:

@@ -163,11 +163,6 @@ def _check_wishes(targets: bool, grid: bool, wishes: Wishes) -> None:
 def _check_file(file: PlanFile, wishes: Wishes) -> None:
     """Refuse a plan whose loss is not chosen so, and places where nothing can be written."""
     file.plan.refuse_unless_top_down()
-    if file.plan.loss.accounting == "exact":
-        raise LossError(
-            f'{file.path}: [loss] accounting is "exact", and a loss is chosen by "zcdp": leave it out until the loss '
-            "is chosen. Put back then, it only makes the noise smaller"
-        )
     if (out := wishes.get("write")) is not None:
         if Path(out).exists():
             raise PlanFileError(f"{out} exists already: choose another name")
@@ -206,6 +201,7 @@ def _with_loss(advice: Advice, asked: Sequence[str | Target], kind: Definition, 
         definition=kind,
         unknown=plan.unknown,
         large_delta=plan.loss.large_delta,
+        accounting=plan.loss.accounting,
         margins=plan.margins,
     )
     return replace(advice, plan=replace(plan, loss=answer.loss, split=answer.split), targets=targets, answer=answer)
@@ -233,7 +229,15 @@ def _with_grid(advice: Advice, epsilons: Sequence[float], kind: Definition, delt
     plan = advice.plan
     confidence, margins = advice.confidence, plan.margins
     grid = error_grid(
-        plan.spine, plan.unit, epsilons, delta, plan.split, unknown=plan.unknown, confidence=confidence, margins=margins
+        plan.spine,
+        plan.unit,
+        epsilons,
+        delta,
+        plan.split,
+        unknown=plan.unknown,
+        confidence=confidence,
+        accounting=plan.loss.accounting,
+        margins=margins,
     )
     return replace(advice, grid=grid, grid_delta=delta)
 
@@ -260,7 +264,8 @@ def _with_trials(advice: Advice, location: str, epsilons: Sequence[float], wishe
 
 def _at(plan: PurePlan, epsilon: float, delta: Fraction | None) -> PurePlan:
     meant = plan.loss.large_delta and delta is not None
-    return replace(plan, loss=Loss(epsilon=epsilon, delta=delta, large_delta=meant))
+    loss = Loss(epsilon=epsilon, delta=delta, large_delta=meant, accounting=plan.loss.accounting)
+    return replace(plan, loss=loss)
 
 
 def _written(advice: Advice, wishes: Wishes) -> Advice:

@@ -18,6 +18,7 @@ from treetop.errors import LossError
 from treetop.plan.accuracy import text_table
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss, Split, Unit
+from treetop.privacy.loss import Accounting
 from treetop.read.encode import Unknown
 
 Lines: TypeAlias = dict[tuple[int, ...], list[str]]
@@ -53,6 +54,7 @@ def error_grid(
     *,
     unknown: Unknown = "error",
     confidence: float = 0.95,
+    accounting: Accounting | None = None,
     margins: Margins = "none",
 ) -> tuple[GridRow, ...]:
     """Return the errors of every level and margin at every epsilon (pure without a delta); no data is read."""
@@ -63,7 +65,8 @@ def error_grid(
     risk = 1 - Fraction(str(confidence))
     rows = []
     for epsilon in epsilons:
-        plan = PurePlan(spine, unit, Loss(epsilon=epsilon, delta=delta), split=split, unknown=unknown, margins=margins)
+        loss = Loss(epsilon=epsilon, delta=delta, accounting=accounting)
+        plan = PurePlan(spine, unit, loss, split=split, unknown=unknown, margins=margins)
         for level in plan.workload:
             mean = mean_absolute(level.law) if level.is_measured else 0.0
             errors = (level.deviation, mean, level.margin(risk))

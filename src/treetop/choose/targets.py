@@ -14,7 +14,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any, Literal
 
-from treetop.basics.exact import Number, positive
+from treetop.basics.exact import Number, delta_between_0_and_1, positive
 from treetop.basics.frozen import FrozenMap
 from treetop.choose.error_laws import mean_absolute
 from treetop.choose.goals import Target
@@ -26,6 +26,9 @@ from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law
 from treetop.plan.accuracy import text_table
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Definition, Loss, Unit, epsilon_from_rho
+from treetop.privacy.composition import UNLIKE, epsilon_together
+from treetop.privacy.exact_accounting import is_exact_by_default
+from treetop.privacy.loss import Accounting
 from treetop.privacy.mechanism import cost
 from treetop.read.encode import Unknown
 
@@ -95,7 +98,7 @@ class Answer:
             )
             for need in self.levels
         ]
-        return "\n".join([self.loss.sentence(), "", text_table([head, *rows], left=(0, 5)), "", PROMISE])
+        return "\n".join([self.plan.kept_loss.sentence(), "", text_table([head, *rows], left=(0, 5)), "", PROMISE])
 
 
 def loss_for(
@@ -109,6 +112,7 @@ def loss_for(
     unknown: Unknown = "error",
     digits: int = 4,
     large_delta: bool = False,
+    accounting: Accounting | None = None,
     margins: Margins = "none",
 ) -> Answer:
     """Find the smallest loss, and its split, at which every target is met.
@@ -117,7 +121,7 @@ def loss_for(
     It is rounded up to `digits` digits. A level with targets has the largest noise that meets them. A coarser level
     without one has the same noise as the next finer level that has a target, since its error would be passed on to it.
     Each level that is finer than every target, and each margin, is given the share `rest` of the loss. `large_delta`
-    says that a delta of one in the number of units, or more, is meant.
+    says that a delta of one in the number of units, or more, is meant, and `accounting` how epsilon and delta are kept.
     """
     kind = definition or ("pure" if delta is None else "approximate")
     if kind == "approximate" and delta is None:
@@ -142,7 +146,8 @@ def loss_for(
         for name in finer
     }
     ordered = {name: split[name] for name in measured}
-    plan = _smallest(plan, kind, delta, ordered, digits, wanted, large_delta)
+    stated = {"delta": delta, "large_delta": large_delta and delta is not None, "accounting": accounting}
+    plan = _smallest(plan, kind, stated, ordered, digits, wanted)
     rows = tuple(_need(name, why[name], plan) for name in measured)
     return Answer(plan.loss, FrozenMap(ordered), rows, plan)
 
@@ -207,30 +212,38 @@ def _largest(target: Target, family: Callable[[Fraction], Law]) -> Fraction:
 def _smallest(
     trial: PurePlan,
     kind: Definition,
-    delta: Number | None,
+    stated: Mapping[str, Any],
     split: Mapping[str, Fraction],
     digits: int,
     wanted: Mapping[str, Sequence[Target]],
-    large_delta: bool,
 ) -> PurePlan:
     """Round the loss up until the plan gives every level what it needs, and check every target in it."""
     total = sum(split.values(), Fraction(0))
-    least = total if kind != "approximate" or delta is None else Fraction(epsilon_from_rho(total, delta))
+    least = total if kind != "approximate" else _least_epsilon(total, trial.unit, stated)
     if least <= 0:
         raise LossError("the targets allow noise so wide that nothing would be released: ask for more accuracy")
     amount = _short(least, digits, ROUND_CEILING)
     while True:
         epsilon, rho = (None, amount) if kind == "zcdp" else (amount, None)
-        loss = Loss(epsilon=epsilon, rho=rho, delta=delta, large_delta=large_delta and delta is not None)
-        if loss.budget >= total:
+        loss = Loss(epsilon=epsilon, rho=rho, **stated)
+        plan = PurePlan(trial.spine, trial.unit, loss, split=split, unknown=trial.unknown, margins=trial.margins)
+        if plan.budget >= total:
             break
         amount = _short(amount * (1 + Fraction(1, 10**digits)), digits, ROUND_CEILING)
-    plan = PurePlan(trial.spine, trial.unit, loss, split=split, unknown=trial.unknown, margins=trial.margins)
     for level in plan.levels:
         for target in wanted.get(level.name, ()):
             if not level.is_measured or not target.met_by(level.law):  # a bug, not rounding
                 raise LossError(f"{target} is not met at {loss}")
     return plan
+
+
+def _least_epsilon(rho: Fraction, unit: Unit, stated: Mapping[str, Any]) -> Fraction:
+    """Return from where on to look for the least epsilon with this rho: with exact accounting a little below it."""
+    delta = delta_between_0_and_1(stated["delta"])
+    open_loss = Loss(epsilon=1, delta=delta)
+    if stated["accounting"] == "zcdp" or not (stated["accounting"] or is_exact_by_default(unit, open_loss)):
+        return Fraction(epsilon_from_rho(rho, delta))
+    return Fraction(epsilon_together(rho * (1 - UNLIKE), Fraction(0), delta))
 
 
 def _short(value: Fraction, digits: int, rounding: Literal["ROUND_CEILING", "ROUND_FLOOR"]) -> Fraction:

@@ -152,7 +152,7 @@ def render(file: PlanFile, outcome: Answers, confidence: float) -> str:
         [
             text_table(rows, left=(0, 3)),
             "",
-            f"{cost} to the data set {outcome.dataset!r}; {say(outcome.remaining, left=True)} is left.",
+            f"{cost} to the data set {outcome.dataset!r}; {outcome.left} is left.",
             f"Ledger head, to be noted elsewhere: {outcome.head}",
             file.plan.unit.sentence(),
             *([] if file.graph is None else file.graph.sentences()),

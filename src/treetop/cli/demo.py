@@ -86,7 +86,7 @@ def _report(file: PlanFile, release: Release, exact: Release) -> dict[str, Any]:
 def _show(file: PlanFile, report: dict[str, Any], out: Path | None, page: Path | None) -> None:
     from treetop.plan.accuracy import text_table
 
-    click.echo(f"{report['title']}\n{file.plan.loss.sentence()}\n{file.plan.unit.sentence()}\n")
+    click.echo(f"{report['title']}\n{file.plan.kept_loss.sentence()}\n{file.plan.unit.sentence()}\n")
     click.echo("Before any data is read, the plan knows how accurate it will be:\n")
     click.echo(f"{file.plan.accuracy()}\n")
     click.echo(f"Released: {report['total']:,} flights in {report['leaves']:,} of {file.plan.spine.leaves:,} pairs.")

@@ -142,7 +142,7 @@ def show(file: Path, dataset: str | None, only_head: bool, expect_head: str | No
         click.echo()
         _print([row for one in balances for row in _rows(ledger.budget, one)], _heading(ledger.budget))
         if ledger.budget.currency == "zcdp":
-            click.echo("Costs add up as rho; as epsilon they do not.")
+            click.echo(_adding(balances))
     click.echo()
     if not entries:
         click.echo("Nothing was charged yet.")
@@ -173,6 +173,16 @@ def _tell_alike(name: str, near: list[str]) -> None:
         )
 
 
+def _adding(balances: tuple[Balance, ...]) -> str:
+    added = "Costs add up as rho; as epsilon they do not."
+    if not any(balance.epsilon is not None and balance.spending.gaussian for balance in balances):
+        return added
+    return (
+        f"{added} Epsilon is that of the noise of all releases together where it is known, so that more rho may fit "
+        "than the budget's."
+    )
+
+
 def _heading(budget: Budget) -> list[str]:
     if budget.currency == "pure":
         return ["data set", "", "epsilon"]
@@ -187,10 +197,16 @@ def _rows(budget: Budget, balance: Balance) -> list[list[str]]:
         figures = plain_down if what == "remaining" else plain
         row = [balance.dataset if what == "budget" else "", what, figures(amount)]
         if budget.currency == "zcdp" and budget.loss.delta is not None:
-            epsilon = budget.epsilon(amount)
+            epsilon = _epsilons(budget, balance)[what]
             row.append("" if epsilon is None else figures(epsilon))
         rows.append(row)
     return rows
+
+
+def _epsilons(budget: Budget, balance: Balance) -> dict[str, float | None]:
+    spent = balance.spending
+    whole, left = budget.epsilon(budget.amount), budget.epsilon_left(spent)
+    return {"budget": whole, "spent": budget.epsilon_of(spent), "remaining": left}
 
 
 def _cost(budget: Budget, entry: Entry) -> str:
@@ -224,6 +240,8 @@ def _about(ledger: Ledger) -> dict[str, Any]:
 
 def _balance(budget: Budget, balance: Balance) -> dict[str, Any]:
     amounts = {what: _amount(budget, getattr(balance, what)) for what in ("budget", "spent", "remaining")}
+    for what, epsilon in _epsilons(budget, balance).items():
+        amounts[what]["epsilon"] = epsilon
     return {"dataset": balance.dataset, "unit": balance.unit, **amounts}
 
 
@@ -235,4 +253,5 @@ def _amount(budget: Budget, amount: Fraction) -> dict[str, Any]:
 def _entry(entry: Entry) -> dict[str, Any]:
     told = {"entry": entry.number, **asdict(entry), "state": entry.state}
     del told["number"]
-    return told | {"cost": str(entry.cost), "charged": str(entry.charged)}
+    cells = None if entry.cells is None else [[str(variance), number] for variance, number in entry.cells]
+    return told | {"cost": str(entry.cost), "charged": str(entry.charged), "cells": cells}

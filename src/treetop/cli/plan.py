@@ -97,11 +97,11 @@ def _cost(plan: PurePlan, loss: dict[str, Any]) -> str:
     compared = "" if loss["delta_is_stated"] else " (the plan states no delta: this one is for comparison)"
     epsilon = plain(Fraction(repr(loss["epsilon"])))  # as it prints, not as the float nearest to it
     delta = f"{plain(plan.loss.delta or COMPARED_AT)}{compared}"
-    rho = f"rho {plain(plan.spent)} (zero-concentrated), which is epsilon {epsilon}"
     if "accounting" in loss:
-        alone = plain(Fraction(repr(loss["epsilon_alone"])))
+        by_rho = plain(Fraction(repr(loss["epsilon_by_rho"])))
         return (
-            f"Epsilon {alone} at delta {delta} for this release alone, by exact accounting. Beside others it counts as "
-            f"{rho}; Gaussian noise."
+            f"Epsilon {epsilon} at delta {delta}, by exact accounting; Gaussian noise. Beside other releases, a ledger "
+            f"of epsilon and delta composes the noise of all. Elsewhere it counts as rho {plain(plan.spent)} "
+            f"(zero-concentrated), which is epsilon {by_rho}."
         )
-    return f"R{rho[1:]} at delta {delta}; Gaussian noise."
+    return f"Rho {plain(plan.spent)} (zero-concentrated), which is epsilon {epsilon} at delta {delta}; Gaussian noise."

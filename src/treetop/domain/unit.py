@@ -163,6 +163,11 @@ class Unit:
             f"and whether a {self.entity} is in the data at all is not hidden"
         )
 
+    @property
+    def moves_by_one(self) -> bool:
+        """Whether one unit moves no count by more than one, whatever is counted: it has one record."""
+        return self.contributions == 1
+
     def sensitivity(self, level: str) -> Sensitivity:
         """How far one unit can move the counts of a level.
 

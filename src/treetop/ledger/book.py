@@ -18,12 +18,15 @@ from shlex import quote
 from typing import Any
 
 from treetop.errors import LedgerError, Overspent
+from treetop.ledger import spending
 from treetop.ledger.budget import Budget
 from treetop.ledger.entry import Balance, Entry, read_added, read_entries
 from treetop.ledger.log import Content, Log, Record
 from treetop.ledger.names import alike, key, listed, spelt
 from treetop.ledger.names import new as new_name
+from treetop.ledger.spending import Spending
 from treetop.ledger.unit import OtherUnit
+from treetop.privacy.composition import Cells
 from treetop.privacy.loss import Currency, Loss
 
 DEFAULT_DATASET = "default"
@@ -169,15 +172,25 @@ class Ledger:
             )
         return DEFAULT_DATASET
 
-    def check(self, dataset: str, cost: Fraction, definition: Currency, unit: str) -> None:
+    def check(self, dataset: str, cost: Fraction, definition: Currency, unit: str, cells: Cells | None = None) -> None:
         """Refuse what `reserve` would refuse now, and reserve nothing; another process may still be first."""
         charged, unit = self.budget.charge(cost, definition), spelt(unit, "unit")
-        self._refuse(self._find(self.log.read(), dataset), charged, unit)
+        self._refuse(self._find(self.log.read(), dataset), charged, unit, spending.checked(cells, cost, definition))
 
     def reserve(
-        self, dataset: str, cost: Fraction, definition: Currency, unit: str, title: str, plan_sha256: str
+        self,
+        dataset: str,
+        cost: Fraction,
+        definition: Currency,
+        unit: str,
+        title: str,
+        plan_sha256: str,
+        cells: Cells | None = None,
     ) -> Reservation:
         """Charge a release, durably, before its first measurement; `unit` is what it protects, by `unit_text`.
+
+        `cells` are what one unit moves by one, with the discrete Gaussian noise on it: a budget of epsilon and delta
+        composes them by their noise, and what has none by its cost.
 
         Raises `Overspent` if the budget is too small, and `OtherUnit` if the earlier releases protect another unit.
         """
@@ -192,13 +205,14 @@ class Ledger:
             "charged": _text(charged),
             "unit": unit,
             "plan_sha256": _digest(plan_sha256, "plan"),
+            **spending.written(spending.checked(cells, cost, definition)),
         }
         new = False
 
         def decide(records: list[Record]) -> Content:
             nonlocal new
             balance = self._find(records, dataset)
-            self._refuse(balance, charged, unit)
+            self._refuse(balance, charged, unit, cells)
             new = not balance.entries
             # The hash of this record is published, and its time is not: without a salt, the one tells the other.
             return content | {"time": _now(), "dataset": balance.dataset, "salt": token_hex(16)}
@@ -241,6 +255,10 @@ class Ledger:
         found = known.get(key(dataset))
         return () if found is None else (found,)
 
+    def balance(self, dataset: str) -> Balance:
+        """What one data set may still cost; all of the budget if it was never charged."""
+        return self._find(self.log.read(), dataset)
+
     def answers(self, dataset: str) -> tuple[Content, ...]:
         """The answers to questions about a data set that were recorded, oldest first; to give them again is free."""
         records = self.log.read()
@@ -250,11 +268,11 @@ class Ledger:
 
     def spent(self, dataset: str) -> Fraction:
         """What was spent on a data set: rho, or epsilon when the ledger is pure."""
-        return self._find(self.log.read(), dataset).spent
+        return self.balance(dataset).spent
 
     def remaining(self, dataset: str) -> Fraction:
         """What may still be spent on a data set; all of the budget if it was never charged."""
-        return self._find(self.log.read(), dataset).remaining
+        return self.balance(dataset).remaining
 
     def _find(self, records: list[Record], dataset: str) -> Balance:
         balances = self._balances(records)
@@ -268,7 +286,7 @@ class Ledger:
                 f"with a budget of their own, are declared with `treetop ledger add {quote(str(self.path))} "
                 f"{quote(spelt(dataset))}`"
             )
-        return balance or Balance(new_name(dataset), self.budget.amount, ())
+        return balance or Balance(new_name(dataset), self.budget, ())
 
     def _balances(self, records: list[Record]) -> dict[str, Balance]:
         """Return every data set by its key: one pass over the records, however many data sets there are."""
@@ -280,9 +298,9 @@ class Ledger:
         own: dict[str, list[Entry]] = {name: [] for name in names}
         for entry in entries:
             own[key(entry.dataset)].append(entry)
-        balances = {name: Balance(names[name], self.budget.amount, tuple(found)) for name, found in own.items()}
+        balances = {name: Balance(names[name], self.budget, tuple(found)) for name, found in own.items()}
         for balance in balances.values():
-            if balance.remaining < 0:
+            if not self.budget.covers(balance.spending):
                 raise LedgerError(f"{self.path}: more is spent on {balance.dataset!r} than its budget; it was edited")
             if len({key(entry.unit) for entry in balance.entries}) > 1:
                 raise LedgerError(
@@ -290,7 +308,7 @@ class Ledger:
                 )
         return balances
 
-    def _refuse(self, balance: Balance, charged: Fraction, unit: str) -> None:
+    def _refuse(self, balance: Balance, charged: Fraction, unit: str, cells: Cells | None) -> None:
         if balance.unit is not None and key(balance.unit) != key(unit):
             raise OtherUnit(
                 f"The ledger {self.path} adds up the losses of one unit for each data set, and losses for different "
@@ -298,16 +316,16 @@ class Ledger:
                 f"{unit!r}. Charge it to a data set of its own, under another name (`treetop ledger add` declares "
                 "it), and remember that the person behind both pays both"
             )
-        if charged > balance.remaining:
-            raise Overspent(self._refusal(balance, charged))
+        if not self.budget.covers(balance.with_one_more(charged, cells)):
+            raise Overspent(self._refusal(balance, Spending.of([(charged, cells)])))
 
-    def _refusal(self, balance: Balance, asked: Fraction) -> str:
-        say, remaining = self.budget.say, balance.remaining
-        advice = "Give the plan a loss of at most what remains" if remaining else "Nothing can be released"
+    def _refusal(self, balance: Balance, asked: Spending) -> str:
+        budget, spent = self.budget, balance.spending
+        advice = "Give the plan a loss of at most what remains" if balance.remaining else "Nothing can be released"
         return (
             f"The ledger {self.path} does not cover this release of the data set {balance.dataset!r}: "
-            f"spent {say(balance.spent)}, asked {say(asked)}, remaining {say(remaining, left=True)}, "
-            f"of a budget of {say(self.budget.amount)}. {advice}; what was spent never comes back"
+            f"spent {budget.say_spent(spent)}, asked {budget.say_spent(asked)}, remaining {budget.say_left(spent)}, "
+            f"of a budget of {budget.say(budget.amount)}. {advice}; what was spent never comes back"
         )
 
 

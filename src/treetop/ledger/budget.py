@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from treetop.basics.exact import plain, positive
 from treetop.errors import LedgerError, LossError, Overspent
+from treetop.ledger.spending import Spending
 from treetop.privacy.accounting import epsilon_from_rho
+from treetop.privacy.composition import UNLIKE, Cells, certain_rho, epsilon_together, gaussian_room
+from treetop.privacy.exact_accounting import exact_delta
 from treetop.privacy.loss import Currency, Loss
 
 _LONGEST = 10**200
+_ROUND = Context(prec=3)
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,51 @@ class Budget:
             )
         raise LedgerError(f'The definition of the cost is {definition!r}; write "pure" or "zcdp"')
 
+    def covers(self, spent: Spending) -> bool:
+        """Whether all releases together stay within the budget.
+
+        Costs that add up to it always do. For epsilon and delta, releases whose noise is known may come to more rho:
+        they are composed as Gaussian noise (`privacy.composition`), and one that stands alone exactly.
+        """
+        if spent.charged <= self.amount:
+            return True
+        epsilon, delta = self.loss.epsilon, self.loss.delta
+        if epsilon is None or delta is None:
+            return False
+        if spent.other <= self.amount and spent.gaussian <= gaussian_room(epsilon, delta, spent.other):
+            return True
+        return spent.alone is not None and _keeps(epsilon, delta, spent.alone)
+
+    def left(self, spent: Spending) -> Fraction:
+        """What one more release may cost: of known noise, where there has been such."""
+        rest = max(self.amount - spent.charged, Fraction(0))
+        epsilon, delta = self.loss.epsilon, self.loss.delta
+        if epsilon is None or delta is None or not spent.gaussian:
+            return rest
+        return max(rest, certain_rho(max(gaussian_room(epsilon, delta, spent.other) - spent.gaussian, Fraction(0))))
+
+    def epsilon_left(self, spent: Spending) -> float | None:
+        """The epsilon of what is left for one more release: of known noise, where there has been such."""
+        rest = self.left(spent)
+        if self.loss.delta is None or not spent.gaussian or rest <= self.amount - spent.charged:
+            return self.epsilon(rest)
+        # Exact accounting of discrete noise leaves up to so much more rho at an epsilon than Gaussian noise would have.
+        return epsilon_together(rest * (1 - UNLIKE), Fraction(0), self.loss.delta)
+
+    def epsilon_of(self, spent: Spending) -> float | None:
+        """The least epsilon that is known for all releases together, at the delta that the steward chose."""
+        added = self.epsilon(spent.charged)
+        epsilon, delta = self.loss.epsilon, self.loss.delta
+        if epsilon is None or delta is None or added is None or not spent.noise_is_known:
+            return added
+        found = min(added, epsilon_together(spent.gaussian, spent.other, delta))
+        if spent.alone is not None:
+            # Exact accounting may do a little better; it is asked for the few digits that a plan has stated.
+            for stated in (_ROUND.create_decimal(repr(found)), epsilon):
+                if stated < found and _keeps(Fraction(stated), delta, spent.alone):
+                    found = float(stated)
+        return found
+
     def epsilon(self, amount: Fraction) -> float | None:
         """The epsilon of an amount, at the delta that the steward chose; None without a delta."""
         if self.currency == "pure" or amount == 0:
@@ -68,19 +119,37 @@ class Budget:
         except LossError:  # beyond the numbers that are converted
             return None
 
+    def say_spent(self, spent: Spending) -> str:
+        """Write what was spent for people, rounded up."""
+        return self._said(plain, spent.charged, self.epsilon_of(spent))
+
+    def say_left(self, spent: Spending) -> str:
+        """Write what is left for one more release, rounded down."""
+        return self._said(plain_down, self.left(spent), self.epsilon_left(spent))
+
     def say(self, amount: Fraction, *, left: bool = False) -> str:
         """Write an amount for people, rounded up; what is left is rounded down.
 
         >>> Budget.of(Loss(epsilon=1, delta=1e-8)).say(Fraction(1, 100))
         'rho 0.01 (epsilon 0.752326 at delta 1e-08)'
         """
-        figures = plain_down if left else plain
+        return self._said(plain_down if left else plain, amount, self.epsilon(amount))
+
+    def _said(self, figures: Callable[[Fraction | float], str], amount: Fraction, epsilon: float | None) -> str:
         if self.currency == "pure":
             return f"epsilon {figures(amount)}"
-        epsilon = self.epsilon(amount)
         if self.loss.delta is None or epsilon is None:
             return f"rho {figures(amount)}"
         return f"rho {figures(amount)} (epsilon {figures(epsilon)} at delta {plain(self.loss.delta)})"
+
+
+@lru_cache(maxsize=64)
+def _keeps(epsilon: Fraction, delta: Fraction, cells: Cells) -> bool:
+    """Whether the noise on these cells keeps delta at epsilon by exact accounting."""
+    try:
+        return exact_delta(epsilon, cells) <= delta
+    except LossError:  # beyond what is computed
+        return False
 
 
 def plain_down(value: Fraction | float) -> str:

@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from treetop.errors import LedgerError
+from treetop.ledger import spending
+from treetop.ledger.budget import Budget
 from treetop.ledger.log import Content, Record
+from treetop.ledger.spending import Spending
+from treetop.privacy.composition import Cells
 from treetop.privacy.loss import Currency
 
 State: TypeAlias = Literal["complete", "reserved, outcome unknown"]
@@ -40,6 +44,8 @@ class Entry:
     """When the release folder was in place, UTC; None if that was never recorded."""
     card_sha256: str | None
     """The SHA-256 of the release's card."""
+    cells: Cells | None = None
+    """What one unit moves by one, with the noise on it; None where that is not known, and the cost is all."""
 
     @property
     def state(self) -> State:
@@ -53,10 +59,15 @@ class Balance:
 
     dataset: str
     """Its name."""
-    budget: Fraction
-    """All that may be spent on it: rho, or epsilon when the ledger is pure."""
+    limit: Budget
+    """All that may be spent on it, as the steward stated it."""
     entries: tuple[Entry, ...]
     """The releases charged to it, oldest first."""
+
+    @property
+    def budget(self) -> Fraction:
+        """All that may be spent on it: rho, or epsilon when the ledger is pure."""
+        return self.limit.amount
 
     @property
     def unit(self) -> str | None:
@@ -69,9 +80,23 @@ class Balance:
         return sum((entry.charged for entry in self.entries), Fraction(0))
 
     @property
+    def spending(self) -> Spending:
+        """What was charged, by what is known of its noise."""
+        return Spending.of((entry.charged, entry.cells) for entry in self.entries)
+
+    @property
+    def epsilon(self) -> float | None:
+        """What all releases come to together, as epsilon at the steward's delta; None where none was stated."""
+        return self.limit.epsilon_of(self.spending)
+
+    @property
     def remaining(self) -> Fraction:
-        """The budget less what was spent."""
-        return self.budget - self.spent
+        """What one more release may cost: the budget less what was spent, or more where noise is composed exactly."""
+        return self.limit.left(self.spending)
+
+    def with_one_more(self, charged: Fraction, cells: Cells | None) -> Spending:
+        """What all releases would come to with this one."""
+        return Spending.of([*((entry.charged, entry.cells) for entry in self.entries), (charged, cells)])
 
 
 def read_added(records: list[Record], path: Path) -> dict[int, str]:
@@ -110,4 +135,5 @@ def _entry(number: int, reserved: Content, completion: Content) -> Entry:
         plan_sha256=reserved["plan_sha256"],
         completed=completion.get("time"),
         card_sha256=completion.get("card_sha256"),
+        cells=spending.read(reserved),
     )

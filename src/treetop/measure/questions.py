@@ -31,8 +31,9 @@ from treetop.measure.workload import measuring
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law
 from treetop.noise.gate import Gate, digest
 from treetop.plan.plan import PurePlan
-from treetop.plan.workload import Measured, Part, Workload
+from treetop.plan.workload import Measured, Part, Workload, cells_of
 from treetop.privacy import Loss, Sensitivity, Unit
+from treetop.privacy.composition import Cells
 from treetop.privacy.mechanism import cost_of, noise_for
 from treetop.read.bound import Bound
 from treetop.read.counts import Counts, layout
@@ -135,6 +136,11 @@ class Batch:
         """What is measured: one table, of as many cells as there are questions."""
         spent = cost_of(self.sensitivity, self.law)
         return Workload((Part(0, "questions", len(self.questions), Fraction(1), Measured(self.law), spent),))
+
+    @property
+    def cells(self) -> Cells | None:
+        """The counts that one unit moves by one, with their noise; None where it may move one by more."""
+        return cells_of(self.unit, self.workload)
 
     @property
     def spent(self) -> Fraction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -9,6 +10,8 @@ from threading import RLock
 from typing import TypeVar
 
 from flint import arb, ctx, fmpq
+
+from treetop.basics.exact import rounded_up
 
 T = TypeVar("T")
 Enclosure = Callable[[int], arb]
@@ -69,6 +72,11 @@ def nearest_float(number: Enclosure) -> float:
         return float(low) if float(low) == float(high) else None
 
     return decided(attempt)
+
+
+def float_above(enclosed: arb) -> float:
+    """A float that is not below any number of a ball; infinite where the ball is."""
+    return rounded_up(_fraction(enclosed.upper())) if enclosed.is_finite() else math.inf
 
 
 def _fraction(exact: arb) -> Fraction:

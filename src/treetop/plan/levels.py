@@ -14,7 +14,7 @@ from treetop.errors import LossError, PlanError
 from treetop.noise import Law
 from treetop.plan.workload import Exact, Measured, Part, PassThrough, Workload
 from treetop.privacy import Loss, Split, Unit, shares
-from treetop.privacy.exact_accounting import rho_of_levels
+from treetop.privacy.exact_accounting import is_exact_by_default, rho_of_levels
 from treetop.privacy.mechanism import cost, level_noise
 from treetop.read.counts import LARGEST_TOTAL
 
@@ -90,9 +90,15 @@ def table_shares(
 
 def _spent_by(unit: Unit, loss: Loss, share: Mapping[str, Fraction]) -> Loss:
     """The loss as the levels divide it: with exact accounting, the rho that it leaves to these shares."""
-    if loss.accounting != "exact" or not share:
+    by_default = is_exact_by_default(unit, loss)
+    if not share or not (by_default or loss.accounting == "exact"):
         return loss
-    return Loss(rho=rho_of_levels(unit, loss, share))
+    try:
+        return Loss(rho=rho_of_levels(unit, loss, share))
+    except LossError:
+        if not by_default:
+            raise
+        return loss  # too extreme to be computed: rho keeps it too
 
 
 def _refuse_overflow(name: str, law: Law, widest: int) -> None:

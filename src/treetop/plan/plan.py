@@ -25,8 +25,10 @@ from treetop.plan.fields import decided
 from treetop.plan.levels import plan_tables
 from treetop.plan.preference import PREFERENCES, Prefer, preference_of
 from treetop.plan.resolution import Resolution
-from treetop.plan.workload import Part, Workload
+from treetop.plan.workload import Part, Workload, cells_of
 from treetop.privacy import Loss, Split, Unit
+from treetop.privacy.composition import Cells
+from treetop.privacy.loss import Accounting
 from treetop.read.counts import Counts
 from treetop.read.dropping import MadeTable, refuse_exact_total
 from treetop.read.encode import Unknown, read_counts
@@ -145,6 +147,24 @@ class PurePlan:
     def spent(self) -> Fraction:
         """What a release will cost: rho, or epsilon for a pure loss. Never more than the loss."""
         return self.workload.spent
+
+    @property
+    def accounting(self) -> Accounting:
+        """How epsilon and delta are kept: as the loss says or, where it does not, exactly if that leaves more rho."""
+        return self.loss.accounting or ("exact" if self.budget > self.loss.budget else "zcdp")
+
+    @property
+    def kept_loss(self) -> Loss:
+        """The loss, with how it is kept."""
+        return self.loss.kept_by(self.accounting)
+
+    @property
+    def cells(self) -> Cells | None:
+        """What one unit moves by one, in all tables together; None where it may move a count by more.
+
+        With it a ledger composes releases by their noise, and not by what that costs alone.
+        """
+        return cells_of(self.unit, self.workload)
 
     @property
     def levels(self) -> tuple[Part, ...]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from treetop.domain.unit import Unit
 from treetop.errors import PlanError
-from treetop.noise import Law
+from treetop.noise import DiscreteGaussian, Law
+from treetop.privacy.composition import Cells
 
 
 @dataclass(frozen=True)
@@ -114,3 +116,20 @@ class Workload:
     def spent(self) -> Fraction:
         """What a run costs: its tables add up (Bun and Steinke 2016, Lemma 1.7)."""
         return sum((part.cost for part in self.parts), Fraction(0))
+
+
+def cells_of(unit: Unit, workload: Workload) -> Cells | None:
+    """Return how many cells one unit moves by one in each measured table, with the variance of their noise, in order.
+
+    None where it may move one by more, or where some noise is not the discrete Gaussian. What a table costs is half of
+    what the unit moves, squared and summed up, over the variance: so many cells it moves.
+    """
+    cells = []
+    for part, law in workload.measured:
+        if not unit.moves_by_one or type(law) is not DiscreteGaussian:
+            return None
+        number = 2 * part.cost * law.variance
+        if number.denominator != 1:
+            raise PlanError(f"{part.name} costs {part.cost}, which no number of cells with its noise does")
+        cells.append((law.variance, int(number)))
+    return tuple(cells) or None

@@ -130,6 +130,11 @@ def rho_of_levels(unit: Unit, loss: Loss, shares: Mapping[str, Fraction]) -> Fra
     return exact_rho(loss.epsilon, loss.delta, tuple(shares.values()), tuple(moves))
 
 
+def is_exact_by_default(unit: Unit, loss: Loss) -> bool:
+    """Whether a loss that does not say how it is kept is kept by exact accounting, for this unit."""
+    return (loss.definition, loss.accounting, loss.noise) == ("approximate", None, None) and unit.moves_by_one
+
+
 def cells_moved(unit: Unit, level: str) -> int:
     """How many cells of a level one unit moves, each by one.
 

@@ -37,8 +37,9 @@ class Loss:
     """The chance left to exceed epsilon; beside rho it only chooses the epsilon that is reported."""
     rho: Fraction | None
     """Zero-concentrated differential privacy, by Gaussian noise."""
-    accounting: Accounting
-    """How epsilon and delta are kept: through rho ("zcdp"), or by the law of the privacy loss itself ("exact")."""
+    accounting: Accounting | None
+    """How epsilon and delta are kept: through rho ("zcdp"), or by the law of the privacy loss itself ("exact"). None is
+    exact where a unit has one record, with discrete Gaussian noise, through rho elsewhere: see `Plan.accounting`."""
     noise: str | None
     """The registered law of noise that keeps it; None for Laplace where it is pure, and Gaussian where it is not."""
     large_delta: bool
@@ -54,7 +55,7 @@ class Loss:
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
-        accounting: Accounting = "zcdp",
+        accounting: Accounting | None = None,
         noise: str | None = None,
         large_delta: bool = False,
     ) -> None:
@@ -89,14 +90,14 @@ class Loss:
         return "pure" if self.definition == "pure" else "zcdp"
 
     def _check_accounting(self) -> None:
-        if self.accounting not in get_args(Accounting):
+        if self.accounting is not None and self.accounting not in get_args(Accounting):
             raise LossError(
                 f"The accounting is {self.accounting!r}{nearest(str(self.accounting), get_args(Accounting))}; write "
                 '"zcdp" or "exact".'
             )
         if self.accounting == "exact" and self.noise is not None:
             raise LossError("Exact accounting is for Gaussian noise: leave the accounting out, or the noise.")
-        if self.accounting == "zcdp" or self.definition == "approximate":
+        if self.accounting != "exact" or self.definition == "approximate":
             return
         stated = "epsilon alone" if self.definition == "pure" else "rho"
         raise LossError(
@@ -112,18 +113,26 @@ class Loss:
 
     def epsilon_at(self, delta: Number) -> float:
         """The epsilon that this loss guarantees with this delta; a pure loss has the same at every delta."""
+        stated = delta_between_0_and_1(delta)
         if self.definition == "pure":
-            delta_between_0_and_1(delta)
             return rounded_up(self.budget)
+        if self.epsilon is not None and stated == self.delta and self.accounting != "zcdp":
+            return rounded_up(self.epsilon)
         self._refuse_exact("the epsilon at another delta")
         return epsilon_from_rho(self.budget, delta)
 
     def _refuse_exact(self, what: str) -> None:
-        """Refuse what this loss does not know: with exact accounting, rho is the plan's."""
-        if self.accounting == "exact":
+        """Refuse what this loss does not know: with exact accounting, or where that may be used, rho is the plan's."""
+        if self.definition == "approximate" and self.accounting != "zcdp":
             raise LossError(
-                f"With exact accounting, {what} follows from the plan's rho: take it from Loss(rho=plan.spent)."
+                f"With exact accounting, {what} follows from the plan's rho: take it from Loss(rho=plan.spent), or "
+                'keep the loss through rho, with accounting="zcdp".'
             )
+
+    def kept_by(self, accounting: Accounting) -> Loss:
+        """The same loss, kept in this way."""
+        amounts = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        return Loss(**amounts, accounting=accounting, noise=self.noise, large_delta=self.large_delta)
 
     def for_records(self, k: int) -> Loss:
         """The loss for a person who stands behind k units: k·epsilon when pure, k²·rho otherwise.
@@ -180,9 +189,13 @@ class Loss:
         if self.definition == "pure":
             return f"Pure differential privacy with epsilon {amount}; Laplace noise."
         if self.epsilon is not None and self.delta is not None:
-            kept = f"kept by rho {amount} (zero-concentrated)"
-            if self.accounting == "exact":
-                kept = "by exact accounting of all levels together, for this release alone"
+            exact = "by exact accounting of all levels together"
+            through = f"by rho {amount} (zero-concentrated)"
+            kept = {
+                "zcdp": f"kept {through}",
+                "exact": f"{exact}, for this release alone",
+                None: f"kept {exact} where a unit has one record, and {through} elsewhere",
+            }[self.accounting]
             return (
                 f"Approximate differential privacy with epsilon {plain(self.epsilon)} and "
                 f"delta {plain(self.delta)}, {kept}; Gaussian noise."

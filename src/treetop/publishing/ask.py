@@ -52,6 +52,8 @@ class Answers:
     """The budget."""
     head: str
     """The head of the ledger, to be noted elsewhere."""
+    left: str
+    """What is left of the budget, in words."""
 
 
 def ask(
@@ -88,7 +90,7 @@ def ask(
     found, new = _recalled(account, asked, batch, confidence)
     if new:
         batch = Batch(file.plan.spine, tuple(new.values()), file.plan.unit, told)
-        account.check(batch.spent, batch.loss, batch.unit)  # before the table is read
+        account.check(batch)  # before the table is read
         with spending(account):
             measured = measure(
                 batch,
@@ -107,13 +109,15 @@ def ask(
         for (name, question), number in zip(new.items(), measured, strict=True):
             found[name] = answer(question, number, batch.law, confidence)
     book = account.ledger
+    balance = book.balance(account.dataset)
     return Answers(
         tuple(found[name] for name in asked),
         account.reservation,
         account.dataset,
-        book.remaining(account.dataset),
+        balance.remaining,
         book.budget,
         book.head()[1],
+        book.budget.say_left(balance.spending),
     )
 
 
@@ -122,7 +126,7 @@ def _reserve(account: Account, batch: Batch, file: PlanFile, before_charging: Mi
     asked = len(batch.questions)
     many = "a question" if asked == 1 else f"{asked:,} questions"
     title = f"{many}: {file.plan.title}" if file.plan.title else many
-    account.reserve(batch.spent, batch.loss, batch.unit, title, file.plan.digest)
+    account.reserve(batch, title, file.plan.digest)
 
 
 def _recalled(

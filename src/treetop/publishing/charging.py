@@ -7,15 +7,36 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from treetop.domain.unit import Unit
 from treetop.errors import PlanError, TreetopError, Unfinished
 from treetop.ledger import Ledger, Reservation, unit_text, warn_of_network
 from treetop.ledger.names import listed
 from treetop.privacy import Loss
+from treetop.privacy.composition import Cells
 
 _log = logging.getLogger("treetop")
+
+
+class Charge(Protocol):
+    """What is charged: a plan, or questions."""
+
+    @property
+    def spent(self) -> Fraction:
+        """What it costs."""
+
+    @property
+    def loss(self) -> Loss:
+        """The loss that it was made for."""
+
+    @property
+    def unit(self) -> Unit:
+        """What it protects."""
+
+    @property
+    def cells(self) -> Cells | None:
+        """What one unit moves by one, where that is all that it moves."""
 
 
 class Account:
@@ -59,13 +80,15 @@ class Account:
             raise PlanError("a release with a testing key protects nobody and is not charged: leave the ledger out")
         return Account(ledger, dataset, expect_head)
 
-    def check(self, spent: Fraction, loss: Loss, unit: Unit) -> None:
+    def check(self, asked: Charge) -> None:
         """Refuse what the budget does not allow; nothing is charged."""
-        self.ledger.check(self.dataset, spent, loss.currency, unit_text(unit))
+        self.ledger.check(self.dataset, asked.spent, asked.loss.currency, unit_text(asked.unit), asked.cells)
 
-    def reserve(self, spent: Fraction, loss: Loss, unit: Unit, title: str, digest: str) -> Reservation:
+    def reserve(self, asked: Charge, title: str, digest: str) -> Reservation:
         """Charge it. From here on the loss is spent, whatever happens."""
-        self.reservation = self.ledger.reserve(self.dataset, spent, loss.currency, unit_text(unit), title, digest)
+        self.reservation = self.ledger.reserve(
+            self.dataset, asked.spent, asked.loss.currency, unit_text(asked.unit), title, digest, asked.cells
+        )
         return self.reservation
 
     def complete(self, sha256: str, answers: Sequence[Any] = ()) -> str | None:

@@ -7,7 +7,6 @@ from typing import Any
 
 from treetop.card.composition import expected_composition, reserved_composition
 from treetop.card.content import composed
-from treetop.errors import Overspent
 from treetop.plan.plan import PurePlan
 from treetop.publishing.charging import Account, Milestone, nothing
 from treetop.publishing.releasing import Run, run
@@ -35,15 +34,7 @@ class PaidRun:
         """Refuse what the ledger does not allow, before the table is read."""
         if self.account is None:
             return
-        try:
-            self.account.check(self.plan.spent, self.plan.loss, self.plan.unit)
-        except Overspent as problem:
-            if self.plan.loss.accounting != "exact":
-                raise
-            raise Overspent(
-                f"{problem}. Exact accounting is for a release alone, and a ledger adds up rho, of which it spends "
-                'more than its epsilon allows otherwise: write accounting = "zcdp", or a smaller epsilon'
-            ) from problem
+        self.account.check(self.plan)
         self.state(composition=expected_composition(self.account.ledger, self.account.dataset, self.plan))
 
     def __call__(self, source: Any) -> Release:
@@ -59,5 +50,5 @@ class PaidRun:
         assert self.account is not None
         self.before_charging()
         plan = self.plan
-        reservation = self.account.reserve(plan.spent, plan.loss, plan.unit, plan.title, plan.digest)
+        reservation = self.account.reserve(plan, plan.title, plan.digest)
         self.state(composition=reserved_composition(self.account.ledger, reservation))

@@ -61,7 +61,7 @@ class VanillaGauss:
     @property
     def definition(self) -> str:
         """The privacy that a run gives, in one sentence."""
-        return promise(self.unit, self.loss.sentence())
+        return promise(self.unit, self.loss.kept_by("zcdp").sentence())
 
     @cached_property
     def tree(self) -> PublicTree:

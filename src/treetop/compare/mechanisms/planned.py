@@ -52,8 +52,10 @@ class Planned:
 
     def __post_init__(self) -> None:
         unknown: Literal["drop", "error"] = "drop" if self.records_may_be_dropped else "error"
+        # All mechanisms get the same noise for the same loss; exact accounting is asked for.
+        loss = self.loss.kept_by("zcdp") if getattr(self.loss, "accounting", "") is None else self.loss
         plan = PurePlan(
-            self.spine, self.unit, self.loss, self.split, repair=self.plan_repair, unknown=unknown, margins="none"
+            self.spine, self.unit, loss, self.split, repair=self.plan_repair, unknown=unknown, margins="none"
         )
         object.__setattr__(self, "plan", plan)
         descent_of(plan)  # now, before data is read: a noise that cannot be drawn is refused here
@@ -71,7 +73,7 @@ class Planned:
     @property
     def definition(self) -> str:
         """The privacy that a run gives, in one sentence."""
-        return promise(self.unit, self.loss.sentence())
+        return promise(self.unit, self.plan.kept_loss.sentence())
 
 
 @dataclass(frozen=True, eq=False)

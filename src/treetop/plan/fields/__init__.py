@@ -103,8 +103,8 @@ def decided(plan: PurePlan, family: str = SPINE) -> dict[str, Any]:
     for one in _DECLARED:
         if family not in one.families or not one.digest:
             continue
-        value = follow(Ran(plan, None, None), one.at)
-        if one.always or value != one.default:
+        value = follow(Ran(plan, None, None), one.settled or one.at)
+        if one.always or value != (one.unsaid if one.settled else one.default):
             *above, name = one.digest.split(".")
             place = told
             for part in above:

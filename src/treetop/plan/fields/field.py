@@ -64,6 +64,10 @@ class Field:
     """Where it is written among the fields of its section, which is else as they are declared; None: it never is."""
     digest: str = ""
     """Where the plan's own description, of which its digest is made, has it; empty where it decides nothing."""
+    settled: str = ""
+    """Where the plan has what became of it, where to leave it out is to leave it open; otherwise as `at`."""
+    unsaid: Any = None
+    """What became of it where the description does not say, as that of old plans does not."""
     always: bool = False
     """Whether it is described and written where it is the default as well. Of what came later it is not, so that old
     plans keep their digest."""

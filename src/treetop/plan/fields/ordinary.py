@@ -39,7 +39,8 @@ from treetop.plan.groups.table_unit import GroupTableUnit
 from treetop.plan.preference import PREFERENCES
 from treetop.plan.resolution import Resolution
 from treetop.plan.splits import SPLITS
-from treetop.privacy.loss import Accounting
+from treetop.privacy.exact_accounting import is_exact_by_default
+from treetop.privacy.loss import Accounting, Loss
 from treetop.repair import REPAIRS, Order
 from treetop.tables.source import BlankLines
 
@@ -98,6 +99,13 @@ def _confidence(section: Section, key: str) -> float | None:
 
 def _either(choices: Mapping[str, object]) -> str:
     return ", ".join(f'"{one}"' for one in choices)
+
+
+def _accounting(ran: Ran) -> Accounting | None:
+    """Return how a loss is kept, where it could be kept otherwise: what is written down means the same for good."""
+    plan = ran.plan
+    open_loss = Loss(epsilon=plan.loss.epsilon, delta=plan.loss.delta, rho=plan.loss.rho, noise=plan.loss.noise)
+    return plan.accounting if plan.accounting == "exact" or is_exact_by_default(plan.unit, open_loss) else None
 
 
 def _margins(section: Section, key: str) -> str | None:
@@ -262,10 +270,10 @@ FIELDS = (
           families=(GROUPS,), default="uniform", at="", digest="", take=_weights, place=1, always=True),
     _loss("split", _DEGREE_SPLIT, 'Of degrees by place: `"uniform"`, or weights of `degree` and the place\'s levels',
           families=(DEGREES,), since="0.3", default="uniform", at="", digest="", take=_weights, place=1, always=True),
-    _loss("accounting", choice(get_args(Accounting)), '`"zcdp"`: epsilon and delta are kept through rho; or `"exact"`: '
-          "by the law of the privacy loss of all levels together, with about 5 % less noise at epsilon 1. For epsilon "
-          "with delta and units of one record. It holds for the release alone: a ledger charges its rho, which comes "
-          "to a little more than epsilon", default="zcdp", since="0.2"),
+    _loss("accounting", choice(get_args(Accounting)), 'How epsilon and delta are kept. `"exact"`: by the law of the '
+          "privacy loss of all that is measured, with about 5 % less noise at epsilon 1; for units of one record, and "
+          'there the default. `"zcdp"`: through rho, elsewhere the default', since="0.2", settled="plan.accounting",
+          unsaid="zcdp", take=_accounting),
     _loss("noise", choice(LAWS), "The law of noise; `\"discrete Laplace\"` where the loss is pure and `\"discrete "
           "Gaussian\"` where it is not, when left out", since="0.4"),
     _loss("large_delta", FLAG, "`true`: a `delta` of one in the number of units, or more, is meant. Without it, such a "

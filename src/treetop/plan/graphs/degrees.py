@@ -67,7 +67,7 @@ class DegreeCounts(PurePlan):
 
     def sentence(self) -> str:
         """Say in plain English what is protected and what is guaranteed."""
-        return f"{self.unit.sentence()} {self.loss.sentence()}"
+        return f"{self.unit.sentence()} {self.kept_loss.sentence()}"
 
     def describe(self) -> dict[str, Any]:
         """Return the plan's decisions as plain values, for cards and digests."""

@@ -130,6 +130,11 @@ class DegreeUnit(Unit):
         object.__setattr__(self, "form", form)
         object.__setattr__(self, "largest", largest)
 
+    @property
+    def moves_by_one(self) -> bool:
+        """No: what is counted is no record, and a unit may move one count by several."""
+        return False
+
     def sensitivity(self, level: str) -> Sensitivity:
         """How far one unit can move the counts of a level: as far at each of them."""
         graph = self.graph

@@ -36,6 +36,11 @@ class GroupTableUnit(Unit):
         """No: who stands twice in the table is refused."""
         return False
 
+    @property
+    def moves_by_one(self) -> bool:
+        """No: what is counted is no record, and a unit may move one count by several."""
+        return False
+
     def sensitivity(self, level: str) -> Sensitivity:
         """How far one unit can move the counts of a level: as far at each of them."""
         return self.group.sensitivity(self.form, self.largest)
