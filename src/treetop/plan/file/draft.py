@@ -209,7 +209,7 @@ def _data(inspection: Inspection, folder: Path) -> list[str]:
         lines += [f"count = {value(inspection.count)}  # a row stands for so many records"]
     elif inspection.count is not None:
         lines += [*_comment(fields.find("data", "count").question), f"# count = {value(inspection.count)}"]
-    if any(match.unmatched for match in inspection.matches):
+    if any(one.match is not None and one.match.unmatched for one in inspection.attributes):
         lines += _comment(
             "Optional: what to do with codes that are not in the hierarchy: stop with an error, drop their "
             'rows, or count them under a leaf, { origin = "other" }.'
