@@ -116,6 +116,17 @@ def test_the_report_tells_how_far_records_are_off(tmp_path: Path) -> None:
     assert related["place.town * diagnosis.subcategory"][0] > related["place.town * diagnosis.subcategory"][1]
 
 
+def test_the_report_knows_a_plan_that_stops_above_the_finest_codes(tmp_path: Path) -> None:
+    plan = without_margins(tmp_path)
+    lines = plan.read_text(encoding="utf-8").splitlines()
+    plan.write_text("\n".join(line for line in lines if "category" not in line or "levels" in line), encoding="utf-8")
+    pq.write_table(release(plan, 0).records(), tmp_path / "records.parquet")
+    told = [split_row(line) for line in quality.main(str(plan), str(tmp_path / "records.parquet")).splitlines()[2:]]
+    cells = {row[0]: row[1] for row in told}
+    assert (cells["diagnosis.block"], cells["place.district × diagnosis.block"]) == ("66", "1,188")
+    assert "diagnosis.subcategory" not in cells
+
+
 def test_the_report_needs_a_plan_that_names_its_table(tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text('[attributes.sex]\nvalues = ["f", "m"]\n[unit]\nentity = "p"\ncontributions = 1\n'

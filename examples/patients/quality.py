@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 import treetop as tt
@@ -36,11 +37,22 @@ class People:
     """By attribute, the leaf of each."""
 
     @staticmethod
-    def read(table: str | tt.Source, spine: tt.Spine, columns: Mapping[str, str]) -> People:
-        """Read a table, given the column of each attribute."""
-        rows = tables.read(table, list(columns.values()))
-        codes = {name: as_text(rows.column(column), name).combine_chunks() for name, column in columns.items()}
-        return People(spine, {name: spine.attributes[name].encode(code) for name, code in codes.items()})
+    def released(records: str, spine: tt.Spine) -> People:
+        """Read synthetic records: a column an attribute, with codes of the finest level that is released."""
+        codes = _read(records, {name: name for name in spine.attributes})
+        trees = zip(spine.attributes, spine.trees, strict=True)
+        return People(spine, {name: tree.encode(codes[name]) for name, tree in trees})
+
+    @staticmethod
+    def true(table: tt.Source, spine: tt.Spine, columns: Mapping[str, str]) -> People:
+        """Read the private table, whose codes may be finer than what is released."""
+        codes = _read(table, columns)
+        leaf = {}
+        for (name, whole), tree in zip(spine.attributes.items(), spine.trees, strict=True):
+            finest = whole.depth(tree.levels[-1])
+            node = whole.ancestors(finest)[whole.encode(codes[name])]
+            leaf[name] = tree.encode(whole.codes[finest].take(pa.array(node)))
+        return People(spine, leaf)
 
     def table(self, *levels: str) -> Table:
         """Return how many records each cell of a table has: one axis a level."""
@@ -52,6 +64,11 @@ class People:
             sizes.append(tree.sizes[level.depth])
         cells = np.ravel_multi_index(axes, sizes)
         return np.bincount(cells, minlength=int(np.prod(sizes))).astype(float).reshape(sizes)
+
+
+def _read(table: str | tt.Source, columns: Mapping[str, str]) -> dict[str, pa.Array]:
+    rows = tables.read(table, list(columns.values()))
+    return {name: as_text(rows.column(column), name).combine_chunks() for name, column in columns.items()}
 
 
 def asked(spine: tt.Spine) -> Iterator[tuple[str, ...]]:
@@ -89,8 +106,7 @@ def main(plan: str, records: str) -> str:
     if file.source is None:
         raise SystemExit(f"{plan} does not name its source")
     spine = file.plan.spine
-    made = People.read(records, spine, {name: name for name in spine.attributes})
-    truth = People.read(file.table(file.source), spine, file.columns)
+    made, truth = People.released(records, spine), People.true(file.table(file.source), spine, file.columns)
     return text_table([HEAD, *(row(levels, made, truth) for levels in asked(spine))], left=(0,))
 
 
