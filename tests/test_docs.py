@@ -12,6 +12,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 DATA = ROOT.parent / "shared" / "data"
 NEEDS_DATA = "<!-- The real tables stand in `data`. -->"
 PRINTED = "# >"
+WHERE = re.compile(r"<!-- The commands run in `examples/(\w+)`. -->")
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -71,6 +73,7 @@ def run_console(block: str, folder: Path) -> None:
 
 
 def _said_by_another(words: list[str], folder: Path) -> Said:
+    words = [sys.executable if word == "python" else word for word in words]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     return Said(done.stdout, done.stderr, done.returncode)
 
@@ -97,7 +100,8 @@ def run_python(block: str, names: dict[str, object], folder: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_everything_that_a_page_shows_runs(page: Path, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    folder = tmp_path / "examples" / "flights"
+    where = WHERE.search(page.read_text(encoding="utf-8"))
+    folder = tmp_path / "examples" / ("flights" if where is None else where[1])
     if NEEDS_DATA in page.read_text(encoding="utf-8"):
         if not DATA.is_dir():
             pytest.skip(f"the real tables are not here: {DATA} does not exist")

@@ -15,7 +15,12 @@ from treetop.cli.demo import command
 def test_the_demo_shows_the_plan_the_release_and_the_truth() -> None:
     run = CliRunner().invoke(command)
     assert run.exit_code == 0
-    for shown in ("± one, 95%", "destination region × origin region", "Released: 3,000,000 flights", "origin=CA destination=TX"):
+    for shown in (
+        "± one, 95%",
+        "destination region × origin region",
+        "Released: 3,000,000 flights",
+        "origin=CA destination=TX",
+    ):
         assert shown in run.output
 
 

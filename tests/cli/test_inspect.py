@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import tomllib
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -209,13 +211,13 @@ def test_columns_that_nest_are_found_and_drafted_as_one_attribute(
     )
     described = as_json(capsys, table, "--out", folder / "plan.toml")
     assert described["chains"] == [["region", "province", "town"]]
-    assert described["attributes"][0]["column"] == "town"
+    assert [one["column"] for one in described["attributes"]] == ["town", "colour"]
     assert open_fields(folder / "plan.toml")[:2] == ["attributes.town.hierarchy", "attributes.town.levels"]
     (folder / "places.csv").write_text(
         "region,province,town\n" + "".join(f"r{i % 2},p{i % 6},t{i}\n" for i in range(30))
     )
-    file = answer(folder / "plan.toml", "hierarchy", "levels")
-    assert file.plan.spine.splits == ("town.region", "town.province", "town.town")
+    file = answer(folder / "plan.toml", "hierarchy", "levels", "values")
+    assert file.plan.spine.splits == ("town.region", "colour.value", "town.province", "town.town")
 
 
 def named_trips(folder: Path, rows: int = 400) -> Path:
@@ -238,8 +240,8 @@ def test_names_beside_codes_are_no_attributes(folder: Path, capsys: pytest.Captu
     described = as_json(capsys, named_trips(folder))
     assert described["names"] == names
     assert described["chains"] == [["home_region", "home"]]
-    assert [one["column"] for one in described["attributes"]] == ["home"]
-    assert 'could be attributes: "work", "sex".' in described["draft"]
+    assert [one["column"] for one in described["attributes"]] == ["home", "work", "sex"]
+    assert "could be attributes" not in described["draft"]
     told = run(capsys, named_trips(folder), "--hierarchy", folder / "places.csv")
     assert "work_label names the codes of work, one to one: no attribute of its own" in told
 
@@ -548,3 +550,113 @@ def test_real_prefix_codes_are_recognised(shared: Path, folder: Path, capsys: py
     assert draft["attributes"]["destination"] == {"column": "d_tract", "same_as": "origin"}
     described = as_json(capsys, shared / "od_it_istat" / "od_comune_sardinia_2001.parquet")
     assert described["columns"][0]["prefixes"]["scheme"] == "ISTAT codes"
+
+
+TREE = "chapter,block,code,about\n" + "".join(
+    f"{'AB'[i // 20]},{'AB'[i // 20]}{i // 5},{'' if i // 5 in (2, 5) else f'{i:03}'},{('gut', 'skin')[i // 20]}\n"
+    for i in range(40)
+    if i // 5 not in (2, 5) or i % 5 == 0
+)
+"""Some blocks have no finer codes: the tree is ragged."""
+
+
+def patients(folder: Path) -> Path:
+    (folder / "tree.csv").write_text(TREE)
+    leaves = [row.split(",")[2] or row.split(",")[1] for row in TREE.splitlines()[1:]]
+    draw = Random(17)
+    return write(
+        folder,
+        town=[f"{draw.randrange(40):05}" for _ in range(1200)],
+        diagnosis=draw.choices(leaves, k=1200),
+        age=draw.choices([f"{k}0s" for k in range(9)], k=1200),
+        sex=draw.choices("fm", k=1200),
+        outcome=draw.choices(["home", "died"], k=1200),
+    )
+
+
+def test_several_hierarchies_are_matched_and_a_ragged_tree_is_one(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, out = patients(folder), folder / "plan.toml"
+    files = ("--hierarchy", folder / "places.csv", "--hierarchy", folder / "tree.csv")
+    told = as_json(capsys, table, *files)
+    assert told["hierarchies"] == [str(folder / "places.csv"), str(folder / "tree.csv")]
+    found = {one["column"]: (one["levels"], one["matched"] == one["codes"], one["ragged"]) for one in told["matches"]}
+    assert found == {
+        "town": (["region", "province", "town"], True, False),
+        "diagnosis": (["chapter", "block", "code"], True, True),
+    }
+    assert "(chapter > block > code, some branches ending early)" in run(capsys, table, *files, "--out", out)
+    file = answer(out, "values")
+    assert file.plan.spine.attributes["diagnosis"].sizes == (2, 8, 32)
+    assert file.columns == {name: name for name in ("town", "diagnosis", "age", "sex", "outcome")}
+
+
+def test_five_columns_are_drafted_coarse_levels_first_with_their_margins(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, out = patients(folder), folder / "plan.toml"
+    run(capsys, table, "--hierarchy", folder / "tree.csv", "--hierarchy", folder / "places.csv", "--out", out)
+    file = answer(out, "values")
+    assert file.plan.spine.splits == (
+        *("town.region", "diagnosis.chapter", "age.value", "sex.value", "outcome.value"),
+        *("town.province", "diagnosis.block"),
+        *("town.town", "diagnosis.code"),
+    )
+    assert file.plan.margins == "each"
+    assert out.read_text().count("Which values can it have?") == 1
+
+
+def test_a_hierarchy_that_matches_nothing_is_named_beside_one_that_does(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = patients(folder)
+    (folder / "other.csv").write_text("planet\n" + "\n".join(f"P{i}" for i in range(9)))
+    told = run(capsys, table, "--hierarchy", folder / "tree.csv", "--hierarchy", folder / "other.csv")
+    assert f"no column holds codes of {folder / 'other.csv'}, whose columns are planet" in told
+    assert f"no column holds codes of {folder / 'tree.csv'}" not in told
+
+
+def test_a_blank_that_makes_no_tree_leaves_a_lookup_as_it_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = patients(folder)
+    (folder / "tree.csv").write_text(TREE.replace("A,A2,,gut", ",A2,,gut"))
+    told = as_json(capsys, table, "--hierarchy", folder / "tree.csv")
+    (match,) = [one for one in told["matches"] if one["column"] == "diagnosis"]
+    assert (match["levels"], match["matched"], match["codes"]) == (["code"], 30, 32)
+
+
+def test_many_codes_without_a_hierarchy_are_an_attribute_that_asks_for_one(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draw = Random(17)
+    codes = [f"{'ABC'[i % 3]}{i:04}" for i in range(1150)]
+    table = write(folder, code=draw.choices(codes, k=60_000), sex=draw.choices("fm", k=60_000))
+    run(capsys, table, "--out", folder / "plan.toml")
+    draft = (folder / "plan.toml").read_text()
+    assert '# hierarchy = "code.csv"\n# levels = ["group", "code"]' in draft
+    assert tomllib.loads(draft)["spine"]["order"] == ["code.group", "sex", "code.code"]
+
+
+def test_more_columns_than_a_plan_should_have_are_named_and_left_out(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draw = Random(17)
+    table = write(folder, **{f"q{k}": draw.choices("abcdefghij"[: k + 1], k=2000) for k in range(1, 9)})
+    told = as_json(capsys, table)
+    assert [one["column"] for one in told["attributes"]] == [f"q{k}" for k in range(1, 7)]
+    assert 'could be attributes: "q7", "q8".' in told["draft"]
+
+
+def test_other_columns_of_a_table_of_flows_are_named_and_left_out(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = as_json(capsys, named_trips(folder), "--hierarchy", folder / "places.csv")
+    assert [one["name"] for one in told["attributes"]] == ["origin", "destination"]
+    assert 'could be attributes: "sex".' in told["draft"]
+    assert tomllib.loads(told["draft"])["spine"]["margins"] == "each"
+
+
+def test_how_a_file_is_packed_is_not_in_the_title(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with gzip.open(folder / "stays.2001.csv.gz", "wt") as file:
+        file.write("sex,ward\n" + "f,a\nm,b\n" * 30)
+    assert tomllib.loads(as_json(capsys, folder / "stays.2001.csv.gz")["draft"])["title"] == "stays.2001"

@@ -19,7 +19,13 @@ FENCE = "treetop inspect reads the private table: what it prints is for the stew
 
 @click.command()
 @click.argument("table")
-@click.option("--hierarchy", type=click.Path(path_type=Path), help="A public file with the codes of all levels.")
+@click.option(
+    "--hierarchy",
+    "hierarchies",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="A public file with the codes of all levels; once for each.",
+)
 @click.option("--count", help="The column that says how many records a row stands for.")
 @click.option("--query", help="The query, where TABLE is a database.")
 @click.option("--delimiter", help="The character between the fields of a CSV file, if its header does not show it.")
@@ -32,12 +38,12 @@ FENCE = "treetop inspect reads the private table: what it prints is for the stew
     "--field", "fields", multiple=True, metavar="NAME=POSITIONS", help="Of fixed-width text, a field: home=8-13."
 )
 @click.option("--keep", multiple=True, metavar="COLUMN=VALUE", help="Take only the rows with this value.")
-@click.option("--hierarchy-encoding", help="The encoding of the hierarchy file; UTF-8 by default.")
+@click.option("--hierarchy-encoding", help="The encoding of the hierarchy files; UTF-8 by default.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the draft here; a file that exists is kept.")
 @click.option("--json", "as_json", is_flag=True, help="The same for machines.")
 def command(
     table: str,
-    hierarchy: Path | None,
+    hierarchies: tuple[Path, ...],
     hierarchy_encoding: str | None,
     count: str | None,
     out: Path | None,
@@ -64,8 +70,8 @@ def command(
         kept.setdefault(column, []).append(value)
     named = None if names is None else [name.strip() for name in names.split(",")]
     source = Source(table, **reading, fields=positions or None, keep=kept or None, names=named)
-    lookup = None if hierarchy is None else Source(hierarchy, encoding=hierarchy_encoding)
-    inspection = inspect_table(source, lookup, count)
+    lookups = [Source(one, encoding=hierarchy_encoding) for one in hierarchies]
+    inspection = inspect_table(source, lookups, count)
     draft = draft_plan(inspection, Path() if out is None else out.parent)
     click.echo(FENCE, err=True)
     if out is not None:
@@ -115,12 +121,14 @@ def render(inspection: Inspection) -> str:
 
 
 def _hierarchy(inspection: Inspection) -> list[str]:
-    if inspection.lookup is None:
-        return ["no hierarchy file was given: --hierarchy FILE compares the codes with a public one"]
-    if not inspection.matches:
-        names = ", ".join(inspection.lookup.columns)
-        return [f"no column holds codes of {inspection.lookup.path}, whose columns are {names}"]
-    return [match.sentence() for match in inspection.matches]
+    if not inspection.lookups:
+        return ["no hierarchy file was given: --hierarchy FILE compares the codes with a public one, once for each"]
+    matched = [match.lookup for match in inspection.matches]
+    return [match.sentence() for match in inspection.matches] + [
+        f"no column holds codes of {lookup.path}, whose columns are {', '.join(lookup.columns)}"
+        for lookup in inspection.lookups
+        if lookup not in matched
+    ]
 
 
 def _count(inspection: Inspection) -> str:

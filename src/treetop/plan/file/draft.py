@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import get_args
 
@@ -14,9 +15,24 @@ from treetop.plan import fields
 from treetop.plan.fields.ordinary import ATTRIBUTE
 from treetop.plan.file.describe import key, value
 from treetop.read.inspect import Inspection, Suggestion
+from treetop.tables.files import PACKED
 
 _WIDTH = 96
+_VALUES = '# values = ["first", "second"]'
 _HIERARCHY = fields.find(ATTRIBUTE, "hierarchy").question
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="# ")
+
+
+_MARGINS = (
+    *_comment(
+        "Totals of every attribute alone, at all its levels, are measured beside the spine and kept. Without them "
+        '("none"), sums over many small counts are far off.'
+    ),
+    'margins = "each"',
+)
 
 
 def draft_plan(inspection: Inspection, folder: str | Path = ".") -> str:
@@ -33,10 +49,10 @@ def draft_plan(inspection: Inspection, folder: str | Path = ".") -> str:
             "each open question by removing the # before its field and changing the value."
         ),
         "",
-        f"title = {value(Path(inspection.path).stem)}",
+        f"title = {value(_title(inspection.path))}",
     ]
     for attribute in inspection.attributes:
-        lines += _attribute(inspection, attribute, folder)
+        lines += _attribute(attribute, folder, _VALUES not in lines)
     if not inspection.attributes:
         lines += [
             "",
@@ -55,17 +71,24 @@ def draft_plan(inspection: Inspection, folder: str | Path = ".") -> str:
     return "\n".join(lines) + "\n"
 
 
-def _attribute(inspection: Inspection, attribute: Suggestion, folder: Path) -> list[str]:
+def _title(path: str) -> str:
+    name = Path(path)
+    return name.with_suffix("").stem if name.suffix.lower() in PACKED else name.stem
+
+
+def _attribute(attribute: Suggestion, folder: Path, explain: bool) -> list[str]:
     lines = ["", f"[attributes.{key(attribute.name)}]", f"column = {value(attribute.column)}"]
     if attribute.same_as is not None:
         return [*lines, f"same_as = {value(attribute.same_as)}"]
     match = attribute.match
-    if match is not None and inspection.lookup is not None:
+    if match is not None:
         lines += _comment("Is this file public, and complete? A hierarchy never comes from the private table.")
-        lines += [f"hierarchy = {value(_relative(inspection.lookup.path, folder))}"]
-        if inspection.lookup.encoding is not None:
-            lines += [f"encoding = {value(inspection.lookup.encoding)}"]
+        lines += [f"hierarchy = {value(_relative(match.lookup.path, folder))}"]
+        if match.lookup.encoding is not None:
+            lines += [f"encoding = {value(match.lookup.encoding)}"]
         lines += [f"levels = {value(match.levels)}"]
+        if match.ragged:
+            lines += ['ragged = "repeat"  # branches end at different depths: their last code is carried down']
         if match.label is not None:
             lines += [f"name = {value(match.label)}"]
         if match.coordinates is not None:
@@ -80,20 +103,24 @@ def _attribute(inspection: Inspection, attribute: Suggestion, folder: Path) -> l
         lines += ['# hierarchy = "places.csv"', f"# codes = {value(prefixes.levels[-1])}"]
         lines += [f"widths = {value(prefixes.widths)}  # lengths of the prefixes: check where the cuts belong"]
         return [*lines, f"levels = {value(prefixes.levels)}"]
-    if attribute.chain or _is_end(attribute):
+    if _is_end(attribute):
         return [*lines, *_unknown_hierarchy(attribute.chain or ["region", attribute.column])]
-    lines += _comment(
-        "Which values can it have? List them all from public knowledge, also those that do not occur: which "
-        "ones occur in the table is private. For more than a few, name a public file: hierarchy and levels."
-    )
-    return [*lines, '# values = ["first", "second"]']
+    if levels := attribute.levels:
+        file = f"{attribute.column}.csv" if attribute.many else "places.csv"
+        return [*lines, *_unknown_hierarchy(levels, file)]
+    if explain:
+        lines += _comment(
+            "Which values can it have? List them all from public knowledge, also those that do not occur: which "
+            "ones occur in the table is private. For more than a few, name a public file: hierarchy and levels."
+        )
+    return [*lines, _VALUES]
 
 
-def _unknown_hierarchy(levels: Sequence[str]) -> list[str]:
+def _unknown_hierarchy(levels: Sequence[str], file: str = "places.csv") -> list[str]:
     needs = "It needs one row for every finest code that exists, and one column a level."
     return [
         *_comment(f"{_HIERARCHY} {needs}"),
-        '# hierarchy = "places.csv"',
+        f"# hierarchy = {value(file)}",
         f"# levels = {value(list(levels))}",
     ]
 
@@ -118,21 +145,29 @@ def _spine(inspection: Inspection) -> list[str]:
             "",
             "[spine]",
             'order = "destination-first"  # or "origin-first": the first end is the more accurate one',
+            *_MARGINS,
         ]
-    splits = [split for attribute in inspection.attributes for split in _splits(attribute, inspection)]
-    return ["", "[spine]", *_comment("What comes first is more accurate."), f"order = {value(splits)}"]
+    # What is refined early is measured while counts are large, so that no attribute has to wait for another's leaves.
+    deep = zip_longest(*(_splits(attribute, inspection) for attribute in inspection.attributes))
+    rounds = [[split for split in splits if split is not None] for splits in deep]
+    return [
+        "",
+        "[spine]",
+        *_comment(
+            "Coarse levels of all attributes before fine ones: in combinations, what comes first is more accurate."
+        ),
+        "order = [",
+        *(f"    {', '.join(map(value, splits))}," for splits in rounds),
+        "]",
+        *_MARGINS,
+    ]
 
 
 def _splits(attribute: Suggestion, inspection: Inspection) -> list[str]:
     if attribute.same_as is not None:
         twin = next(one for one in inspection.attributes if one.name == attribute.same_as)
         return [f"{attribute.name}.{split.partition('.')[2]}" for split in _splits(twin, inspection)]
-    levels: Sequence[str] = attribute.chain
-    if attribute.match is not None:
-        levels = attribute.match.levels
-    elif attribute.prefixes is not None:
-        levels = attribute.prefixes.levels
-    return [f"{attribute.name}.{level}" for level in levels] or [attribute.name]
+    return [f"{attribute.name}.{level}" for level in attribute.levels] or [attribute.name]
 
 
 def _section(section: str, seen: Mapping[tuple[str, str], list[str]]) -> list[str]:
@@ -174,7 +209,7 @@ def _data(inspection: Inspection, folder: Path) -> list[str]:
         lines += [f"count = {value(inspection.count)}  # a row stands for so many records"]
     elif inspection.count is not None:
         lines += [*_comment(fields.find("data", "count").question), f"# count = {value(inspection.count)}"]
-    if any(match.unmatched for match in inspection.matches):
+    if any(one.match is not None and one.match.unmatched for one in inspection.attributes):
         lines += _comment(
             "Optional: what to do with codes that are not in the hierarchy: stop with an error, drop their "
             'rows, or count them under a leaf, { origin = "other" }.'
@@ -208,7 +243,3 @@ def _relative(path: str | Path, folder: Path) -> str:
         return Path(os.path.relpath(path, folder)).as_posix()
     except ValueError:  # another drive
         return resolved(path).as_posix()
-
-
-def _comment(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="# ")

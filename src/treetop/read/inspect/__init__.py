@@ -44,10 +44,10 @@ class Inspection:
     """Its columns."""
     chains: tuple[tuple[str, ...], ...]
     """Columns that nest, coarse to fine: each value of a finer one stands under one value of the coarser."""
-    lookup: Lookup | None
-    """The public hierarchy file, when one was given."""
+    lookups: tuple[Lookup, ...]
+    """The public hierarchy files that were given."""
     matches: tuple[Match, ...]
-    """Columns whose values are codes of the hierarchy file."""
+    """Columns whose values are codes of a hierarchy file."""
     names: Mapping[str, str]
     """Columns that are names, one to one with the codes of another column, each with that column."""
     count: str | None
@@ -72,7 +72,8 @@ class Inspection:
             "columns": [column.to_dict() for column in self.columns],
             "chains": [list(chain) for chain in self.chains],
             "chains_from_sample": self.sampled,
-            "hierarchy": None if self.lookup is None else str(self.lookup.path),
+            "hierarchy": next((str(one.path) for one in self.lookups), None),
+            "hierarchies": [str(one.path) for one in self.lookups],
             "matches": [match.to_dict() for match in self.matches],
             "names": dict(self.names),
             "count": self.count,
@@ -82,31 +83,34 @@ class Inspection:
         }
 
 
-def _refuse_row_as_names(rows: pa.Table, columns: Sequence[Column], lookup: Lookup | None, path: str) -> None:
-    """Refuse names that are values of their column or codes of the hierarchy: the draft would hold a private row."""
-    public = [] if lookup is None else [one.values for one in lookup.columns.values() if one.values is not None]
+def _refuse_row_as_names(rows: pa.Table, columns: Sequence[Column], lookups: Sequence[Lookup], path: str) -> None:
+    """Refuse names that are values of their column or codes of a hierarchy: the draft would hold a private row."""
+    public = [one.values for lookup in lookups for one in lookup.columns.values() if one.values is not None]
     for column in columns if is_unvouched(rows.schema) else ():
         refuse_code(column.name, public, path)
         if column.values is not None:
             refuse_value(column.name, column.values, path)
 
 
-def _judged(source: Source, rows: pa.Table, lookup: Lookup | None) -> Source:
+def _judged(source: Source, rows: pa.Table, lookups: Sequence[Lookup]) -> Source:
     """Return the source of a draft: it vouches for names that were compared with rows and with public codes.
 
     Without those it does not, so that a release still compares names with the codes of its hierarchies.
     """
-    return replace(source, header=True) if is_unvouched(rows.schema) and lookup is not None else source
+    return replace(source, header=True) if is_unvouched(rows.schema) and lookups else source
 
 
 def inspect_table(
-    table: str | Path | Source, hierarchy: str | Path | Source | None = None, count: str | None = None
+    table: str | Path | Source,
+    hierarchy: str | Path | Source | Sequence[str | Path | Source] | None = None,
+    count: str | None = None,
 ) -> Inspection:
-    """Describe a private table; `hierarchy` is a public file, `count` names a column of counts."""
+    """Describe a private table; `hierarchy` is a public file, or several, `count` names a column of counts."""
     source = table if isinstance(table, Source) else Source(table)
     path = str(source)
-    public = Source(hierarchy) if isinstance(hierarchy, str | Path) else hierarchy
-    if public is not None and resolved(str(public)) == resolved(path):
+    given = [] if hierarchy is None else [hierarchy] if isinstance(hierarchy, str | Path | Source) else hierarchy
+    public = [one if isinstance(one, Source) else Source(one) for one in given]
+    if any(resolved(str(one)) == resolved(path) for one in public):
         raise DataError(
             f"{path} is given as its own hierarchy, but which codes occur in a private table is private: "
             "take the hierarchy from a public file"
@@ -125,13 +129,13 @@ def inspect_table(
             f"the columns are {', '.join(rows.column_names)}"
         )
     columns = describe_columns(rows, count)
-    lookup = None if public is None else read_lookup(public)
-    _refuse_row_as_names(rows, columns, lookup, path)
-    matches = () if lookup is None else match_columns(columns, lookup)
+    lookups = tuple(read_lookup(one) for one in public)
+    _refuse_row_as_names(rows, columns, lookups, path)
+    matches = match_columns(columns, lookups)
     matched = {match.column for match in matches}
     columns = tuple(column.known_code() if column.name in matched else column for column in columns)
     sample = sample_codes(rows, [column.name for column in columns if column.kind == "code"])
-    names = find_names(columns, sample, matches, lookup)
+    names = find_names(columns, sample, matches)
     chains = find_chains({name: codes for name, codes in sample.items() if name not in names})
     counts = suggest_count(columns, sample) if count is None else count
     attributes = suggest_attributes(
@@ -145,11 +149,11 @@ def inspect_table(
     used |= {*names, *matched, *([] if counts is None else [counts])}
     return Inspection(
         path=path,
-        source=_judged(source, rows, lookup),
+        source=_judged(source, rows, lookups),
         rows=rows.num_rows,
         columns=columns,
         chains=chains,
-        lookup=lookup,
+        lookups=lookups,
         matches=matches,
         names=FrozenMap(names),
         count=counts,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from treetop.errors import DataError
+from treetop.domain.hierarchy import Hierarchy
+from treetop.errors import DataError, HierarchyError
 from treetop.read.inspect.columns import Column, describe_columns, words
-from treetop.read.inspect.nesting import Codes, chain_above, determines, sample_codes
+from treetop.read.inspect.nesting import Codes, chain_above, determines, sample_codes, where_present
 from treetop.tables import table as tables
+from treetop.tables.batch import as_text
 from treetop.tables.source import Source, as_public
 
 _HALF = 0.5
@@ -34,10 +37,20 @@ class Lookup:
     """Its columns, by name."""
     codes: Mapping[str, Codes] = field(repr=False)
     """Those that can hold codes."""
+    ragged: Mapping[str, Hierarchy] = field(default_factory=dict, repr=False)
+    """By column that is blank where its branches end early, the tree down to it, with last codes carried down."""
 
     def levels(self, leaf: str) -> tuple[str, ...]:
         """Return the columns above a leaf column, coarse to fine, and the leaf column."""
-        return chain_above(leaf, self.codes)
+        return self.ragged[leaf].levels if leaf in self.ragged else chain_above(leaf, self.codes)
+
+    def known(self, leaf: str) -> pa.Array:
+        """Return the codes that a private column may hold if it holds those of a leaf column."""
+        return self.ragged[leaf].codes[-1] if leaf in self.ragged else self.columns[leaf].values
+
+    def ends_early(self, levels: Sequence[str]) -> bool:
+        """Whether some branches end before the finest of these levels."""
+        return any(self.columns[level].missing for level in levels[1:])
 
     def label(self, leaf: str) -> str | None:
         """Return the column with the names of the leaves."""
@@ -60,6 +73,8 @@ class Match:
 
     column: str
     """The column of the private table."""
+    lookup: Lookup
+    """The hierarchy file."""
     leaf: str
     """The column of the hierarchy file."""
     levels: tuple[str, ...]
@@ -78,6 +93,16 @@ class Match:
     """Its columns with latitude and longitude."""
 
     @property
+    def place(self) -> tuple[str, str]:
+        """The hierarchy file and its column: two private columns with the same hold codes of one kind."""
+        return str(self.lookup.path), self.leaf
+
+    @property
+    def ragged(self) -> bool:
+        """Whether some branches of the tree end early."""
+        return self.lookup.ends_early(self.levels)
+
+    @property
     def fit(self) -> float:
         """The share of the codes that are in the hierarchy file, leading zeros put back."""
         return (self.matched + self.lost_zeros) / self.codes
@@ -85,7 +110,8 @@ class Match:
     def sentence(self) -> str:
         """Say how well the column matches."""
         all_of = f"{self.matched:,} of {self.codes:,} codes of {self.column} are in {self.leaf}"
-        levels = f" ({' > '.join(self.levels)})" if len(self.levels) > 1 else ""
+        levels = f" ({' > '.join(self.levels)}{', some branches ending early' * self.ragged})"
+        levels = levels if len(self.levels) > 1 else ""
         if not self.unmatched:
             return f"{all_of}{levels}"
         shown = ", ".join(repr(code) for code in self.unmatched)
@@ -100,8 +126,10 @@ class Match:
         """Return plain values."""
         return {
             "column": self.column,
+            "hierarchy": str(self.lookup.path),
             "hierarchy_column": self.leaf,
             "levels": list(self.levels),
+            "ragged": self.ragged,
             "codes": self.codes,
             "matched": self.matched,
             "unmatched_examples": list(self.unmatched),
@@ -118,25 +146,42 @@ def read_lookup(source: Source) -> Lookup:
         raise DataError(f"hierarchy: {told}") from problem
     columns = {column.name: column for column in describe_columns(table)}
     usable = [name for name, column in columns.items() if column.values is not None and column.distinct]
-    return Lookup(Path(str(source)), source.encoding, columns, sample_codes(table, usable))
+    codes = sample_codes(_with_gaps(table, usable), usable)
+    return Lookup(Path(str(source)), source.encoding, columns, codes, _ragged(table, codes))
 
 
-def match_columns(columns: Sequence[Column], lookup: Lookup) -> tuple[Match, ...]:
-    """Return, for every column that holds codes of the lookup, where it fits best."""
-    return tuple(match for column in columns if (match := _best(column, lookup)) is not None)
+def _with_gaps(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Return some columns, with blanks as gaps."""
+    plain = {name: as_text(table.column(name), name) for name in columns}
+    return pa.table({name: pc.if_else(pc.equal(column, ""), None, column) for name, column in plain.items()})
 
 
-def _best(column: Column, lookup: Lookup) -> Match | None:
+def _ragged(table: pa.Table, codes: Mapping[str, Codes]) -> dict[str, Hierarchy]:
+    """Return the trees down to columns with blanks, where carrying codes down makes trees of them."""
+    found = {}
+    for name in (name for name, own in codes.items() if own.blank):
+        levels = chain_above(name, where_present(codes, name))
+        if len(levels) > 1:
+            with suppress(HierarchyError):
+                found[name] = Hierarchy.from_table(table, levels, ragged="repeat")
+    return found
+
+
+def match_columns(columns: Sequence[Column], lookups: Sequence[Lookup]) -> tuple[Match, ...]:
+    """Return, for every column that holds codes of a lookup, where it fits best."""
+    return tuple(match for column in columns if (match := _best(column, lookups)) is not None)
+
+
+def _best(column: Column, lookups: Sequence[Lookup]) -> Match | None:
     if column.values is None or not len(column.values) or column.kind == "count":
         return None
-    matches = list(_matches(column.name, column.values, lookup))
+    matches = [match for lookup in lookups for match in _matches(column.name, column.values, lookup)]
     return max(matches, key=lambda match: (match.fit, match.matched), default=None)
 
 
 def _matches(name: str, values: pa.Array, lookup: Lookup) -> Iterator[Match]:
     for leaf in lookup.codes:
-        known = lookup.columns[leaf].values
-        assert known is not None  # only such columns are there
+        known = lookup.known(leaf)
         missing = values.filter(pc.invert(pc.is_in(values, value_set=known)))
         matched = len(values) - len(missing)
         zeros = _lost(missing, known)
@@ -146,6 +191,7 @@ def _matches(name: str, values: pa.Array, lookup: Lookup) -> Iterator[Match]:
             continue
         yield Match(
             column=name,
+            lookup=lookup,
             leaf=leaf,
             levels=lookup.levels(leaf),
             codes=len(values),

@@ -9,18 +9,16 @@ from itertools import combinations
 import pyarrow.compute as pc
 
 from treetop.read.inspect.columns import Column, words
-from treetop.read.inspect.lookup import Lookup, Match
+from treetop.read.inspect.lookup import Match
 from treetop.read.inspect.nesting import Codes, determines
 
 _NAMING = words("name names label labels title description descr nome nombre nom denominazione descrizione")
 _CERTAIN = 20
 
 
-def find_names(
-    columns: Sequence[Column], sample: Mapping[str, Codes], matches: Sequence[Match], lookup: Lookup | None
-) -> dict[str, str]:
+def find_names(columns: Sequence[Column], sample: Mapping[str, Codes], matches: Sequence[Match]) -> dict[str, str]:
     """Return the columns that are names, each with the column whose codes it names."""
-    leaf = {match.column: match.leaf for match in matches}
+    leaf = {match.column: match for match in matches}
     names: dict[str, str] = {}
     listed = sorted((column for column in columns if column.name in sample), key=lambda one: _unlike_codes(one, leaf))
     for code, other in combinations(listed, 2):
@@ -28,12 +26,12 @@ def find_names(
             continue
         if _is_one_kind(code, other, leaf):
             continue
-        if _is_no_accident(sample[code.name]) or _is_in(lookup, leaf.get(code.name), leaf.get(other.name)):
+        if _is_no_accident(sample[code.name]) or _is_in_one_lookup(leaf.get(code.name), leaf.get(other.name)):
             names[other.name] = code.name
     return names
 
 
-def _unlike_codes(column: Column, leaf: Mapping[str, str]) -> tuple[bool, bool, bool, float]:
+def _unlike_codes(column: Column, leaf: Mapping[str, Match]) -> tuple[bool, bool, bool, float]:
     """Say what speaks against codes: the lookup does not know them; the column's name; values of several lengths."""
     lengths = pc.utf8_length(column.values)
     uneven = pc.min(lengths) != pc.max(lengths)
@@ -44,9 +42,9 @@ def _one_to_one(one: Codes, other: Codes) -> bool:
     return one.distinct == other.distinct and determines(one, other)
 
 
-def _is_one_kind(one: Column, other: Column, leaf: Mapping[str, str]) -> bool:
+def _is_one_kind(one: Column, other: Column, leaf: Mapping[str, Match]) -> bool:
     """Whether both hold the same codes, as two ends do."""
-    if one.name in leaf and leaf[one.name] == leaf.get(other.name):
+    if one.name in leaf and other.name in leaf and leaf[one.name].place == leaf[other.name].place:
         return True
     return bool(pc.any(pc.is_in(other.values, value_set=one.values)).as_py())
 
@@ -56,8 +54,8 @@ def _is_no_accident(codes: Codes) -> bool:
     return (len(codes.number) - codes.distinct) * math.log2(codes.distinct) >= _CERTAIN
 
 
-def _is_in(lookup: Lookup | None, leaf: str | None, other: str | None) -> bool:
-    """Whether two columns of the lookup are one to one as well."""
-    if lookup is None or leaf is None or other is None:
+def _is_in_one_lookup(one: Match | None, other: Match | None) -> bool:
+    """Whether two columns are of one lookup, where they are one to one as well."""
+    if one is None or other is None or one.lookup is not other.lookup:
         return False
-    return _one_to_one(lookup.codes[leaf], lookup.codes[other])
+    return _one_to_one(one.lookup.codes[one.leaf], one.lookup.codes[other.leaf])

@@ -26,6 +26,8 @@ class Codes:
     """The value of each row; a missing one counts as a value."""
     distinct: int
     """How many values there are."""
+    blank: bool = False
+    """Whether the last of them stands for the missing ones."""
 
 
 def sample_codes(table: pa.Table, columns: Sequence[str]) -> dict[str, Codes]:
@@ -41,6 +43,20 @@ def determines(finer: Codes, coarser: Codes) -> bool:
     """Whether every value of the finer column occurs with one value of the coarser only."""
     pairs = len(np.unique(finer.number * max(coarser.distinct, 1) + coarser.number))
     return pairs == finer.distinct
+
+
+def where_present(columns: Mapping[str, Codes], name: str) -> dict[str, Codes]:
+    """Return all columns in the rows where one of them is not missing."""
+    own = columns[name]
+    if not own.blank:
+        return dict(columns)
+    rows = own.number < own.distinct - 1
+    return {other: _renumbered(codes.number[rows]) for other, codes in columns.items()}
+
+
+def _renumbered(number: NDArray[np.int64]) -> Codes:
+    distinct, anew = np.unique(number, return_inverse=True)
+    return Codes(anew, len(distinct))
 
 
 def find_chains(sample: Mapping[str, Codes], repeats: int = 2) -> tuple[tuple[str, ...], ...]:
@@ -81,4 +97,4 @@ def _codes(column: pa.ChunkedArray) -> Codes:
         encoded = encoded.combine_chunks()
     values = len(encoded.dictionary)
     number = np.asarray(encoded.indices.fill_null(values).to_numpy(zero_copy_only=False), dtype=np.int64)
-    return Codes(number, values + int(encoded.null_count > 0))
+    return Codes(number, values + int(encoded.null_count > 0), blank=encoded.null_count > 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from treetop.read.inspect.prefixes import Prefixes
 _ORIGIN = words("origin orig o from home pickup start source residence departure u")
 _DESTINATION = words("destination dest d to work dropoff end target workplace arrival v")
 _ENDS = _ORIGIN | _DESTINATION
-_MOST_FLAT = 4
+_MOST_ATTRIBUTES = 6
 _MOST_VALUES = 1000
+_RECURRING = 50
+_LISTED = 50
 
 
 @dataclass(frozen=True)
@@ -37,11 +40,22 @@ class Suggestion:
     """The columns of the private table that nest above it, and itself."""
     same_as: str | None = None
     """An earlier attribute with the same hierarchy."""
+    many: bool = False
+    """Whether it has more values than anybody would list in a plan."""
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels of its hierarchy, seen or supposed, coarse to fine; none where it is a plain list of values."""
+        if self.match is not None:
+            return self.match.levels
+        if self.prefixes is not None:
+            return self.prefixes.levels
+        return self.chain or (("group", self.column) if self.many else ())
 
     def same_hierarchy(self, other: Suggestion) -> bool:
         """Whether both attributes hold codes of one kind."""
         if self.match or other.match:
-            return bool(self.match and other.match and self.match.leaf == other.match.leaf)
+            return bool(self.match and other.match and self.match.place == other.match.place)
         if self.prefixes or other.prefixes:
             mine, theirs = self.prefixes, other.prefixes
             return bool(mine and theirs and (mine.length, mine.known) == (theirs.length, theirs.known))
@@ -76,15 +90,23 @@ def suggest_attributes(
     sample: Mapping[str, Codes],
     count: str | None,
 ) -> tuple[Suggestion, ...]:
-    """Return attributes: columns that match a lookup, or prefix codes and nesting columns, or plain codes."""
-    above = {name for chain in chains for name in chain[:-1]}
-    rest = [column for column in columns if column.kind == "code" and column.name != count and column.name not in above]
-    found = (
-        _matched([match for match in matches if match.column != count], sample)
-        or _structured(rest, {chain[-1]: chain for chain in chains})
-        or _plain(rest)
-    )
-    return _share(_name(found))
+    """Return attributes: the two ends of a table of flows; of any other table its columns of codes, within reason.
+
+    Columns that match a lookup come before prefix codes and nesting columns, and those before plain codes.
+    """
+    matched = _matched([match for match in matches if match.column != count], sample)
+    known = {match.column for match in matches}
+    told = {name for chain in chains for name in chain[:-1]}
+    told |= {name for chain in chains if not known.isdisjoint(chain) for name in chain}
+    rest = [column for column in columns if column.kind == "code" and column.name not in {count, *known, *told}]
+    structured = _structured(rest, {chain[-1]: chain for chain in chains})
+    flat = _flat([column for column in rest if column.name not in {one.column for one in structured}], sample)
+    first = matched or structured or flat
+    if ends := _two_ends(first):
+        return _share(_name(list(ends) if first is flat else first))
+    order = [column.name for column in columns]
+    found = [*matched, *structured, *flat][:_MOST_ATTRIBUTES]
+    return _share(_name(sorted(found, key=lambda one: order.index(one.column))))
 
 
 def _matched(matches: Sequence[Match], sample: Mapping[str, Codes]) -> list[Suggestion]:
@@ -93,12 +115,14 @@ def _matched(matches: Sequence[Match], sample: Mapping[str, Codes]) -> list[Sugg
         match.column
         for match in matches
         for finer in matches
-        if match.leaf in finer.levels[:-1] and _nest(sample, finer.column, match.column)
+        if match.lookup is finer.lookup
+        and match.leaf in finer.levels[:-1]
+        and _nest(sample, finer.column, match.column)
     }
     finest = [match for match in matches if match.column not in coarser]
-    by_leaf: dict[str, list[Match]] = {}
+    by_leaf: dict[tuple[str, str], list[Match]] = {}
     for match in finest:
-        by_leaf.setdefault(match.leaf, []).append(match)
+        by_leaf.setdefault(match.place, []).append(match)
     kept = [
         match
         for group in by_leaf.values()
@@ -119,15 +143,16 @@ def _structured(rest: Sequence[Column], chains: Mapping[str, tuple[str, ...]]) -
     ]
 
 
-def _plain(rest: Sequence[Column]) -> list[Suggestion]:
-    """Take two columns that are named like two ends, or else the first few with not too many values."""
-    flat = [Suggestion(column.name, column.name) for column in rest]
-    for one in flat:
-        for other in flat:
-            if one.column != other.column and one.same_hierarchy(other):
-                return [one, other]
-    few = {column.name for column in rest if column.distinct <= _MOST_VALUES}
-    return [one for one in flat if one.column in few][:_MOST_FLAT]
+def _flat(rest: Sequence[Column], sample: Mapping[str, Codes]) -> list[Suggestion]:
+    """Take the columns whose values are few, or recur."""
+    most = {name: max(_MOST_VALUES, len(codes.number) / _RECURRING) for name, codes in sample.items()}
+    few = [column for column in rest if column.distinct <= most.get(column.name, _MOST_VALUES)]
+    return [Suggestion(column.name, column.name, many=column.distinct > _LISTED) for column in few]
+
+
+def _two_ends(found: Sequence[Suggestion]) -> tuple[Suggestion, Suggestion] | None:
+    """Return two attributes with codes of one kind, if there are any."""
+    return next(((one, other) for one, other in combinations(found, 2) if one.same_hierarchy(other)), None)
 
 
 def _name(found: list[Suggestion]) -> list[Suggestion]:
