@@ -123,9 +123,19 @@ def changed(plan: Path, **sections: str) -> Path:
 
 
 def example_cases() -> Iterator[tuple[str, Callable[[], Digests]]]:
-    flights = EXAMPLES / "flights" / "plan.toml"
-    yield "flights", lambda: release(flights, "--nodes")
-    yield "flights, measurements kept", lambda: release(flights, "--keep-measurements")
+    flights, alone = EXAMPLES / "flights" / "plan.toml", 'margins = "none"'
+    yield "flights", lambda: release(changed(flights, spine=alone), "--nodes")
+    yield "flights, measurements kept", lambda: release(changed(flights, spine=alone), "--keep-measurements")
+    beside = {
+        "margins": {},
+        "margins, lower error": {"release": 'prefer = "lower-error"'},
+        "margins, fdr": {"release": "resolve = { fdr = 0.05 }"},
+        "margins, crossing": {
+            "spine": 'margins = ["origin.state * destination.region", "origin.region * destination.state"]'
+        },
+    }
+    for name, sections in beside.items():
+        yield f"flights, {name}", lambda sections=sections: release(changed(flights, **sections))  # type: ignore[misc]
     variants = {
         "lower error": {"release": 'prefer = "lower-error"'},
         "fewer lost": {"release": 'prefer = "fewer-lost"'},
@@ -139,9 +149,11 @@ def example_cases() -> Iterator[tuple[str, Callable[[], Digests]]]:
         "by nodes": {"loss": 'split = "by-nodes"'},
     }
     for name, sections in variants.items():
-        yield f"flights, {name}", lambda sections=sections: release(changed(flights, **sections))  # type: ignore[misc]
+        every = {"spine": alone, **sections}
+        yield f"flights, {name}", lambda every=every: release(changed(flights, **every))  # type: ignore[misc]
     for name in ("friendships", "users"):
-        yield name, lambda name=name: release(EXAMPLES / "graph" / f"{name}.toml", "--nodes")  # type: ignore[misc]
+        graph = EXAMPLES / "graph" / f"{name}.toml"
+        yield name, lambda graph=graph: release(changed(graph, spine=alone), "--nodes")  # type: ignore[misc]
     households = EXAMPLES / "households" / "plan.toml"
     yield "households", lambda: release(households)
     yield "households, by regions", lambda: release(changed(households, groups='public = "regions"'))
@@ -197,7 +209,7 @@ def _regional() -> Digests:
 
 
 def _questions() -> Digests:
-    file = read_plan(EXAMPLES / "graph" / "users.toml")
+    file = read_plan(changed(EXAMPLES / "graph" / "users.toml", spine='margins = "none"'))
     asked = tuple(parse(text, file.plan.spine) for text in ("hobby=music", "hobby=sport", "height=160-189"))
     batch = Batch(file.plan.spine, asked, file.plan.unit, LOSS)
     table, spent = file.table(str(EXAMPLES / "graph" / "nodes.csv")), list[None]()
@@ -231,7 +243,17 @@ def real_cases() -> Iterator[tuple[str, Callable[[], Digests]]]:
     """Every real table by the plan files of tests/real that name their source."""
     for plan in sorted((ROOT / "tests" / "real").glob("*.toml")):
         if "\nsource = " in plan.read_text(encoding="utf-8"):
-            yield f"real: {plan.stem}", lambda plan=plan: release(plan)  # type: ignore[misc]
+            yield f"real: {plan.stem}", lambda plan=plan: release(without_margins(plan))  # type: ignore[misc]
+
+
+def without_margins(plan: Path) -> Path:
+    """The same plan with the spine alone, if it has one; paths that it names stay where they lead."""
+    text = plan.read_text(encoding="utf-8")
+    if "[spine]\n" not in text:
+        return plan
+    beside = plan.parent / f".{plan.stem}-alone.toml"
+    beside.write_text(text.replace("[spine]\n", '[spine]\nmargins = "none"\n'), encoding="utf-8")
+    return beside
 
 
 def cases() -> Iterator[tuple[str, Callable[[], Digests]]]:

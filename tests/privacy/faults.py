@@ -83,7 +83,7 @@ def a_margin_that_nobody_pays_for(patch: Patch) -> None:
 
 
 def noise_of_margins_too_narrow(patch: Patch) -> None:
-    patch.setattr(margins, "NoiseStream", lambda law, key: NoiseStream(narrowed(law, Fraction(97, 100)), key))
+    patch.setattr(margins, "NoiseStream", lambda law, key: NoiseStream(narrowed(law, Fraction(1, 2)), key))
 
 
 def a_margin_of_an_attribute_taken_for_one_cell(patch: Patch) -> None:

@@ -35,9 +35,11 @@ TOLERANCE = 0.01
 """A fit ends when no column is off by more: what is left is for the whole numbers."""
 MOST_SWEEPS = 60
 """So many steps at a time, before all other cells are looked at."""
-MOST_ROUNDS = 12
+MOST_ROUNDS = 30
 """So often candidates are added to; what is still not optimal then is made exact by moves of units all the same."""
 _MOST_NEWTON = 60
+_FEW = 8
+"""A column that lacks more than so many units after all moves gets several cells at once."""
 
 
 @kernel
@@ -72,13 +74,17 @@ def fit_block(
     a, b = np.zeros(len(rows) + 1), np.zeros(len(columns))
     total = columns.sum()
     start, column, fitted = _candidates(target, likely, rows, columns, spare, total)
-    for _ in range(max(rounds, 1)):
-        worst = fit(start, column, fitted, rows, columns, spare, scale, tolerance, sweeps, a, b)
+    for number in range(max(rounds, 1)):
+        few = min(sweeps, 5 << min(number, 10))  # at first, candidates are too few for a fit to be worth much
+        worst = fit(start, column, fitted, rows, columns, spare, scale, tolerance, few, a, b)
         if _lift(target, likely, columns, a, b) > 0:
             start, column, fitted = _candidates(target, likely, rows, columns, spare, total)
         elif worst <= tolerance:
             break
     for i in range(len(start) - 1):
+        if start[i] < start[i + 1]:  # once more, since candidates may have come, and columns have moved
+            count = rows[i] if i < len(rows) else spare
+            a[i] = _offset(fitted, column, b, start[i], start[i + 1], count, a[i])
         for k in range(start[i], start[i + 1]):
             fitted[k] = max(fitted[k] + a[i] + b[column[k]], 0.0)
     return start, column, fitted
@@ -94,6 +100,8 @@ def round_block(
     Where no path through candidates is left, the cell with the highest target that joins two columns becomes one.
     """
     total, width = columns.sum(), len(columns)
+    if rows.sum() + spare != total:
+        raise ValueError("rows and columns of a block do not have the same sum")
     whole = _whole(start, column, fitted, rows, spare, width)
     while not _balance(start, column, fitted, columns, whole):
         _join(target, likely, start, column, columns, whole)
@@ -200,7 +208,7 @@ def fit(
 @kernel
 def _offset(target: Reals, column: Ints, b: Reals, start: int, stop: int, count: int, offset: float) -> float:
     """Return the offset with which a row sums to its count: Newton's method, exact once no cell enters or leaves."""
-    near = 1e-12 * (1.0 + count)
+    near = 1e-8 * (1.0 + count)  # of sums of numbers that may be thousands of times larger
     for _ in range(_MOST_NEWTON):
         total, above, highest = 0.0, 0, -np.inf
         for k in range(start, stop):
@@ -293,6 +301,7 @@ def _balance(start: Ints, column: Ints, fitted: Reals, columns: Ints, whole: Int
     row, by_column, first = _transposed(start, column, len(columns))
     # Cells that the fit has above zero come first: nothing is invented while a path through them is left.
     for least in (0.0, -1.0):
+        short -= _move_within_rows(start, column, fitted, whole, lacking, least)
         while short > 0:
             moved = _move(start, column, fitted, whole, lacking, row, by_column, first, least)
             if moved == 0:
@@ -317,6 +326,26 @@ def _transposed(start: Ints, column: Ints, width: int) -> tuple[Ints, Ints, Ints
         by_column[at[column[k]]] = k
         at[column[k]] += 1
     return row, by_column, first
+
+
+@kernel
+def _move_within_rows(start: Ints, column: Ints, fitted: Reals, whole: Ints, lacking: Ints, least: float) -> int:
+    """Move units, as many as a row has, from columns with too much straight to columns with too little."""
+    moved = 0
+    for i in range(len(start) - 1):
+        for giving in range(start[i], start[i + 1]):
+            if whole[giving] == 0 or lacking[column[giving]] >= 0:
+                continue
+            for taking in range(start[i], start[i + 1]):
+                to = column[taking]
+                if lacking[to] > 0 and (fitted[taking] > least or whole[taking] > 0):
+                    amount = min(whole[giving], lacking[to], -lacking[column[giving]])
+                    whole[giving] -= amount
+                    whole[taking] += amount
+                    lacking[to] -= amount
+                    lacking[column[giving]] += amount
+                    moved += amount
+    return moved
 
 
 @kernel
@@ -355,42 +384,55 @@ def _move(
                 queue[size] = to
                 size += 1
                 if lacking[to] > 0 and not used[origin[j]]:
-                    _shift(source, sink, column, whole, lacking, to)
+                    moved += _shift(source, sink, column, whole, lacking, to)
                     used[origin[j]] = True
-                    moved += 1
     return moved
 
 
 @kernel
-def _shift(source: Ints, sink: Ints, column: Ints, whole: Ints, lacking: Ints, to: int) -> None:
-    """Move one unit along a path, backwards from its end."""
-    lacking[to] -= 1
+def _shift(source: Ints, sink: Ints, column: Ints, whole: Ints, lacking: Ints, to: int) -> int:
+    """Move as many units along a path as it can take, backwards from its end; return how many."""
+    amount, at = lacking[to], to
+    while source[at] >= 0:
+        amount = min(amount, whole[source[at]])
+        at = column[source[at]]
+    amount = min(amount, -lacking[at])
+    lacking[to] -= amount
+    lacking[at] += amount
     while source[to] >= 0:
-        whole[source[to]] -= 1
-        whole[sink[to]] += 1
+        whole[source[to]] -= amount
+        whole[sink[to]] += amount
         to = column[source[to]]
-    lacking[to] += 1
+    return amount
 
 
 @kernel
 def _join(target: Reals, likely: Marks, start: Ints, column: Ints, columns: Ints, whole: Ints) -> None:
-    """Where no path is left, make candidates that join a column with too much to each with too little."""
+    """Where no path is left, make candidates that join columns with too much to those with too little.
+
+    For each of these the likeliest cell, and others as long as the rows so far cannot give what is lacking.
+    """
     width = len(columns)
     lacking = columns.copy()
     for k in range(len(column)):
         lacking[column[k]] -= whole[k]
     for j in range(width):
-        if lacking[j] <= 0:
-            continue
-        best = -1
+        best, left = -1, lacking[j]
         for i in range(len(likely) // width):
+            if left <= 0:
+                break
             if likely[i * width + j]:
                 continue
+            given = np.int64(0)
             for k in range(start[i], start[i + 1]):
-                if whole[k] > 0 and lacking[column[k]] < 0:
-                    if best < 0 or target[i * width + j] > target[best]:
-                        best = i * width + j
-                    break
+                if lacking[column[k]] < 0:
+                    given += whole[k]
+            if given > 0:
+                if best < 0 or target[i * width + j] > target[best]:
+                    best = i * width + j
+                if lacking[j] > _FEW:
+                    likely[i * width + j] = True
+                    left -= given
         if best >= 0:
             likely[best] = True
 
