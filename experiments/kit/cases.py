@@ -1,4 +1,4 @@
-"""The tables that studies read: the six of the InfTDA paper, made again, and three real ones, read where they lie."""
+"""The tables that studies read: the six of the InfTDA paper, made again, and some real ones, read where they lie."""
 
 from __future__ import annotations
 
@@ -99,6 +99,34 @@ def slovenia(data: Path) -> Table:
     tree = pa.table({"region": lookup["region"], "municipality": lookup["mun"].cast(pa.string())})
     places = tt.Hierarchy.from_table(tree, levels=["region", "municipality"])
     return Table.between("slovenia", "Slovenia, municipalities", places, rows)
+
+
+def flights(data: Path) -> Table:
+    """Flights between US airports in the first half of 2001: most pairs have none, and those that occur have many."""
+    folder = data / "shippable" / "od_us_flights_2001"
+    rows = _read(folder / "od_total.parquet", "origin", "destination", "flights")
+    levels = ["region", "division", "state", "iata"]
+    places = tt.Hierarchy.from_table(pq.read_table(folder / "lookup_airport.parquet").select(levels), levels=levels)
+    return Table.between("flights", "US flights", places, rows)
+
+
+def hawaii(data: Path) -> Table:
+    """People in the blocks of Hawaii in 2020, by race and whether they may vote: three attributes, many empty cells."""
+    rows = pq.read_table(data / "census_us_block_hi_ri" / "hi_block_2020.parquet")
+    blocks = rows["block"].cast(pa.string())
+    races = [name.removeprefix("vap_") for name in rows.column_names if name.startswith("vap_")]
+    parts = []
+    for race in races:
+        adults = rows[f"vap_{race}"].cast(pa.int64())
+        for age, count in (("adult", adults), ("minor", pc.subtract(rows[f"pop_{race}"].cast(pa.int64()), adults))):
+            same = {name: pa.array([value] * len(rows)) for name, value in (("race", race), ("age", age))}
+            parts.append(pa.table({"place": blocks.combine_chunks(), **same, "count": count.combine_chunks()}))
+    levels = ["county", "tract", "group", "block"]
+    places = tt.Hierarchy.from_prefixes(blocks.to_pylist(), widths=[5, 11, 12], levels=levels)
+    trees = {"place": places, "race": tt.Hierarchy.flat(races), "age": tt.Hierarchy.flat(["adult", "minor"])}
+    spine = tt.Spine(["place.county", "place.tract", "race", "age", "place.group", "place.block"], trees)
+    counts = read_counts(pa.concat_tables(parts), spine, count="count")
+    return Table("hawaii", "Hawaii, blocks by race and age", spine, counts)
 
 
 def _read(file: Path, origin: str, destination: str, count: str, filters: Filters = None) -> pa.Table:

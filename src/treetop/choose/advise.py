@@ -1,4 +1,4 @@
-"""Advice on a plan whose loss is still open: what accuracy costs, what a loss buys, how to divide it, trials on a twin.
+"""Advice on a plan: what accuracy costs, what a loss buys, how to divide it, which tables to measure, trials on a twin.
 
 Everything here is computed from the plan and from public tables; the plan's own table is refused as one of them.
 """
@@ -14,10 +14,13 @@ from typing import TypedDict, Unpack
 from treetop.basics.exact import Number, delta_between_0_and_1
 from treetop.basics.progress import Progress
 from treetop.basics.resolved import resolved
-from treetop.choose.fill_in import filled_in
+from treetop.choose.design import Design, design, with_trials
+from treetop.choose.fill_in import designed_in, filled_in
 from treetop.choose.forecast import Forecast, forecast
 from treetop.choose.goals import Target, read_target
 from treetop.choose.grid import GridRow, error_grid, plot_grid
+from treetop.choose.outlook import Outlook, known_outlook
+from treetop.choose.prior import Prior
 from treetop.choose.public import is_release, private_tables, read_public, read_twin
 from treetop.choose.simulate import Trials, simulate
 from treetop.choose.targets import Answer, loss_for
@@ -62,6 +65,12 @@ class Wishes(TypedDict, total=False):
     """Where it is from, in words; a table must say."""
     weights: Mapping[str, Number]
     """What errors of a level weigh: 1 where nothing is said. A short name is for every level of that name."""
+    design: bool
+    """Whether to choose tables, order and shares for what is cared for."""
+    care: Sequence[str]
+    """What is cared for, such as "origin totals" or "leaves=3": totals and pairs of every level when left out."""
+    total: float | None
+    """About how many records there are; those of the twin, or as many as there are units at least, when left out."""
     write: str | Path | None
     """Where to write the plan file with the answer filled in."""
     progress: Progress | None
@@ -86,6 +95,10 @@ class Advice:
     """The smallest loss for the targets."""
     forecast: Forecast | None = None
     """The best split for the prior."""
+    design: Design | None = None
+    """Which tables to measure, in which order, with which shares."""
+    outlook: Outlook | None = None
+    """What a release would be worth, where the number of records is roughly known."""
     grid: tuple[GridRow, ...] = ()
     """Errors at several epsilons."""
     grid_delta: Fraction | None = None
@@ -101,7 +114,8 @@ class Advice:
 
 
 def advise(plan: PlanFile | str | Path, targets: Sequence[str | Target] = (), **wishes: Unpack[Wishes]) -> Advice:
-    """Find the smallest loss that meets targets such as "state=20", or the best split for a prior, or show errors.
+    """Find the smallest loss that meets targets such as "state=20", the best split for a prior, or the best tables to
+    measure for what is cared for; or show errors.
 
     The plan file may leave its loss open. No private data is used: where the plan names its table, that is read only to
     refuse it as a public one.
@@ -114,12 +128,16 @@ def advise(plan: PlanFile | str | Path, targets: Sequence[str | Target] = (), **
     advice = Advice(file, file.plan, wishes.get("confidence", 0.95), bool(private_tables(file)))
     if targets:
         advice = _with_loss(advice, targets, kind, delta)
-    if wishes.get("prior") is not None:
+    if wishes.get("design"):
+        advice = _with_design(advice, wishes)
+    elif wishes.get("prior") is not None:
         advice = _with_split(advice, wishes)
     if epsilons:
         advice = _with_grid(advice, epsilons, kind, delta)
-    if (twin := wishes.get("twin")) is not None:
+    if (twin := wishes.get("twin")) is not None and not wishes.get("design"):
         advice = _with_trials(advice, twin, epsilons, wishes)
+    if advice.outlook is None:
+        advice = replace(advice, outlook=known_outlook(advice.plan, wishes.get("total")))
     return _written(advice, wishes)
 
 
@@ -146,13 +164,27 @@ def _check_wishes(targets: bool, grid: bool, wishes: Wishes) -> None:
         raise LossError("a pure loss has no delta: give --pure or --delta")
     if targets and wish("prior"):
         raise PlanError("a target decides the split itself: give --target or --prior")
+    if wish("design") and (targets or grid):
+        raise PlanError("--advise is about a plan with its loss: give it without --target and --epsilon-grid")
+    if wish("design") and wish("prior") and wish("twin"):
+        raise PlanError("--advise tries plans on one public table: give --twin or --prior")
     for given, needed, why in (
         (wish("weights") or wish("prior_source"), wish("prior"), "--weight and --prior-source are about a --prior"),
+        (wish("weights"), not wish("design"), "--advise weighs tables by --care, not by --weight"),
+        (wish("care"), wish("design"), "--care says what --advise is for: give that as well"),
         (wish("twin_source"), wish("twin"), "--twin-source is about a --twin"),
         (wish("force"), wish("plot"), "--force is about a --plot"),
-        (wish("write"), targets or wish("prior"), "--write fills in an answer: ask with --target or --prior"),
+        (
+            wish("write"),
+            targets or wish("prior") or wish("design"),
+            "--write fills in an answer: ask with --target, --prior or --advise",
+        ),
         (changed, targets or grid, "--delta and --pure are for --target or a grid"),
-        (True, targets or grid or wish("twin") or wish("prior"), "ask for targets, epsilons, a twin or a prior"),
+        (
+            True,
+            targets or grid or wish("twin") or wish("prior") or wish("design"),
+            "ask for targets, epsilons, a twin, a prior or a design",
+        ),
     ):
         if given and not needed:
             raise PlanError(why)
@@ -207,15 +239,45 @@ def _with_loss(advice: Advice, asked: Sequence[str | Target], kind: Definition, 
     return replace(advice, plan=replace(plan, loss=answer.loss, split=answer.split), targets=targets, answer=answer)
 
 
-def _with_split(advice: Advice, wishes: Wishes) -> Advice:
-    """Find the best split for the prior."""
+def _with_design(advice: Advice, wishes: Wishes) -> Advice:
+    """Choose tables, order and shares, and try both plans on a public table if there is one."""
+    public: Prior | None = None
+    notes: list[str] = []
+    if (twin := wishes.get("twin")) is not None:
+        public, notes = read_twin(advice.file, twin, wishes.get("twin_source"))
+    elif wishes.get("prior") is not None:
+        public, notes = _read_prior(advice, wishes)
+    total = wishes.get("total")
+    if total is None:
+        total = advice.plan.population
+    if total is None and public is not None and public.twin is not None:
+        total = public.twin.total
+    best = design(advice.plan, wishes.get("care", ()), total)
+    if public is not None:
+        best = with_trials(
+            best,
+            public,
+            runs=wishes.get("runs", 20),
+            threads=wishes.get("threads"),
+            progress=wishes.get("progress"),
+        )
+    found = known_outlook(best.plan, total)
+    return replace(advice, plan=best.plan, design=best, outlook=found, notes=(*advice.notes, *notes))
+
+
+def _read_prior(advice: Advice, wishes: Wishes) -> tuple[Prior, list[str]]:
     location, source = wishes["prior"] or "", wishes.get("prior_source")
     if source is None and not is_release(location):
         raise PlanError(
             f"say where {location} is from, since only public facts may shape the noise: "
             '--prior-source "ISTAT, commuting 2011"'
         )
-    prior, notes = read_public(advice.file, location, source or "", "prior")
+    return read_public(advice.file, location, source or "", "prior")
+
+
+def _with_split(advice: Advice, wishes: Wishes) -> Advice:
+    """Find the best split for the prior."""
+    prior, notes = _read_prior(advice, wishes)
     spine = advice.plan.spine
     weights = {level: by for name, by in wishes.get("weights", {}).items() for level in levels_named(spine, name)}
     best = forecast(advice.plan, prior, weights)
@@ -276,7 +338,8 @@ def _written(advice: Advice, wishes: Wishes) -> Advice:
         plot_grid(advice.grid, Path(plot), title, advice.confidence, advice.grid_trials)
         files.append(Path(plot))
     if (out := wishes.get("write")) is not None:
-        text = filled_in(file.text, plan, str(file.path))
+        fill = filled_in if advice.design is None else designed_in
+        text = fill(file.text, plan, str(file.path))
         with Path(out).open("x", encoding="utf-8") as stream:
             stream.write(text)
         files.append(Path(out))

@@ -35,6 +35,9 @@ _OPTIONS = (
     click.option("--prior", metavar="TABLE", help="An earlier release, or a public table, to choose the split by."),
     click.option("--prior-source", help="Where the prior is from, in words."),
     click.option("--weight", "weights", multiple=True, metavar="LEVEL=NUMBER", help="With --prior: what errors weigh."),
+    click.option("--advise", "design", is_flag=True, help="Choose tables, order and shares for what you care about."),
+    click.option("--care", multiple=True, help='With --advise: "origin totals", "state pairs", "leaves=3".'),
+    click.option("--total", type=float, help="About how many records there are: what would be mostly noise?"),
     click.option("--write", type=click.Path(path_type=Path), help="Write the plan with the answer filled in."),
     click.option("--force", is_flag=True, help="Draw over a plot that is there already."),
 )
@@ -48,8 +51,9 @@ def options(command: F) -> F:
 
 
 def any_given(asked: dict[str, Any]) -> bool:
-    """Whether any of the options was given but those that only say how trials are run."""
-    return asked["delta"] is not None or any(asked[name] for name in asked if name not in ("runs", "threads"))
+    """Whether any of the options was given but those that only say how trials are run, or how large the table is."""
+    beside = ("runs", "threads", "total")
+    return asked["delta"] is not None or any(asked[name] for name in asked if name not in beside)
 
 
 def run(path: Path, asked: dict[str, Any], confidence: float, as_json: bool) -> None:
@@ -73,16 +77,22 @@ def _weight(text: str) -> tuple[str, float]:
 def summarise(advice: Advice) -> dict[str, Any]:
     """Return what was found as plain values."""
     from treetop.card.meaning import meaning
-    from treetop.choose.fill_in import loss_toml
+    from treetop.choose.fill_in import design_toml, loss_toml
 
-    chosen = advice.answer is not None or advice.forecast is not None
+    told = None
+    if advice.design is not None:
+        told = design_toml(advice.plan, advice.file.text)
+    elif advice.answer is not None or advice.forecast is not None:
+        told = loss_toml(advice.plan)
     return {
         "title": advice.plan.title,
         "plan": str(advice.file.path),
         "targets": [str(target) for target in advice.targets],
         "answer": None if advice.answer is None else {**advice.answer.to_dict(), "meaning": meaning(advice.plan)},
         "forecast": None if advice.forecast is None else advice.forecast.to_dict(),
-        "toml": loss_toml(advice.plan) if chosen else None,
+        "design": None if advice.design is None else advice.design.to_dict(),
+        "outlook": None if advice.outlook is None else advice.outlook.to_dict(),
+        "toml": told,
         "confidence": advice.confidence,
         "grid": [asdict(row) for row in advice.grid],
         "grid_delta": float(advice.grid_delta) if advice.grid and advice.grid_delta is not None else None,
@@ -100,7 +110,7 @@ def _trials(trials: Trials) -> dict[str, Any]:
 def render(advice: Advice) -> str:
     """Return what was found for people."""
     from treetop.basics.exact import plain
-    from treetop.choose.fill_in import loss_toml
+    from treetop.choose.fill_in import design_toml, loss_toml
     from treetop.choose.grid import render_grid
 
     percent = f"{100 * advice.confidence:g}%"
@@ -111,6 +121,11 @@ def render(advice: Advice) -> str:
         parts += [f"{bold('The best split for the prior')}\n{advice.forecast}"]
     if advice.answer is not None or advice.forecast is not None:
         parts += [f"{bold('For the plan file, in place of its [loss]')}\n\n{loss_toml(advice.plan)}"]
+    if advice.design is not None:
+        parts += [f"{bold('What to measure')}\n{advice.design}"]
+        parts += [f"{bold('For the plan file, in place of its own')}\n\n{design_toml(advice.plan, advice.file.text)}"]
+    if advice.outlook is not None:
+        parts.append(f"{bold(worth(advice.outlook.total))}\n{advice.outlook}")
     if advice.trials is not None:
         parts.append(f"{bold(f'Trials at {_say(advice.plan)}')}\n{advice.trials}")
     if advice.grid:
@@ -123,7 +138,7 @@ def render(advice: Advice) -> str:
         parts.append(f"{bold(title)}\n{_render_trials(advice.grid_trials)}")
     if advice.notes:
         parts.append("\n".join(advice.notes))
-    if not advice.guarded and (advice.forecast is not None or advice.trials is not None or advice.grid_trials):
+    if not advice.guarded and _is_public(advice):
         parts.append(
             "The plan names no private table, so nothing could be compared with it: be sure that this one is public."
         )
@@ -133,10 +148,20 @@ def render(advice: Advice) -> str:
 
 def _read(advice: Advice) -> str:
     """Say what was done with the private table."""
-    public = advice.forecast is not None or advice.trials is not None or advice.grid_trials
-    if advice.guarded and public:
+    if advice.guarded and _is_public(advice):
         return "Of private data, only this was asked: whether the public table is the private one."
     return "No private data was read."
+
+
+def _is_public(advice: Advice) -> bool:
+    """Whether a public table was read."""
+    tried = advice.design is not None and advice.design.twin is not None
+    return tried or advice.forecast is not None or advice.trials is not None or bool(advice.grid_trials)
+
+
+def worth(total: float) -> str:
+    """Return the heading of what a release is worth."""
+    return f"What to expect of about {total:,.0f} records"
 
 
 def _render_answer(advice: Advice, answer: Answer) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop.cli import choosing
-from treetop.cli.choosing import render_meaning
+from treetop.cli.choosing import render_meaning, worth
 from treetop.cli.terminal import bold, style
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ def _schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
 def command(plan: Path, confidence: float, as_json: bool, **asked: Any) -> None:
     """Show accuracy per level, noise and cost of PLAN; reads no private data.
 
-    With --target, find the smallest loss that is accurate enough; the plan may leave its loss open then.
+    With --target, find the smallest loss that is accurate enough; the plan may leave its loss open then. With --advise,
+    find which tables to measure, in which order and with which shares.
     """
     from treetop.plan.file import read_plan
     from treetop.publishing.summary import plan_summary
@@ -44,7 +45,7 @@ def command(plan: Path, confidence: float, as_json: bool, **asked: Any) -> None:
         choosing.run(plan, asked, confidence, as_json)
         return
     file = read_plan(plan)
-    summary = plan_summary(file, confidence)
+    summary = plan_summary(file, confidence, asked["total"])
     click.echo(json.dumps(summary, indent=2) if as_json else render(file, summary))
 
 
@@ -71,6 +72,7 @@ def render(file: PlanFile, summary: dict[str, Any]) -> str:
             f"± one: a measurement is within this of the truth, with {percent} confidence.",
             "± all: so are, at once, all counts of the level; most are far closer.",
             "",
+            *_worth(plan, summary["outlook"]),
             bold("Cost"),
             _cost(plan, summary["loss"]),
             *(style(f"Warning: {warning}", fg="red") for warning in summary["warnings"]),
@@ -86,6 +88,13 @@ def render(file: PlanFile, summary: dict[str, Any]) -> str:
             *(f"- {thing}" for thing in summary["exact"]),
         ]
     )
+
+
+def _worth(plan: PurePlan, told: dict[str, Any] | None) -> list[str]:
+    """Return what a release would be worth, where the number of records is roughly known."""
+    from treetop.choose.outlook import outlook
+
+    return [] if told is None else [bold(worth(told["total"])), str(outlook(plan, told["total"])), ""]
 
 
 def _cost(plan: PurePlan, loss: dict[str, Any]) -> str:

@@ -107,6 +107,11 @@ def _each(spine: Spine) -> list[Margin]:
     return [margin_at(spine, [depth + 1 if one == own else 0 for one in sizes]) for own, depth in alone]
 
 
+def table_named(spine: Spine, name: str) -> tuple[int, ...]:
+    """Return how many levels of every attribute the table of a name has, such as "place.state * sex"."""
+    return _named(spine, name).depths
+
+
 def _named(spine: Spine, name: object) -> Margin:
     if not isinstance(name, str) or not name.strip():
         raise SpineError(f'margins has {name!r}: name a level, such as "place.state", or several, "place.state * sex"')

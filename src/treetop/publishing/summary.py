@@ -10,12 +10,16 @@ from typing import Any
 from treetop.card.content import words_of
 from treetop.card.meaning import exact, loss_summary, meaning
 from treetop.card.words import reckless
+from treetop.choose.outlook import known_outlook
 from treetop.plan.accuracy import LevelAccuracy
 from treetop.plan.file import PlanFile, read_plan
 
 
-def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95) -> dict[str, Any]:
-    """Return accuracy, noise and cost of a plan file by level, and what they mean: what `treetop plan` shows."""
+def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95, total: float | None = None) -> dict[str, Any]:
+    """Return accuracy, noise and cost of a plan file by level, and what they mean: what `treetop plan` shows.
+
+    With `total`, about how many records there are, it also says what a release would be worth.
+    """
     file = plan if isinstance(plan, PlanFile) else read_plan(plan)
     told = file.plan
     described = told.describe()
@@ -36,6 +40,7 @@ def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95) -> dict[
         "keep": file.keep and {column: list(values) for column, values in file.keep.items()},
         "graph": None if file.graph is None else file.graph.sentences(),
         "notes": words_of(told).notes(told),
+        "outlook": None if (found := known_outlook(told, total)) is None else found.to_dict(),
     }
 
 

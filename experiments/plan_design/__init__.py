@@ -1,0 +1,1 @@
+"""Errors that are expected from public sizes alone, beside those that were measured; and what advice gains."""

@@ -1,0 +1,165 @@
+"""The search for a plan: which levels a spine has, in which order, and which margins stand beside it.
+
+From the present spine it goes step by step, two neighbouring levels exchanged or one left out, to the draft with the
+smallest errors; each is judged with its best shares.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from treetop.choose.cares import Care
+from treetop.choose.error_laws import Floats
+from treetop.choose.expected import Depths, ErrorModel, Tables, sizes_of
+from treetop.choose.shares import best_shares
+from treetop.domain.margin import margin_at
+from treetop.domain.unit import TOTAL
+from treetop.plan.plan import PurePlan
+
+WORTH = 0.02
+"""A spine is changed only where errors get so much smaller: a plan that is known is worth something too."""
+MOST_SLOTS = 10**8
+"""A level is left out only where a descent measures no more nodes than this, or than it does now."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A spine with margins, on its way to a plan."""
+
+    steps: tuple[tuple[int, int], ...]
+    """The levels of the spine: an attribute and how many of its levels are refined then."""
+    margins: tuple[Depths, ...]
+    """The margins."""
+
+    def levels(self, sizes: Sequence[Sequence[int]]) -> Iterator[Depths]:
+        """Yield the tables of the levels that divide something."""
+        depths = [0] * len(sizes)
+        for attribute, depth in self.steps:
+            divides = sizes[attribute][depth] > sizes[attribute][depths[attribute]]
+            depths[attribute] = depth
+            if divides:
+                yield tuple(depths)
+
+    def slots(self, sizes: Sequence[Sequence[int]], total: float) -> float:
+        """Return how many nodes a descent measures at most: no more nodes go on than there are records."""
+        depths, nodes, slots = [0] * len(sizes), 1, 0.0
+        for attribute, depth in self.steps:
+            children = sizes[attribute][depth] / sizes[attribute][depths[attribute]]
+            slots += min(nodes, total) * children
+            depths[attribute] = depth
+            nodes = math.prod(own[at] for own, at in zip(sizes, depths, strict=True))
+        return slots
+
+
+class Search:
+    """The search for a plan's best draft."""
+
+    def __init__(self, plan: PurePlan, cares: Sequence[Care], total: float | None) -> None:
+        self.plan, self.sizes, self.total = plan, sizes_of(plan.spine), total
+        self.wanted = tuple(care.table for care in cares)
+        weights = np.array([care.weight for care in cares])
+        self.cares: Floats = weights / weights.sum()
+        self.pure = plan.loss.definition == "pure"
+        self.needed = {(attribute, depth) for care in cares for attribute, depth in enumerate(care.table) if depth}
+        self.found: dict[Draft, tuple[float, Floats]] = {}
+
+    def now(self) -> Draft:
+        """Return the plan as it is."""
+        steps = tuple((level.attribute, level.depth + 1) for level in self.plan.spine.levels)
+        return Draft(steps, tuple(margin.depths for margin in self.plan.margin_tables))
+
+    def tables(self, draft: Draft) -> Tables:
+        """Return what a draft measures."""
+        total = [(0,) * len(self.sizes)] if self.plan.levels[0].is_measured else []
+        return Tables(
+            self.sizes,
+            (*total, *draft.levels(self.sizes)),
+            draft.margins,
+            self.plan.levels[0].is_exact,
+            # Also where least squares follow: what the descent has lost they cannot find again.
+            top_down=True,
+        )
+
+    def solve(self, draft: Draft) -> tuple[float, Floats]:
+        """Return the weighted mean of log V with the best shares of a draft, and these."""
+        if draft not in self.found:
+            tables = self.tables(draft)
+            model = ErrorModel(tables, self.wanted)
+            scale = np.array([1 / self._change(draft, table) for table in tables.all])
+            share = best_shares(model, self.cares, scale, 2 if self.pure else 1)
+            self.found[draft] = model.pulls(scale * share ** (2 if self.pure else 1), self.cares)[0], share
+        return self.found[draft]
+
+    def value(self, draft: Draft) -> float:
+        """Return the weighted mean of log V with the best shares of a draft."""
+        return self.solve(draft)[0]
+
+    def _change(self, draft: Draft, table: Depths) -> float:
+        """Return the square of how far one unit moves a table: by name, since a plan may cap some tables."""
+        if not any(table):
+            name = TOTAL
+        elif table in draft.margins:
+            name = margin_at(self.plan.spine, table).part
+        else:  # only a spine that stays as it is has caps
+            name = next((part.name for part in self.plan.levels if self.plan.spine.depths(part.index) == table), "")
+        change = self.plan.unit.sensitivity(name)
+        return float(change.l1**2 if self.pure else change.l2_squared)
+
+    def each(self, draft: Draft) -> Draft:
+        """Return a draft with all margins of one attribute, and those of several that the plan has."""
+        several = [table for table in self.now().margins if np.count_nonzero(table) > 1]
+        used = set(draft.levels(self.sizes))
+        alone = [
+            tuple(depth if one == attribute else 0 for one in range(len(self.sizes)))
+            for attribute, depth in sorted(set(draft.steps))
+            if self.sizes[attribute][depth] > self._above(draft, attribute, depth)
+        ]
+        return replace(draft, margins=tuple(table for table in (*alone, *several) if table not in used))
+
+    def _above(self, draft: Draft, attribute: int, depth: int) -> int:
+        """Return how many nodes the attribute's level above has, of those that the draft refines."""
+        coarser = [at for one, at in draft.steps if one == attribute and at < depth]
+        return self.sizes[attribute][max(coarser, default=0)]
+
+    def with_margins(self, draft: Draft) -> Draft:
+        """Return a draft with the margins that are worth their share."""
+        best = self.each(draft)
+        for table in best.margins:
+            fewer = replace(best, margins=tuple(one for one in best.margins if one != table))
+            if table not in self.wanted and self.value(fewer) <= self.value(best):
+                best = fewer
+        return best
+
+    def neighbours(self, draft: Draft) -> Iterator[Draft]:
+        """Yield drafts that differ in one step."""
+        steps = draft.steps
+        for at in range(len(steps) - 1):
+            if steps[at][0] != steps[at + 1][0]:
+                yield self.each(replace(draft, steps=(*steps[:at], steps[at + 1], steps[at], *steps[at + 2 :])))
+        for at, step in enumerate(steps):
+            if step not in self.needed and any(one == step[0] and depth > step[1] for one, depth in steps):
+                fewer = replace(draft, steps=steps[:at] + steps[at + 1 :])
+                if self._can_be_measured(fewer):
+                    yield self.each(fewer)
+
+    def _can_be_measured(self, draft: Draft) -> bool:
+        """Whether a descent can go down a draft: where nobody knows how many records there are, to every leaf."""
+        if self.total is None:
+            return self.plan.spine.leaves <= MOST_SLOTS
+        return draft.slots(self.sizes, self.total) <= max(MOST_SLOTS, self.now().slots(self.sizes, self.total))
+
+    def best(self) -> Draft:
+        """Return the best draft that steps lead to, or the present spine where they gain too little."""
+        now = best = self.each(self.now())
+        if not self.plan.unit.per_node and self.plan.graph is None:
+            while (better := min(self.neighbours(best), key=self.value, default=best)) != best:
+                if self.value(better) >= self.value(best) - 1e-4:
+                    break
+                best = better
+        if self.value(best) > self.value(now) + 2 * math.log1p(-WORTH):
+            best = now
+        return self.with_margins(best)

@@ -1,0 +1,145 @@
+"""`treetop plan --advise`: which tables to measure, and `--total`: what a release would be worth."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.everyday import plan_file, write
+from treetop import cli
+from treetop.choose import design
+from treetop.publishing.plans import read_plan
+
+NONE = ('order = "destination-first"', 'order = "destination-first"  # by the board\nmargins = "none"')
+DATA = 'source = "trips.csv"\n'
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    folder = write(tmp_path, plan_file(NONE, ("[unit]", "# who\n[unit]"), data=DATA))
+    (folder / "twin.csv").write_text((folder / "trips.csv").read_text() + "n1,s1\nn2,s1\n")
+    return folder / "plan.toml"
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    cli.main(["plan", *map(str, arguments)])
+    return capsys.readouterr().out
+
+
+def as_json(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
+    return json.loads(run(capsys, *arguments, "--json"))
+
+
+def failure(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[Any, str]:
+    with pytest.raises(SystemExit) as leaving:
+        cli.main(["plan", *map(str, arguments)])
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return leaving.value.code, captured.err
+
+
+def test_the_advice_is_what_the_library_gives(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = as_json(capsys, plan, "--advise", "--care", "origin totals", "--care", "leaves=3")
+    found = design(read_plan(plan).plan, ["origin totals", "leaves=3"])
+    assert told["design"] == json.loads(json.dumps(found.to_dict()))
+    assert [row["counts"] for row in told["design"]["tables"]] == [
+        "origin region", "origin town", "destination town × origin town",
+    ]  # fmt: skip
+    assert told["outlook"] is None
+    shown = run(capsys, plan, "--advise", "--care", "origin totals", "--care", "leaves=3")
+    for row in told["design"]["tables"]:
+        assert f"{row['error_before']:,.4g}" in shown and f"{row['error']:,.4g}" in shown
+    assert told["toml"] in shown and "No private data was read." in shown
+
+
+def test_the_advice_can_be_written_and_all_else_stays(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = plan.parent / "advised.toml"
+    told = as_json(capsys, plan, "--advise", "--write", out)
+    before, after = tomllib.loads(plan.read_text()), tomllib.loads(out.read_text())
+    assert after["spine"] == {"order": "destination-first", "margins": "each"}
+    assert {**after, "spine": before["spine"], "loss": before["loss"]} == before
+    assert {name: after["loss"][name] for name in ("epsilon", "delta")} == before["loss"]
+    assert "# by the board" in out.read_text() and "# who\n[unit]" in out.read_text()
+    advised = read_plan(out).plan
+    shares = {part.name: float(part.share) for part in advised.workload if part.is_measured}
+    assert shares == pytest.approx(told["design"]["split"])
+    # What was written is as good as it gets: to ask again changes next to nothing.
+    assert as_json(capsys, out, "--advise")["design"]["gain"] == pytest.approx(1, abs=0.01)
+    assert out.read_text().startswith(plan.read_text().partition("[spine]")[0])
+
+
+def test_an_order_that_is_another_is_written_in_place_of_a_list_over_several_lines(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    splits = ["origin.region", "origin.town", "destination.region", "destination.town"]
+    listed = "order = [  # coarse\n" + "".join(f'    "{split}",  # ]\n' for split in splits) + "]"
+    plan.write_text(plan_file((NONE[0], listed), data=DATA))
+    out = plan.parent / "advised.toml"
+    told = as_json(capsys, plan, "--advise", "--care", "region pairs", "--care", "leaves", "--write", out)
+    after = tomllib.loads(out.read_text())
+    assert after["spine"]["order"] == told["design"]["spine"] != splits
+    assert list(read_plan(out).plan.spine.splits) == told["design"]["spine"]
+
+
+def test_a_twin_shows_what_released_counts_would_gain(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = as_json(capsys, plan, "--advise", "--twin", plan.parent / "twin.csv", "--runs", "3")
+    assert told["design"]["twin"].startswith("public table")
+    assert all(row["tried"] > 0 and row["tried_before"] > 0 for row in told["design"]["tables"])
+    assert told["outlook"]["total"] == 602
+    shown = run(capsys, plan, "--advise", "--twin", plan.parent / "twin.csv", "--runs", "3")
+    assert "twin: now" in shown and "whether the public table is the private one" in shown
+    prior = ("--prior", plan.parent / "twin.csv", "--prior-source", "made up", "--runs", "3")
+    assert as_json(capsys, plan, "--advise", *prior)["design"]["tables"] == told["design"]["tables"]
+
+
+def test_the_private_table_is_no_twin(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, message = failure(capsys, plan, "--advise", "--twin", plan.parent / "trips.csv")
+    assert code == 3 and "the private table itself" in message
+
+
+def test_a_plan_with_exact_accounting_is_designed_too(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan.write_text(plan.read_text().replace("delta = 1e-8", 'delta = 1e-8\naccounting = "exact"'))
+    out = plan.parent / "advised.toml"
+    assert as_json(capsys, plan, "--advise", "--write", out)["design"]["gain"] > 1
+    assert tomllib.loads(out.read_text())["loss"]["accounting"] == "exact"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--care", "leaves"], "--care says what --advise is for"),
+        (["--advise", "--target", "town=20"], "without --target and --epsilon-grid"),
+        (["--advise", "--epsilon-grid", "1,2"], "without --target and --epsilon-grid"),
+        (["--advise", "--prior", "a.csv", "--prior-source", "b", "--weight", "town=2"], "by --care, not by --weight"),
+        (["--advise", "--prior", "a.csv", "--twin", "b.csv"], "give --twin or --prior"),
+        (["--advise", "--care", "villages"], "there is no attribute 'villages'"),
+        (["--advise", "--total", "0"], "about how many records there are"),
+        (["--total", "-5"], "about how many records there are"),
+    ],
+)
+def test_a_mistake_is_told_in_one_message(
+    plan: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    code, told = failure(capsys, plan, *arguments)
+    assert code == 2 and message in " ".join(told.split())
+
+
+def test_a_total_shows_what_would_be_mostly_noise(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = as_json(capsys, plan, "--total", "2e2")["outlook"]
+    assert told["total"] == 200 and told["verdict"] != "better than zeros"
+    assert [one["name"] for one in told["tables"] if one["mostly_noise"]] == ["origin.town"]
+    shown = run(capsys, plan, "--total", "2e2")
+    for sentence in told["sentences"]:
+        assert sentence in shown
+    assert "What to expect of about 200 records" in shown
+    assert as_json(capsys, plan)["outlook"] is None and "What to expect" not in run(capsys, plan)
+
+
+def test_units_that_are_public_need_no_total(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan.write_text(plan.read_text().replace("contributions = 1", "contributions = 1\npopulation = 2000"))
+    assert as_json(capsys, plan)["outlook"]["total"] == 2000
+    assert as_json(capsys, plan, "--advise", "--total", "3000")["outlook"]["total"] == 3000
