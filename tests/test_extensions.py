@@ -175,7 +175,7 @@ def test_a_graph_takes_a_relation_through_release_card_and_check(tmp_path: Path)
     edges = pa.table({"source": ["a", "a", "b", "c"], "target": ["b", "c", "a", "b"]})
     graph = tt.Graph(nodes, edges, "two-edges")
     plan = tt.Plan(tt.Spine.origin_first(origin=TOWNS, destination=TOWNS), graph.unit("add-remove"), tt.Loss(rho=1))
-    assert plan.levels[1].cost == Fraction(1, 3)
+    assert plan.spent == 1 and plan.levels[1].cost == plan.levels[1].share
     columns = {"origin": "source.town", "destination": "target.town"}
     release = plan.release(graph.table(), columns=columns, testing_key=KEY)
     release.save(tmp_path / "out")

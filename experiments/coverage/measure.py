@@ -63,7 +63,11 @@ def study(
     found = {}
     for epsilon in epsilons:
         plan = tt.Plan(
-            table.spine, TRIP, tt.Loss(epsilon=epsilon, delta=DELTA, accounting="zcdp"), confidence=CONFIDENCE
+            table.spine,
+            TRIP,
+            tt.Loss(epsilon=epsilon, delta=DELTA, accounting="zcdp"),
+            confidence=CONFIDENCE,
+            margins="none",
         )
         names = [f"coverage {table.name} {epsilon:g} {run}" for run in range(runs)]
         found[epsilon] = pooled([keep.run(Run, name, partial(_run, plan, table.truth, name)) for name in names])

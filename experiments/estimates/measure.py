@@ -199,7 +199,7 @@ _LOSSES: Mapping[Accounting, tt.Loss] = {
 
 def plan_of(table: Table, setting: Setting) -> Plan:
     """Return the plan of a setting that the product has."""
-    plan = Plan(table.spine, TRIP, _LOSSES[setting.accounting], confidence=None)
+    plan = Plan(table.spine, TRIP, _LOSSES[setting.accounting], confidence=None, margins="none")
     if setting.way == "euclidean":
         return replace(plan, prefer=None, repair="euclidean")
     return replace(plan, prefer=setting.way, repair="chebyshev", order="ascending")  # type: ignore[arg-type]

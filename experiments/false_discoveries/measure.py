@@ -49,7 +49,7 @@ def study(table: Table, epsilons: Sequence[float] = EPSILONS, repetitions: int =
 def _plans(table: Table, epsilons: Sequence[float]) -> Iterator[tuple[float, Method, str, tt.Plan]]:
     for epsilon, method in product(epsilons, METHODS):
         loss = tt.Loss(epsilon=epsilon, delta=DELTA, accounting="zcdp")
-        plan = tt.Plan(table.spine, TRIP, loss, repair=method.repair, order=method.order)
+        plan = tt.Plan(table.spine, TRIP, loss, repair=method.repair, order=method.order, margins="none")
         yield epsilon, method, f"{table.name} {epsilon:g} {method.label}", plan
 
 

@@ -56,7 +56,7 @@ def friendships(network: Network, epsilons: Sequence[float], runs: int, kept: Ke
             truncated = 1 - read_counts(graph.table(), spine, COLUMNS, bound=bound).total / truth.total
         errors = np.empty((len(epsilons), runs))
         for i, epsilon in enumerate(epsilons):
-            plan = tt.Plan(spine, unit, tt.Loss(epsilon=epsilon, delta=DELTA, accounting="zcdp"))
+            plan = tt.Plan(spine, unit, tt.Loss(epsilon=epsilon, delta=DELTA, accounting="zcdp"), margins="none")
             for run in range(runs):
                 name = f"{network.name} {relation} {epsilon} {run}"
                 errors[i, run] = kept.run(float, name, partial(_misplaced, plan, graph, truth, key(name)))

@@ -124,7 +124,7 @@ def engine(tree: Tree, runs: int) -> dict[tuple[str, Way], float]:
     for repair in ("chebyshev", "euclidean"):
         for way in WAYS:
             split = {name: round(share, 9) for name, share in zip(names, _divide(tree, FIXED, way), strict=True)}
-            plan = tt.Plan(spine, unit, loss, split=split, repair=repair)
+            plan = tt.Plan(spine, unit, loss, split=split, repair=repair, margins="none")
             found[repair, way] = float(squared_errors(plan, twin, runs=runs, threads=1).sum(axis=1).mean())
     return found
 

@@ -71,7 +71,7 @@ def study(table: Table, epsilons: Sequence[float] = EPSILONS, runs: int = RUNS, 
 def _plans(table: Table, epsilons: Sequence[float]) -> Iterator[tuple[float, Setting, str, tt.Plan]]:
     for epsilon, setting in product(epsilons, SETTINGS):
         loss = tt.Loss(epsilon=epsilon, delta=DELTA, accounting="exact")
-        plan = tt.Plan(table.spine, TRIP, loss, resolve=setting.resolve, confidence=None)  # type: ignore[arg-type]
+        plan = tt.Plan(table.spine, TRIP, loss, resolve=setting.resolve, confidence=None, margins="none")  # type: ignore[arg-type]
         yield epsilon, setting, f"resolution {table.name} {epsilon:g} {setting.label}", plan
 
 

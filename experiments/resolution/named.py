@@ -75,7 +75,7 @@ def _pairs(plan: tt.Plan, table: Table, name: str) -> Pairs:
 
 def _plan(table: Table, epsilon: float, setting: Setting, confidence: float | None) -> tt.Plan:
     loss = tt.Loss(epsilon=epsilon, delta=DELTA, accounting="exact")
-    return tt.Plan(table.spine, TRIP, loss, resolve=setting.resolve, confidence=confidence)  # type: ignore[arg-type]
+    return tt.Plan(table.spine, TRIP, loss, resolve=setting.resolve, confidence=confidence, margins="none")  # type: ignore[arg-type]
 
 
 def villages() -> Table:

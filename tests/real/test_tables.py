@@ -381,7 +381,8 @@ def test_the_first_level_is_near_the_sums_of_the_table(ran: Ran, treetop: Comman
     assert sum(truth.values()) == ran.case.total
     rows = treetop("query", ran.folder, "--by", level.name, "--json").json()["rows"]
     told = {row[level.name]: row["count"] for row in rows}
-    bound = ran.file.plan.accuracy(SURELY).levels[1].bound
+    row = ran.file.plan.accuracy(SURELY).levels[1]
+    bound = row.bound or 12 * row.noise  # no bound is proved under margins
     assert {code: told.get(code, 0) for code in truth} == pytest.approx(truth, rel=0, abs=bound)
 
 

@@ -70,7 +70,7 @@ def render(file: PlanFile, summary: dict[str, Any]) -> str:
             str(plan.accuracy(confidence)),
             "",
             f"± one: a measurement is within this of the truth, with {percent} confidence.",
-            "± all: so are, at once, all counts of the level; most are far closer.",
+            *([] if plan.margin_tables else ["± all: so are, at once, all counts of the level; most are far closer."]),
             "",
             *_worth(plan, summary["outlook"]),
             bold("Cost"),
