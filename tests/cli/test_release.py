@@ -222,7 +222,7 @@ def test_what_the_ledger_cannot_cover_is_refused_before_the_table_is_read(here: 
     arguments = ("plan.toml", "there-is-no-table.csv", "--out", "new", "--ledger", "ledger")
     code, message = fail(capsys, *arguments)
     assert code == 3
-    assert "spent rho 0.057666, asked rho 0.019222, remaining rho 0.002334" in message
+    assert "spent rho 0.057663, asked rho 0.019221, remaining rho 0.002337" in message
     assert not (here / "new").exists()
 
 

@@ -39,7 +39,7 @@ def taken_up(kind: Any, make: Callable[[], Any], file: Path) -> None:
 
 
 def test_the_runs_of_every_kind_of_study_are_taken_up_again(table: Table, tmp_path: Path) -> None:
-    plan = Plan(table.spine, TRIP, Loss(epsilon=1, delta=1e-8), confidence=0.95)
+    plan = Plan(table.spine, TRIP, Loss(epsilon=1, delta=1e-8), confidence=0.95, margins="none")
     taken_up(
         outcomes.Run, lambda: measure_errors(release(plan, table, key("a")), table.truth), tmp_path / "errors.jsonl"
     )
@@ -71,7 +71,7 @@ def test_a_release_of_counts_is_the_release_of_their_table() -> None:
     ends = [("x1", "y2"), ("x1", "x3"), ("y4", "x2"), ("y1", "y1")]
     rows = pa.table({"origin": [o for o, _ in ends], "destination": [d for _, d in ends], "count": [90, 8, 300, 2]})
     table = Table.between("few", "Few", places, rows)
-    plan = Plan(table.spine, TRIP, Loss(epsilon=1, delta=1e-8))
+    plan = Plan(table.spine, TRIP, Loss(epsilon=1, delta=1e-8), margins="none")
     whole = plan.release(rows, count="count", testing_key=key("few"))
     found = release(plan, table, key("few"))
     assert np.array_equal(found.nodes, whole.nodes)

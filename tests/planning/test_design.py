@@ -99,7 +99,7 @@ def test_the_errors_that_it_tells_are_those_to_expect_of_the_plan_that_it_advise
     tables = [care.table for care in read_cares(ENDS)]
     assert [row.error_before for row in found.rows] == [one.error for one in expected_errors(plan, tables)]
     assert [row.error for row in found.rows] == [one.error for one in expected_errors(found.plan, tables)]
-    assert found.plan.margins == "each" and found.plan.spent <= plan.loss.budget
+    assert found.plan.margins == "each" and found.plan.spent <= found.plan.budget
     assert isinstance(found.plan, tt.Plan)
 
 

@@ -108,7 +108,7 @@ def gaussian_room(epsilon: Fraction, delta: Fraction, rho: Fraction) -> Fraction
     """The largest `gaussian_rho`, rounded down, that keeps epsilon and delta beside releases with this rho in all.
 
     >>> float(gaussian_room(Fraction(1), Fraction(1, 10**8), Fraction(0)))
-    0.0192209
+    0.019221
     """
     sure = rho_from_epsilon(epsilon, delta)
     if rho > sure:
