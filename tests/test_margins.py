@@ -1,0 +1,125 @@
+"""Margins in plans, releases and folders: names, shares, answers with a margin's own interval, and what check finds."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import treetop as tt
+from treetop.domain.margin import exact_margins, margins_of, title_of
+from treetop.errors import LossError, ReleaseError, SpineError
+
+PLACES = tt.Hierarchy.from_prefixes([f"{a}{b}" for a in "NSE" for b in "12345"], widths=[1], levels=["region", "town"])
+SPINE = tt.Spine.destination_first(origin=PLACES, destination=PLACES)
+TRIP = tt.Unit("trip", neighbours="replace")
+LOSS = tt.Loss(epsilon=1, delta=1e-8)
+KEY = b"k" * 32
+
+
+def trips(size: int = 30_000) -> pa.Table:
+    rng = np.random.default_rng(4)
+    towns = np.array(PLACES.codes[-1].to_pylist())
+    return pa.table({end: towns[rng.choice(15, size, p=rng.dirichlet(np.ones(15)))] for end in SPINE.attributes})
+
+
+def released(**options: Any) -> tt.Release:
+    return tt.Plan(SPINE, TRIP, LOSS, **options).release(trips(), testing_key=KEY)
+
+
+def test_each_is_the_default_and_one_attribute_has_none() -> None:
+    plan = tt.Plan(SPINE, TRIP, LOSS)
+    assert [margin.name for margin in plan.margin_tables] == ["destination.town", "origin.region", "origin.town"]
+    assert tt.Plan(tt.Spine(["place.region"], {"place": PLACES}), TRIP, LOSS).margins == "none"
+    assert tt.Plan(SPINE, TRIP, LOSS, margins="none").describe().keys() == plan.describe().keys() - {"margins"}
+
+
+def test_titles_say_what_is_counted() -> None:
+    assert title_of(SPINE, SPINE.depths(3)) == "destination town × origin region"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("all", 'write "each", "none", or a list'),
+        (["origin.city"], "city"),
+        (["home.town"], "there is no attribute 'home'"),
+        (["origin"], "several levels"),
+        (["origin.town * origin.region"], "twice"),
+        (["origin.town", "origin.town"], "stands there twice"),
+        ([""], "name a level"),
+    ],
+)
+def test_a_margin_that_is_none_is_refused(given: Any, message: str) -> None:
+    with pytest.raises(SpineError, match=message):
+        tt.Plan(SPINE, TRIP, LOSS, margins=given)
+
+
+def test_tables_that_cross_are_not_both_exact() -> None:
+    margins = margins_of(SPINE, ["origin.town * destination.region", "origin.region", "origin.town"])
+    assert exact_margins(SPINE, margins) == (True, True, True)
+    trees = {name: tt.Hierarchy.flat(list("ab")) for name in ("x", "y", "z")}
+    flat = tt.Spine(["x", "y", "z"], trees)
+    assert exact_margins(flat, margins_of(flat, ["x * z", "y * z"])) == (True, False)
+
+
+def test_shares_are_stated_for_all_margins_or_one_by_one() -> None:
+    levels = {level.name: 1 for level in SPINE.levels}
+    plan = tt.Plan(SPINE, TRIP, LOSS, split={**levels, "margin origin.town": 2, "margins": 4})
+    shares = {part.name: part.share for part in plan.workload if part.is_measured}
+    assert shares["margin origin.town"] == Fraction(2, 10) and shares["margin origin.region"] == Fraction(2, 10)
+    assert sum(shares.values()) == 1 and plan.spent <= plan.budget
+    default = tt.Plan(SPINE, TRIP, LOSS)
+    assert sum(part.share for part in default.margin_parts) == Fraction(3, 10)
+    with pytest.raises(LossError, match="margin origin.city"):
+        tt.Plan(SPINE, TRIP, LOSS, split={**levels, "margin origin.city": 2, "margins": 4})
+
+
+def test_a_total_is_answered_with_its_own_interval() -> None:
+    release = released()
+    (table,) = [one for one in release.margins if one.margin.name == "origin.town"]
+    within = table.law.margin(Fraction(5, 100))
+    for cell, code in enumerate(PLACES.codes[-1].to_pylist()):
+        interval = release.interval(origin=code)
+        assert interval == (max(table.measured[cell] - within, 0), table.measured[cell] + within)
+        assert release.query(origin=code) == table.count[cell]
+    rows = release.by("origin.town").to_pylist()
+    assert [(row["lower"], row["upper"]) for row in rows] == [
+        tuple(release.interval(origin=row["origin.town"])) for row in rows
+    ]
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"prefer": "lower-error"}, {"resolve": {"fdr": 0.1}}, {"margins": ["origin.town"]}]
+)
+def test_a_folder_keeps_its_margins_and_check_finds_one_that_is_changed(how: dict[str, Any], tmp_path: Path) -> None:
+    release, folder = released(**how), tmp_path / "out"
+    release.save(folder)
+    assert [finding for verdict in tt.check(folder) for finding in verdict.findings] == []
+    again = tt.Release.load(folder)
+    for one, other in zip(release.margins, again.margins, strict=True):
+        assert one.margin == other.margin and np.array_equal(one.count, other.count)
+        assert np.array_equal(one.measured, other.measured)
+    path = folder / "margins.parquet"
+    table = pq.read_table(path)
+    table = table.set_column(table.column_names.index("count"), "count", pc.add(table["count"], 1))
+    pq.write_table(table, path)
+    findings = " ".join(finding for verdict in tt.check(folder) for finding in verdict.findings)
+    assert "not to the total" in findings
+    with pytest.raises(ReleaseError):
+        tt.Release.load(folder)
+
+
+def test_estimates_made_again_keep_the_margins() -> None:
+    plan = tt.Plan(SPINE, TRIP, LOSS)
+    release = plan.release(trips(), testing_key=KEY, keep_measurements=True)
+    again = release.reestimated()
+    for table in release.margins:
+        assert np.array_equal(table.sums(release.tree), table.count)
+        assert np.array_equal(table.sums(again.tree), table.count)
