@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from treetop.repair.two_sided import fit_block, repair_block, round_block
+from treetop.repair.two_sided import fit_block, repair_block
+from treetop.repair.whole_blocks import round_block
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]

@@ -13,7 +13,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from treetop.basics.nearest import nearest
+from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Level, Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import HierarchyError, SpineError
@@ -103,8 +107,23 @@ def _each(spine: Spine) -> list[Margin]:
     """The table of every attribute alone, at all its levels that divide something."""
     divided = [level for level in spine.levels if level.divides]
     alone = sorted((level.attribute, level.depth) for level in divided)
-    sizes = range(len(spine.trees))
-    return [margin_at(spine, [depth + 1 if one == own else 0 for one in sizes]) for own, depth in alone]
+    return [margin_at(spine, depths_alone(len(spine.trees), own, depth + 1)) for own, depth in alone]
+
+
+def depths_alone(attributes: int, attribute: int, depth: int) -> tuple[int, ...]:
+    """Return the depths of a table of one attribute alone, of so many."""
+    return tuple(depth if one == attribute else 0 for one in range(attributes))
+
+
+def cells_of(
+    trees: Sequence[Hierarchy], depths: Sequence[int], refined: Sequence[int], nodes: NDArray[np.integer]
+) -> NDArray[np.int64]:
+    """Return which cell of a table each node is in: nodes are given by attribute, each refined so many levels."""
+    cell = np.zeros(len(nodes[0]), np.int64)
+    for tree, depth, fine, own in zip(trees, depths, refined, nodes, strict=True):
+        if depth:
+            cell = cell * tree.sizes[depth - 1] + tree.ancestors(depth - 1, fine - 1)[own]
+    return cell
 
 
 def table_named(spine: Spine, name: str) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from treetop.basics.kernel import kernel
 from treetop.measure.batch import repaired_by
-from treetop.measure.evidence import NOTHING, LevelEvidence, Remainders
+from treetop.measure.evidence import NOTHING, LevelEvidence
 from treetop.measure.executor import Executor
 from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import Step
@@ -225,10 +225,10 @@ def _children(task: BlockTask, slots: Ints) -> Ints:
 
 def _moves(task: BlockTask, slots: Ints) -> Reals:
     """Return by how much every measurement of a task is moved."""
-    moved = np.zeros(int(slots.sum()) if task.moves else 0)
+    moved = np.zeros(int(slots.sum()))
     for one in task.moves:
         moved += one.by[np.repeat(one.groups, slots), _children(task, slots)]
-    return moved if task.moves else np.zeros(int(slots.sum()))
+    return moved
 
 
 @kernel
@@ -380,43 +380,3 @@ def _regroup(order: Ints, number: Ints) -> Ints:
     before = np.cumsum(size) - size
     places: Ints = np.arange(int(size.sum())) + np.repeat(start - before, size)
     return places
-
-
-def leave_unnamed(
-    step: Step, above: Frontier, found: Descended, named: int, inherited: Ints | None = None
-) -> Descended:
-    """Leave what children that measured less than `named` have at their parents.
-
-    So it is with only children whose nearest measured ancestor has less than is `inherited`, by the level of that.
-    """
-    ((seen,),) = found.levels
-    whole, only = found.frontier, seen.measured == NOTHING
-    low = (seen.measured < named) & ~only
-    if inherited is not None:
-        low |= only & (whole.seen < inherited[whole.seen_at])
-    if not low.any():
-        return found
-    parent = _parents(above, whole, step)
-    left = np.bincount(parent[low], found.frontier.count[low], minlength=len(above)).astype(np.int64)
-    highest = seen.highest.copy()
-    np.maximum.at(highest, parent[low], seen.measured[low])
-    ranges = (whole.start, whole.stop) if step.last else (whole.start[~low], whole.stop[~low])
-    carried = (whole.seen, whole.seen_at) if step.tests_only_children else ()
-    there = np.flatnonzero(left)
-    index = np.full(len(there), step.level.index - 1, np.int32)
-    return replace(
-        found,
-        frontier=Frontier(whole.nodes[:, ~low], whole.count[~low], *ranges, *(seen[~low] for seen in carried)),
-        levels=((LevelEvidence(seen.measured[~low], highest, seen.slots),),),
-        left=(Remainders(index, above.nodes[:, there], left[there]),),
-    )
-
-
-def _parents(above: Frontier, below: Frontier, step: Step) -> Ints:
-    """Return which node of a frontier each child belongs to: both are in spine order."""
-    level = step.level
-    nodes = below.nodes.copy()
-    nodes[level.attribute] = np.searchsorted(level.first, nodes[level.attribute], side="right") - 1
-    starts = np.append(True, (nodes[:, 1:] != nodes[:, :-1]).any(axis=0))
-    parents: Ints = np.cumsum(starts) - 1
-    return parents

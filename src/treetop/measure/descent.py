@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.progress import Progress
-from treetop.measure.blocks import Columns, Near, leave_unnamed, refine_blocks
+from treetop.domain.margin import cells_of
+from treetop.measure.blocks import Columns, Near, refine_blocks
 from treetop.measure.evidence import Evidence, LevelEvidence, Remainders
 from treetop.measure.executor import Executor, Serial
 from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import CHUNK, Step
 from treetop.measure.margins import Depths, Kept, Margins, Under, measure_margins
 from treetop.measure.measure import measure_total
+from treetop.measure.naming import leave_unnamed
 from treetop.measure.task import Task, Tests, descend_all, least_named
 from treetop.noise import Key
 from treetop.plan.workload import How, Measured, noise_of
@@ -175,11 +177,8 @@ def _by_group(table: NDArray[np.int64], depths: Depths, attribute: int) -> NDArr
 
 def _groups(kept: Kept, above: Frontier, refined: Depths, depths: Depths, attribute: int) -> NDArray[np.int64]:
     """Return which of these rows each node is in."""
-    group = np.zeros(len(above), np.int64)
-    for one, (tree, fine, wanted) in enumerate(zip(kept.trees, refined, depths, strict=True)):
-        if wanted and one != attribute:
-            group = group * tree.sizes[wanted - 1] + tree.ancestors(wanted - 1, fine - 1)[above.nodes[one]]
-    return group
+    others = [0 if one == attribute else depth for one, depth in enumerate(depths)]
+    return cells_of(kept.trees, others, refined, above.nodes)
 
 
 def _cut(trunk: Frontier, below: Sequence[Step]) -> list[Frontier]:

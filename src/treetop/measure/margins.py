@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from treetop.basics.kernel import kernel
 from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.margin import depths_alone
 from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Measured
 from treetop.read.counts import Counts, Digit
@@ -70,9 +71,6 @@ class Margins:
     tables: tuple[Table, ...]
     """The tables: margins, and those levels of the spine that are tables of an attribute alone which has margins."""
 
-    def __len__(self) -> int:
-        return len(self.tables)
-
 
 @dataclass(frozen=True, eq=False)
 class Kept:
@@ -89,12 +87,14 @@ class Kept:
 
     def at(self, depths: Depths) -> Ints:
         """Return the counts of a table that follows from one that is kept exactly, by summing up."""
-        finer = next(own for own in self.counts if self.is_exact(own) and all(map(int.__ge__, own, depths)))
-        return coarser(self.trees, self.counts[finer], finer, depths)
+        return self._summed(depths, exact=True)
 
     def near(self, depths: Depths) -> Ints:
         """Return the counts of a table that follows from one that is not kept exactly."""
-        finer = next(own for own in self.counts if not self.is_exact(own) and all(map(int.__ge__, own, depths)))
+        return self._summed(depths, exact=False)
+
+    def _summed(self, depths: Depths, exact: bool) -> Ints:
+        finer = next(own for own in self.counts if self.is_exact(own) == exact and _within(depths, own))
         return coarser(self.trees, self.counts[finer], finer, depths)
 
     def is_exact(self, depths: Depths) -> bool:
@@ -186,17 +186,13 @@ def consistent(
         levels = _alone(tables, measured, attribute)
         if levels:
             for depth, count in enumerate(_whole_tree(tree, levels, total), start=1):
-                counts[_one(len(trees), attribute, depth)] = count
+                counts[depths_alone(len(trees), attribute, depth)] = count
     kept = Kept(tuple(trees), tuple(tables), measured, counts)
     for table in tables:
         if np.count_nonzero(table.depths) > 1:
             far = 3.0 * table.how.law.standard_deviation + 1.0
             counts[table.depths] = _fitted(kept, table.depths, measured[table.depths], far)
     return kept
-
-
-def _one(attributes: int, attribute: int, depth: int) -> Depths:
-    return tuple(depth if one == attribute else 0 for one in range(attributes))
 
 
 def _alone(tables: Sequence[Table], measured: Mapping[Depths, Ints], attribute: int) -> dict[int, tuple[Reals, float]]:

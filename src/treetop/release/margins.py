@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from treetop.domain.margin import Margin, margins_of
+from treetop.domain.margin import Margin, cells_of, margins_of
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
 from treetop.measure.margins import Kept
@@ -56,11 +56,7 @@ class MarginTable:
 
 
 def _cells(spine: Spine, margin: Margin, leaf: NDArray[np.integer]) -> Ints:
-    cell = np.zeros(leaf.shape[1], np.int64)
-    for tree, depth, own in zip(spine.trees, margin.depths, leaf, strict=True):
-        if depth:
-            cell = cell * tree.sizes[depth - 1] + tree.ancestors(depth - 1)[own]
-    return cell
+    return cells_of(spine.trees, margin.depths, [len(tree.levels) for tree in spine.trees], leaf)
 
 
 def tables_of(

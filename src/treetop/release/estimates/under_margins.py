@@ -17,7 +17,8 @@ from treetop.noise import Law
 from treetop.release.estimates import prior
 from treetop.release.estimates.prior import Posterior
 from treetop.release.estimates.sharing import due
-from treetop.repair.two_sided import open_block, round_block
+from treetop.repair.two_sided import open_block
+from treetop.repair.whole_blocks import candidates, round_block
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -91,7 +92,7 @@ def _share_block(
             target[i * width + j] = measured[at + j]
             near[i * width + j] = _units(learned, kind[at + j], measured[at + j], a[i] + _AHEAD) > 0.0
     open_block(target, near, wanted, columns)
-    start, column = _listed(near, height, width)
+    start, column, _ = candidates(target, near, wanted, columns, 0, 0)
     cell_kind, cell_measured = np.empty(len(column), np.int64), np.empty(len(column), np.int64)
     for i in range(height):
         for k in range(start[i], start[i + 1]):
@@ -131,21 +132,6 @@ def _first_step(learned: Posterior, kind: Ints, measured: Ints, columns: Ints, c
         else:
             high = middle
     return float(low)
-
-
-@kernel
-def _listed(near: NDArray[np.bool_], height: int, width: int) -> tuple[Ints, Ints]:
-    """Return where the candidates of each row start, and their columns; there is no spare row."""
-    start, column = np.empty(height + 2, np.int64), np.empty(np.count_nonzero(near), np.int64)
-    at = 0
-    for i in range(height):
-        start[i] = at
-        for j in range(width):
-            if near[i * width + j]:
-                column[at] = j
-                at += 1
-    start[height] = start[height + 1] = at
-    return start, column
 
 
 @kernel

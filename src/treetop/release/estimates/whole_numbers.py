@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.checked import whole_number, whole_numbers
+from treetop.domain.margin import depths_alone
 from treetop.domain.spine import Spine
 from treetop.noise import Law
 from treetop.read.counts import pack
@@ -84,8 +85,7 @@ def lower_error_under(
     last = max(index for index, law in enumerate(measurements.laws) if law is not None)
     seen, law = measurements.levels[last - 1], measurements.laws[last]
     level = spine.levels[last - 1]
-    depths = [level.depth + 1 if one == level.attribute else 0 for one in range(len(spine.trees))]
-    table = find(margins, spine, depths)
+    table = find(margins, spine, depths_alone(len(spine.trees), level.attribute, level.depth + 1))
     if seen is None or law is None or len(seen) < FEWEST:
         return released.nodes, released.count
     above = released.at(last - 1)

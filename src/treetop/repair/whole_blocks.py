@@ -1,0 +1,265 @@
+"""Whole numbers for a block whose nearest real counts are known, with the sums of all rows and columns exact.
+
+Floors, and in every row the largest remainders, with what its columns lack so far added to them; then units are moved
+within rows along the shortest paths from columns with too much to columns with too little. The polytope of a block is
+integral, and all cells are allowed: rows and columns come out exact.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.basics.kernel import kernel
+
+Ints = NDArray[np.int64]
+Reals = NDArray[np.float64]
+Marks = NDArray[np.bool_]
+
+_FEW = 8
+"""A column that lacks more than so many units after all moves gets several cells at once."""
+
+
+@kernel
+def round_block(
+    target: Reals, likely: Marks, start: Ints, column: Ints, fitted: Reals, rows: Ints, columns: Ints, spare: int,
+    out: Ints,
+) -> None:  # fmt: skip
+    """Write whole numbers near to what was fitted for candidates, with the sums of rows and columns exact.
+
+    Where no path through candidates is left, the cell with the highest target that joins two columns becomes one.
+    """
+    total, width = columns.sum(), len(columns)
+    if rows.sum() + spare != total:
+        raise ValueError("rows and columns of a block do not have the same sum")
+    whole = _whole(start, column, fitted, rows, spare, width)
+    while not _balance(start, column, fitted, columns, whole):
+        _join(target, likely, start, column, columns, whole)
+        more = candidates(target, likely, rows, columns, spare, total)
+        fitted, whole = _moved(start, column, fitted, more[0], more[1]), _moved(start, column, whole, more[0], more[1])
+        start, column = more[0], more[1]
+    out[:] = 0
+    for i in range(len(rows)):
+        for k in range(start[i], start[i + 1]):
+            out[i * width + column[k]] = whole[k]
+
+
+@kernel
+def candidates(
+    target: Reals, likely: Marks, rows: Ints, columns: Ints, spare: int, total: int
+) -> tuple[Ints, Ints, Reals]:
+    """Return where each row's candidates start, their columns and their targets; the spare row comes last."""
+    height, width = len(rows), len(columns)
+    size = np.count_nonzero(likely) + (width if spare > 0 else 0)
+    start, column, wanted = np.empty(height + 2, np.int64), np.empty(size, np.int64), np.empty(size)
+    at = 0
+    for i in range(height):
+        start[i] = at
+        for j in range(width):
+            if likely[i * width + j]:
+                column[at], wanted[at] = j, target[i * width + j]
+                at += 1
+    start[height] = at
+    if spare > 0:
+        for j in range(width):
+            if columns[j] > 0:
+                column[at], wanted[at] = j, spare * (columns[j] / total)
+                at += 1
+    start[height + 1] = at
+    return start, column[:at], wanted[:at]
+
+
+@kernel
+def _whole(start: Ints, column: Ints, fitted: Reals, rows: Ints, spare: int, width: int) -> Ints:
+    """Round every row to its sum: floors, then the largest remainders, with what columns lack so far added to them."""
+    whole = np.zeros(len(column), np.int64)
+    lacking = np.zeros(width)
+    for i in range(len(start) - 1):
+        left = rows[i] if i < len(rows) else np.int64(spare)
+        size = start[i + 1] - start[i]
+        if size == 0:
+            continue
+        score = np.empty(size)
+        for k in range(start[i], start[i + 1]):
+            whole[k] = np.int64(np.floor(fitted[k]))
+            left -= whole[k]
+            score[k - start[i]] = -np.inf if fitted[k] == 0.0 else fitted[k] - whole[k] + lacking[column[k]]
+            lacking[column[k]] += fitted[k] - whole[k]
+        if left != 0:
+            order = np.argsort(-score)
+            for k in range(left):  # at most one for each: remainders are below one
+                chosen = start[i] + order[k % size]
+                whole[chosen] += 1
+                lacking[column[chosen]] -= 1.0
+            for _ in range(-left):  # a row that was not fitted to its end
+                for chosen in range(start[i], start[i + 1]):
+                    if whole[chosen] > 0:
+                        whole[chosen] -= 1
+                        lacking[column[chosen]] += 1.0
+                        break
+    return whole
+
+
+@kernel
+def _balance(start: Ints, column: Ints, fitted: Reals, columns: Ints, whole: Ints) -> bool:
+    """Move units within rows until every column has its sum; return whether that was possible among candidates."""
+    lacking = columns.copy()
+    for k in range(len(column)):
+        lacking[column[k]] -= whole[k]
+    short = np.int64(0)
+    for j in range(len(columns)):
+        short += max(lacking[j], 0)
+    if short == 0:
+        return True
+    row, by_column, first = _transposed(start, column, len(columns))
+    # Cells that the fit has above zero come first: nothing is invented while a path through them is left.
+    for least in (0.0, -1.0):
+        short -= _move_within_rows(start, column, fitted, whole, lacking, least)
+        while short > 0:
+            moved = _move(start, column, fitted, whole, lacking, row, by_column, first, least)
+            if moved == 0:
+                break
+            short -= moved
+    return short == 0
+
+
+@kernel
+def _transposed(start: Ints, column: Ints, width: int) -> tuple[Ints, Ints, Ints]:
+    """Return the row of every candidate, and the candidates by column with where each column starts."""
+    row = np.empty(len(column), np.int64)
+    first = np.zeros(width + 1, np.int64)
+    for i in range(len(start) - 1):
+        for k in range(start[i], start[i + 1]):
+            row[k] = i
+            first[column[k] + 1] += 1
+    first = np.cumsum(first)
+    at = first.copy()
+    by_column = np.empty(len(column), np.int64)
+    for k in range(len(column)):
+        by_column[at[column[k]]] = k
+        at[column[k]] += 1
+    return row, by_column, first
+
+
+@kernel
+def _move_within_rows(start: Ints, column: Ints, fitted: Reals, whole: Ints, lacking: Ints, least: float) -> int:
+    """Move units, as many as a row has, from columns with too much straight to columns with too little."""
+    moved = 0
+    for i in range(len(start) - 1):
+        for giving in range(start[i], start[i + 1]):
+            if whole[giving] == 0 or lacking[column[giving]] >= 0:
+                continue
+            for taking in range(start[i], start[i + 1]):
+                to = column[taking]
+                if lacking[to] > 0 and (fitted[taking] > least or whole[taking] > 0):
+                    amount = min(whole[giving], lacking[to], -lacking[column[giving]])
+                    whole[giving] -= amount
+                    whole[taking] += amount
+                    lacking[to] -= amount
+                    lacking[column[giving]] += amount
+                    moved += amount
+    return moved
+
+
+@kernel
+def _move(
+    start: Ints, column: Ints, fitted: Reals, whole: Ints, lacking: Ints, row: Ints, by_column: Ints, first: Ints,
+    least: float,
+) -> int:  # fmt: skip
+    """Move units along shortest paths, each row and column used by one of them at most; return how many."""
+    width = len(lacking)
+    source, sink = np.full(width, -1, np.int64), np.full(width, -1, np.int64)
+    origin = np.full(width, -1, np.int64)
+    seen, done = np.zeros(width, np.bool_), np.zeros(len(start) - 1, np.bool_)
+    used = np.zeros(width, np.bool_)
+    queue = np.empty(width, np.int64)
+    size, at, moved = 0, 0, 0
+    for j in range(width):
+        if lacking[j] < 0:
+            seen[j], queue[size], origin[j] = True, j, j
+            size += 1
+    while at < size:
+        j = queue[at]
+        at += 1
+        if used[origin[j]]:
+            continue
+        for index in range(first[j], first[j + 1]):
+            giving = by_column[index]
+            i = row[giving]
+            if whole[giving] == 0 or done[i]:
+                continue
+            done[i] = True
+            for taking in range(start[i], start[i + 1]):
+                to = column[taking]
+                if seen[to] or (fitted[taking] <= least and whole[taking] == 0):
+                    continue
+                seen[to], source[to], sink[to], origin[to] = True, giving, taking, origin[j]
+                queue[size] = to
+                size += 1
+                if lacking[to] > 0 and not used[origin[j]]:
+                    moved += _shift(source, sink, column, whole, lacking, to)
+                    used[origin[j]] = True
+    return moved
+
+
+@kernel
+def _shift(source: Ints, sink: Ints, column: Ints, whole: Ints, lacking: Ints, to: int) -> int:
+    """Move as many units along a path as it can take, backwards from its end; return how many."""
+    amount, at = lacking[to], to
+    while source[at] >= 0:
+        amount = min(amount, whole[source[at]])
+        at = column[source[at]]
+    amount = min(amount, -lacking[at])
+    lacking[to] -= amount
+    lacking[at] += amount
+    while source[to] >= 0:
+        whole[source[to]] -= amount
+        whole[sink[to]] += amount
+        to = column[source[to]]
+    return amount
+
+
+@kernel
+def _join(target: Reals, likely: Marks, start: Ints, column: Ints, columns: Ints, whole: Ints) -> None:
+    """Where no path is left, make candidates that join columns with too much to those with too little.
+
+    For each of these the likeliest cell, and others as long as the rows so far cannot give what is lacking.
+    """
+    width = len(columns)
+    lacking = columns.copy()
+    for k in range(len(column)):
+        lacking[column[k]] -= whole[k]
+    for j in range(width):
+        best, left = -1, lacking[j]
+        for i in range(len(likely) // width):
+            if left <= 0:
+                break
+            if likely[i * width + j]:
+                continue
+            given = np.int64(0)
+            for k in range(start[i], start[i + 1]):
+                if lacking[column[k]] < 0:
+                    given += whole[k]
+            if given > 0:
+                if best < 0 or target[i * width + j] > target[best]:
+                    best = i * width + j
+                if lacking[j] > _FEW:
+                    likely[i * width + j] = True
+                    left -= given
+        if best >= 0:
+            likely[best] = True
+
+
+@kernel
+def _moved(start: Ints, column: Ints, values: Any, new_start: Ints, new_column: Ints) -> Any:
+    """Return the values of candidates among more of them; the new ones have nothing."""
+    moved = np.zeros(len(new_column), values.dtype)
+    for i in range(len(start) - 1):
+        k = start[i]
+        for new in range(new_start[i], new_start[i + 1]):
+            if k < start[i + 1] and column[k] == new_column[new]:
+                moved[new] = values[k]
+                k += 1
+    return moved
