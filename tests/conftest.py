@@ -1,6 +1,7 @@
 """What tests of several folders share: processes, a PostgreSQL server, examples, and the table of deliberate faults.
 
 What holds of every test stands in tests/plugins: its noise is the same in every run, and it leaves nothing behind.
+No kernel is compiled twice.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.processes import Server, served
 
-pytest_plugins = ["tests.plugins.fixed_noise", "tests.plugins.nothing_left"]
+pytest_plugins = ["tests.plugins.fixed_noise", "tests.plugins.nothing_left", "tests.plugins.compiled_once"]
 
 # The examples are the same in every run, and no time decides. TREETOP_AUDIT=deep looks for new ones.
 settings.register_profile("fixed", derandomize=True, database=None, deadline=None,
