@@ -7,24 +7,33 @@ BIN := $(VENV)/bin
 # Modules are compiled once, and not by each of the processes that tests start.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test repeat lint audit bench bench-detail peers experiments clean
+.PHONY: demo test repeat lint style types audit bench bench-detail peers experiments clean
 
 demo: $(VENV)/.plain
 	$(BIN)/treetop demo
 
-test: lint
-	$(BIN)/pytest -q -n auto --dist worksteal
+# Types are checked while the tests run: where one test waits for the kernels of another, a core is free.
+test: style
+	@$(BIN)/mypy > $(VENV)/types.txt 2>&1 & types=$$!; \
+	$(BIN)/pytest -q -n auto --dist worksteal; tests=$$?; \
+	wait $$types; types=$$?; \
+	echo "mypy:"; cat $(VENV)/types.txt; \
+	exit $$((tests || types))
 
 # The whole suite again and again, part by part at low priority: a test that fails by chance shows itself.
 RUNS ?= 20
 repeat: $(VENV)/.test
 	$(BIN)/python tests/repeat.py --runs $(RUNS)
 
-lint: $(VENV)/.test
+lint: style types
+
+style: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/python tools/layers.py
+
+types: $(VENV)/.test
+	$(BIN)/mypy
 
 # The deep version of the privacy audits: minutes instead of seconds.
 audit: $(VENV)/.test

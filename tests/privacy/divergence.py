@@ -77,11 +77,19 @@ def hockey_stick(shifts: Sequence[Shift], epsilon: float) -> float:
         assert times.denominator == 1
         place = _steps(shift, reach) * times.numerator
         one = np.bincount(place - place.min(), weights=masses(shift.law, reach))
-        low, total = low + int(place.min()), np.convolve(total, one)
+        low, total = low + int(place.min()), _convolved(total, one)
         cut += float(_CUT)
     loss = float(unit) * (low + np.arange(len(total)))
     above = loss > epsilon
     return float(total[above] @ -np.expm1(epsilon - loss[above])) + cut
+
+
+def _convolved(total: NDArray[np.float64], one: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Convolve two laws; most of the second one are zeros where rates have a small common measure."""
+    found = np.zeros(len(total) + len(one) - 1)
+    for place in np.flatnonzero(one):
+        found[place : place + len(total)] += one[place] * total
+    return found
 
 
 def renyi(shifts: Sequence[Shift], order: float) -> float:
