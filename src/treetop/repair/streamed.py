@@ -107,9 +107,17 @@ def repair_streamed(
         elif worst <= TOLERANCE:
             break
     finish(start, column, fitted, rows, spare, a, b)
+    return round_streamed(pieces, found, fitted, rows, columns, spare)
+
+
+def round_streamed(
+    pieces: Sequence[Rows], found: Candidates, fitted: Reals, rows: Ints, columns: Ints, spare: int
+) -> tuple[Ints, Ints]:
+    """Return cells and whole numbers near to what was fitted for candidates, with all sums exact."""
+    start, column, _ = found.by_row(rows, columns, spare)
     whole = whole_rows(start, column, fitted, rows, spare, len(columns))
     while not balance(start, column, fitted, columns, whole):
-        found = found.joined(*_joining(pieces, found, columns, *wanting(start, column, columns, whole)))
+        found = found.joined(*_joining(pieces, found, *wanting(start, column, columns, whole)))
         more = found.by_row(rows, columns, spare)
         fitted, whole = (moved(start, column, values, more[0], more[1]) for values in (fitted, whole))
         start, column = more[0], more[1]
@@ -162,11 +170,9 @@ def _lift_piece(asked: tuple[Rows, Ints, Ints, Reals, Reals]) -> tuple[Ints, Rea
     return piece.first * len(columns) + cell, target[cell]
 
 
-def _joining(
-    pieces: Sequence[Rows], found: Candidates, columns: Ints, lacking: Ints, given: Ints
-) -> tuple[Ints, Reals]:
+def _joining(pieces: Sequence[Rows], found: Candidates, lacking: Ints, given: Ints) -> tuple[Ints, Reals]:
     """Return cells that join columns with too much to those with too little, in rows that can give something."""
-    width = len(columns)
+    width = len(lacking)
     left, best_row, best = lacking.copy(), np.full(width, NOBODY, np.int64), np.full(width, -np.inf)
     cells, targets = [], []
     for piece in pieces:
