@@ -7,14 +7,12 @@ as a user would, and prints what each took, and what every level of the descent 
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +21,10 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 import treetop as tt
+from benchmarks import margins
 from benchmarks.italy import prepared
 from benchmarks.synthetic import OriginDestination, italy_like
+from benchmarks.timing import run
 from treetop.measure.frontier import Frontier
 from treetop.measure.level import refine
 from treetop.measure.topdown import descent_of
@@ -69,46 +69,24 @@ delta = 1e-8
 """
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What one command took."""
-
-    wall: float
-    """Seconds on the clock."""
-    processor: float
-    """Seconds of all processors."""
-    peak: float
-    """The most memory it held, in GB."""
-
-    def cells(self) -> tuple[str, str, str]:
-        """Return it as the cells of a table."""
-        return f"{self.wall:.1f} s", f"{self.processor:.1f} s", f"{self.peak:.2f} GB"
-
-
-def run(*command: str) -> Cost:
-    """Run the command line in a process of its own."""
-    start = time.perf_counter()
-    with Path(os.devnull).open("wb") as nothing:
-        program = [sys.executable, "-m", "treetop", *command]
-        actions = [(os.POSIX_SPAWN_DUP2, nothing.fileno(), 1)]
-        process = os.posix_spawn(sys.executable, program, os.environ, file_actions=actions)
-        _, status, usage = os.wait4(process, 0)
-    if status != 0:
-        raise SystemExit(f"treetop {' '.join(command)} failed")
-    return Cost(time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e9)
-
-
-def write_trips(folder: Path, trips: OriginDestination) -> None:
-    """Write the trips as records in random order, one in two people with two of them."""
+def write_trips(folder: Path, trips: OriginDestination) -> pa.Table:
+    """Write the trips as records in random order, as Parquet, with plans with and without margins."""
     csv.write_csv(trips.place_table(), folder / "sections.csv")
     codes = pa.array(trips.codes("section"))
     home, work = (pa.DictionaryArray.from_arrays(pa.array(ends), codes).cast(pa.string()) for ends in trips.records())
-    rng = np.random.default_rng(1)
-    person = pa.array(rng.integers(0, len(home) * 2 // 3, len(home))).cast(pa.string())
-    pq.write_table(pa.table({"home": home, "work": work}), folder / "trips.parquet")
-    csv.write_csv(pa.table({"home": home, "work": work}), folder / "trips.csv")
-    pq.write_table(pa.table({"person": person, "home": home, "work": work}), folder / "people.parquet")
+    table = pa.table({"home": home, "work": work})
+    pq.write_table(table, folder / "trips.parquet")
     (folder / "trips.toml").write_text(TRIPS)
+    (folder / "no_margins.toml").write_text(TRIPS.replace("[spine]", '[spine]\nmargins = "none"'))
+    return table
+
+
+def write_people(folder: Path, trips: pa.Table) -> None:
+    """Write the same trips as CSV, and with people, one in two with two of them."""
+    rng = np.random.default_rng(1)
+    person = pa.array(rng.integers(0, len(trips) * 2 // 3, len(trips))).cast(pa.string())
+    csv.write_csv(trips, folder / "trips.csv")
+    pq.write_table(trips.add_column(0, "person", person), folder / "people.parquet")
     (folder / "people.toml").write_text(PEOPLE)
 
 
@@ -126,6 +104,7 @@ def commands(folder: Path) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("what", "on the clock", "processor", "peak memory")]
     for name, plan, table in (
         ("release, from Parquet", "trips.toml", "trips.parquet"),
+        ("the same without margins", "no_margins.toml", "trips.parquet"),
         ("release, from CSV", "trips.toml", "trips.csv"),
         ("release, two trips a person by id, from Parquet", "people.toml", "people.parquet"),
         ("release of ten million flat zones, a million visits", "zones.toml", "visits.parquet"),
@@ -133,7 +112,7 @@ def commands(folder: Path) -> list[tuple[str, ...]]:
         out = folder / "release"
         shutil.rmtree(out, ignore_errors=True)
         rows.append((name, *run("release", str(folder / plan), str(folder / table), "--out", str(out)).cells()))
-        if table == "trips.parquet":
+        if plan == "trips.toml" and table == "trips.parquet":
             rows.append(("check of it", *run("check", str(out)).cells()))
     return rows
 
@@ -157,22 +136,27 @@ def show(rows: Sequence[tuple[str, ...]]) -> None:
     print(text_table(rows, left=(0,)), end="\n\n", flush=True)
 
 
-def write(folder: Path) -> None:
-    write_trips(folder, italy_like())
-    write_zones(folder)
+def write(folder: Path, everything: bool) -> None:
+    trips = write_trips(folder, italy_like())
+    if everything:
+        write_people(folder, trips)
+        write_zones(folder)
 
 
 def main() -> None:
     if len(sys.argv) > 1:
-        write(Path(sys.argv[1]))
+        write(Path(sys.argv[1]), everything="--trips" not in sys.argv)
         return
     with tempfile.TemporaryDirectory() as folder:
         # Not in this process: a command's peak memory would begin with that of the process that starts it.
         subprocess.run([sys.executable, "-m", "benchmarks.full_detail", folder], check=True)
         run("demo", "--out", f"{folder}/demo")  # compiles
         show(commands(Path(folder)))
+        show(
+            [("what margins cost", "with", "without", "ratio"), *margins.command_line(Path(folder)), *margins.descent()]
+        )
     for epsilon in (1.0, 10.0):
-        print(f"The descent at epsilon {epsilon:g}, one thread:")
+        print(f"The descent at epsilon {epsilon:g} without margins, one thread:")
         plan, counts = prepared("section", epsilon)
         levels(plan, counts)
         show(levels(plan, counts))

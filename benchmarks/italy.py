@@ -25,10 +25,12 @@ Detail = Literal["municipality", "section"]
 
 
 def prepared(detail: Detail, epsilon: float) -> tuple[tt.Plan, Counts]:
+    """Return a plan without margins, which `benchmarks.margins` adds, and the counts."""
     trips = italy_like(detail=detail)
     places = tt.Hierarchy.from_table(trips.place_table(), trips.levels)
     spine = tt.Spine.destination_first(origin=places, destination=places)
-    plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=epsilon, delta=1e-8))
+    loss = tt.Loss(epsilon=epsilon, delta=1e-8)
+    plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), loss, margins="none")
     return plan, Counts.from_leaves(spine, [trips.destination, trips.origin], trips.count)
 
 

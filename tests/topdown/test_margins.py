@@ -99,11 +99,41 @@ def test_a_level_is_the_same_however_it_is_cut(how: Mapping[str, Any], monkeypat
     whole = run(planned, counts, every=0)
     monkeypatch.setattr("treetop.measure.blocks.CELLS", 1)
     cut = run(planned, counts, threads=3, every=0)
-    assert np.array_equal(whole.leaves.nodes, cut.leaves.nodes) and np.array_equal(whole.left.count, cut.left.count)
-    assert np.array_equal(whole.leaves.count, cut.leaves.count)
-    assert whole.evidence is not None and cut.evidence is not None
-    for one, other in zip(whole.evidence.levels, cut.evidence.levels, strict=True):
-        assert np.array_equal(one.measured, other.measured) and np.array_equal(one.highest, other.highest)
+    assert_same(whole, cut)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"repair": "euclidean"},
+        {"prefer": "fewer-lost"},
+        {"resolve": {"fdr": 0.1}},
+        {"margins": ["sex * age", "place.r * age", "place.d * sex"]},
+        {"rho": 1e-4},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("every", [0, 1_000])
+def test_a_block_that_is_never_in_memory_as_a_whole_has_the_same_counts(
+    how: Mapping[str, Any], every: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spine, counts = spine_and_counts(ORDERS[0])
+    planned = plan(spine, **how)
+    stored = run(planned, counts, every=every)
+    monkeypatch.setattr("treetop.measure.blocks.LARGE", 20)
+    monkeypatch.setattr("treetop.measure.blocks.PIECE", 13)
+    assert_same(stored, run(planned, counts, threads=2, every=every))
+
+
+def assert_same(one: Outcome, other: Outcome) -> None:
+    """Whether two runs gave the same counts, and saw the same."""
+    assert np.array_equal(one.leaves.nodes, other.leaves.nodes)
+    assert np.array_equal(one.leaves.count, other.leaves.count) and np.array_equal(one.left.count, other.left.count)
+    assert one.evidence is not None and other.evidence is not None
+    for level, same in zip(one.evidence.levels, other.evidence.levels, strict=True):
+        assert np.array_equal(level.measured, same.measured) and np.array_equal(level.highest, same.highest)
+        assert np.array_equal(level.slots, same.slots)
 
 
 @pytest.mark.parametrize("resolve", [{"fdr": 0.1}, {"sigmas": 3}])

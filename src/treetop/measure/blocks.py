@@ -8,7 +8,7 @@ whoever runs it. The noise of a cell is a function of the level's key and of the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 
 import numpy as np
@@ -26,6 +26,7 @@ from treetop.plan.workload import Measured
 from treetop.read.counts import Counts
 from treetop.repair.settle import begin, settled, solve
 from treetop.repair.state import EUCLIDEAN, STATE_SIZE
+from treetop.repair.streamed import repair_streamed
 from treetop.repair.sweep import SCRATCH_SIZE
 from treetop.repair.two_sided import MOST_ROUNDS, MOST_SWEEPS, TOLERANCE, repair_block
 
@@ -34,6 +35,10 @@ Reals = NDArray[np.float64]
 
 CELLS = 1 << 18
 """About so many cells are one task, unless a block has more."""
+PIECE = 1 << 18
+"""About so many cells of a large block are looked at together."""
+LARGE = 1 << 22
+"""A block with more cells is never in memory as a whole: its rows are measured again for every sweep."""
 FAR = 6.0
 """So many standard deviations lower is what a row's own repair sets to zero, as a target of the block."""
 
@@ -128,7 +133,8 @@ def refine_blocks(
     for near in nearly:
         tasks = _moved(tasks, near, order, executor)
     keep_all = every is not None and step.level.nodes <= every
-    parts = list(executor.map(_run_all if keep_all else _run, tasks))
+    small = executor.map(_run_all if keep_all else _run, [task for task in tasks if not _is_large(task)])
+    parts = [_run_large(task, executor, keep_all) if _is_large(task) else next(small) for task in tasks]
     return _in_spine_order(step, above, order, parts, every)
 
 
@@ -140,7 +146,9 @@ def _moved(tasks: Sequence[BlockTask], near: Near, order: Ints, executor: Execut
     groups = near.groups[order]
     own = [groups[task.rows : task.rows + len(task.above)] for task in tasks]
     total, number = np.zeros(near.kept.shape), np.zeros(near.kept.shape)
-    for summed, counted in executor.map(_sum_up, list(zip(tasks, own, [near.kept.shape] * len(own), strict=True))):
+    pieces = [piece for task in tasks for piece in (_pieces(task) if _is_large(task) else [task])]
+    asked = [(piece, groups[piece.rows : piece.rows + len(piece.above)], near.kept.shape) for piece in pieces]
+    for summed, counted in executor.map(_sum_up, asked):
         total += summed
         number += counted
     how = tasks[0].step.how if tasks else None
@@ -157,21 +165,23 @@ def _sum_up(asked: tuple[BlockTask, Ints, tuple[int, int]]) -> tuple[Reals, Real
     cell = np.repeat(groups, slots) * shape[1] + _children(task, slots)
     size = shape[0] * shape[1]
     total, number = (np.zeros(size), np.zeros(size))
-    total += np.bincount(cell, value + _moves(task, slots), minlength=size)
+    total += np.bincount(cell, _wanted(task, slots, value), minlength=size)
     number += np.bincount(cell, minlength=size)
     return total.reshape(shape), number.reshape(shape)
 
 
 def _cut(step: Step, above: Frontier, groups: Ints, columns: Columns, counts: Counts, key: Key) -> list[BlockTask]:
-    """Cut rows into tasks of whole blocks."""
+    """Cut rows into tasks of whole blocks; a large block is a task of its own."""
     node = above.nodes[step.level.attribute]
     slots = step.fanout(above)
     changes = (groups[1:] != groups[:-1]) | (node[1:] != node[:-1])
     before = np.concatenate([[0], np.cumsum(slots)])
+    begins = [0, *(np.flatnonzero(changes) + 1).tolist(), len(node)]
+    sizes = np.diff(before[begins])
     bounds = [0]
-    for begins in (np.flatnonzero(changes) + 1).tolist():
-        if before[begins] - before[bounds[-1]] >= CELLS:
-            bounds.append(begins)
+    for own, block in enumerate(begins[1:-1], start=1):
+        if before[block] - before[bounds[-1]] >= CELLS or sizes[own - 1 : own + 1].max() > LARGE:
+            bounds.append(block)
     bounds.append(len(node))
     return [
         BlockTask(step, above[a:b], groups[a:b], columns, counts, key, int(before[a]), a)
@@ -189,15 +199,109 @@ def _run(task: BlockTask, keep_all: bool = False) -> Refined:
     step, above = task.step, task.above
     slots = step.fanout(above)
     value, start, stop = _measured(task, slots)
-    ties = int.from_bytes(task.key.derive("ties").secret[:6], "little") + task.rows
-    far = FAR * step.how.law.standard_deviation if isinstance(step.how, Measured) else 0.0
-    wanted = value + np.rint(_moves(task, slots)).astype(np.int64) if task.moves else value
+    wanted, ties, far = _wanted(task, slots, value), _ties(task), _far(step)
     alone = value[:0] if step.repair.code is not None else _repaired_rows(step, wanted, slots, above.count, ties)
     out, node = np.zeros(len(value), np.int64), above.nodes[step.level.attribute]
     repair_blocks(
         wanted, alone, slots, above.count, node, task.groups, step.level.first, task.columns.kept, far,
         step.repair.code or 0, step.order.code, ties, out,
     )  # fmt: skip
+    return _kept(task, slots, value, out, start, stop, keep_all)
+
+
+def _wanted(task: BlockTask, slots: Ints, value: Ints) -> Ints:
+    """Return the measurements of a task as they are fitted: moved towards tables that they nearly agree with."""
+    return value + np.rint(_moves(task, slots)).astype(np.int64) if task.moves else value
+
+
+def _ties(task: BlockTask) -> int:
+    """Return the word that breaks the ties of a task's first row."""
+    return int.from_bytes(task.key.derive("ties").secret[:6], "little") + task.rows
+
+
+def _far(step: Step) -> float:
+    return FAR * step.how.law.standard_deviation if isinstance(step.how, Measured) else 0.0
+
+
+def _is_large(task: BlockTask) -> bool:
+    """Whether a task is one block that is not to be in memory as a whole."""
+    node, groups = task.above.nodes[task.step.level.attribute], task.groups
+    is_one = node[0] == node[-1] and groups[0] == groups[-1]
+    return bool(is_one) and int(task.step.fanout(task.above[:1])[0]) * len(node) > LARGE
+
+
+def _pieces(task: BlockTask) -> list[BlockTask]:
+    """Cut a large block into runs of rows."""
+    width = int(task.step.fanout(task.above[:1])[0])
+    height = max(PIECE // width, 1)
+    return [
+        replace(
+            task,
+            above=task.above[first : first + height],
+            groups=task.groups[first : first + height],
+            cells=task.cells + first * width,
+            rows=task.rows + first,
+            moves=tuple(replace(one, groups=one.groups[first : first + height]) for one in task.moves),
+        )
+        for first in range(0, len(task.above), height)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """Some rows of a large block, for the repair that asks for them again and again: private, as counts and key are."""
+
+    task: BlockTask
+    first: int
+
+    @property
+    def height(self) -> int:
+        return len(self.task.above)
+
+    def opened(self) -> tuple[Reals, NDArray[np.bool_]]:
+        step, count, ties = self.task.step, self.task.above.count, _ties(self.task)
+        slots, wanted = self._wanted()
+        alone = wanted[:0] if step.repair.code is not None else _repaired_rows(step, wanted, slots, count, ties)
+        target, likely = np.empty(len(wanted)), np.empty(len(wanted), np.bool_)
+        set_targets(wanted, alone, count, _far(step), step.repair.code or 0, step.order.code, ties, target, likely)
+        return target, likely
+
+    def targets(self) -> Reals:
+        _, wanted = self._wanted()
+        return wanted - (0.0 if self.task.step.repair.code == EUCLIDEAN else _far(self.task.step))
+
+    def _wanted(self) -> tuple[Ints, Ints]:
+        slots = self.task.step.fanout(self.task.above)
+        return slots, _wanted(self.task, slots, _measured(self.task, slots)[0])
+
+
+def _run_large(task: BlockTask, executor: Executor, keep_all: bool) -> Refined:
+    """Measure and repair one large block, some rows at a time."""
+    count, tasks = task.above.count, _pieces(task)
+    eldest = int(task.step.level.first[task.above.nodes[task.step.level.attribute, 0]])
+    width = int(task.step.fanout(task.above[:1])[0])
+    columns = task.columns.kept[task.groups[0], eldest : eldest + width]
+    spare = int(columns.sum() - count.sum())
+    if len(count) == 1 and spare == 0:
+        cell, whole = np.arange(width), columns
+    else:
+        pieces = [_Piece(one, one.rows - task.rows) for one in tasks]
+        cell, whole = repair_streamed(pieces, count, columns, spare, _scale(_far(task.step)), executor.map)
+    bounds = np.searchsorted(cell, [one.cells - task.cells for one in tasks] + [width * len(count)])
+    asked = [
+        (one, cell[a:b] - (one.cells - task.cells), whole[a:b], keep_all)
+        for one, (a, b) in zip(tasks, pairwise(bounds.tolist()), strict=True)
+    ]
+    parts = list(executor.map(_keep_piece, asked))
+    return Refined(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Refined)))
+
+
+def _keep_piece(asked: tuple[BlockTask, Ints, Ints, bool]) -> Refined:
+    task, cell, whole, keep_all = asked
+    slots = task.step.fanout(task.above)
+    value, start, stop = _measured(task, slots)
+    out = np.zeros(len(value), np.int64)
+    out[cell] = whole
     return _kept(task, slots, value, out, start, stop, keep_all)
 
 
@@ -266,12 +370,7 @@ def repair_blocks(
     value: Ints, alone: Ints, slots: Ints, count: Ints, node: NDArray[np.int32], groups: Ints, first: Ints, kept: Ints,
     far: float, kind: int, order: int, ties: int, out: Ints,
 ) -> None:  # fmt: skip
-    """Repair block after block; rows of one block follow each other.
-
-    A target is the measurement itself where the repair is by least squares; else what the row's own repair makes of
-    it, and far below the measurement where that is zero. Rows that are repaired already are given as `alone`.
-    """
-    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
+    """Repair block after block; rows of one block follow each other."""
     i, at = 0, 0
     while i < len(slots):
         end = i + 1
@@ -284,22 +383,44 @@ def repair_blocks(
             out[at : at + width] = columns  # nothing is left to decide
         elif width > 0:
             target, likely = np.empty(width * height), np.empty(width * height, np.bool_)
-            for row in range(height):
-                own = slice(at + row * width, at + (row + 1) * width)
-                x, goal, chosen = value[own], target[row * width : (row + 1) * width], likely[row * width :]
-                if len(alone) == 0:
-                    begin(state, width, count[i + row], kind, order, np.uint64(ties + i + row))
-                    solve(state, scratch, x)
-                for k in range(width):
-                    repaired = settled(state, x[k]) if len(alone) == 0 else alone[own.start + k]
-                    chosen[k] = repaired > 0
-                    goal[k] = x[k] if kind == EUCLIDEAN else repaired if repaired > 0 else x[k] - far
+            own = slice(at, at + width * height)
+            set_targets(value[own], alone[own], count[i:end], far, kind, order, ties + i, target, likely)
             repair_block(
-                target, likely, count[i:end], columns, spare, 0.5 * far + 1.0, TOLERANCE, MOST_SWEEPS, MOST_ROUNDS,
+                target, likely, count[i:end], columns, spare, _scale(far), TOLERANCE, MOST_SWEEPS, MOST_ROUNDS,
                 out[at : at + width * height],
             )  # fmt: skip
         at += width * height
         i = end
+
+
+@kernel
+def set_targets(
+    value: Ints, alone: Ints, count: Ints, far: float, kind: int, order: int, ties: int, target: Reals,
+    likely: NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """Write the targets of some rows of one block, and which cells are likely to be above zero.
+
+    A target is the measurement itself where the repair is by least squares; else what the row's own repair makes of
+    it, and far below the measurement where that is zero. Rows that are repaired already are given as `alone`.
+    """
+    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
+    width = len(value) // len(count)
+    for i in range(len(count)):
+        x = value[i * width : (i + 1) * width]
+        if len(alone) == 0:
+            begin(state, width, count[i], kind, order, np.uint64(ties + i))
+            solve(state, scratch, x)
+        for j in range(width):
+            k = i * width + j
+            repaired = settled(state, x[j]) if len(alone) == 0 else alone[k]
+            likely[k] = repaired > 0
+            target[k] = x[j] if kind == EUCLIDEAN else repaired if repaired > 0 else x[j] - far
+
+
+@kernel
+def _scale(far: float) -> float:
+    """Return how far one step of a fit may go."""
+    return 0.5 * far + 1.0
 
 
 def _kept(task: BlockTask, slots: Ints, value: Ints, out: Ints, start: Ints, stop: Ints, keep_all: bool) -> Refined:

@@ -34,6 +34,8 @@ MOST_SWEEPS = 60
 """So many steps at a time, before all other cells are looked at."""
 MOST_ROUNDS = 30
 """So often candidates are added to; what is still not optimal then is made exact by moves of units all the same."""
+NOBODY, COVERED = -1, -2
+"""No row has the highest target of a column yet; it has candidates, so that nobody asks."""
 _MOST_NEWTON = 60
 
 
@@ -65,33 +67,46 @@ def fit_block(
 
     All other cells are zero. The spare row comes last.
     """
-    open_block(target, likely, rows, columns)
+    open_block(target, likely, columns)
     a, b = np.zeros(len(rows) + 1), np.zeros(len(columns))
     total = columns.sum()
     start, column, fitted = candidates(target, likely, rows, columns, spare, total)
     for number in range(max(rounds, 1)):
-        few = min(sweeps, 5 << min(number, 10))  # at first, candidates are too few for a fit to be worth much
+        few = min(sweeps, sweeps_of_round(number))
         worst = fit(start, column, fitted, rows, columns, spare, scale, tolerance, few, a, b)
-        if _lift(target, likely, columns, a, b) > 0:
+        if lift(target, likely, columns, a, b) > 0:
             start, column, fitted = candidates(target, likely, rows, columns, spare, total)
         elif worst <= tolerance:
             break
-    for i in range(len(start) - 1):
-        if start[i] < start[i + 1]:  # once more, since candidates may have come, and columns have moved
-            count = rows[i] if i < len(rows) else spare
-            a[i] = _offset(fitted, column, b, start[i], start[i + 1], count, a[i])
-        for k in range(start[i], start[i + 1]):
-            fitted[k] = max(fitted[k] + a[i] + b[column[k]], 0.0)
+    finish(start, column, fitted, rows, spare, a, b)
     return start, column, fitted
 
 
 @kernel
-def open_block(target: Reals, likely: Marks, rows: Ints, columns: Ints) -> None:
+def sweeps_of_round(number: int) -> int:
+    """Return how many steps are worth taking: at first, candidates are too few for a fit to be worth much."""
+    return min(MOST_SWEEPS, 5 << min(number, 10))
+
+
+@kernel
+def open_block(target: Reals, likely: Marks, columns: Ints) -> None:
     """Make sure that every row, and every column with a sum, has a candidate, and empty columns have none."""
-    height, width = len(rows), len(columns)
-    best_row = np.full(width, -1, np.int64)
-    best = np.full(width, -np.inf)
-    for i in range(height):
+    width = len(columns)
+    best_row, best = np.full(width, NOBODY, np.int64), np.full(width, -np.inf)
+    open_rows(target, likely, columns, 0, best_row, best)
+    for j in range(width):
+        if best_row[j] >= 0:
+            likely[best_row[j] * width + j] = True
+
+
+@kernel
+def open_rows(target: Reals, likely: Marks, columns: Ints, first: int, best_row: Ints, best: Reals) -> None:
+    """Do so for some rows of a block, from the row `first` on.
+
+    Of every column with a sum and without a candidate so far, write down the row with the highest target.
+    """
+    width = len(columns)
+    for i in range(len(target) // width):
         there, highest = False, -1
         for j in range(width):
             if columns[j] == 0:
@@ -101,14 +116,11 @@ def open_block(target: Reals, likely: Marks, rows: Ints, columns: Ints) -> None:
             if highest < 0 or target[i * width + j] > target[i * width + highest]:
                 highest = j
             if likely[i * width + j]:
-                best_row[j] = height
-            elif best_row[j] < height and target[i * width + j] > best[j]:
-                best_row[j], best[j] = i, target[i * width + j]
+                best_row[j] = COVERED
+            elif best_row[j] != COVERED and target[i * width + j] > best[j]:
+                best_row[j], best[j] = first + i, target[i * width + j]
         if not there:
             likely[i * width + highest] = True
-    for j in range(width):
-        if columns[j] > 0 and best_row[j] < height:
-            likely[best_row[j] * width + j] = True
 
 
 @kernel
@@ -152,6 +164,17 @@ def fit(
 
 
 @kernel
+def finish(start: Ints, column: Ints, target: Reals, rows: Ints, spare: int, a: Reals, b: Reals) -> None:
+    """Write over the targets of candidates what they have."""
+    for i in range(len(start) - 1):
+        if start[i] < start[i + 1]:  # once more, since candidates may have come, and columns have moved
+            count = rows[i] if i < len(rows) else spare
+            a[i] = _offset(target, column, b, start[i], start[i + 1], count, a[i])
+        for k in range(start[i], start[i + 1]):
+            target[k] = max(target[k] + a[i] + b[column[k]], 0.0)
+
+
+@kernel
 def _offset(target: Reals, column: Ints, b: Reals, start: int, stop: int, count: int, offset: float) -> float:
     """Return the offset with which a row sums to its count: Newton's method, exact once no cell enters or leaves."""
     near = 1e-8 * (1.0 + count)  # of sums of numbers that may be thousands of times larger
@@ -190,7 +213,7 @@ def _add_row(
 
 
 @kernel
-def _lift(target: Reals, likely: Marks, columns: Ints, a: Reals, b: Reals) -> int:
+def lift(target: Reals, likely: Marks, columns: Ints, a: Reals, b: Reals) -> int:
     """Make candidates of all cells that the offsets lift above zero; return how many there are."""
     width, lifted = len(columns), 0
     for i in range(len(a) - 1):

@@ -34,11 +34,11 @@ def round_block(
     total, width = columns.sum(), len(columns)
     if rows.sum() + spare != total:
         raise ValueError("rows and columns of a block do not have the same sum")
-    whole = _whole(start, column, fitted, rows, spare, width)
-    while not _balance(start, column, fitted, columns, whole):
+    whole = whole_rows(start, column, fitted, rows, spare, width)
+    while not balance(start, column, fitted, columns, whole):
         _join(target, likely, start, column, columns, whole)
         more = candidates(target, likely, rows, columns, spare, total)
-        fitted, whole = _moved(start, column, fitted, more[0], more[1]), _moved(start, column, whole, more[0], more[1])
+        fitted, whole = moved(start, column, fitted, more[0], more[1]), moved(start, column, whole, more[0], more[1])
         start, column = more[0], more[1]
     out[:] = 0
     for i in range(len(rows)):
@@ -72,7 +72,7 @@ def candidates(
 
 
 @kernel
-def _whole(start: Ints, column: Ints, fitted: Reals, rows: Ints, spare: int, width: int) -> Ints:
+def whole_rows(start: Ints, column: Ints, fitted: Reals, rows: Ints, spare: int, width: int) -> Ints:
     """Round every row to its sum: floors, then the largest remainders, with what columns lack so far added to them."""
     whole = np.zeros(len(column), np.int64)
     lacking = np.zeros(width)
@@ -103,7 +103,7 @@ def _whole(start: Ints, column: Ints, fitted: Reals, rows: Ints, spare: int, wid
 
 
 @kernel
-def _balance(start: Ints, column: Ints, fitted: Reals, columns: Ints, whole: Ints) -> bool:
+def balance(start: Ints, column: Ints, fitted: Reals, columns: Ints, whole: Ints) -> bool:
     """Move units within rows until every column has its sum; return whether that was possible among candidates."""
     lacking = columns.copy()
     for k in range(len(column)):
@@ -118,10 +118,10 @@ def _balance(start: Ints, column: Ints, fitted: Reals, columns: Ints, whole: Int
     for least in (0.0, -1.0):
         short -= _move_within_rows(start, column, fitted, whole, lacking, least)
         while short > 0:
-            moved = _move(start, column, fitted, whole, lacking, row, by_column, first, least)
-            if moved == 0:
+            units = _move(start, column, fitted, whole, lacking, row, by_column, first, least)
+            if units == 0:
                 break
-            short -= moved
+            short -= units
     return short == 0
 
 
@@ -223,43 +223,60 @@ def _shift(source: Ints, sink: Ints, column: Ints, whole: Ints, lacking: Ints, t
 
 @kernel
 def _join(target: Reals, likely: Marks, start: Ints, column: Ints, columns: Ints, whole: Ints) -> None:
-    """Where no path is left, make candidates that join columns with too much to those with too little.
-
-    For each of these the likeliest cell, and others as long as the rows so far cannot give what is lacking.
-    """
+    """Where no path is left, make candidates that join columns with too much to those with too little."""
     width = len(columns)
-    lacking = columns.copy()
-    for k in range(len(column)):
-        lacking[column[k]] -= whole[k]
+    lacking, given = wanting(start, column, columns, whole)
+    left, best_row, best = lacking.copy(), np.full(width, -1, np.int64), np.full(width, -np.inf)
+    join_rows(target, likely, given[: len(likely) // width], lacking, 0, left, best_row, best)
     for j in range(width):
-        best, left = -1, lacking[j]
-        for i in range(len(likely) // width):
-            if left <= 0:
-                break
-            if likely[i * width + j]:
-                continue
-            given = np.int64(0)
-            for k in range(start[i], start[i + 1]):
-                if lacking[column[k]] < 0:
-                    given += whole[k]
-            if given > 0:
-                if best < 0 or target[i * width + j] > target[best]:
-                    best = i * width + j
-                if lacking[j] > _FEW:
-                    likely[i * width + j] = True
-                    left -= given
-        if best >= 0:
-            likely[best] = True
+        if best_row[j] >= 0:
+            likely[best_row[j] * width + j] = True
 
 
 @kernel
-def _moved(start: Ints, column: Ints, values: Any, new_start: Ints, new_column: Ints) -> Any:
+def wanting(start: Ints, column: Ints, columns: Ints, whole: Ints) -> tuple[Ints, Ints]:
+    """Return what every column lacks, and how much every row has in columns with too much."""
+    lacking, given = columns.copy(), np.zeros(len(start) - 1, np.int64)
+    for k in range(len(column)):
+        lacking[column[k]] -= whole[k]
+    for i in range(len(given)):
+        for k in range(start[i], start[i + 1]):
+            if lacking[column[k]] < 0:
+                given[i] += whole[k]
+    return lacking, given
+
+
+@kernel
+def join_rows(
+    target: Reals, likely: Marks, given: Ints, lacking: Ints, first: int, left: Ints, best_row: Ints, best: Reals
+) -> None:
+    """Look for new candidates in rows that can give something, from the row `first` on.
+
+    For each column that lacks something the likeliest cell is written down, and others are made candidates at once as
+    long as the rows so far cannot give what is left.
+    """
+    width = len(lacking)
+    for i in range(len(given)):
+        if given[i] == 0:
+            continue
+        for j in range(width):
+            if left[j] <= 0 or likely[i * width + j]:
+                continue
+            if best_row[j] < 0 or target[i * width + j] > best[j]:
+                best_row[j], best[j] = first + i, target[i * width + j]
+            if lacking[j] > _FEW:
+                likely[i * width + j] = True
+                left[j] -= given[i]
+
+
+@kernel
+def moved(start: Ints, column: Ints, values: Any, new_start: Ints, new_column: Ints) -> Any:
     """Return the values of candidates among more of them; the new ones have nothing."""
-    moved = np.zeros(len(new_column), values.dtype)
+    found = np.zeros(len(new_column), values.dtype)
     for i in range(len(start) - 1):
         k = start[i]
         for new in range(new_start[i], new_start[i + 1]):
             if k < start[i + 1] and column[k] == new_column[new]:
-                moved[new] = values[k]
+                found[new] = values[k]
                 k += 1
-    return moved
+    return found
