@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -123,3 +124,104 @@ def test_estimates_made_again_keep_the_margins() -> None:
     for table in release.margins:
         assert np.array_equal(table.sums(release.tree), table.count)
         assert np.array_equal(table.sums(again.tree), table.count)
+
+
+def crossing(**how: Any) -> tt.Release:
+    """A release with two tables that cross, over attributes that depend on each other."""
+    rng = np.random.default_rng(0)
+    trees = {name: tt.Hierarchy.flat([f"{name}{i}" for i in range(6)]) for name in "xyz"}
+    first = rng.choice(6, 20_000, p=rng.dirichlet(np.ones(6)))
+    rows = {name: (first * step + rng.choice(4, 20_000)) % 6 for step, name in enumerate("xyz", start=1)}
+    table = pa.table({name: [f"{name}{code}" for code in codes] for name, codes in rows.items()})
+    margins = ["x", "y", "z", "x * z", "y * z"]
+    return tt.Plan(tt.Spine(list("xyz"), trees), TRIP, LOSS, margins=margins, **how).release(table, testing_key=KEY)
+
+
+CROSSING = [{}, {"prefer": "lower-error"}, {"resolve": {"fdr": 0.1}}, {"repair": "euclidean"}, {"order": "descending"}]
+
+
+@pytest.mark.parametrize("how", CROSSING, ids=str)
+def test_what_a_crossing_margin_leaves_over_is_on_the_card_and_in_check(how: dict[str, Any], tmp_path: Path) -> None:
+    release = crossing(**how)
+    exact = {table.margin.name: table.exact for table in release.margins}
+    assert exact == {"y": True, "z": True, "x * z": True, "y * z": False}
+    release.save(tmp_path / "out")
+    verdicts = tt.check(tmp_path / "out")
+    assert [finding for verdict in verdicts for finding in verdict.findings] == []
+    table = release.margins[-1]
+    off = np.abs(table.sums(release.tree) - table.measured)
+    told = {"name": "margin y * z", "mean": float(off.mean()), "largest": int(off.max())}
+    card = json.loads((tmp_path / "out" / "card.json").read_text(encoding="utf-8"))
+    assert card["released"]["margins"] == [told]
+    assert any("y × z" in said and "cannot be kept exactly" in said for said in card["post_processing"])
+    said = f"margin y * z {off.mean():,.3g} on average, {off.max():,} at most"
+    assert any(said in verdict.subject for verdict in verdicts)
+    assert "margin y * z by " in (tmp_path / "out" / "card.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("damage", ["card", "cell"])
+def test_check_finds_a_crossing_margin_that_is_not_what_the_leaves_add_up_to(damage: str, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    crossing().save(folder)
+    if damage == "card":
+        card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+        card["released"]["margins"][0]["largest"] += 1
+        (folder / "card.json").write_text(json.dumps(card), encoding="utf-8")
+        expected = "released.margins[0].largest"
+    else:
+        table = pq.read_table(folder / "margins.parquet")
+        count = table["count"].to_pylist()
+        count[-1] += 1  # the last cell of the crossing margin, which has no total to keep
+        column = table.column_names.index("count")
+        pq.write_table(table.set_column(column, "count", pa.array(count)), folder / "margins.parquet")
+        expected = "y * z"
+    findings = " ".join(finding for verdict in tt.check(folder) for finding in verdict.findings)
+    assert expected in findings
+
+
+@pytest.mark.parametrize("prefer", ["fewer-invented", "lower-error"])
+def test_an_exact_margin_of_several_attributes_is_kept_cell_by_cell(prefer: str) -> None:
+    table = next(one for one in crossing(prefer=prefer).margins if one.margin.name == "x * z")
+    release = crossing(prefer=prefer)
+    assert np.array_equal(table.sums(release.tree), table.count)
+
+
+def test_shares_of_margins_alone_are_shares_of_the_loss() -> None:
+    plan = tt.Plan(SPINE, TRIP, LOSS, split={"margins": 0.4})
+    assert sum(part.share for part in plan.margin_parts) == Fraction(2, 5)
+    assert [part.share for part in plan.levels if part.is_measured] == [Fraction(3, 25)] * 3 + [Fraction(6, 25)]
+    one = tt.Plan(SPINE, TRIP, LOSS, split={"margin origin.town": 0.2, "margins": 0.1})
+    assert {part.name: part.share for part in one.margin_parts} == {
+        "margin destination.town": Fraction(1, 20),
+        "margin origin.region": Fraction(1, 20),
+        "margin origin.town": Fraction(1, 5),
+    }
+
+
+@pytest.mark.parametrize(
+    ("split", "message"),
+    [
+        ({"margins": 1}, "take 1 of 1; leave the levels something"),
+        ({"margin origin.town": 0.1}, "leaves out margin destination.town, margin origin.region"),
+        ({"margin origin.city": 0.1, "margins": 0.1}, "did you mean 'margin origin.town'"),
+        ({"margin origin.city": 0.1}, "did you mean 'margin origin.town'"),
+    ],
+)
+def test_shares_of_margins_that_make_no_split_are_refused(split: dict[str, Any], message: str) -> None:
+    with pytest.raises(LossError, match=message):
+        tt.Plan(SPINE, TRIP, LOSS, split=split)
+
+
+@pytest.mark.parametrize("condition", [{}, {"origin": "N"}])
+def test_where_something_is_unresolved_totals_are_still_those_of_the_margin(condition: dict[str, str]) -> None:
+    release = released(resolve={"fdr": 0.1})
+    (table,) = [one for one in release.margins if one.margin.name == "origin.town"]
+    codes = PLACES.codes[-1].to_pylist()
+    assert table.sums(release.tree).sum() < table.count.sum()  # what is unresolved is in no leaf
+    expected = {code: count for code, count in zip(codes, table.count.tolist(), strict=True) if count > 0}
+    if condition:
+        expected = {code: count for code, count in expected.items() if code.startswith("N")}
+    rows = release.where(**condition).by("origin.town").to_pylist()
+    assert {row["origin.town"]: row["count"] for row in rows} == expected
+    assert {code: release.query(origin=code) for code in expected} == expected
+    assert release.where(origin="N1").partly_unresolved == 0

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import re
+from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,31 @@ def test_a_map_of_named_flows_has_the_margin_of_their_intervals(towns: Path, tmp
         assert (found.upper - seen == level["margin"]).all() and level["margin"] > margins[name]
     whole = content(export(flows(), "map", tmp_path / "all.html", coordinates=towns).files[0])["levels"]
     assert [level["named"] for level in whole] == [None, None]
+
+
+def test_the_total_of_a_place_has_its_own_count_and_interval(release: tt.Release, towns: Path, tmp_path: Path) -> None:
+    shown = content(export(release, "map", tmp_path / "map.html", coordinates=towns).files[0])
+    assert shown["confidence"] == 95.0
+    within = {table.margin.name: table.law.margin(Fraction(5, 100)) for table in release.margins}
+    for level in shown["levels"]:
+        for end in ("origin", "destination"):
+            name = f"{end}.{level['name']}"
+            rows = {row[name]: row for row in release.by(name).to_pylist()}
+            for column in ("count", "lower", "upper"):
+                found = dict(zip(level["places"]["code"], level["totals"][end][column], strict=True))
+                assert found == {code: row[column] for code, row in rows.items()}
+            if name in within:
+                assert {row["upper"] - row["lower"] for row in rows.values()} == {2 * within[name]}
+
+
+def test_places_that_are_counted_beside_other_attributes_have_the_noise_of_their_margin(
+    towns: Path, tmp_path: Path
+) -> None:
+    spine = tt.Spine(["sex", "place.region", "place.town"], {"place": PLACE, "sex": tt.Hierarchy.flat(["f", "m"])})
+    table = pa.table({"place": TOWNS * 2, "sex": ["f"] * 4 + ["m"] * 4, "n": [500, 600, 700, 800] * 2})
+    counted = tt.Plan(spine, TRIP, LOSS).release(table, count="n")
+    levels = content(export(counted, "map", tmp_path / "map.html", coordinates=towns).files[0])["levels"]
+    assert [level["margin"] for level in levels] == [one["margin"] for one in counted.card["margins"]]
 
 
 def test_a_level_that_no_measurement_made_has_no_margin(towns: Path, tmp_path: Path) -> None:

@@ -90,7 +90,10 @@ def _levels(card: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Put each level's plan and its released size side by side; margins have a number for every public node."""
     sizes = {level["name"]: level["nodes"] for level in card["released"]["levels"]}
     levels = [{"counts": "", **level, "released": sizes.get(level["name"], 0)} for level in card["levels"]]
-    return levels + [{**table, "bound": None, "released": table["nodes"]} for table in card.get("margins", [])]
+    margins = [{**table, "bound": None, "released": table["nodes"]} for table in card.get("margins", [])]
+    if margins:
+        margins[0]["heading"] = "margins: tables beside these, with all other attributes summed over"
+    return levels + margins
 
 
 def _widest(card: Mapping[str, Any]) -> float:

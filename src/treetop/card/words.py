@@ -8,6 +8,7 @@ from typing import Any
 from treetop.basics.exact import plain
 from treetop.card.facts import Facts
 from treetop.card.meaning import epsilon_beside_others, epsilon_of, plural, say_epsilon
+from treetop.domain.margin import exact_margins, title_of
 from treetop.noise.gate import WARNING
 from treetop.plan.plan import PurePlan
 from treetop.plan.resolution import Resolution
@@ -62,6 +63,9 @@ NOT_BOUND = (
 )
 
 
+OWN_INTERVAL = " The interval of a margin's count, and of any sum that is one, is that of its own measurement alone."
+
+
 def mechanism(plan: PurePlan) -> str:
     """Say what is measured, and how it becomes a release."""
     return MECHANISM + (MARGINS if plan.margin_tables else "")
@@ -76,6 +80,8 @@ def accuracy(plan: PurePlan) -> dict[str, str]:
     if plan.margin_tables:
         bound = NO_BOUND
     interval = {} if plan.confidence is None else {"interval": NAMED_INTERVAL if named else INTERVAL}
+    if plan.margin_tables and interval:
+        interval["interval"] += OWN_INTERVAL
     return {"margin": MARGIN, "bound": bound, **interval}
 
 
@@ -183,7 +189,7 @@ def post_processing(plan: PurePlan) -> list[str]:
     repair, order = REPAIRS[plan.repair], ORDERS[plan.order]
     told = [text.format(order=order.words) for text in repair.words]
     if plan.margin_tables:
-        told = [_MARGINS_KEPT, told[0], _TWO_SIDED, *([_SHARED_AGAIN] if repair.again else [])]
+        told = [_MARGINS_KEPT, told[0], _TWO_SIDED, *_nearly(plan), *([_SHARED_AGAIN] if repair.again else [])]
     if isinstance(plan.resolve, Resolution):
         return [*told, *_resolved(plan.resolve)]
     if not repair.again:
@@ -205,6 +211,18 @@ _TWO_SIDED = (
     "Where a margin counts the same children, all nodes that have them were fitted together: to the nearest counts "
     "that add up to every parent and to every cell of the margin, and then to whole numbers that do so exactly."
 )
+
+
+def _nearly(plan: PurePlan) -> list[str]:
+    """Say which margins are not kept exactly, and why."""
+    every = zip(plan.margin_tables, exact_margins(plan.spine, plan.margin_tables), strict=True)
+    crossing = [title_of(plan.spine, margin.depths) for margin, exact in every if not exact]
+    if not crossing:
+        return []
+    return [
+        f"Tables that cross one before them cannot be kept exactly beside it ({', '.join(crossing)}): measurements "
+        "were moved towards them before each fit. How far the counts are off what was measured of them is stated."
+    ]
 
 
 def _resolved(resolve: Resolution) -> list[str]:

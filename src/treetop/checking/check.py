@@ -175,7 +175,8 @@ class _Check:
             self.sums,
         )
         if "margins" in card:
-            yield f"{len(card['margins'])} margins are what the leaves add up to, cell by cell", self.margins
+            said = f"{len(card['margins'])} margins are what the leaves add up to, cell by cell"
+            yield said + counting.left_over(card["released"]), self.margins
         if self._lists(MEASUREMENTS):
             yield "the interval of every count, from the measurements that were kept", self.intervals
             if card["plan"].get("repair") == "least-squares":

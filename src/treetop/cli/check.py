@@ -70,13 +70,13 @@ def render_errors(errors: TrueErrors) -> str:
     from treetop.compare.comparison import FENCE
     from treetop.plan.accuracy import text_table
 
-    rows, tally = errors.levels, errors.tally
+    rows, tally = errors.levels + errors.margins, errors.tally
     head = ("level", "true nodes", "released nodes", "largest error", "mean error")
     resolved = any(row.resolved < 1 for row in rows)
     named = ("resolved",) if resolved else ()
     table = [(*head, "invented", "by count", "lost", "by count", *named), *(_cells(row, resolved) for row in rows)]
     sizes = [("bias by true count", *(bias.size for bias in rows[0].biases))]
-    sizes += [(row.name, *("-" if bias.bias is None else f"{bias.bias:+.3g}" for bias in row.biases)) for row in rows]
+    sizes += [(row.counts, *("-" if bias.bias is None else f"{bias.bias:+.3g}" for bias in row.biases)) for row in rows]
     rule = style(f"──── {FENCE} ────", fg="red", bold=True)
     note = (
         "Invented: of the released nodes, or of the released count in them, the share in nodes that are truly zero.\n"
@@ -102,7 +102,7 @@ def _cells(row: LevelErrors, resolved: bool) -> tuple[str, ...]:
     nodes = (f"{row.true_nodes:,}", f"{row.released_nodes:,}")
     rates = (row.false_discoveries, row.false_mass, row.false_negatives, row.lost_mass)
     shares = (*rates, row.resolved) if resolved else rates
-    return (row.name, *nodes, f"{row.largest:,}", f"{row.mean:,.3g}", *(f"{share:.1%}" for share in shares))
+    return (row.counts, *nodes, f"{row.largest:,}", f"{row.mean:,.3g}", *(f"{share:.1%}" for share in shares))
 
 
 def _check_call(folder: Path, truth: str | None, plot: Path | None, options: dict[str, Any]) -> None:
@@ -154,6 +154,7 @@ def _report(folder: Path, verdicts: list[Verdict], compared: TrueErrors | None) 
         report["errors"] = {
             "fence": FENCE,
             "levels": [row.to_dict() for row in compared.levels],
+            "margins": [row.to_dict() for row in compared.margins],
             "unknown": {
                 "rows": tally.unknown_rows + left.unknown,
                 "records": tally.unknown_records + left.unknown,

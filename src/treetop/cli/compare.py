@@ -15,19 +15,24 @@ from treetop.cli.progress import Bar
 from treetop.cli.terminal import style
 
 if TYPE_CHECKING:
+    from treetop.compare.comparison import Comparison
     from treetop.compare.side_by_side import SideBySide
     from treetop.compare.trial import Setting, Trial
 
 
-def _names(_: click.Context, __: click.Parameter, text: str) -> list[str]:
-    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+def _names(_: click.Context, __: click.Parameter, text: str | None) -> list[str] | None:
+    return None if text is None else list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 @click.command()
 @click.argument("plan", type=click.Path(path_type=Path))
 @click.argument("table", required=False)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write.")
-@click.option("--mechanisms", callback=_names, default="inftda,tda-l2,gauss,sh", show_default=True, help="Which ones.")
+@click.option(
+    "--mechanisms",
+    callback=_names,
+    help="Which ones; by default inftda,tda-l2,gauss,sh, and margins where the plan keeps margins.",
+)
 @click.option("--epsilon", "epsilons", callback=numbers, help="Which epsilons, as in 0.1,1,10; the plan's by default.")
 @click.option("--delta", type=float, help="Delta; the plan's by default.")
 @click.option("--accounting", callback=_names, default="tight", show_default=True, help="tight, paper, or both.")
@@ -42,7 +47,8 @@ def command(plan: Path, table: str | None, out: Path, as_json: bool, **options: 
     """Run mechanisms side by side on TABLE and write their errors, times and memory to a folder.
 
     Nothing is released and nothing is spent; the errors are computed from private data, so everything that is written
-    is for the steward only. Attributes, unit and split are the plan's.
+    is for the steward only. Attributes, unit, split and margins are the plan's; the errors of its margins are told of
+    every mechanism, whether it measures them or they are summed from its leaves.
     """
     from treetop.compare.side_by_side import compare_mechanisms
 
@@ -70,6 +76,7 @@ def summarise(done: SideBySide, out: Path) -> dict[str, Any]:
 def _means(setting: Setting, trials: Sequence[Trial]) -> dict[str, Any]:
     metrics = ("largest", "mean", "root_mean_square", "false_discoveries", "false_negatives", "negative")
     peaks = [trial.peak_bytes for trial in trials]
+    tables = [trial.errors + trial.margins for trial in trials]
     return {
         "mechanism": setting.mechanism,
         "accounting": setting.accounting,
@@ -84,9 +91,10 @@ def _means(setting: Setting, trials: Sequence[Trial]) -> dict[str, Any]:
             {
                 "level": level.level,
                 "name": level.name,
-                **{name: fmean(getattr(trial.errors[at], name) for trial in trials) for name in metrics},
+                "counts": level.counts,
+                **{name: fmean(getattr(run[at], name) for run in tables) for name in metrics},
             }
-            for at, level in enumerate(trials[0].errors)
+            for at, level in enumerate(tables[0])
         ],
     }
 
@@ -118,6 +126,20 @@ def render(done: SideBySide, out: Path) -> str:
     if len(rows) > 1:
         lines += [text_table(rows, left=(0, 2)), "Largest absolute errors; all are means over the runs."]
         lines += [LIMITED] if found.limited else []
+        lines += _tables(found)
     for one in found.refused:
         lines.append(f"Not run: {one.setting.mechanism} at epsilon {one.setting.epsilon:g}: {one.reason}")
     return "\n".join([*lines, "", WARNING, f"All results are in {out}.", rule])
+
+
+def _tables(found: Comparison) -> list[str]:
+    """Return, for every accounting and epsilon, the mean errors of levels and margins: a column a mechanism."""
+    from treetop.compare.comparison import mean_errors, number
+    from treetop.plan.accuracy import text_table
+
+    lines = []
+    for (accounting, epsilon, _), members in found.groups().items():
+        head = (f"mean error, epsilon {epsilon:g}, {accounting}", *(trials[0].setting.mechanism for trials in members))
+        rows = [head, *((title, *map(number, means)) for title, _, *means in mean_errors(members))]
+        lines += ["", text_table(rows, left=(0,))]
+    return lines

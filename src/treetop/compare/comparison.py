@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from statistics import fmean
 from typing import Any
@@ -23,7 +23,7 @@ LIMITED = "The truth is the whole table: records beyond the limit of contributio
 """What is to be said where a limit of contributions is enforced."""
 
 _TYPES = {"int": pa.int64(), "float": pa.float64(), "str": pa.string()}
-_METRICS = [one for one in fields(LevelErrors) if one.name not in ("level", "name", "biases")]
+_METRICS = [one for one in fields(LevelErrors) if one.name not in ("level", "name", "biases", "counts")]
 _BIASES = [
     f"bias_{low}_up" if high is None else f"bias_{low}_{high}" if high > low else f"bias_{low}" for low, high in SIZES
 ]
@@ -37,6 +37,7 @@ SCHEMA = pa.schema(
         ("repeat", pa.int64()),
         ("level", pa.int64()),
         ("level_name", pa.string()),
+        ("counts", pa.string()),
         *((one.name, pa.float64() if one.name == "nodes" else _TYPES[str(one.type)]) for one in _METRICS),
         *((name, pa.float64()) for name in _BIASES),
         ("noise", pa.float64()),
@@ -50,7 +51,8 @@ SCHEMA = pa.schema(
     ],
     metadata={"treetop": FENCE},
 )
-"""One row a mechanism, accounting, epsilon, repeat and level; what a whole run has is repeated at its levels.
+"""One row a mechanism, accounting, epsilon, repeat and level, margins after the leaves; what a whole run has is
+repeated at its levels.
 
 The metrics are those of `LevelErrors`, by name; `nodes` is real, since public trees may have more than 2^63.
 """
@@ -96,9 +98,10 @@ class Comparison:
     def summary(self, title: str) -> str:
         """Return the results in Markdown: a table for every accounting and epsilon, and what was refused."""
         lines = [f"# {title}", "", f"**{FENCE[:1].upper()}{FENCE[1:]}.** {WARNING}", ""]
-        for (accounting, epsilon, delta), members in self._groups().items():
+        for (accounting, epsilon, delta), members in self.groups().items():
             at = "" if delta is None else f", delta {delta:g}"
             lines += [f"## Epsilon {epsilon:g}{at}, {accounting} accounting", "", *_summary_table(members), ""]
+            lines += [*_errors_table(members), ""]
         if self.trials:
             lines += [*NOTES, "", *([LIMITED, ""] if self.limited else [])]
         if self.refused:
@@ -113,9 +116,10 @@ class Comparison:
 
     def summary_tables(self) -> list[list[str]]:
         """Return the tables of the summary alone, as lines of Markdown: one for every accounting and epsilon."""
-        return [_summary_table(members) for members in self._groups().values()]
+        return [_summary_table(members) for members in self.groups().values()]
 
-    def _groups(self) -> dict[tuple[str, float, float | None], list[list[Trial]]]:
+    def groups(self) -> dict[tuple[str, float, float | None], list[list[Trial]]]:
+        """Return the runs of each setting, by accounting, epsilon and delta."""
         groups: dict[tuple[str, float, float | None], list[list[Trial]]] = {}
         for setting, trials in self.by_setting().items():
             groups.setdefault((setting.accounting, setting.epsilon, setting.delta), []).append(trials)
@@ -153,6 +157,26 @@ def _summary_table(members: Sequence[Sequence[Trial]]) -> list[str]:
         )
         lines.append(f"| {' | '.join(cells)} |")
     return lines
+
+
+def _errors_table(members: Sequence[Sequence[Trial]]) -> list[str]:
+    """The mean errors of every level and margin: a row a table, a column a mechanism."""
+    head = ["mean error of", "nodes", *(trials[0].setting.mechanism for trials in members)]
+    lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
+    for title, nodes, *errors in mean_errors(members):
+        lines.append(f"| {' | '.join((title, f'{nodes:,}', *map(number, errors)))} |")
+    return lines
+
+
+def mean_errors(members: Sequence[Sequence[Trial]]) -> Iterator[tuple[str, int, *tuple[float, ...]]]:
+    """Yield, for every level and then every margin, what it counts, its public nodes and each setting's mean error.
+
+    The mean is over the nodes that are not zero in truth or in the release, and over the runs.
+    """
+    tables = [[trial.errors + trial.margins for trial in trials] for trials in members]
+    for at, table in enumerate(tables[0][0]):
+        means = (fmean(run[at].mean for run in runs) for runs in tables)
+        yield table.counts, table.nodes, *means
 
 
 def spread(values: Iterable[float], say: Callable[[float], str]) -> str:
@@ -208,8 +232,11 @@ def _setting(setting: Setting) -> dict[str, Any]:
 def _rows(trial: Trial) -> Iterable[dict[str, Any]]:
     whole = {name: getattr(trial, name) for name in ("violations", "leaves", "bytes", "seconds", "wall_seconds")}
     whole |= {"peak_bytes": trial.peak_bytes, "repeat": trial.repeat}
-    for errors, noise, bound in zip(trial.errors, trial.noise, trial.bounds, strict=True):
+    tables = zip(trial.errors, trial.noise, trial.bounds, strict=True)
+    beside = ((errors, noise, None) for errors, noise in zip(trial.margins, trial.margin_noise, strict=True))
+    for errors, noise, bound in (*tables, *beside):
         metrics = {one.name: getattr(errors, one.name) for one in _METRICS}
         biases = {name: bias.bias for name, bias in zip(_BIASES, errors.biases, strict=True)}
-        place = {"level": errors.level, "level_name": errors.name, "noise": noise, "bound": bound}
+        place = {"level": errors.level, "level_name": errors.name, "counts": errors.counts}
+        place |= {"noise": noise, "bound": bound}
         yield {**_setting(trial.setting), **whole, **place, **metrics, **biases}

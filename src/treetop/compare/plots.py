@@ -44,6 +44,7 @@ class Style(NamedTuple):
 # Colours by Okabe and Ito, which people with any common colour blindness tell apart; markers for print in grey.
 STYLES = {
     "inftda": Style("InfTDA", "#0072B2", "o", "-"),
+    "margins": Style("With margins", "#332288", "d", "-"),
     "lower-error": Style("Lower error", "#882255", "p", "-"),
     "tda-l2": Style("TDA ℓ₂", "#E69F00", "s", "-"),
     "tda-l2-exact": Style("TDA ℓ₂, exact", "#F0E442", "P", "-"),
@@ -170,7 +171,7 @@ def _ordered(runs: Runs) -> list[tuple[Setting, Sequence[Trial]]]:
 
 def plot_errors(rows: tuple[LevelErrors, ...], file: Path, title: str) -> None:
     """Draw errors, rates and biases by level, marked as private, to a file of the steward's choice."""
-    names = [row.name for row in rows]
+    names = [row.counts for row in rows]
     figure = new_figure(11, 4 + 0.15 * len(rows))
     left, middle, right = figure.subplots(1, 3)
     _bars(left, names, {"largest": [row.largest for row in rows], "mean": [row.mean for row in rows]})
@@ -185,7 +186,7 @@ def plot_errors(rows: tuple[LevelErrors, ...], file: Path, title: str) -> None:
     middle.set(title="rates", xlim=(0, 1), yticklabels=[])
     for row in rows[1:]:
         known = [(at, bias.bias) for at, bias in enumerate(row.biases) if bias.bias is not None]
-        right.plot([at for at, _ in known], [bias for _, bias in known], marker="o", label=row.name)
+        right.plot([at for at, _ in known], [bias for _, bias in known], marker="o", label=row.counts)
     right.axhline(0, color="grey", linewidth=0.8)
     right.set(title="bias by true count", xlabel="true count")
     right.set_xticks(range(len(rows[0].biases)), [bias.size for bias in rows[0].biases])

@@ -13,6 +13,7 @@ from treetop.basics.picture import new_figure
 from treetop.basics.progress import Progress
 from treetop.compare.compare import compare, settings
 from treetop.compare.comparison import Comparison
+from treetop.compare.mechanisms.inftda import WithMargins
 from treetop.compare.plots import save_plots
 from treetop.compare.trial import Case, Setting
 from treetop.errors import PlanError, ReleaseError
@@ -23,6 +24,8 @@ from treetop.read.encode import read_counts
 from treetop.read.tally import Tally
 from treetop.release.folder.place import scratch, writing
 
+USUAL = ("inftda", "tda-l2", "gauss", "sh")
+"""The mechanisms that are compared where none are named."""
 ACCOUNTINGS = {"tight": ("tight",), "paper": ("paper",), "both": ("tight", "paper")}
 
 
@@ -43,7 +46,7 @@ def compare_mechanisms(
     table: str | None = None,
     out: str | Path | None = None,
     *,
-    mechanisms: Sequence[str] = ("inftda", "tda-l2", "gauss", "sh"),
+    mechanisms: Sequence[str] | None = None,
     epsilons: Sequence[float] = (),
     delta: float | None = None,
     accounting: Sequence[str] = ("tight",),
@@ -56,9 +59,10 @@ def compare_mechanisms(
     """Run mechanisms side by side on a private table; with `out`, write their errors, times and memory to a new folder.
 
     Nothing is released and nothing is spent; the errors are computed from private data, so all of this is for the
-    steward only. Attributes, unit and split are the plan's, and so is the loss where none is given. Accounting is
-    "tight", "paper" or "both". As many as `jobs` run at once, one a core when it is left out; with more than one, a
-    script needs the usual `if __name__ == "__main__"`.
+    steward only. Attributes, unit, split and margins are the plan's, and so is the loss where none is given; errors of
+    margins are told of every mechanism. Without `mechanisms`, the usual ones are run (`USUAL`), and the one that keeps
+    margins where the plan does. Accounting is "tight", "paper" or "both". As many as `jobs` run at once, one a core
+    when it is left out; with more than one, a script needs the usual `if __name__ == "__main__"`.
     """
     file = plan if isinstance(plan, PlanFile) else read_plan(plan)
     file.plan.refuse_unless_top_down()
@@ -68,6 +72,8 @@ def compare_mechanisms(
     if place is not None and plots:
         # Without matplotlib it is refused now, before hours of work.
         new_figure(1, 1, extra="compare", without="leave the plots out (--no-plots)")
+    if mechanisms is None:
+        mechanisms = (WithMargins.name, *USUAL) if file.plan.margin_tables else USUAL
     chosen = _settings(file, mechanisms, epsilons, delta, accounting)
     location = table or file.source
     if location is None:
@@ -105,7 +111,7 @@ def _read(file: PlanFile, location: str, query: str | None, progress: Progress |
     counts, whole = truth, None
     if (bound := Bound.of(plan.unit, Key.fresh())) is not None:
         counts, whole = read_counts(*how, bound, progress), truth
-    return Case(plan.spine, plan.unit, counts, whole, plan.split, plan.unknown == "drop")
+    return Case(plan.spine, plan.unit, counts, whole, plan.split, plan.unknown == "drop", plan.margins)
 
 
 def _write(found: Comparison, out: Path, title: str, plots: bool) -> tuple[Path, ...]:

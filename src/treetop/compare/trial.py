@@ -15,13 +15,17 @@ from treetop.basics.frozen import FrozenMap
 from treetop.compare.mechanisms import Estimate, Mechanism, Planned, StabilityHistogram, named, paper_loss
 from treetop.compare.peak import Peak
 from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.margin import Margins, margins_of
 from treetop.domain.spine import Spine
 from treetop.errors import PlanError
 from treetop.noise import Key
 from treetop.noise.sampler import sampler
+from treetop.plan.levels import without_margins
+from treetop.plan.workload import Part
 from treetop.privacy import Loss, Split, Unit
 from treetop.read.counts import Counts
 from treetop.release.errors import LevelErrors, errors_of
+from treetop.release.margin_errors import margin_errors_of
 
 Accounting: TypeAlias = Literal["tight", "paper", "pure"]
 """How epsilon and delta become noise: by the tight conversion, by that of the papers, or without a delta at all."""
@@ -46,6 +50,8 @@ class Case:
     """How mechanisms that measure several levels divide the loss."""
     records_may_be_dropped: bool = False
     """Whether records with unknown codes may have been dropped; then the total is not public."""
+    margins: Margins = "none"
+    """The tables beside the spine whose errors are told; mechanisms that keep margins measure these."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,11 @@ class Setting:
         """Make the mechanism, which looks at nothing private. Raises a `Refusal` where it cannot serve the case."""
         kind: Any = named(self.mechanism)
         known = {part.name for part in fields(kind)} if is_dataclass(kind) else set()
-        given = {"split": case.split, "records_may_be_dropped": case.records_may_be_dropped}
+        given = {
+            "split": case.split if "margins" in known else without_margins(case.split),
+            "records_may_be_dropped": case.records_may_be_dropped,
+            "margins": case.margins,
+        }
         more = {name: value for name, value in given.items() if name in known} | dict(self.options)
         loss = Loss(epsilon=self.epsilon, delta=self.delta)
         if self.accounting == "paper" and self.delta is not None:
@@ -97,8 +107,12 @@ class Trial:
     """Which of the runs with this setting, from 0."""
     errors: tuple[LevelErrors, ...]
     """The errors at the total and at every level."""
+    margins: tuple[LevelErrors, ...]
+    """The errors of every margin of the case, measured by the mechanism or summed from its leaves."""
     noise: tuple[float, ...]
     """The standard deviation of one measurement at the total and at every level; 0 where nothing is measured."""
+    margin_noise: tuple[float | None, ...]
+    """The same of every margin; None where it is only summed."""
     bounds: tuple[int | None, ...]
     """What all errors of a level should be within with 95 % confidence; None where nothing is promised."""
     violations: int
@@ -123,7 +137,7 @@ def run_trial(case: Case, setting: Setting, repeat: int, key: Key) -> Trial:
     """
     _warm(setting.mechanism, setting.accounting == "pure")
     mechanism = setting.make(case)
-    for level in mechanism.levels:
+    for level in (*mechanism.levels, *_margin_parts(mechanism)):
         if level.is_measured:
             sampler(level.law)
     case.counts.digest  # noqa: B018  (found once for a table, and kept)
@@ -131,11 +145,15 @@ def run_trial(case: Case, setting: Setting, repeat: int, key: Key) -> Trial:
         passed, used = time.perf_counter(), time.process_time()
         estimate = mechanism.run(case.counts, key, threads=1)
         used, passed = time.process_time() - used, time.perf_counter() - passed
+    truth = case.counts if case.truth is None else case.truth
+    beside = margins_of(case.spine, case.margins)
     return Trial(
         setting=setting,
         repeat=repeat,
-        errors=estimate_errors(estimate, case.counts if case.truth is None else case.truth),
+        errors=estimate_errors(estimate, truth),
+        margins=margin_errors_of(case.spine, beside, estimate.keys, estimate.value, truth),
         noise=tuple(level.deviation for level in mechanism.levels),
+        margin_noise=tuple(part.deviation for part in _margin_parts(mechanism)) or (None,) * len(beside),
         bounds=_bounds(mechanism),
         violations=estimate.violations(),
         leaves=len(estimate),
@@ -161,6 +179,11 @@ def _bounds(mechanism: Mechanism) -> tuple[int | None, ...]:
     return (None,) * len(mechanism.levels)
 
 
+def _margin_parts(mechanism: Mechanism) -> tuple[Part, ...]:
+    """Return the margins that the mechanism measures."""
+    return mechanism.plan.margin_parts if isinstance(mechanism, Planned) else ()
+
+
 @cache
 def _warm(mechanism: str, pure: bool) -> None:
     """Run a mechanism on a few made-up counts, so that no timed run compiles or imports anything."""
@@ -168,6 +191,6 @@ def _warm(mechanism: str, pure: bool) -> None:
     spine = Spine.destination_first(origin=place, destination=place)
     ends = np.arange(5).repeat(5), np.tile(np.arange(5), 5)
     counts = Counts.from_leaves(spine, ends, np.full(25, 40, np.int64))
-    case = Case(spine, Unit("trip", contributions=1, neighbours="replace"), counts)
+    case = Case(spine, Unit("trip", contributions=1, neighbours="replace"), counts, margins="each")
     setting = Setting(mechanism, 10.0, None, "pure") if pure else Setting(mechanism, 10.0)
     setting.make(case).run(counts, Key(bytes(32)))

@@ -15,6 +15,7 @@ from treetop.errors import DataError, ReleaseError
 from treetop.plan.file import PlanFile, read_plan
 from treetop.read.tally import Tally
 from treetop.release.errors import LevelErrors, measure_errors
+from treetop.release.margin_errors import measure_margin_errors
 from treetop.release.release import Release
 from treetop.tables.source import Source
 
@@ -28,6 +29,8 @@ class TrueErrors:
 
     levels: tuple[LevelErrors, ...]
     """Those of the total and of every level."""
+    margins: tuple[LevelErrors, ...]
+    """Those of every margin."""
     tally: Tally
     """What was left out when the truth was read."""
 
@@ -66,9 +69,10 @@ def compare_with_truth(
         if plan is not None or not Path(truth).exists():
             raise
         raise DataError(f"{str(problem).rstrip('.')}. {_READING} with --plan PLAN") from problem
-    errors = TrueErrors(measure_errors(release, counts, tally.dropped), tally)
+    levels, margins = (measure(release, counts, tally.dropped) for measure in (measure_errors, measure_margin_errors))
+    errors = TrueErrors(levels, margins, tally)
     if plot is not None:
-        plot_errors(errors.levels, Path(plot), release.card["title"])
+        plot_errors(errors.levels + errors.margins, Path(plot), release.card["title"])
     return errors
 
 

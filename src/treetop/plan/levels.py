@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Literal
 
 from treetop.basics.exact import Number, positive
-from treetop.domain.margin import Margin
+from treetop.basics.nearest import nearest
+from treetop.domain.margin import MARGIN, Margin
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import LossError, PlanError
@@ -66,26 +67,71 @@ def table_shares(
 ) -> dict[str, Fraction]:
     """Return each measured table's share of the loss.
 
-    A split that names no margin divides among the levels what the margins leave.
+    A split that names no margin divides among the levels what the margins leave; one that names margins alone says what
+    these have of the loss, and the levels divide the rest.
     """
     if not levels:
         return {}
     if not margins:
         return dict(zip(levels, shares(split, levels), strict=True))
     named = split.shares if isinstance(split, Split) else split if isinstance(split, Mapping) else {}
-    if not any(name in named for name in (ALL_MARGINS, *margins)):
-        weights = split if split != "uniform" else {**dict.fromkeys(levels, 1), levels[-1]: WEIGHT_OF_LEAVES}
+    beside = [name for name in named if name == ALL_MARGINS or name.startswith(MARGIN)]
+    if not beside:
+        weights = split if split != "uniform" else _usual(levels)
         own = dict(zip(levels, shares(weights, levels), strict=True))
         left = {name: (1 - SHARE_OF_MARGINS) * share for name, share in own.items()}
         return left | dict.fromkeys(margins, SHARE_OF_MARGINS / len(margins))
+    if len(beside) == len(named):
+        return _with_shares_of_margins(named, levels, margins)
+    stated = _stated(named, margins)
+    every = [*levels, *margins]
+    return dict(zip(every, shares(Split(stated) if isinstance(split, Split) else stated, every), strict=True))
+
+
+def without_margins(split: Literal["uniform"] | Mapping[str, Number] | Split) -> Literal["uniform"] | Split:
+    """Return how a split divides the loss among levels alone."""
+    named = split.shares if isinstance(split, Split) else split if isinstance(split, Mapping) else {}
+    own = {name: weight for name, weight in named.items() if name != ALL_MARGINS and not name.startswith(MARGIN)}
+    return Split.weighted(own) if own else "uniform"
+
+
+def _usual(levels: Sequence[str]) -> dict[str, Number]:
+    """How levels divide what margins leave them."""
+    return {**dict.fromkeys(levels, 1), levels[-1]: WEIGHT_OF_LEAVES}
+
+
+def _with_shares_of_margins(
+    named: Mapping[str, Number], levels: Sequence[str], margins: Sequence[str]
+) -> dict[str, Fraction]:
+    """Return the shares where only those of margins are stated."""
+    stated = _stated(named, margins)
+    for name in stated:
+        if name not in margins:
+            raise LossError(f"The split names {name!r}, which is not measured{nearest(name, margins)}.")
+    if missing := [name for name in margins if name not in stated]:
+        raise LossError(
+            f"The split leaves out {', '.join(missing)}; give them a share, or all that are not named one: "
+            f"{ALL_MARGINS} = 0.3."
+        )
+    taken = sum(stated.values(), Fraction(0))
+    if taken >= 1:
+        raise LossError(
+            f"The split names margins alone, which then are shares of the whole loss, and they take {float(taken):g} "
+            "of 1; leave the levels something, or give every level a weight as well."
+        )
+    own = shares(_usual(levels), levels)
+    return {level: (1 - taken) * share for level, share in zip(levels, own, strict=True)} | stated
+
+
+def _stated(named: Mapping[str, Number], margins: Sequence[str]) -> dict[str, Fraction]:
+    """Return the numbers of a split, with that of all margins divided evenly among those that are not named."""
     stated = {name: positive(value, f"The weight of {name}") for name, value in named.items() if name != ALL_MARGINS}
     rest = [name for name in margins if name not in stated]
     if ALL_MARGINS in named:
         if not rest:
             raise LossError(f"The split names every margin, and {ALL_MARGINS} as well; leave one of them out.")
         stated |= dict.fromkeys(rest, positive(named[ALL_MARGINS], "The weight of margins") / len(rest))
-    every = [*levels, *margins]
-    return dict(zip(every, shares(Split(stated) if isinstance(split, Split) else stated, every), strict=True))
+    return stated
 
 
 def _spent_by(unit: Unit, loss: Loss, share: Mapping[str, Fraction]) -> Loss:

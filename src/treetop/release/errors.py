@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.domain.margin import title_of
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.measure.evidence import Remainders
@@ -77,6 +78,8 @@ class LevelErrors:
     """The share of the released total that is resolved down to the level; the rest was left at coarser nodes."""
     biases: tuple[Bias, ...]
     """The bias by size of true count."""
+    counts: str = ""
+    """What the level counts, such as "destination state × origin state"."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -108,12 +111,13 @@ def errors_of(
     """
     left = left if left is not None else Remainders.join([], len(spine.attributes))
     whole = values.sum() + left.count.sum()
-    public = [(TOTAL, 1), *((level.name, level.nodes) for level in spine.levels)]
+    public = [(TOTAL, TOTAL, 1)]
+    public += [(level.name, title_of(spine, spine.depths(level.index)), level.nodes) for level in spine.levels]
     rows = []
     for index, nodes in merged_levels(spine, keys, values, truth, left):
         resolved = 1 - _share(left.count[left.level < index].sum(), whole)
         there, lost = (dropped, 0) if index == 0 else (0, dropped)
-        rows.append(_compare(index, *public[index], nodes.released, nodes.true + there, resolved, lost))
+        rows.append(compared(index, *public[index], nodes.released, nodes.true + there, resolved, lost))
     return tuple(reversed(rows))
 
 
@@ -188,9 +192,17 @@ def starts(keys: Sequence[NDArray[np.uint64]], digit: Digit) -> NDArray[np.bool_
     return found
 
 
-def _compare(
-    index: int, name: str, nodes: int, released: Values, true: NDArray[np.int64], resolved: float, dropped: int = 0
+def compared(
+    index: int,
+    name: str,
+    counts: str,
+    nodes: int,
+    released: Values,
+    true: NDArray[np.int64],
+    resolved: float = 1.0,
+    dropped: int = 0,
 ) -> LevelErrors:
+    """Compare the nodes of one table, of which those may be left out that are zero in truth and in the release."""
     error = released - true
     absolute = np.abs(error)
     found, there = released > 0, true > 0
@@ -218,6 +230,7 @@ def _compare(
         lost_mass=_share(true[lost].sum() + dropped, true.sum() + dropped),
         resolved=resolved,
         biases=_biases(nodes - true_nodes, error, true),
+        counts=counts,
     )
 
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from treetop.domain.margin import Margin, cells_of, margins_of
+from treetop.domain.margin import Margin, cells_of, exact_margins, margins_of
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
-from treetop.measure.margins import Kept
+from treetop.measure.margins import Kept, coarser
 from treetop.noise import Law
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.nodes import risk_of
@@ -37,6 +37,17 @@ class MarginTable:
     """The released counts, which the leaves add up to, with what is unresolved."""
     measured: Ints = field(repr=False)
     """True count plus noise."""
+    exact: bool = True
+    """Whether the counts agree with it exactly; it may cross another, and then they do so as nearly as that allows."""
+
+    @property
+    def left_over(self) -> Ints:
+        """By how much each count is off what was measured."""
+        return self.count - self.measured
+
+    def under(self, tree: ReleasedTree) -> MarginTable:
+        """Return it as it is with some leaves: one that they agree with nearly has what they add up to."""
+        return self if self.exact else replace(self, count=self.sums(tree))
 
     def intervals(self, confidence: float) -> tuple[Ints, Ints]:
         """Return the bounds of every true count: its own measurement, give or take an exact quantile of the noise."""
@@ -47,6 +58,15 @@ class MarginTable:
     def cells(self, boxes: Boxes) -> Ints:
         """Return which cell each box is."""
         return _cells(boxes.spine, self.margin, boxes.leaf)
+
+    def leaves(self, spine: Spine) -> Ints:
+        """Return, for each attribute (row) and cell (column), the first leaf; 0 where it is summed over."""
+        leaf, cell = np.zeros((len(spine.trees), self.margin.nodes), np.int64), np.arange(self.margin.nodes)
+        for attribute in reversed(self.margin.attributes):
+            tree, depth = spine.trees[attribute], self.margin.depths[attribute]
+            cell, own = np.divmod(cell, tree.sizes[depth - 1])
+            leaf[attribute] = np.searchsorted(tree.ancestors(depth - 1), own)
+        return leaf
 
     def sums(self, tree: ReleasedTree) -> Ints:
         """Return what the released leaves add up to in every cell."""
@@ -66,9 +86,8 @@ def tables_of(
     found = []
     for margin, law in zip(margins, laws, strict=True):
         assert kept is not None
-        table = MarginTable(margin, law, kept.counts[margin.depths].ravel(), kept.measured[margin.depths].ravel())
-        exact = kept.is_exact(margin.depths)
-        found.append(table if exact else replace(table, count=table.sums(leaves)))
+        count, measured = (values[margin.depths].ravel() for values in (kept.counts, kept.measured))
+        found.append(MarginTable(margin, law, count, measured, kept.is_exact(margin.depths)).under(leaves))
     return tuple(found)
 
 
@@ -81,6 +100,16 @@ def find(tables: Sequence[MarginTable], spine: Spine, depths: Sequence[int]) -> 
 
     wanted = tuple(needed(attribute, depth) for attribute, depth in enumerate(depths))
     return next((table for table in tables if table.margin.depths == wanted), None)
+
+
+def columns_of(tables: Sequence[MarginTable], spine: Spine, depths: Sequence[int], attribute: int) -> Ints:
+    """Return the counts of a table that one of several tells, with a row for each cell of its other attributes."""
+    fine = next(table for table in tables if all(map(int.__le__, depths, table.margin.depths)))
+    shape = [spine.trees[own].sizes[fine.margin.depths[own] - 1] for own in fine.margin.attributes]
+    counts = coarser(spine.trees, fine.count.reshape(shape), fine.margin.depths, tuple(depths))
+    axis = np.count_nonzero(depths[:attribute])
+    moved = np.moveaxis(counts, axis, -1)
+    return np.ascontiguousarray(moved).reshape(-1, moved.shape[-1])
 
 
 def codes_of(spine: Spine, margin: Margin, cells: Ints) -> dict[str, pa.Array]:
@@ -131,5 +160,6 @@ def read_margins(path: Path, spine: Spine, told: Sequence[tuple[str, Law]]) -> t
     if len(count) and count.min() < 0:
         raise ReleaseError(f"{path} has a count below zero")
     bounds = np.cumsum(sizes)[:-1]
-    pairs = zip(margins, told, np.split(count, bounds), np.split(measured, bounds), strict=True)
-    return tuple(MarginTable(margin, law, own, seen) for margin, (_, law), own, seen in pairs)
+    exact = exact_margins(spine, margins)
+    every = zip(margins, told, np.split(count, bounds), np.split(measured, bounds), exact, strict=True)
+    return tuple(MarginTable(margin, law, own, seen, agrees) for margin, (_, law), own, seen, agrees in every)

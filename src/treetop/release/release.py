@@ -72,8 +72,9 @@ class Release(Contents):
         """Return sums over any choice of `attribute.level`, one row a combination above zero.
 
         `release.by("origin.region")` leaves the destination out; the columns are named as asked. What is unresolved at
-        one of the levels is in no row. Where the release has intervals, each row has `lower` and `upper`, at the
-        confidence of the plan or at another; not in tables of more than 100,000 rows.
+        one of the levels is in no row, unless a margin has counted such rows: then these are its own counts. Where the
+        release has intervals, each row has `lower` and `upper`, at the confidence of the plan or at another; not in
+        tables of more than 100,000 rows.
         """
         return Selection(self).by(*levels, intervals=intervals, confidence=confidence)
 

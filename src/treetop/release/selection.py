@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from treetop.domain.spine import Spine
+from treetop.domain.spine import Level, Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import QueryError, ReleaseError
 from treetop.measure.evidence import Remainders
@@ -21,7 +21,7 @@ from treetop.release.intervals.boxes import Boxes, Range, narrowed
 from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.intervals.nodes import Interval
 from treetop.release.intervals.sums import box_intervals
-from treetop.release.margins import find
+from treetop.release.margins import MarginTable, find
 from treetop.release.tree import ReleasedTree, spans
 
 Ints = NDArray[np.int64]
@@ -80,19 +80,22 @@ class Selection:
 
     @property
     def total(self) -> int:
-        """The sum of all counts, unresolved ones included where all of their node is selected."""
-        return self.tree.total
+        """The sum of all counts, unresolved ones included where all of their node is selected, or a margin tells."""
+        return self.tree.total if self._own_count is None else self._own_count
 
     @property
     def unresolved_total(self) -> int:
         """How much of the total is not resolved down to the leaves."""
-        return self.tree.unresolved_total
+        return self.total - int(self.count.sum())
 
     @property
     def partly_unresolved(self) -> int:
-        """How much is unresolved at nodes that are only in part what was selected: it may belong here."""
+        """How much is unresolved at nodes that are only in part what was selected: it may belong here.
+
+        Nothing where a margin has counted the selection: its count has all that belongs here.
+        """
         left = self.whole.left
-        if left is None or not self.ranges:
+        if left is None or not self.ranges or self._own_count is not None:
             return 0
         meets, within = self._meeting(left)
         return int(left.count[meets & ~within].sum())
@@ -116,6 +119,34 @@ class Selection:
         """Return the count of a combination of codes, each of any level; attributes left out are summed over."""
         return self.where(**codes).total
 
+    @cached_property
+    def _own_count(self) -> int | None:
+        """What a margin has for the selection, with its part of what is unresolved; None where the leaves have all."""
+        if self.whole.left is None or any(start >= stop for start, stop in self.ranges.values()):
+            return None
+        boxes = Boxes.one(self.spine, self.ranges)
+        table = self._margin(boxes.depth)
+        return None if table is None or not table.exact else int(table.count[table.cells(boxes)[0]])
+
+    def _margin(self, depths: Sequence[int]) -> MarginTable | None:
+        """Return the margin that tells so many levels of every attribute apart, if there is one."""
+        return find(self.whole.margins, self.spine, depths)
+
+    def _own_cells(self, levels: Sequence[Level]) -> tuple[Ints, Ints] | None:
+        """Return a leaf of every cell above zero, and its count, of a margin that has a row for each; as above."""
+        if self.whole.left is None:
+            return None
+        boxes = Boxes.of_rows(self.spine, self.ranges, levels, np.zeros((len(self.spine.trees), 0), np.int64))
+        table = self._margin(boxes.depth)
+        if table is None or not table.exact:
+            return None
+        leaf = table.leaves(self.spine)
+        chosen = table.count > 0
+        for attribute in table.margin.attributes:
+            start, stop = self.ranges.get(attribute, (0, self.spine.trees[attribute].sizes[-1]))
+            chosen &= (leaf[attribute] >= start) & (leaf[attribute] < stop)
+        return leaf[:, chosen], table.count[chosen]
+
     def interval(self, confidence: float | None = None, /, **codes: str) -> Interval:
         """Return the noise interval of `query(**codes)`, at the confidence of the plan or at another."""
         ranges = self.where(**codes).ranges
@@ -132,7 +163,7 @@ class Selection:
         depths: dict[int, int] = {}
         for level in asked:
             depths[level.attribute] = max(depths.get(level.attribute, 0), level.depth)
-        leaf, counts = self.tree.resolved(depths)
+        leaf, counts = self._own_cells(asked) or self.tree.resolved(depths)
         columns = [self.spine.trees[level.attribute].ancestors(level.depth)[leaf[level.attribute]] for level in asked]
         first, inverse = _groups(columns)
         count = np.zeros(len(first), np.int64)
@@ -150,7 +181,7 @@ class Selection:
 
     def _intervals(self, boxes: Boxes, confidence: float | None) -> tuple[Ints, Ints]:
         known, confidence = self.whole.known, self.confidence or 0.95 if confidence is None else confidence
-        if (table := find(self.whole.margins, self.spine, boxes.depth)) is not None:
+        if (table := self._margin(boxes.depth)) is not None:
             cells = table.cells(boxes)
             lower, upper = table.intervals(confidence)
             return lower[cells], upper[cells]

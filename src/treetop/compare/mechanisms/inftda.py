@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from treetop.compare.mechanisms.estimate import Estimate
 from treetop.compare.mechanisms.planned import Planned
+from treetop.domain.margin import Margins
 from treetop.measure.descent import run_descent
 from treetop.measure.executor import Threads
 from treetop.measure.topdown import descent_of
@@ -36,6 +37,22 @@ class InfTDA(Planned):
     def _bound(self, counts: Counts, key: Key) -> Key:
         """Bind a key to plan and data, as `Plan.release` does."""
         return bind(key, "run", bytes.fromhex(self.plan.digest), counts.digest)
+
+
+@dataclass(frozen=True, eq=False)
+class WithMargins(InfTDA):
+    """The engine with margins beside the spine: what a plan releases that keeps them."""
+
+    name: ClassVar[str] = "margins"
+    about: ClassVar[str] = "Top down as inftda, with tables of attributes alone measured and kept as well; compiled."
+    bounded: ClassVar[bool] = False
+    margins: Margins = "each"
+    """Which tables are measured beside the spine."""
+
+    @property
+    def beside(self) -> Margins:
+        """Which tables are measured beside the spine."""
+        return self.margins
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from treetop.basics.exact import Number
 from treetop.compare.mechanisms.estimate import Estimate
 from treetop.compare.mechanisms.mechanism import promise
 from treetop.compare.mechanisms.topdown import LevelRepair, descend
+from treetop.domain.margin import Margins
 from treetop.domain.spine import Spine
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
@@ -55,10 +56,15 @@ class Planned:
         # All mechanisms get the same noise for the same loss; exact accounting is asked for.
         loss = self.loss.kept_by("zcdp") if getattr(self.loss, "accounting", "") is None else self.loss
         plan = PurePlan(
-            self.spine, self.unit, loss, self.split, repair=self.plan_repair, unknown=unknown, margins="none"
+            self.spine, self.unit, loss, self.split, repair=self.plan_repair, unknown=unknown, margins=self.beside
         )
         object.__setattr__(self, "plan", plan)
         descent_of(plan)  # now, before data is read: a noise that cannot be drawn is refused here
+
+    @property
+    def beside(self) -> Margins:
+        """Which tables are measured beside the spine."""
+        return "none"
 
     @property
     def levels(self) -> tuple[Part, ...]:

@@ -35,6 +35,7 @@ def _make(request: Request) -> Content:
     if missing and not given.get("skip_missing"):
         _refuse(missing)
     content = {
+        "confidence": None if release.confidence is None else 100 * release.confidence,
         "kind": "flows" if len(attributes) == 2 else "counts",
         "summed": [name for name in release.spine.attributes if name not in attributes],
         "size": [atlas.frame.width, atlas.frame.height],

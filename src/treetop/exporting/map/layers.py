@@ -11,9 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from treetop.exporting.levels import Depths, counts_at
+from treetop.exporting.levels import Depths, counts_at, trees_of
 from treetop.exporting.map.atlas import Atlas, Spots
 from treetop.exporting.map.pack import pack_rings
+from treetop.plan.accuracy import CONFIDENCE
+from treetop.release.intervals.nodes import risk_of
+from treetop.release.margins import find
 from treetop.release.selection import Selection
 
 FLOWS = 12_000
@@ -87,6 +90,7 @@ def layer(release: Selection, atlas: Atlas, depths: Depths, attributes: Sequence
         "total": int(count.sum()),
         "unplaced": int(count[~placed].sum()),
         "places": _places(gazetteer),
+        "totals": {name: _totals(release, gazetteer, spots[name], name, depths[name]) for name in attributes},
     }
     ends, count = [end[placed] for end in ends], count[placed]
     size = len(gazetteer.rows)
@@ -94,6 +98,21 @@ def layer(release: Selection, atlas: Atlas, depths: Depths, attributes: Sequence
     weight = sum(np.bincount(end, count, size) for end in ends)
     points = np.array([row[2:] for row in gazetteer.rows], np.float64).reshape(-1, 2)
     return Layer(content, len(count), tuple(sorted(missing)), points, np.asarray(weight, np.float64))
+
+
+def _totals(release: Selection, gazetteer: _Gazetteer, spots: Spots, name: str, depth: int) -> dict[str, Any]:
+    """Return the totals of places, all else summed over, with the intervals of their own; None where one is zero."""
+    level = f"{name}.{trees_of(release)[name].levels[depth]}"
+    table = release.by(level)
+    place = gazetteer.number[name][pc.index_in(table[level], value_set=pa.array(spots.code)).to_numpy()]
+    totals: dict[str, Any] = {}
+    for column in table.column_names[1:]:
+        found: list[int | None] = [None] * len(gazetteer.rows)
+        for own, value in zip(place.tolist(), table[column].to_pylist(), strict=True):
+            if own >= 0:
+                found[own] = value
+        totals[column] = found
+    return totals
 
 
 def _places(gazetteer: _Gazetteer) -> dict[str, Any]:
@@ -146,4 +165,5 @@ def _margin(release: Selection, depths: Depths, attributes: Sequence[str]) -> in
             # A level that divides nothing repeats the one above it.
             measured = [level["margin"] for level in levels[: index + 1] if level["measured"]]
             return measured[-1] if measured else None
-    return None
+    table = find(release.whole.margins, release.spine, wanted)
+    return None if table is None else table.law.margin(risk_of(release.confidence or CONFIDENCE))

@@ -290,6 +290,10 @@ function shownText(here) {
 }
 
 function noiseText(here) {
+  return measuredText(here) + (Object.values(here.totals).some((own) => own.lower) ? ` Beside the total of a place stands its interval, which holds the truth with ${number(data.confidence)} % confidence.` : "");
+}
+
+function measuredText(here) {
   if (here.margin === null) return "Numbers at this level are sums of measured ones.";
   if (here.named !== null) return `Of the ${flows ? "flows" : "counts"} that are named at this level, ${number(here.named)} % or more are expected to have been measured within ±${number(here.margin)} of the truth, though their measurements chose them, before all were made to add up.`;
   return `At this level one measured ${flows ? "flow" : "count"} was within ±${number(here.margin)} of the truth with 95 % confidence, before all were made to add up.`;
@@ -357,12 +361,30 @@ function details() {
     cell.append(html("dt", name), html("dd", number(value)));
     facts.append(cell);
   }
+  for (const [words, value] of totals(i)) {
+    const cell = html("div", undefined, "whole");
+    cell.append(html("dt", words), html("dd", value));
+    facts.append(cell);
+  }
   box.append(facts);
   if (flows) for (const [side, words, key] of [[1, "Where they come from", "in"], [0, "Where they go", "out"]]) partners(here, box, i, side, words, key);
   const clear = html("button", "Show all places");
   clear.id = "clear";
   clear.addEventListener("click", () => choose(-1));
   box.append(clear);
+}
+
+/* All of a place, whatever the other end: with the interval of its own measurement where it was measured. */
+
+function totals(i) {
+  const names = flows ? [["destination", "all that arrive or stay"], ["origin", "all that leave or stay"]] : Object.keys(level().totals).map((name) => [name, "interval"]);
+  return names.map(([name, words]) => [words, interval(level().totals[name], i)]).filter(([, said]) => said);
+}
+
+function interval(own, i) {
+  const bounds = own.lower && own.lower[i] !== null ? `${number(own.lower[i])} to ${number(own.upper[i])}` : "";
+  if (!flows) return bounds;
+  return own.count[i] === null ? "" : number(own.count[i]) + (bounds ? ` (${bounds})` : "");
 }
 
 function partners(here, box, i, side, words, key) {
@@ -436,8 +458,9 @@ function tipOf(target, x, y) {
 
 function placeTip(i, x, y) {
   const here = level(), head = called(i) + (full(i) ? ` (${full(i)})` : "");
-  if (flows) tip(x, y, head, `arriving ${number(here.in[i])} · leaving ${number(here.out[i])}`, `staying ${number(here.stay[i])}`);
-  else tip(x, y, head, number(here.count[i]));
+  const whole = totals(i).map(([words, said]) => `${words} ${said}`);
+  if (flows) tip(x, y, head, `arriving ${number(here.in[i])} · leaving ${number(here.out[i])}`, `staying ${number(here.stay[i])}`, ...whole);
+  else tip(x, y, head, number(here.count[i]), ...whole);
 }
 
 let drag = null;

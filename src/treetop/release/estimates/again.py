@@ -43,8 +43,10 @@ def with_lower_error(release: AnyRelease) -> AnyRelease:
         nodes, count = lower_error_under(release.margins, measurements, release.tree)
     else:
         nodes, count = lower_error(measurements, release.measured.root)
-    evidence = align(ReleasedTree(release.spine, nodes, count), measurements)
-    return replace(release, nodes=nodes, count=count, evidence=evidence, all_measured=measurements)
+    tree = ReleasedTree(release.spine, nodes, count)
+    margins = tuple(table.under(tree) for table in release.margins)
+    evidence = align(tree, measurements)
+    return replace(release, nodes=nodes, count=count, evidence=evidence, all_measured=measurements, margins=margins)
 
 
 def why_not_again(release: Contents) -> str | None:

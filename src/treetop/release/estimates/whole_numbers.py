@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.checked import whole_number, whole_numbers
-from treetop.domain.margin import depths_alone
+from treetop.domain.margin import cells_of, decided_at
 from treetop.domain.spine import Spine
 from treetop.noise import Law
 from treetop.read.counts import pack
@@ -23,7 +23,7 @@ from treetop.release.estimates import prior
 from treetop.release.estimates.measured_tree import measured_tree
 from treetop.release.estimates.sharing import share_by_probability
 from treetop.release.estimates.under_margins import share_under_margin
-from treetop.release.margins import MarginTable, find
+from treetop.release.margins import MarginTable, columns_of
 from treetop.release.measurements import Measurements
 from treetop.release.tree import ReleasedTree, spans_at
 from treetop.repair.least_squares import from_below
@@ -85,20 +85,24 @@ def lower_error_under(
     last = max(index for index, law in enumerate(measurements.laws) if law is not None)
     seen, law = measurements.levels[last - 1], measurements.laws[last]
     level = spine.levels[last - 1]
-    table = find(margins, spine, depths_alone(len(spine.trees), level.attribute, level.depth + 1))
     if seen is None or law is None or len(seen) < FEWEST:
         return released.nodes, released.count
     above = released.at(last - 1)
     fanout = released.fanout(last)
     rows = np.flatnonzero(fanout > 1)
     first = np.concatenate([[0], np.cumsum(fanout[rows])])
-    node = seen.nodes[level.attribute].astype(np.int64)
     seed, own = _seed(measurements), above.count[rows]
-    if table is None:
+    kept = [table for table in margins if table.exact]
+    decided = decided_at(spine, level, [table.margin for table in kept])
+    if decided is None:
         counts = np.zeros(len(seen), np.int64)
         _share_last(law, first, seen.value, np.ones(len(seen), np.bool_), own, seed, counts)
     else:
-        counts = share_under_margin(law, first, seen.value, node, table.count, own)
+        columns = columns_of(kept, spine, decided, level.attribute)
+        group = tuple(0 if one == level.attribute else depth for one, depth in enumerate(decided))
+        cell = cells_of(spine.trees, group, spine.depths(last - 1), above.nodes[:, rows])
+        node = np.repeat(cell, fanout[rows]) * columns.shape[-1] + seen.nodes[level.attribute]
+        counts = share_under_margin(law, first, seen.value, node, columns.ravel(), own)
     there = counts > 0
     only = np.flatnonzero(fanout == 1)
     alone = above.nodes[:, only].astype(np.int32)

@@ -25,7 +25,7 @@ from treetop.release.folder.evidence import evidence_tables
 from treetop.release.folder.place import check_name, claimed, scratch, sync, take_place, writing
 from treetop.release.folder.read import CARD, COUNTS, HIERARCHIES, NODES, PAGE, PLACES, PLAN, file_sha256
 from treetop.release.folder.unresolved import UNRESOLVED, unresolved_table
-from treetop.release.margins import MARGINS, margins_table
+from treetop.release.margins import MARGINS, MarginTable, margins_table
 from treetop.release.selection import Selection
 
 Progress = Callable[[str, float], None]
@@ -91,7 +91,15 @@ def sizes(release: Contents) -> dict[str, Any]:
     size: dict[str, Any] = {"total": release.total, "leaves": len(release.count), "levels": levels}
     if release.left is not None:
         size["unresolved"] = {"total": release.unresolved_total, "nodes": len(release.left)}
+    if nearly := [table for table in release.margins if not table.exact]:
+        size["margins"] = [_left_over(table) for table in nearly]
     return size
+
+
+def _left_over(table: MarginTable) -> dict[str, Any]:
+    """Say how far a margin that crosses another is off what was measured of it."""
+    off = np.abs(table.left_over)
+    return {"name": table.margin.part, "mean": float(off.mean()), "largest": int(off.max())}
 
 
 def nodes_table(release: Contents, index: int) -> pa.Table:
