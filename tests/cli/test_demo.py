@@ -38,8 +38,9 @@ def test_the_demo_for_machines_is_near_the_truth_and_can_be_kept(tmp_path: Path)
     report = json.loads(run.output)
     assert report["total"] == 3_000_000
     noise = {row["name"]: row["noise"] for row in report["accuracy"]}
-    for row in report["levels"]:
+    for row in [*report["levels"], *report["margins"]]:
         assert row["largest"] <= 15 * noise[row["name"]]  # the noise is the same in every run
+    assert {"origin"} in [set(query) & {"origin", "destination"} for query in report["queries"]]  # a total is asked
     for query in report["queries"]:
         assert query["released"] == pytest.approx(query["truth"], abs=15 * noise["origin.airport"])
     assert tt.Release.load(tmp_path / "kept").total == 3_000_000

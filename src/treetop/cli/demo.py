@@ -11,7 +11,13 @@ if TYPE_CHECKING:
     from treetop.publishing.plans import Plan, PlanFile
     from treetop.release.release import Release
 
-PAIRS = (("Northeast", "South"), ("CA", "TX"), ("SEA", "ORD"), ("BOS", "LGA"))
+ASKED: tuple[dict[str, Any], ...] = (
+    {"origin": "CA"},
+    {"destination": "ORD"},
+    {"origin": "Northeast", "destination": "South"},
+    {"origin": "CA", "destination": "TX"},
+    {"origin": "SEA", "destination": "ORD"},
+)
 
 
 def shipped(name: str) -> Path:
@@ -62,6 +68,7 @@ def _exact(file: PlanFile) -> Plan:
 def _report(file: PlanFile, release: Release, exact: Release) -> dict[str, Any]:
     from treetop.read.encode import read_counts
     from treetop.release.errors import measure_errors
+    from treetop.release.margin_errors import measure_margin_errors
 
     counts = read_counts(file.source, file.plan.spine, file.columns, file.count)
     return {
@@ -70,15 +77,15 @@ def _report(file: PlanFile, release: Release, exact: Release) -> dict[str, Any]:
         "total": release.total,
         "leaves": len(release.count),
         "levels": [row.to_dict() for row in measure_errors(release, counts)],
+        "margins": [row.to_dict() for row in measure_margin_errors(release, counts)],
         "queries": [
-            {
-                "origin": origin,
-                "destination": destination,
-                "released": release.query(origin=origin, destination=destination),
-                "interval": release.interval(origin=origin, destination=destination)._asdict(),
-                "truth": exact.query(origin=origin, destination=destination),
+            asked
+            | {
+                "released": release.query(**asked),
+                "interval": release.interval(**asked)._asdict(),
+                "truth": exact.query(**asked),
             }
-            for origin, destination in PAIRS
+            for asked in ASKED
         ],
     }
 
@@ -91,24 +98,24 @@ def _show(file: PlanFile, report: dict[str, Any], out: Path | None, page: Path |
     click.echo(f"{file.plan.accuracy()}\n")
     click.echo(f"Released: {report['total']:,} flights in {report['leaves']:,} of {file.plan.spine.leaves:,} pairs.")
     click.echo("Beside the truth, which only a steward can see:\n")
-    levels = [("level", "public nodes", "mean error", "largest", "invented", "lost")]
+    levels = [("counts", "public nodes", "mean error", "largest", "invented", "lost")]
     levels += [
         (
-            row["name"],
+            row["counts"],
             f"{row['nodes']:,}",
             f"{row['mean']:,.1f}",
             f"{row['largest']:,}",
             f"{row['false_discoveries']:.0%}",
             f"{row['false_negatives']:.0%}",
         )
-        for row in report["levels"]
+        for row in [*report["levels"], *report["margins"]]
     ]
     click.echo(text_table(levels, left=(0,)))
     click.echo("\nAny code of any level can be asked; the answers always add up, and have noise intervals:\n")
     queries = [("query", "released", "95% interval", "truth")]
     queries += [
         (
-            f"origin={row['origin']} destination={row['destination']}",
+            " ".join(f"{end}={row[end]}" for end in ("origin", "destination") if end in row),
             f"{row['released']:,}",
             f"{row['interval']['lower']:,} – {row['interval']['upper']:,}",
             f"{row['truth']:,}",
