@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.checked import whole_number, whole_numbers
+from treetop.domain.level import Level
 from treetop.domain.margin import depths_alone
 from treetop.domain.spine import Spine
+from treetop.measure.blocks import cells_of_rows
 from treetop.noise import Law
 from treetop.read.counts import pack
 from treetop.release.estimates import prior
@@ -85,27 +87,49 @@ def lower_error_under(
     last = max(index for index, law in enumerate(measurements.laws) if law is not None)
     seen, law = measurements.levels[last - 1], measurements.laws[last]
     level = spine.levels[last - 1]
-    table = find(margins, spine, depths_alone(len(spine.trees), level.attribute, level.depth + 1))
+    refined = level.parts[-1]
+    table = find(margins, spine, depths_alone(len(spine.trees), refined.attribute, refined.depth + 1))
     if seen is None or law is None or len(seen) < FEWEST:
         return released.nodes, released.count
-    above = released.at(last - 1)
-    fanout = released.fanout(last)
-    rows = np.flatnonzero(fanout > 1)
-    first = np.concatenate([[0], np.cumsum(fanout[rows])])
-    node = seen.nodes[level.attribute].astype(np.int64)
-    seed, own = _seed(measurements), above.count[rows]
+    above, fanout = released.at(last - 1), released.fanout(last)
+    own, first = _rows_of(level, released, last)
+    node = seen.nodes[refined.attribute].astype(np.int64)
+    rows = np.flatnonzero(own > 0)
+    cells = cells_of_rows(np.diff(first), rows)
+    first, value, own = np.concatenate([[0], np.cumsum(np.diff(first)[rows])]), seen.value[cells], own[rows]
+    counts = np.zeros(len(seen), np.int64)
     if table is None:
-        counts = np.zeros(len(seen), np.int64)
-        _share_last(law, first, seen.value, np.ones(len(seen), np.bool_), own, seed, counts)
+        shared = np.zeros(len(cells), np.int64)
+        _share_last(law, first, value, np.ones(len(cells), np.bool_), own, _seed(measurements), shared)
     else:
-        counts = share_under_margin(law, first, seen.value, node, table.count, own)
+        shared = share_under_margin(law, first, value, node[cells], table.count, own)
+    counts[cells] = shared
     there = counts > 0
     only = np.flatnonzero(fanout == 1)
     alone = above.nodes[:, only].astype(np.int32)
-    alone[level.attribute] = level.first[alone[level.attribute]]
+    level.go_down(alone, np.zeros(len(only), np.int64))
     nodes = np.concatenate([seen.nodes[:, there], alone], axis=1)
     leaves = spans_at(spine, last, nodes)[0]
     return _in_order(spine, [(leaves, np.concatenate([counts[there], above.count[only]]))])
+
+
+def _rows_of(level: Level, released: ReleasedTree, index: int) -> tuple[Ints, Ints]:
+    """Return the counts of rows whose cells are shared anew, and where the cells of each start.
+
+    Rows are the nodes above a level that it divides, by all attributes that it refines but the last.
+    """
+    above = released.at(index - 1)
+    several = level.fanout(above.nodes) > 1
+    width = np.ones(len(above), np.int64)
+    for part in level.parts[:-1]:
+        width *= part.fanout(above.nodes)
+    start = np.cumsum(np.where(several, width, 0)) - np.where(several, width, 0)
+    below, parent = released.at(index), released.parents(index)
+    inner = level.parts[-1].fanout(above.nodes)
+    row = start[parent] + level.ranks(below.nodes) // inner[parent]
+    own = np.zeros(int(width[several].sum()), np.int64)
+    np.add.at(own, row[several[parent]], below.count[several[parent]])
+    return own, np.concatenate([[0], np.cumsum(np.repeat(inner[several], width[several]))])
 
 
 def _share_last(
