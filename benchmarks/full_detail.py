@@ -122,9 +122,7 @@ def levels(plan: tt.Plan, counts: Counts) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("level", "parents", "slots", "kept", "seconds")]
     nodes = Frontier.root(len(plan.spine.attributes), counts.total, len(counts))
     for step in descent_of(plan).steps:
-        first, node = step.level.first, nodes.nodes[step.level.attribute]
-        fanout = first[node + 1] - first[node]
-        parents, slots = len(nodes), int(fanout[fanout > 1].sum())
+        parents, slots = len(nodes), int(step.fanout(nodes).sum())
         start = time.perf_counter()
         nodes = refine(step, counts, nodes, Key(bytes(32)).derive("level", step.level.index)).frontier
         seconds = time.perf_counter() - start

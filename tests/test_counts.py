@@ -71,10 +71,10 @@ def test_paths_longer_than_a_word_sort_like_short_ones(attributes: int) -> None:
 def _ranks(spine: Spine, leaves: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
     ranks = []
     for level in spine.levels:
-        tree = spine.trees[level.attribute]
-        node = tree.ancestors(level.depth)[leaves[level.attribute]]
-        parent = np.searchsorted(level.first, node, side="right") - 1
-        ranks.append(node - level.first[parent])
+        (part,) = level.parts
+        node = spine.trees[part.attribute].ancestors(part.depth)[leaves[part.attribute]]
+        parent = np.searchsorted(part.first, node, side="right") - 1
+        ranks.append(node - part.first[parent])
     return ranks
 
 

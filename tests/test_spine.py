@@ -16,11 +16,14 @@ ATTRIBUTES = {"place": PLACE, "sex": SEX}
 
 def test_levels_know_their_attribute_depth_and_public_nodes() -> None:
     spine = Spine(["place.state", "sex", "place.county", "place.tract"], ATTRIBUTES)
-    assert [(level.name, level.attribute, level.depth, level.nodes) for level in spine.levels] == [
-        ("place.state", 0, 0, 2),
-        ("sex", 1, 0, 4),
-        ("place.county", 0, 1, 6),
-        ("place.tract", 0, 2, 8),
+    told = [
+        (level.name, *[(part.attribute, part.depth) for part in level.parts], level.nodes) for level in spine.levels
+    ]
+    assert told == [
+        ("place.state", (0, 0), 2),
+        ("sex", (1, 0), 4),
+        ("place.county", (0, 1), 6),
+        ("place.tract", (0, 2), 8),
     ]
     assert spine.leaves == 8
     assert spine.depths(3) == (2, 1)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -54,7 +53,7 @@ class Table:
     @property
     def widest(self) -> int:
         """The largest number of children that a node has."""
-        return max(int(np.diff(level.first).max()) for level in self.spine.levels)
+        return max(level.widest for level in self.spine.levels)
 
 
 def made_up(name: str) -> Table:

@@ -36,7 +36,8 @@ def handmade(spine: tt.Spine, leaves: Sequence[tuple[str, ...]], counts: list[in
     """Make a release of leaves, whose codes are in the order of the spine's attributes."""
     columns = zip(*leaves, strict=True)
     nodes = np.array([tree.encode(pa.array(column)) for tree, column in zip(spine.trees, columns, strict=True)])
-    keys = [spine.trees[level.attribute].ancestors(level.depth)[nodes[level.attribute]] for level in spine.levels]
+    parts = [part for level in spine.levels for part in level.parts]
+    keys = [spine.trees[part.attribute].ancestors(part.depth)[nodes[part.attribute]] for part in parts]
     order = np.lexsort(keys[::-1])
     return tt.Release(spine, nodes[:, order].astype(np.int32), np.array(counts)[order], CARD)
 

@@ -48,14 +48,14 @@ def released(
 
 
 def parent_of(spine: tt.Spine, index: int, key: Key) -> Key:
-    level = spine.levels[index - 1]
     above = list(key)
-    above[level.attribute] = None
-    if level.depth > 0:
-        tree = spine.trees[level.attribute]
-        node = tree.codes[level.depth].to_pylist().index(key[level.attribute])
-        parent = tree.ancestors(level.depth - 1, level.depth)[node]
-        above[level.attribute] = tree.codes[level.depth - 1][int(parent)].as_py()
+    for part in spine.levels[index - 1].parts:
+        above[part.attribute] = None
+        if part.depth > 0:
+            tree = spine.trees[part.attribute]
+            node = tree.codes[part.depth].to_pylist().index(key[part.attribute])
+            parent = tree.ancestors(part.depth - 1, part.depth)[node]
+            above[part.attribute] = tree.codes[part.depth - 1][int(parent)].as_py()
     return tuple(above)
 
 

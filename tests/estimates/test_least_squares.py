@@ -93,8 +93,8 @@ def test_the_measured_tree_has_every_measurement_under_its_parent(neighbours: st
         assert kept is not None
         assert np.array_equal(level.value[level.measured], kept.value)
         assert np.array_equal(level.nodes[:, level.measured], kept.nodes)
-        attribute = SPINE.levels[index - 1].attribute
-        depth = SPINE.levels[index - 1].depth
+        (part,) = SPINE.levels[index - 1].parts
+        attribute, depth = part.attribute, part.depth
         for node, parent in zip(level.nodes.T, above.nodes[:, level.parent].T, strict=True):
             others = [a for a in range(2) if a != attribute]
             assert (node[others] == parent[others]).all()

@@ -170,7 +170,7 @@ def remainders_outside(release: Release, true: Ints) -> float:
     for level, nodes, low, high in zip(left.level.tolist(), left.nodes.T.tolist(), lower, upper, strict=True):
         named = {tuple(column) for column in release.tree.at(level + 1).nodes.T.tolist()}
         depths = PAIRS.depths(level)
-        below, count = PAIRS.levels[level], 0
+        (below,), count = PAIRS.levels[level].parts, 0
         for origin, destination in product(range(LEAVES), range(LEAVES)):
             leaf = (origin, destination)
             at = [(0, town[one], one)[depth] for one, depth in zip(leaf, depths, strict=True)]

@@ -126,7 +126,8 @@ def _by_noise(spine: tt.Spine, sigma: list[float], weights: list[float], runs: i
     nodes = [np.zeros(1, np.int64) for _ in spine.attributes]
     total = weights[0] * (error**2).sum(axis=1).mean()
     for level in spine.levels:
-        first, parent = level.first, nodes[level.attribute]
+        (part,) = level.parts
+        first, parent = part.first, nodes[part.attribute]
         children = first[parent + 1] - first[parent]
         above = np.repeat(np.arange(len(parent)), children)
         start = np.cumsum(children) - children
@@ -134,7 +135,7 @@ def _by_noise(spine: tt.Spine, sigma: list[float], weights: list[float], runs: i
         sums = np.add.reduceat(noise, start, axis=1)
         error = noise + ((error - sums) / children)[:, above]
         nodes = [node[above] for node in nodes]
-        nodes[level.attribute] = first[parent][above] + np.arange(len(above)) - start[above]
+        nodes[part.attribute] = first[parent][above] + np.arange(len(above)) - start[above]
         total += weights[level.index] * (error**2).sum(axis=1).mean()
     return float(total)
 

@@ -59,6 +59,9 @@ MEASURED += [
     ),
     ("pairs of places", "replace", 2, KNOWN_LOSSES["rho"], {"split": SPLIT_WITH_MARGINS, "margins": "each"}),
     ("pairs of places", "replace", 1, KNOWN_LOSSES["pure"], {"margins": ["origin.digits2 * destination.digits1"]}),
+    ("merged pairs of places", "replace", 1, EXACT, {"margins": "each"}),
+    ("merged pairs of places", "add-remove", 2, KNOWN_LOSSES["rho"], {"margins": "none"}),
+    ("merged pairs of places", "replace", 2, KNOWN_LOSSES["pure"], {"margins": ["origin.digits2"]}),
     ("an only child", "replace", 2, KNOWN_LOSSES["rho"], {}),
     ("three leaves", "replace", 3, KNOWN_LOSSES["rho"], {}),
     ("two by two", "replace", 1, KNOWN_LOSSES["rho"], {"unknown": "drop"}),
@@ -119,6 +122,15 @@ SAME = [
         options={"margins": ["origin.digits1 * destination.digits2", "origin.digits2 * destination.digits1"]},
     ),
     Pair("far apart", {"A1>B1": 9}, {"A1>B1": 5, "A2>A1": 4}, "pairs of places"),
+    Pair("far apart", {"A1>B1": 9}, {"A1>B1": 5, "A2>A1": 4}, "merged pairs of places"),
+    Pair(
+        "far apart",
+        {"A1>B1": 9},
+        {"B1>B1": 5, "A2>A1": 4},
+        "merged pairs of places",
+        options={"resolve": {"fdr": 0.9}, "margins": "none"},
+    ),
+    Pair("far apart", {"A1>B1": 9}, {"B1>B1": 9}, "merged pairs of places", options={"prefer": "lower-error"}),
 ]
 """Tables, neighbours or not, whose releases are compared measurement by measurement."""
 

@@ -112,12 +112,21 @@ class Engine:
         first = {table.part: index for index, table in enumerate(tables)}
         # A level that is a table beside the spine as well is measured there, and not again.
         measured = [step.level.divides and step.level.index not in first for step in descent.steps]
-        expected = sum(measured) + len(tables)
+        # A merged step looks at its cells once for every attribute where there are margins: at the same noise.
+        looks = [
+            own * (len(step.level.parts) if tables else 1) for own, step in zip(measured, descent.steps, strict=True)
+        ]
+        expected = sum(looks) + len(tables)
         if len(drawn) not in (expected, expected + 1):
             raise Unexplained(f"{len(drawn)} streams of noise were opened for {expected} tables that are measured")
         total = drawn.pop(0) if len(drawn) > expected else None
         beside = [drawn.pop(0) for _ in tables]
-        laws = [drawn.pop(0) if own else None for own in measured]
+        laws: list[Law | None] = []
+        for number in looks:
+            found = [drawn.pop(0) for _ in range(number)]
+            if len(set(found)) > 1:
+                raise Unexplained("a level is measured with several noises")
+            laws.append(found[0] if found else None)
         for part, index in first.items():
             if part <= len(laws):
                 laws[part - 1] = beside[index]
@@ -147,24 +156,18 @@ class Engine:
 
     def cell(self, depths: tuple[int, ...], leaf: Path) -> Path:
         """The cell of a margin that a leaf is counted in: its node at the last level told apart of each attribute."""
-        at = [-1] * len(depths)
-        refined = [0] * len(depths)
-        for level, node in zip(self.plan.spine.levels, leaf, strict=True):
-            refined[level.attribute] += 1
-            if refined[level.attribute] == depths[level.attribute]:
-                at[level.attribute] = node
-        return tuple(node for node, depth in zip(at, depths, strict=True) if depth)
+        about = zip(self.plan.spine.trees, self._node(leaf), depths, strict=True)
+        return tuple(int(tree.ancestors(depth - 1)[node]) for tree, node, depth in about if depth)
 
     def children(self, path: Path) -> range:
         level = self.plan.spine.levels[len(path)]
-        node = self._node(path)[level.attribute]
-        return range(int(level.first[node]), int(level.first[node + 1]))
+        return range(int(level.fanout(np.array(self._node(path))[:, None])[0]))
 
     def _node(self, path: Path) -> list[int]:
-        node = [0] * len(self.plan.spine.attributes)
-        for level, at in zip(self.plan.spine.levels, path, strict=False):
-            node[level.attribute] = at
-        return node
+        node = np.zeros((len(self.plan.spine.attributes), 1), np.int64)
+        for level, rank in zip(self.plan.spine.levels, path, strict=False):
+            level.go_down(node, np.array([rank]))
+        return [int(one) for one in node[:, 0]]
 
     def outcomes(
         self,
@@ -192,7 +195,7 @@ class Engine:
         with noise_is(noise.ravel()):
             below = tasks.refine(step, self.counts, above, key, chunk).frontier
         result = np.zeros((times, len(children)), np.int64)
-        result[below.nodes[-1], below.nodes[step.level.attribute] - children.start] = below.count
+        result[below.nodes[-1], step.level.ranks(below.nodes)] = below.count
         return result
 
     def totals(self, measured: range) -> dict[int, float]:
@@ -215,8 +218,14 @@ def _paths(plan: tt.Plan, rows: Rows) -> list[tuple[Path, int]]:
         codes = leaf.split(">")
         if count and all(code in known[i] for i, code in enumerate(codes)):
             at = [known[i].index(code) for i, code in enumerate(codes)]
-            levels = plan.spine.levels
-            found.append((tuple(int(trees[v.attribute].ancestors(v.depth)[at[v.attribute]]) for v in levels), count))
+            path = []
+            for level in plan.spine.levels:
+                node = np.zeros((len(trees), 1), np.int64)
+                for part in level.parts:
+                    own = plan.spine.trees[part.attribute]
+                    node[part.attribute] = own.ancestors(part.depth)[at[part.attribute]]
+                path.append(int(level.ranks(node)[0]))
+            found.append((tuple(path), count))
     return sorted(found)
 
 

@@ -26,6 +26,7 @@ from .neighbours import Rows, table_of
 
 levels: Any = import_module("treetop.measure.level")
 blocks: Any = import_module("treetop.measure.blocks")
+merged: Any = import_module("treetop.measure.merged")
 
 
 @dataclass
@@ -78,7 +79,7 @@ class Measured:
             begin(measuring, step, counts, above, *rest)
             measuring.noise = GivenNoise(self._noise(engine, step, above))
 
-        measure_margins, measured = descents.measure_margins, blocks._measured
+        measure_margins, measured = descents.measure_margins, blocks.measure_cells
 
         def with_margins(margins: Any, counts: Counts, *rest: Any) -> Any:
             with noises(self._of_margins(engine, margins)):
@@ -91,7 +92,8 @@ class Measured:
         with (
             mock.patch.object(descents, "measure_total", with_total),
             mock.patch.object(descents, "measure_margins", with_margins),
-            mock.patch.object(blocks, "_measured", with_cells),
+            mock.patch.object(blocks, "measure_cells", with_cells),
+            mock.patch.object(merged, "measure_cells", with_cells),
             mock.patch.object(levels._Measuring, "__init__", with_children),
             mock.patch.object(Counts, "digest", bytes(32)),  # so that both tables have the same words for ties
         ):
@@ -116,9 +118,15 @@ class Measured:
         level = step.level
         noise = []
         for node in above.nodes.T.tolist():
-            eldest, after = int(level.first[node[level.attribute]]), int(level.first[node[level.attribute] + 1])
-            for child in range(eldest, after) if after - eldest > 1 else ():
-                there = [*node[: level.attribute], child, *node[level.attribute + 1 :]]
+            children = [node]
+            for part in level.parts:
+                eldest, after = (int(part.first[node[part.attribute] + one]) for one in (0, 1))
+                children = [
+                    [*one[: part.attribute], child, *one[part.attribute + 1 :]]
+                    for one in children
+                    for child in range(eldest, after)
+                ]
+            for there in children if len(children) > 1 else ():
                 true = sum(count for path, count in engine.paths if engine._node(path[: level.index]) == there)
                 noise.append(self.at((level.index, *there)) - true)
         return np.array(noise, np.int64)

@@ -28,6 +28,7 @@ TREES: dict[str, tuple[list[str], list[int]]] = {
     "three levels": (["A1x", "A1y", "A2x", "B1x", "B1y", "B2x"], [1, 2]),
 }
 PAIRS_OF_PLACES = "pairs of places"
+MERGED_PAIRS = "merged pairs of places"
 KNOWN_LOSSES: dict[str, dict[str, Any]] = {
     "approximate": {"epsilon": 3, "delta": 0.01, "large_delta": True},
     "rho": {"rho": Fraction(1, 2)},
@@ -57,9 +58,10 @@ def split_of(weights: tuple[int, int, int] | None, total_is_measured: bool, exac
 
 
 def spine(tree: str) -> tt.Spine:
-    if tree == PAIRS_OF_PLACES:
+    if tree in (PAIRS_OF_PLACES, MERGED_PAIRS):
         place = tt.Hierarchy.from_prefixes(["A1", "A2", "B1"], widths=[1])
-        return tt.Spine.destination_first(origin=place, destination=place)
+        order = tt.Spine.merged if tree == MERGED_PAIRS else tt.Spine.destination_first
+        return order(origin=place, destination=place)
     codes, widths = TREES[tree]
     if not widths:
         return tt.Spine(["place"], {"place": tt.Hierarchy.flat(codes)})

@@ -38,17 +38,22 @@ def hierarchies(draw: st.DrawFn) -> tt.Hierarchy:
 
 @st.composite
 def spines(draw: st.DrawFn) -> tt.Spine:
-    """One to three attributes, their levels shuffled together with coarse ones first."""
+    """One to three attributes, their levels shuffled together with coarse ones first, some refined at once."""
     trees = draw(st.lists(hierarchies(), min_size=1, max_size=3))
     attributes = {f"x{i}": tree for i, tree in enumerate(trees)}
     waiting = {name: list(tree.levels) for name, tree in attributes.items()}
-    order = []
+    order: list[list[str]] = []
     while waiting:
         name = draw(st.sampled_from(sorted(waiting)))
-        order.append(f"{name}.{waiting[name].pop(0)}")
+        split = f"{name}.{waiting[name].pop(0)}"
+        others = order and all(not one.startswith(f"{name}.") for one in order[-1])
+        if others and draw(st.integers(0, 2)) == 0:
+            order[-1].append(split)
+        else:
+            order.append([split])
         if not waiting[name]:
             del waiting[name]
-    return tt.Spine(order, attributes)
+    return tt.Spine([" * ".join(step) for step in order], attributes)
 
 
 @st.composite

@@ -45,7 +45,7 @@ class Case:
 
     def true(self, level: str) -> dict[str, int]:
         """Return the true totals of a level of an attribute."""
-        found = self.spine.level(level)
+        (found,) = self.spine.level(level).parts
         name = list(self.spine.attributes)[found.attribute]
         tree = self.spine.trees[found.attribute]
         node = tree.ancestors(found.depth)[tree.encode(self.table[name].combine_chunks())]

@@ -76,9 +76,14 @@ class Reference:
         noise_key, ties = key.derive("noise"), int.from_bytes(key.derive("ties").secret[:7], "little")
         slot, kept = 0, []
         for number, (node, count) in enumerate(nodes):
-            parent = node[level.attribute] if level.depth else 0
-            first, last = int(level.first[parent]), int(level.first[parent + 1])
-            children = [(*node[: level.attribute], child, *node[level.attribute + 1 :]) for child in range(first, last)]
+            children = [node]
+            for part in level.parts:  # in lexicographic order, where several are refined at once
+                first, last = (int(part.first[node[part.attribute] + one]) for one in (0, 1))
+                children = [
+                    (*one[: part.attribute], child, *one[part.attribute + 1 :])
+                    for one in children
+                    for child in range(first, last)
+                ]
             if len(children) == 1:
                 kept.append((children[0], count))
                 continue
@@ -115,16 +120,21 @@ def random_tree(rng: random.Random) -> tt.Hierarchy:
     return tt.Hierarchy.from_prefixes(codes, widths=[2 * (k + 1) for k in range(depth)])
 
 
-def random_spine(rng: random.Random) -> tt.Spine:
+def random_spine(rng: random.Random, merging: float = 0.0) -> tt.Spine:
+    """Steps of different attributes that follow each other are merged at some rate."""
     attributes = {f"x{i}": random_tree(rng) for i in range(rng.randint(1, 3))}
     waiting = {name: list(tree.levels) for name, tree in attributes.items()}
-    order = []
+    order: list[list[str]] = []
     while waiting:
         name = rng.choice(sorted(waiting))
-        order.append(f"{name}.{waiting[name].pop(0)}")
+        split = f"{name}.{waiting[name].pop(0)}"
+        if merging and order and all(one.split(".")[0] != name for one in order[-1]) and rng.random() < merging:
+            order[-1].append(split)
+        else:
+            order.append([split])
         if not waiting[name]:
             del waiting[name]
-    return tt.Spine(order, attributes)
+    return tt.Spine([" * ".join(step) for step in order], attributes)
 
 
 def random_plan(rng: random.Random, spine: tt.Spine) -> tt.Plan:
@@ -135,12 +145,14 @@ def random_plan(rng: random.Random, spine: tt.Spine) -> tt.Plan:
     return tt.Plan(spine, unit, loss, **options, margins="none")
 
 
-@pytest.mark.parametrize("seed", range(150))
-def test_the_engine_does_what_the_plain_descent_does(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("seed", "merging"), [(seed, 0.8 if seed >= 150 else 0.0) for seed in range(210)])
+def test_the_engine_does_what_the_plain_descent_does(
+    seed: int, merging: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = random.Random(seed)
     monkeypatch.setattr(descents, "LARGEST_TRUNK", rng.choice([1, 20, 1 << 14]))
     monkeypatch.setattr(descents, "CHUNK", rng.choice([1, 8, 1 << 15]))
-    spine = random_spine(rng)
+    spine = random_spine(rng, merging)
     planned = descent_of(random_plan(rng, spine))
     rows, largest = rng.choice([0, 1, 5, 60]), rng.choice([1, 50, 10**6])
     truth: dict[Node, int] = {}

@@ -251,18 +251,17 @@ def test_an_only_child_has_passed_the_test_of_its_parent_where_thresholds_are_st
 @given(data=st.data())
 @settings(deadline=None, max_examples=100)
 def test_of_all_measured_nodes_those_are_tests_of_a_level_that_have_one_descendant_there(data: st.DataObject) -> None:
-    spine = data.draw(st.sampled_from([SPINE, DEEP, tt.Spine(["a.3", "b.1", "a.4", "b.2", "b.5"], ODD)]))
+    merged = tt.Spine(["a.1 * b.1", "b.2", "a.3 * b.4", "b.5 * a.4"], ODD)
+    spine = data.draw(st.sampled_from([SPINE, DEEP, tt.Spine(["a.3", "b.1", "a.4", "b.2", "b.5"], ODD), merged]))
     index = data.draw(st.integers(1, len(spine.levels)))
     every = list(nodes_at(spine, index - 1))
     above = data.draw(st.lists(st.sampled_from(every), unique=True, max_size=6))
-    level, expected = spine.levels[index - 1], [0] * (len(spine.levels) + 1)
+    expected = [0] * (len(spine.levels) + 1)
     for node in above:
-        fanout = level.first[node[level.attribute] + 1] - level.first[node[level.attribute]]
-        for rank in range(fanout if fanout > 1 else 0):
-            child = list(node)
-            child[level.attribute] = int(level.first[node[level.attribute]]) + rank
+        children = list(nodes_at(spine, index, index - 1, node))
+        for child in children if len(children) > 1 else ():
             for finer in range(index, len(spine.levels) + 1):
-                expected[finer] += len(list(nodes_at(spine, finer, index, tuple(child)))) == 1
+                expected[finer] += len(list(nodes_at(spine, finer, index, child))) == 1
     columns = np.array(above, np.int64).reshape(-1, len(spine.trees)).T
     assert number_of_tests(spine.levels, index, columns).tolist() == expected
 
@@ -277,11 +276,11 @@ DEEP = tt.Spine(["a.1", "a.2", "a.3", "a.4"], {"a": ODD["a"]})
 def nodes_at(spine: tt.Spine, finer: int, index: int = 0, above: tuple[int, ...] | None = None) -> Iterator[Any]:
     """All public nodes of a level below one of a coarser level, by walking down."""
     nodes = [above or (0,) * len(spine.trees)]
-    for level in spine.levels[index:finer]:
+    for part in (part for level in spine.levels[index:finer] for part in level.parts):
         nodes = [
-            (*node[: level.attribute], child, *node[level.attribute + 1 :])
+            (*node[: part.attribute], child, *node[part.attribute + 1 :])
             for node in nodes
-            for child in range(level.first[node[level.attribute]], level.first[node[level.attribute] + 1])
+            for child in range(part.first[node[part.attribute]], part.first[node[part.attribute] + 1])
         ]
     return iter(nodes)
 

@@ -9,6 +9,7 @@ clipping makes it smaller, most of all where nodes are empty.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from treetop.choose.error_laws import Floats
 from treetop.choose.layers import layers
 from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.level import Refinement
 from treetop.domain.spine import Spine
 from treetop.read.counts import Counts
 
@@ -32,15 +34,27 @@ def public_coefficients(spine: Spine, weights: Sequence[float]) -> Floats:
         for finer in range(index, last + 1):
             if weights[finer] == 0:
                 continue
-            product = weights[finer]
-            for attribute, tree in enumerate(spine.trees):
-                passed = _passed(tree, depths[index][attribute], depths[finer][attribute])
-                if index > 0 and spine.levels[index - 1].attribute == attribute:
-                    children = np.diff(spine.levels[index - 1].first)
-                    passed = passed * np.repeat(1 - 1 / children, children)
-                product *= float(passed.sum())
-            result[index] += product
+            passed = [
+                _passed(tree, depth, fine)
+                for tree, depth, fine in zip(spine.trees, depths[index], depths[finer], strict=True)
+            ]
+            parts = spine.levels[index - 1].parts if index > 0 else ()
+            for last_part in range(max(len(parts), 1)):
+                result[index] += _product(weights[finer], passed, parts[: last_part + 1])
     return result
+
+
+def _product(weight: float, passed: Sequence[Floats], parts: Sequence[Refinement]) -> float:
+    """Return a weight times the summed product of what attributes pass, each of these by 1/b, the last by 1 − 1/b.
+
+    Over the attributes that a level refines, these add up to 1 − 1/b of all of them together.
+    """
+    own = list(passed)
+    for part in parts:
+        children = np.diff(part.first)
+        share = 1 - 1 / children if part is parts[-1] else 1 / children
+        own[part.attribute] = own[part.attribute] * np.repeat(share, children)
+    return math.prod((float(one.sum()) for one in own), start=weight)
 
 
 def reached_coefficients(spine: Spine, twin: Counts, weights: Sequence[float]) -> Floats:

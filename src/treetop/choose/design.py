@@ -18,7 +18,7 @@ from treetop.choose.prior import Prior
 from treetop.choose.shares import LEAST_SHARE
 from treetop.choose.tried import table_errors
 from treetop.domain.margin import Margins, margin_at, margins_of
-from treetop.domain.spine import Spine
+from treetop.domain.spine import TIMES, Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import PlanError
 from treetop.plan.accuracy import text_table
@@ -164,8 +164,10 @@ def design(plan: PurePlan, care: Sequence[str] = (), total: float | None = None)
         DesignRow(one.title, one.nodes, care.weight, one.error, other.error)
         for care, one, other in zip(cares, now, new, strict=True)
     )
-    kept = set(draft.steps)
-    skipped = [level.name for level in plan.spine.levels if (level.attribute, level.depth + 1) not in kept]
+    kept = {one for step in draft.steps for one in step}
+    parts = (part for level in plan.spine.levels for part in level.parts)
+    gone = [(part.attribute, part.depth + 1) for part in parts if (part.attribute, part.depth + 1) not in kept]
+    skipped = [_level_name(plan.spine, *one) for one in gone]
     return Design(advised, plan, rows, tuple(skipped), tuple(cares))
 
 
@@ -205,8 +207,7 @@ def _moved(tables: Sequence[Depths], spine: Spine, other: Spine) -> list[Depths]
 def _as_plan(plan: PurePlan, draft: Draft, shares: Floats) -> PurePlan:
     """Return a plan that measures the tables of a draft with these shares."""
     spine = plan.spine
-    names = list(spine.attributes)
-    splits = [f"{names[attribute]}.{spine.trees[attribute].levels[depth - 1]}" for attribute, depth in draft.steps]
+    splits = [TIMES.join(_level_name(spine, *one) for one in step) for step in draft.steps]
     # The same object where nothing changes: what was made of it stays valid.
     other = spine if tuple(splits) == tuple(spine.splits) else Spine(splits, spine.attributes)
     moved = [margin_at(other, table) for table in _moved(draft.margins, spine, other)]
@@ -214,6 +215,11 @@ def _as_plan(plan: PurePlan, draft: Draft, shares: Floats) -> PurePlan:
     measured = ([TOTAL] if plan.levels[0].is_measured else []) + levels + [margin.part for margin in moved]
     split = dict(zip(measured, _written(shares), strict=True))
     return replace(plan, spine=other, margins=_stated(other, [one.name for one in moved]), split=split)
+
+
+def _level_name(spine: Spine, attribute: int, depth: int) -> str:
+    """Return a level of an attribute as a spine lists it."""
+    return f"{list(spine.attributes)[attribute]}.{spine.trees[attribute].levels[depth - 1]}"
 
 
 def _stated(spine: Spine, names: Sequence[str]) -> Margins:

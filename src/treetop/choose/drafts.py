@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -26,31 +27,38 @@ MOST_SLOTS = 10**8
 """A level is left out only where a descent measures no more nodes than this, or than it does now."""
 
 
+Step: TypeAlias = tuple[tuple[int, int], ...]
+"""A level of a spine: the attributes that it refines, each with how many of its levels are refined then."""
+
+
 @dataclass(frozen=True)
 class Draft:
     """A spine with margins, on its way to a plan."""
 
-    steps: tuple[tuple[int, int], ...]
-    """The levels of the spine: an attribute and how many of its levels are refined then."""
+    steps: tuple[Step, ...]
+    """The levels of the spine."""
     margins: tuple[Depths, ...]
     """The margins."""
 
     def levels(self, sizes: Sequence[Sequence[int]]) -> Iterator[Depths]:
         """Yield the tables of the levels that divide something."""
         depths = [0] * len(sizes)
-        for attribute, depth in self.steps:
-            divides = sizes[attribute][depth] > sizes[attribute][depths[attribute]]
-            depths[attribute] = depth
+        for step in self.steps:
+            divides = any(sizes[attribute][depth] > sizes[attribute][depths[attribute]] for attribute, depth in step)
+            for attribute, depth in step:
+                depths[attribute] = depth
             if divides:
                 yield tuple(depths)
 
     def slots(self, sizes: Sequence[Sequence[int]], total: float) -> float:
         """Return how many nodes a descent measures at most: no more nodes go on than there are records."""
         depths, nodes, slots = [0] * len(sizes), 1, 0.0
-        for attribute, depth in self.steps:
-            children = sizes[attribute][depth] / sizes[attribute][depths[attribute]]
+        for step in self.steps:
+            children = 1.0
+            for attribute, depth in step:
+                children *= sizes[attribute][depth] / sizes[attribute][depths[attribute]]
+                depths[attribute] = depth
             slots += min(nodes, total) * children
-            depths[attribute] = depth
             nodes = math.prod(own[at] for own, at in zip(sizes, depths, strict=True))
         return slots
 
@@ -69,7 +77,9 @@ class Search:
 
     def now(self) -> Draft:
         """Return the plan as it is."""
-        steps = tuple((level.attribute, level.depth + 1) for level in self.plan.spine.levels)
+        steps = tuple(
+            tuple((part.attribute, part.depth + 1) for part in level.parts) for level in self.plan.spine.levels
+        )
         return Draft(steps, tuple(margin.depths for margin in self.plan.margin_tables))
 
     def tables(self, draft: Draft) -> Tables:
@@ -115,14 +125,14 @@ class Search:
         used = set(draft.levels(self.sizes))
         alone = [
             tuple(depth if one == attribute else 0 for one in range(len(self.sizes)))
-            for attribute, depth in sorted(set(draft.steps))
+            for attribute, depth in sorted(one for step in draft.steps for one in step)
             if self.sizes[attribute][depth] > self._above(draft, attribute, depth)
         ]
         return replace(draft, margins=tuple(table for table in (*alone, *several) if table not in used))
 
     def _above(self, draft: Draft, attribute: int, depth: int) -> int:
         """Return how many nodes the attribute's level above has, of those that the draft refines."""
-        coarser = [at for one, at in draft.steps if one == attribute and at < depth]
+        coarser = [at for step in draft.steps for one, at in step if one == attribute and at < depth]
         return self.sizes[attribute][max(coarser, default=0)]
 
     def with_margins(self, draft: Draft) -> Draft:
@@ -138,13 +148,16 @@ class Search:
         """Yield drafts that differ in one step."""
         steps = draft.steps
         for at in range(len(steps) - 1):
-            if steps[at][0] != steps[at + 1][0]:
+            if not {one for one, _ in steps[at]} & {one for one, _ in steps[at + 1]}:
                 yield self.each(replace(draft, steps=(*steps[:at], steps[at + 1], steps[at], *steps[at + 2 :])))
         for at, step in enumerate(steps):
-            if step not in self.needed and any(one == step[0] and depth > step[1] for one, depth in steps):
-                fewer = replace(draft, steps=steps[:at] + steps[at + 1 :])
-                if self._can_be_measured(fewer):
-                    yield self.each(fewer)
+            for own in step:
+                finer = any(one == own[0] and depth > own[1] for other in steps for one, depth in other)
+                if own not in self.needed and finer:
+                    left = tuple(one for one in step if one != own)
+                    fewer = replace(draft, steps=(*steps[:at], *([left] if left else []), *steps[at + 1 :]))
+                    if self._can_be_measured(fewer):
+                        yield self.each(fewer)
 
     def _can_be_measured(self, draft: Draft) -> bool:
         """Whether a descent can go down a draft: where nobody knows how many records there are, to every leaf."""

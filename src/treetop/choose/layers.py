@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.domain.spine import Spine
-from treetop.read.counts import Counts, layout
+from treetop.read.counts import Counts, go_down
 
 Ints = NDArray[np.int64]
 
@@ -44,16 +44,12 @@ def layers(spine: Spine, counts: Counts) -> Iterator[Layer]:
     node = [np.zeros(leaves, np.int64) for _ in spine.attributes]
     starts = np.zeros(leaves, dtype=bool)
     starts[:1] = True
-    for level, digit in zip(spine.levels, layout(spine), strict=True):
-        above = np.flatnonzero(starts)
-        parents = node[level.attribute][above]
-        children = level.first[parents + 1] - level.first[parents]
-        mask = np.uint64(2**digit.bits - 1)
-        # A shift by 64 has no meaning, and with no bits there is no rank to read.
-        rank = (counts.keys[digit.word] >> np.uint64(digit.shift % 64)) & mask
-        node[level.attribute] = level.first[node[level.attribute]] + rank.astype(np.int64)
+    for level in spine.levels:
+        children = level.fanout(np.array([own[starts] for own in node]))
+        go_down(spine, level.index, counts, node)
         inside = np.cumsum(starts) - 1
-        starts[1:] |= rank[1:] != rank[:-1]
+        for part in level.parts:
+            starts[1:] |= node[part.attribute][1:] != node[part.attribute][:-1]
         first = np.flatnonzero(starts)
         count = np.add.reduceat(worth, first) if leaves else worth
         yield Layer(count, inside[first], children)

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from treetop.basics.nearest import nearest
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.spine import Level, Spine
+from treetop.domain.level import Level
+from treetop.domain.spine import TIMES, Spine
 from treetop.domain.unit import TOTAL
-from treetop.errors import HierarchyError, SpineError
+from treetop.errors import HierarchyError, PlanError, SpineError
 
 Margins: TypeAlias = Literal["each", "none"] | Sequence[str]
 """Which margins a plan has: those of every attribute alone, none, or a list such as `["place.state * sex"]`."""
@@ -31,8 +32,6 @@ MARGIN = "margin "
 """What stands before the name of a margin where shares and costs are stated: the name alone may be that of a level."""
 MOST_CELLS = 1 << 24
 """A margin of several attributes has at most so many cells, all of which are measured."""
-TIMES = " * "
-"""What stands between the attributes of a margin."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +104,8 @@ def margins_of(spine: Spine, given: Margins) -> tuple[Margin, ...]:
 
 def _each(spine: Spine) -> list[Margin]:
     """The table of every attribute alone, at all its levels that divide something."""
-    divided = [level for level in spine.levels if level.divides]
-    alone = sorted((level.attribute, level.depth) for level in divided)
+    parts = (part for level in spine.levels for part in level.parts)
+    alone = sorted((part.attribute, part.depth) for part in parts if part.widest > 1)
     return [margin_at(spine, depths_alone(len(spine.trees), own, depth + 1)) for own, depth in alone]
 
 
@@ -188,24 +187,57 @@ def exact_margins(spine: Spine, margins: Sequence[Margin]) -> tuple[bool, ...]:
     attribute come first, then the others as they are listed.
     """
     order = sorted(range(len(margins)), key=lambda index: (len(margins[index].attributes) > 1, index))
+    every = [stage for level in spine.levels for stage in stages_of(spine, level)]
     kept: list[Margin] = []
     for index in order:
-        if all(_is_chain(_decided(spine, level, [*kept, margins[index]])) for level in spine.levels):
+        if all(_is_chain(_decided(stage, [*kept, margins[index]])) for stage in every):
             kept.append(margins[index])
     return tuple(margin in kept for margin in margins)
 
 
-def decided_at(spine: Spine, level: Level, margins: Sequence[Margin]) -> tuple[int, ...] | None:
-    """Return the finest table that a level agrees with, of margins that can all be agreed with; None without any."""
-    found = _decided(spine, level, margins)
-    return max(found, key=sum, default=None)
+def refuse_crossing(spine: Spine, margins: Sequence[Margin]) -> None:
+    """Refuse margins that counts agree with only nearly, where a step refines several attributes at once."""
+    merged = next((level for level in spine.levels if level.is_merged), None)
+    if merged is None or all(len(margin.attributes) == 1 for margin in margins):
+        return
+    for margin, exact in zip(margins, exact_margins(spine, margins), strict=True):
+        if not exact:
+            raise PlanError(
+                f"the margin {margin.name!r} crosses another, so that counts could agree with it only nearly, and the "
+                f"merged step {merged.name!r} cannot do that: leave out the margin, or refine one attribute after the "
+                "other"
+            )
 
 
-def _decided(spine: Spine, level: Level, margins: Sequence[Margin]) -> list[tuple[int, ...]]:
-    """Return what of margins a level decides: those that tell its attribute apart as far as it goes."""
-    depths = spine.depths(level.index)
-    there = (margin for margin in margins if margin.depths[level.attribute] >= depths[level.attribute])
-    return [effective(margin, depths) for margin in there]
+@dataclass(frozen=True)
+class Stage:
+    """What a level does to one attribute; a merged step takes one attribute after the other."""
+
+    attribute: int
+    """Which one."""
+    depths: tuple[int, ...]
+    """By attribute, how many levels are refined afterwards."""
+
+
+def stages_of(spine: Spine, level: Level) -> list[Stage]:
+    """Return the stages of a level."""
+    depths = list(spine.depths(level.index - 1))
+    stages = []
+    for part in level.parts:
+        depths[part.attribute] += 1
+        stages.append(Stage(part.attribute, tuple(depths)))
+    return stages
+
+
+def decided_at(stage: Stage, margins: Sequence[Margin]) -> tuple[int, ...] | None:
+    """Return the finest table that a stage agrees with, of margins that can all be agreed with; None without any."""
+    return max(_decided(stage, margins), key=sum, default=None)
+
+
+def _decided(stage: Stage, margins: Sequence[Margin]) -> list[tuple[int, ...]]:
+    """Return what of margins a stage decides: those that tell its attribute apart as far as it goes."""
+    there = (margin for margin in margins if margin.depths[stage.attribute] >= stage.depths[stage.attribute])
+    return [effective(margin, stage.depths) for margin in there]
 
 
 def _is_chain(tables: Sequence[tuple[int, ...]]) -> bool:

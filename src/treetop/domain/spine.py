@@ -10,17 +10,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise, zip_longest
 
-import numpy as np
-from numpy.typing import NDArray
-
 from treetop.basics.frozen import FrozenMap
 from treetop.basics.nearest import nearest
 from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.level import Level, Refinement
 from treetop.domain.unit import TOTAL
 from treetop.errors import HierarchyError, QueryError, SpineError
 
 RESERVED = (TOTAL, "level", "count", "lower", "upper", "value", "variance", "estimate", "sd")
 """What no attribute can be called: the root, and the columns that stand beside those of the attributes in tables."""
+TIMES = " * "
+"""What stands between the attributes of a table, and between those that a merged step refines at once."""
+WIDEST = 2**31 - 1
+"""A merged step divides a node into at most so many."""
 
 
 def problem_with_name(name: object, others: Iterable[object] = ()) -> str | None:
@@ -50,47 +52,22 @@ def problem_with_name(name: object, others: Iterable[object] = ()) -> str | None
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
-    """One split of a spine: every node of the level above is divided by one attribute's next level."""
-
-    index: int
-    """The position in the spine; the root is 0 and has no `Level`."""
-    name: str
-    """`attribute.level`, or just the attribute where it is refined once."""
-    attribute: int
-    """Which attribute is refined, by its position among the spine's attributes."""
-    depth: int
-    """How far it is refined: a level of that attribute's hierarchy."""
-    first: NDArray[np.int64] = field(repr=False)
-    """The children of node i of the attribute's level above are `first[i] : first[i + 1]`."""
-    nodes: int
-    """How many nodes the whole domain has at this level."""
-
-    @cached_property
-    def widest(self) -> int:
-        """The largest number of children that a node is divided into."""
-        return int(np.diff(self.first).max())
-
-    @property
-    def divides(self) -> bool:
-        """Whether any node has more than one child here; otherwise the level passes through unmeasured."""
-        return self.widest > 1
-
-
-@dataclass(frozen=True, eq=False)
 class Spine:
     """The order in which attributes are refined.
 
-    An attribute may skip levels of its hierarchy or stop above its leaves; those levels are then not released.
+    An attribute may skip levels of its hierarchy or stop above its leaves; those levels are then not released. Several
+    attributes may be refined at once, in a merged step: their levels are then joined by ` * `.
 
     >>> place = Hierarchy.from_prefixes(["AX", "AY", "BX"], widths=[1], levels=["state", "county"])
-    >>> spine = Spine(["place.state", "sex", "place.county"], {"place": place, "sex": Hierarchy.flat(["f", "m"])})
-    >>> [(level.name, level.nodes) for level in spine.levels]
+    >>> attributes = {"place": place, "sex": Hierarchy.flat(["f", "m"])}
+    >>> [(level.name, level.nodes) for level in Spine(["place.state", "sex", "place.county"], attributes).levels]
     [('place.state', 2), ('sex', 4), ('place.county', 6)]
+    >>> [(level.name, level.nodes) for level in Spine(["place.state", "place.county * sex"], attributes).levels]
+    [('place.state', 2), ('place.county * sex', 6)]
     """
 
     splits: Sequence[str]
-    """`attribute.level`, coarse levels of an attribute before finer ones."""
+    """`attribute.level`, coarse levels of an attribute before finer ones; of a merged step several, joined by ` * `."""
     attributes: Mapping[str, Hierarchy]
     """The hierarchies, by attribute; their leaves are the codes of the private table."""
     trees: tuple[Hierarchy, ...] = field(init=False, repr=False)
@@ -104,12 +81,13 @@ class Spine:
         for name in self.attributes:
             if (problem := self._problem_with(name)) is not None:
                 raise SpineError(problem)
-        splits = tuple(_parse(split, self.attributes) for split in self.splits)
+        steps = tuple(_parse_step(split, self.attributes) for split in self.splits)
+        splits = [split for step in steps for split in step]
         trees = [tree.select(_refined(name, splits, tree)) for name, tree in self.attributes.items()]
-        object.__setattr__(self, "splits", tuple(f"{attribute}.{level}" for attribute, level in splits))
+        object.__setattr__(self, "splits", tuple(TIMES.join(".".join(split) for split in step) for step in steps))
         object.__setattr__(self, "attributes", FrozenMap(self.attributes))
         object.__setattr__(self, "trees", tuple(trees))
-        object.__setattr__(self, "levels", _levels(splits, list(self.attributes), trees))
+        object.__setattr__(self, "levels", _levels(steps, list(self.attributes), trees))
 
     def _problem_with(self, name: str) -> str | None:
         return problem_with_name(name, itertools.takewhile(lambda other: other != name, self.attributes))
@@ -123,6 +101,12 @@ class Spine:
     def origin_first(origin: Hierarchy, destination: Hierarchy) -> Spine:
         """Alternate the two ends, origin before destination; the shallower one is exhausted first."""
         return _alternate(("origin", origin), ("destination", destination))
+
+    @staticmethod
+    def merged(origin: Hierarchy, destination: Hierarchy) -> Spine:
+        """Refine both ends at once, level by level; the deeper one goes on alone."""
+        ends = {"destination": destination, "origin": origin}
+        return Spine([TIMES.join(pair) for pair in _pairs(ends)], ends)
 
     @property
     def leaves(self) -> int:
@@ -139,12 +123,29 @@ class Spine:
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def level(self, name: str) -> Level:
-        """Return a level by its name; `attribute.level` always works."""
+        """Return a level by its name; `attribute.level` always works, of a merged step in any order."""
+        if (found := self._level(name)) is None:
+            names = [level.name for level in self.levels]
+            raise SpineError(f"there is no level {name!r}{nearest(name, names)}; the levels are {', '.join(names)}")
+        return found
+
+    def _level(self, name: str) -> Level | None:
+        asked = _unordered(name)
         for level, split in zip(self.levels, self.splits, strict=True):
-            if name in (level.name, split):
+            if name in (level.name, split) or (level.is_merged and asked in map(_unordered, (level.name, split))):
                 return level
-        names = [level.name for level in self.levels]
-        raise SpineError(f"there is no level {name!r}{nearest(name, names)}; the levels are {', '.join(names)}")
+        return None
+
+    def refinements(self, name: str) -> tuple[Refinement, ...]:
+        """Return what a name refines: that of a level, or `attribute.level` of one that a merged step refines."""
+        if (found := self._level(name)) is not None:
+            return found.parts
+        merged = [level for level in self.levels if level.is_merged]
+        for part in (part for level in merged for part in level.parts):
+            attribute, levels = list(self.attributes)[part.attribute], self.trees[part.attribute].levels
+            if name == f"{attribute}.{levels[part.depth]}" or (name == attribute and len(levels) == 1):
+                return (part,)
+        return self.level(name).parts
 
     def find(self, name: str, code: str) -> tuple[int, int, int]:
         """Return (attribute, start, stop): the leaves that a code of `attribute` or `attribute.level` stands for."""
@@ -179,7 +180,7 @@ class Spine:
 
     def depths(self, index: int) -> tuple[int, ...]:
         """Return how many levels of each attribute are refined at spine level `index` (the root is 0)."""
-        refined = [level.attribute for level in self.levels[:index]]
+        refined = [part.attribute for level in self.levels[:index] for part in level.parts]
         return tuple(refined.count(attribute) for attribute in range(len(self.attributes)))
 
     def __repr__(self) -> str:
@@ -195,8 +196,30 @@ class WrittenSpine(Spine):
 
 
 def _alternate(one: tuple[str, Hierarchy], other: tuple[str, Hierarchy]) -> Spine:
-    pairs = zip_longest(*([f"{name}.{level}" for level in tree.levels] for name, tree in (one, other)))
-    return Spine([split for pair in pairs for split in pair if split], dict([one, other]))
+    ends = dict([one, other])
+    return Spine([split for pair in _pairs(ends) for split in pair], ends)
+
+
+def _pairs(ends: Mapping[str, Hierarchy]) -> list[list[str]]:
+    """Return the levels of two ends at every depth; the shallower one is exhausted first."""
+    pairs = zip_longest(*([f"{name}.{level}" for level in tree.levels] for name, tree in ends.items()))
+    return [[split for split in pair if split] for pair in pairs]
+
+
+def _unordered(name: str) -> list[str]:
+    return sorted(part.strip() for part in name.split(TIMES.strip()))
+
+
+def _parse_step(step: str, attributes: Mapping[str, Hierarchy]) -> tuple[tuple[str, str], ...]:
+    """Return the attributes and levels of a step; names with an asterisk in them were always free."""
+    attribute, _, level = step.partition(".")
+    if TIMES.strip() not in step or (attribute in attributes and (not level or level in attributes[attribute].levels)):
+        return (_parse(step, attributes),)
+    found = tuple(_parse(part.strip(), attributes) for part in step.split(TIMES.strip()))
+    for name, _ in found:
+        if [other for other, _ in found].count(name) > 1:
+            raise SpineError(f"{step!r} refines {name!r} twice at once: name its finer level alone")
+    return found
 
 
 def _parse(split: str, attributes: Mapping[str, Hierarchy]) -> tuple[str, str]:
@@ -234,22 +257,23 @@ def _refined(attribute: str, splits: Sequence[tuple[str, str]], hierarchy: Hiera
     return used
 
 
-def _levels(splits: Sequence[tuple[str, str]], names: Sequence[str], trees: Sequence[Hierarchy]) -> tuple[Level, ...]:
+def _levels(
+    steps: Sequence[Sequence[tuple[str, str]]], names: Sequence[str], trees: Sequence[Hierarchy]
+) -> tuple[Level, ...]:
     width = [1] * len(names)
     levels = []
-    for index, (name, level) in enumerate(splits, start=1):
-        attribute = names.index(name)
-        tree = trees[attribute]
-        depth = tree.depth(level)
-        width[attribute] = tree.sizes[depth]
-        levels.append(
-            Level(
-                index=index,
-                name=name if len(tree.levels) == 1 else f"{name}.{level}",
-                attribute=attribute,
-                depth=depth,
-                first=tree.first[depth],
-                nodes=math.prod(width),
+    for index, step in enumerate(steps, start=1):
+        parts = []
+        for name, level in step:
+            attribute = names.index(name)
+            depth = trees[attribute].depth(level)
+            width[attribute] = trees[attribute].sizes[depth]
+            parts.append(Refinement(attribute, depth, trees[attribute].first[depth]))
+        called = (name if len(trees[names.index(name)].levels) == 1 else f"{name}.{level}" for name, level in step)
+        levels.append(Level(index, TIMES.join(called), tuple(parts), math.prod(width)))
+        if levels[-1].is_merged and levels[-1].widest > WIDEST:
+            raise SpineError(
+                f"{levels[-1].name!r} divides a node into up to {levels[-1].widest:,} at once, more than {WIDEST:,}: "
+                "refine its attributes one after the other"
             )
-        )
     return tuple(levels)

@@ -23,7 +23,7 @@ class Parents(NamedTuple):
     """The retained nodes whose children are measured."""
 
     node: NDArray[np.int32]
-    """Which node of the attribute that is refined."""
+    """Which node of the attribute that is refined; the nodes are numbered where several are."""
     released: Ints
     """Their counts."""
     start: Ints
@@ -31,7 +31,7 @@ class Parents(NamedTuple):
     stop: Ints
     """Where they stop."""
     first: Ints
-    """The children of every public node v are `first[v] : first[v + 1]`."""
+    """The children of every node v are `first[v] : first[v + 1]`."""
     denied: NDArray[np.bool_]
     """Which of them have an only child that is not named."""
 
@@ -65,7 +65,7 @@ class Children(NamedTuple):
     parent: NDArray[np.int32]
     """Of what is kept, the position of the parent in the batch."""
     child: NDArray[np.int32]
-    """Of what is kept, the attribute's node."""
+    """Of what is kept, the attribute's node, or the child's number."""
     measured: Ints
     """Of what is kept, the measurement."""
     highest: Ints

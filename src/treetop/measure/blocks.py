@@ -7,7 +7,7 @@ whoever runs it. The noise of a cell is a function of the level's key and of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 
@@ -105,8 +105,8 @@ class Refined:
 
     number: Ints
     """By row, how many children are kept."""
-    child: NDArray[np.int32]
-    """The attribute's node."""
+    rank: Ints
+    """Which of its row's children each is."""
     count: Ints
     start: Ints
     stop: Ints
@@ -126,16 +126,19 @@ def refine_blocks(
 
     Evidence is kept as `refine` keeps it.
     """
-    attribute = step.level.attribute
-    order = np.lexsort((above.nodes[attribute], groups))
-    ordered = Frontier(above.nodes[:, order], above.count[order], above.start[order], above.stop[order])
-    tasks = _cut(step, ordered, groups[order], columns, counts, key)
+    order = np.lexsort((above.nodes[step.level.parts[0].attribute], groups))
+    tasks = _cut(step, in_order(above, order), groups[order], columns, counts, key)
     for near in nearly:
         tasks = _moved(tasks, near, order, executor)
     keep_all = every is not None and step.level.nodes <= every
     small = executor.map(_run_all if keep_all else _run, [task for task in tasks if not _is_large(task)])
     parts = [_run_large(task, executor, keep_all) if _is_large(task) else next(small) for task in tasks]
-    return _in_spine_order(step, above, order, parts, every)
+    return in_spine_order(step, above, order, parts, every)
+
+
+def in_order(above: Frontier, order: Ints) -> Frontier:
+    """Return the rows of blocks in another order."""
+    return Frontier(above.nodes[:, order], above.count[order], above.start[order], above.stop[order])
 
 
 def _moved(tasks: Sequence[BlockTask], near: Near, order: Ints, executor: Executor) -> list[BlockTask]:
@@ -161,7 +164,7 @@ def _sum_up(asked: tuple[BlockTask, Ints, tuple[int, int]]) -> tuple[Reals, Real
     """Return what the measurements of a task sum to in every cell of a table, and how many they are."""
     task, groups, shape = asked
     slots = task.step.fanout(task.above)
-    value, _, _ = _measured(task, slots)
+    value, _, _ = measure_cells(task, slots)
     cell = np.repeat(groups, slots) * shape[1] + _children(task, slots)
     size = shape[0] * shape[1]
     total, number = (np.zeros(size), np.zeros(size))
@@ -172,22 +175,30 @@ def _sum_up(asked: tuple[BlockTask, Ints, tuple[int, int]]) -> tuple[Reals, Real
 
 def _cut(step: Step, above: Frontier, groups: Ints, columns: Columns, counts: Counts, key: Key) -> list[BlockTask]:
     """Cut rows into tasks of whole blocks; a large block is a task of its own."""
-    node = above.nodes[step.level.attribute]
-    slots = step.fanout(above)
-    changes = (groups[1:] != groups[:-1]) | (node[1:] != node[:-1])
+    node, slots = above.nodes[step.level.parts[0].attribute], step.fanout(above)
     before = np.concatenate([[0], np.cumsum(slots)])
-    begins = [0, *(np.flatnonzero(changes) + 1).tolist(), len(node)]
-    sizes = np.diff(before[begins])
-    bounds = [0]
-    for own, block in enumerate(begins[1:-1], start=1):
-        if before[block] - before[bounds[-1]] >= CELLS or sizes[own - 1 : own + 1].max() > LARGE:
-            bounds.append(block)
-    bounds.append(len(node))
     return [
         BlockTask(step, above[a:b], groups[a:b], columns, counts, key, int(before[a]), a)
-        for a, b in pairwise(bounds)
-        if a < b
+        for a, b in cut_blocks(slots, groups, node)
     ]
+
+
+def cut_blocks(slots: Ints, *by: NDArray[np.integer]) -> Iterator[tuple[int, int]]:
+    """Cut rows, with so many cells each, into runs of whole blocks: rows that are the same by all these numbers.
+
+    A large block is a run of its own.
+    """
+    changes = np.zeros(max(len(slots) - 1, 0), dtype=bool)
+    for own in by:
+        changes |= own[1:] != own[:-1]
+    before = np.concatenate([[0], np.cumsum(slots)])
+    begins = [0, *(np.flatnonzero(changes) + 1).tolist(), len(slots)]
+    sizes = np.diff(before[begins])
+    bounds = [0]
+    for number, block in enumerate(begins[1:-1], start=1):
+        if before[block] - before[bounds[-1]] >= CELLS or sizes[number - 1 : number + 1].max() > LARGE:
+            bounds.append(block)
+    return ((a, b) for a, b in pairwise([*bounds, len(slots)]) if a < b)
 
 
 def _run_all(task: BlockTask) -> Refined:
@@ -198,15 +209,15 @@ def _run(task: BlockTask, keep_all: bool = False) -> Refined:
     """Measure and repair the blocks of a task: a pure function."""
     step, above = task.step, task.above
     slots = step.fanout(above)
-    value, start, stop = _measured(task, slots)
-    wanted, ties, far = _wanted(task, slots, value), _ties(task), _far(step)
-    alone = value[:0] if step.repair.code is not None else _repaired_rows(step, wanted, slots, above.count, ties)
-    out, node = np.zeros(len(value), np.int64), above.nodes[step.level.attribute]
+    value, start, stop = measure_cells(task, slots)
+    wanted, ties, far = _wanted(task, slots, value), _ties(task), far_of(step)
+    alone = value[:0] if step.repair.code is not None else repaired_rows(step, wanted, slots, above.count, ties)
+    out, (refined,) = np.zeros(len(value), np.int64), step.level.parts
     repair_blocks(
-        wanted, alone, slots, above.count, node, task.groups, step.level.first, task.columns.kept, far,
-        step.repair.code or 0, step.order.code, ties, out,
+        wanted, alone, slots, above.count, above.nodes[refined.attribute], task.groups, refined.first,
+        task.columns.kept, far, step.repair.code or 0, step.order.code, ties, out,
     )  # fmt: skip
-    return _kept(task, slots, value, out, start, stop, keep_all)
+    return kept_cells(task, slots, value, out, start, stop, keep_all)
 
 
 def _wanted(task: BlockTask, slots: Ints, value: Ints) -> Ints:
@@ -219,13 +230,15 @@ def _ties(task: BlockTask) -> int:
     return int.from_bytes(task.key.derive("ties").secret[:6], "little") + task.rows
 
 
-def _far(step: Step) -> float:
+def far_of(step: Step) -> float:
+    """Return how far below a measurement the target is of what a row's own repair sets to zero."""
     return FAR * step.how.law.standard_deviation if isinstance(step.how, Measured) else 0.0
 
 
 def _is_large(task: BlockTask) -> bool:
     """Whether a task is one block that is not to be in memory as a whole."""
-    node, groups = task.above.nodes[task.step.level.attribute], task.groups
+    (refined,) = task.step.level.parts
+    node, groups = task.above.nodes[refined.attribute], task.groups
     is_one = node[0] == node[-1] and groups[0] == groups[-1]
     return bool(is_one) and int(task.step.fanout(task.above[:1])[0]) * len(node) > LARGE
 
@@ -261,24 +274,25 @@ class _Piece:
     def opened(self) -> tuple[Reals, NDArray[np.bool_]]:
         step, count, ties = self.task.step, self.task.above.count, _ties(self.task)
         slots, wanted = self._wanted()
-        alone = wanted[:0] if step.repair.code is not None else _repaired_rows(step, wanted, slots, count, ties)
+        alone = wanted[:0] if step.repair.code is not None else repaired_rows(step, wanted, slots, count, ties)
         target, likely = np.empty(len(wanted)), np.empty(len(wanted), np.bool_)
-        set_targets(wanted, alone, count, _far(step), step.repair.code or 0, step.order.code, ties, target, likely)
+        set_targets(wanted, alone, count, far_of(step), step.repair.code or 0, step.order.code, ties, target, likely)
         return target, likely
 
     def targets(self) -> Reals:
         _, wanted = self._wanted()
-        return wanted - (0.0 if self.task.step.repair.code == EUCLIDEAN else _far(self.task.step))
+        return wanted - (0.0 if self.task.step.repair.code == EUCLIDEAN else far_of(self.task.step))
 
     def _wanted(self) -> tuple[Ints, Ints]:
         slots = self.task.step.fanout(self.task.above)
-        return slots, _wanted(self.task, slots, _measured(self.task, slots)[0])
+        return slots, _wanted(self.task, slots, measure_cells(self.task, slots)[0])
 
 
 def _run_large(task: BlockTask, executor: Executor, keep_all: bool) -> Refined:
     """Measure and repair one large block, some rows at a time."""
     count, tasks = task.above.count, _pieces(task)
-    eldest = int(task.step.level.first[task.above.nodes[task.step.level.attribute, 0]])
+    (refined,) = task.step.level.parts
+    eldest = int(refined.first[task.above.nodes[refined.attribute, 0]])
     width = int(task.step.fanout(task.above[:1])[0])
     columns = task.columns.kept[task.groups[0], eldest : eldest + width]
     spare = int(columns.sum() - count.sum())
@@ -286,7 +300,7 @@ def _run_large(task: BlockTask, executor: Executor, keep_all: bool) -> Refined:
         cell, whole = np.arange(width), columns
     else:
         pieces = [_Piece(one, one.rows - task.rows) for one in tasks]
-        cell, whole = repair_streamed(pieces, count, columns, spare, _scale(_far(task.step)), executor.map)
+        cell, whole = repair_streamed(pieces, count, columns, spare, _scale(far_of(task.step)), executor.map)
     bounds = np.searchsorted(cell, [one.cells - task.cells for one in tasks] + [width * len(count)])
     asked = [
         (one, cell[a:b] - (one.cells - task.cells), whole[a:b], keep_all)
@@ -299,14 +313,17 @@ def _run_large(task: BlockTask, executor: Executor, keep_all: bool) -> Refined:
 def _keep_piece(asked: tuple[BlockTask, Ints, Ints, bool]) -> Refined:
     task, cell, whole, keep_all = asked
     slots = task.step.fanout(task.above)
-    value, start, stop = _measured(task, slots)
+    value, start, stop = measure_cells(task, slots)
     out = np.zeros(len(value), np.int64)
     out[cell] = whole
-    return _kept(task, slots, value, out, start, stop, keep_all)
+    return kept_cells(task, slots, value, out, start, stop, keep_all)
 
 
-def _measured(task: BlockTask, slots: Ints) -> tuple[Ints, Ints, Ints]:
-    """Measure the cells of a task: the one place here that reads private counts. Also return where each one's are."""
+def measure_cells(task: BlockTask, slots: Ints) -> tuple[Ints, Ints, Ints]:
+    """Measure the cells of a task: the one place here that reads private counts. Also return where each one's are.
+
+    Noise is found by its place, so that cells which are looked at twice are measured once: the same numbers come back.
+    """
     step, above, before = task.step, task.above, task.columns.measured
     size = int(slots.sum())
     value = np.empty(size, np.int64)
@@ -315,15 +332,16 @@ def _measured(task: BlockTask, slots: Ints) -> tuple[Ints, Ints, Ints]:
     elif isinstance(step.how, Measured):
         NoiseStream(step.how.law, task.key.derive("noise")).fill(value, task.cells)
     start, stop = (np.zeros(0 if step.last else size, np.int64) for _ in range(2))
-    _count_cells(value, start, stop, slots, *step.leaves(task.counts), above.start, above.stop, before is None)
+    _count_cells(value, start, stop, slots, *step.leaves(task.counts, above), above.start, above.stop, before is None)
     return value, start, stop
 
 
 def _children(task: BlockTask, slots: Ints) -> Ints:
     """Return the nodes that the cells of a task are of."""
-    first, node = task.step.level.first, task.above.nodes[task.step.level.attribute]
+    (refined,) = task.step.level.parts
     before = np.cumsum(slots) - slots
-    children: Ints = np.arange(int(slots.sum())) + np.repeat(first[node] - before, slots)
+    eldest = refined.first[task.above.nodes[refined.attribute]]
+    children: Ints = np.arange(int(slots.sum())) + np.repeat(eldest - before, slots)
     return children
 
 
@@ -354,7 +372,7 @@ def _count_cells(
         at = end
 
 
-def _repaired_rows(step: Step, value: Ints, slots: Ints, count: Ints, ties: int) -> Ints:
+def repaired_rows(step: Step, value: Ints, slots: Ints, count: Ints, ties: int) -> Ints:
     """Return what every row would be were it repaired alone, by a repair of somebody's own."""
     alone, at = np.empty(len(value), np.int64), 0
     for i, size in enumerate(slots.tolist()):
@@ -423,32 +441,33 @@ def _scale(far: float) -> float:
     return 0.5 * far + 1.0
 
 
-def _kept(task: BlockTask, slots: Ints, value: Ints, out: Ints, start: Ints, stop: Ints, keep_all: bool) -> Refined:
+def kept_cells(
+    task: BlockTask, slots: Ints, value: Ints, out: Ints, start: Ints, stop: Ints, keep_all: bool
+) -> Refined:
     """Return the children above zero, and all only children."""
     step, above = task.step, task.above
     size = int(np.count_nonzero(out)) + int(np.count_nonzero(slots == 0))
     number, highest = np.zeros(len(slots), np.int64), np.full(len(slots), NOTHING, np.int64)
     count, measured = np.empty(size, np.int64), np.empty(size, np.int64)
     starts, stops = (np.empty(0 if step.last else size, np.int64) for _ in range(2))
-    child = np.empty(size, np.int32)
+    rank = np.empty(size, np.int64)
     _gather(
-        value, out, start, stop, slots, above.nodes[step.level.attribute], step.level.first, above.count, above.start,
-        above.stop, number, highest, child, count, measured, starts, stops,
+        value, out, start, stop, slots, above.count, above.start, above.stop, number, highest, rank, count, measured,
+        starts, stops,
     )  # fmt: skip
-    return Refined(number, child, count, starts, stops, measured, highest, value if keep_all else value[:0])
+    return Refined(number, rank, count, starts, stops, measured, highest, value if keep_all else value[:0])
 
 
 @kernel
 def _gather(
-    value: Ints, out: Ints, start: Ints, stop: Ints, slots: Ints, node: NDArray[np.int32], first: Ints, released: Ints,
-    above_start: Ints, above_stop: Ints, number: Ints, highest: Ints, child: NDArray[np.int32], count: Ints,
-    measured: Ints, starts: Ints, stops: Ints,
+    value: Ints, out: Ints, start: Ints, stop: Ints, slots: Ints, released: Ints, above_start: Ints, above_stop: Ints,
+    number: Ints, highest: Ints, rank: Ints, count: Ints, measured: Ints, starts: Ints, stops: Ints,
 ) -> None:  # fmt: skip
     tracked = len(starts) > 0
     at, kept = 0, 0
     for i in range(len(slots)):
         if slots[i] == 0:
-            child[kept], count[kept], measured[kept], number[i] = first[node[i]], released[i], NOTHING, 1
+            rank[kept], count[kept], measured[kept], number[i] = 0, released[i], NOTHING, 1
             if tracked:
                 starts[kept], stops[kept] = above_start[i], above_stop[i]
             kept += 1
@@ -457,7 +476,7 @@ def _gather(
             if out[k] == 0:
                 highest[i] = max(highest[i], value[k])
                 continue
-            child[kept], count[kept], measured[kept] = first[node[i]] + k - at, out[k], value[k]
+            rank[kept], count[kept], measured[kept] = k - at, out[k], value[k]
             if tracked:
                 starts[kept], stops[kept] = start[k], stop[k]
             number[i] += 1
@@ -465,7 +484,7 @@ def _gather(
         at += slots[i]
 
 
-def _in_spine_order(step: Step, above: Frontier, order: Ints, parts: Sequence[Refined], every: int | None) -> Descended:
+def in_spine_order(step: Step, above: Frontier, order: Ints, parts: Sequence[Refined], every: int | None) -> Descended:
     """Join what was found block by block to a frontier, and its evidence, in spine order."""
     number = np.concatenate([np.empty(0, np.int64), *(part.number for part in parts)])
     moved = _regroup(order, number)
@@ -475,7 +494,7 @@ def _in_spine_order(step: Step, above: Frontier, order: Ints, parts: Sequence[Re
     def joined(name: str) -> Ints:
         return np.concatenate([np.empty(0, np.int64), *(getattr(part, name) for part in parts)])
 
-    nodes[step.level.attribute] = joined("child")[moved]
+    step.level.go_down(nodes, joined("rank")[moved])
     ranges = (joined(name) if step.last else joined(name)[moved] for name in ("start", "stop"))
     frontier, measured = Frontier(nodes, joined("count")[moved], *ranges), joined("measured")[moved]
     if step.tests_only_children:
@@ -495,9 +514,11 @@ def _regroup(order: Ints, number: Ints) -> Ints:
 
     Row k of the values is row `order[k]` of those that are wanted.
     """
-    back = np.argsort(order)
-    start = (np.cumsum(number) - number)[back]
-    size = number[back]
-    before = np.cumsum(size) - size
-    places: Ints = np.arange(int(size.sum())) + np.repeat(start - before, size)
+    return cells_of_rows(number, np.argsort(order))
+
+
+def cells_of_rows(number: Ints, rows: Ints) -> Ints:
+    """Return where the values of some rows are, row by row, of values with so many a row."""
+    start, size = (np.cumsum(number) - number)[rows], number[rows]
+    places: Ints = np.arange(int(size.sum())) + np.repeat(start - (np.cumsum(size) - size), size)
     return places

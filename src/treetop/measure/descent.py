@@ -7,17 +7,16 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from treetop.basics.progress import Progress
-from treetop.domain.margin import cells_of
 from treetop.measure.blocks import Columns, Near, refine_blocks
 from treetop.measure.evidence import Evidence, LevelEvidence, Remainders
 from treetop.measure.executor import Executor, Serial
 from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import CHUNK, Step
-from treetop.measure.margins import Depths, Kept, Margins, Under, measure_margins
+from treetop.measure.margins import Kept, Margins, Under, by_group, groups_under, measure_margins
 from treetop.measure.measure import measure_total
+from treetop.measure.merged import refine_merged
 from treetop.measure.naming import leave_unnamed
 from treetop.measure.task import Task, Tests, descend_all, least_named
 from treetop.noise import Key
@@ -42,8 +41,8 @@ class Descent:
     """The levels below the root."""
     margins: Margins | None = None
     """The tables that are measured before all else."""
-    under: tuple[Under | None, ...] = ()
-    """By level, which of them its counts agree with; empty without margins."""
+    under: tuple[tuple[Under | None, ...], ...] = ()
+    """By level and attribute that it refines, which of them its counts agree with; empty without margins."""
 
     @property
     def trunk(self) -> int:
@@ -135,7 +134,7 @@ class _Run:
         """Descend level by level: under a margin, children of far nodes depend on each other."""
         reached = Descended(root)
         for step, under in zip(self.descent.steps, self.descent.under, strict=True):
-            if under is None:
+            if not any(under):
                 below = self._subtrees(reached.frontier, (step,), self.key)
             else:
                 below = self._under(step, reached.frontier, under, kept)
@@ -144,23 +143,14 @@ class _Run:
                 self.progress("descending", step.level.index / len(self.descent.steps))
         return reached
 
-    def _under(self, step: Step, above: Frontier, under: Under, kept: Kept) -> Descended:
+    def _under(self, step: Step, above: Frontier, under: Sequence[Under | None], kept: Kept) -> Descended:
         """Refine a level so that it agrees with margins, and name what is to be named."""
-        attribute = step.level.attribute
-        measured = kept.measured[under.decided] if under.is_measured else None
-        columns = Columns(_by_group(kept.at(under.decided), under.decided, attribute), measured)
-        groups = _groups(kept, above, under.refined, under.decided, attribute)
-        nearly = [
-            Near(
-                _groups(kept, above, under.refined, depths, attribute),
-                _by_group(kept.near(depths), depths, attribute),
-                how.law.standard_deviation**2,
-            )
-            for depths, how in under.nearly
-        ]
         key = self.key.derive("level", step.level.index)
         every = self.every if step.resolution is None or self.every is not None else 0
-        found = refine_blocks(step, self.counts, above, groups, columns, nearly, key, self.executor, every)
+        if step.level.is_merged:
+            found = refine_merged(step, self.counts, above, under, kept, key, self.executor, every)
+        else:
+            found = self._by_one(step, above, under[0], kept, key, every)
         if step.resolution is None or not isinstance(step.how, Measured):
             return found
         if not step.tests_together:
@@ -168,17 +158,24 @@ class _Run:
         inherited = least_named(step, above, found, self.tests)
         return leave_unnamed(step, above, found, int(inherited[-1]), inherited)
 
-
-def _by_group(table: NDArray[np.int64], depths: Depths, attribute: int) -> NDArray[np.int64]:
-    """Return a table by the cells of all its attributes but one (row) and the nodes of that one (column)."""
-    axis = int(np.count_nonzero(depths[:attribute]))
-    return np.ascontiguousarray(np.moveaxis(table, axis, -1).reshape(-1, table.shape[axis]))
-
-
-def _groups(kept: Kept, above: Frontier, refined: Depths, depths: Depths, attribute: int) -> NDArray[np.int64]:
-    """Return which of these rows each node is in."""
-    others = [0 if one == attribute else depth for one, depth in enumerate(depths)]
-    return cells_of(kept.trees, others, refined, above.nodes)
+    def _by_one(
+        self, step: Step, above: Frontier, under: Under | None, kept: Kept, key: Key, every: int | None
+    ) -> Descended:
+        """Refine one attribute under a margin."""
+        assert under is not None
+        attribute = step.level.parts[0].attribute
+        measured = kept.measured[under.decided] if under.is_measured else None
+        columns = Columns(by_group(kept.at(under.decided), under.decided, attribute), measured)
+        groups = groups_under(kept.trees, above.nodes, under.refined, under.decided, attribute)
+        nearly = [
+            Near(
+                groups_under(kept.trees, above.nodes, under.refined, depths, attribute),
+                by_group(kept.near(depths), depths, attribute),
+                how.law.standard_deviation**2,
+            )
+            for depths, how in under.nearly
+        ]
+        return refine_blocks(step, self.counts, above, groups, columns, nearly, key, self.executor, every)
 
 
 def _cut(trunk: Frontier, below: Sequence[Step]) -> list[Frontier]:
@@ -189,8 +186,7 @@ def _cut(trunk: Frontier, below: Sequence[Step]) -> list[Frontier]:
     if len(trunk) == 0:
         return []
     level = below[0].level
-    node = trunk.nodes[level.attribute]
-    slots = int((level.first[node + 1] - level.first[node]).sum())
+    slots = int(level.fanout(trunk.nodes).sum())
     parts = min(max(slots * len(below) // (2 * CHUNK), 1), MOST_SUBTREES)
     done = np.cumsum(trunk.count)
     bounds = np.searchsorted(done, done[-1] * np.arange(1, parts) // parts, side="right")

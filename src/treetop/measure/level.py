@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from treetop.domain.spine import Level
+from treetop.basics.kernel import kernel
+from treetop.domain.level import Level
 from treetop.measure.batch import Children, Ints, Leaves, Parents, keep, refine_batch, refine_batch_by
 from treetop.measure.evidence import NOTHING, LevelEvidence, Remainders
 from treetop.measure.frontier import Descended, Frontier
@@ -32,8 +34,8 @@ class Step:
 
     level: Level
     """How nodes are divided."""
-    digit: Digit
-    """Where the ranks of the level stand in the keys of the counts."""
+    digits: tuple[Digit, ...]
+    """Where its ranks by each attribute stand in the keys of the counts."""
     how: How
     """How its nodes are measured: not at all where none has more than one child."""
     repair: NodeRepair
@@ -67,16 +69,39 @@ class Step:
         assert self.resolution.sigmas is not None, "what is tested together is decided by all of the level"
         return fixed_threshold(self.how.law, self.resolution.sigmas)
 
-    def leaves(self, counts: Counts) -> Leaves:
-        """Return what of the private counts the level needs."""
-        mask = np.uint64(2**self.digit.bits - 1)
-        return Leaves(counts.keys[self.digit.word], self.digit.shift, mask, counts.before)
+    def leaves(self, counts: Counts, above: Frontier) -> Leaves:
+        """Return what of the private counts the level needs under some nodes.
+
+        By one attribute, the ranks of children stand in the keys; by several they are put together, as many as there
+        are leaves.
+        """
+        if not self.level.is_merged:
+            (digit,) = self.digits
+            return Leaves(counts.keys[digit.word], digit.shift, np.uint64(2**digit.bits - 1), counts.before)
+        ranks = np.empty(len(counts), np.uint64)
+        for part, digit in zip(self.level.parts, self.digits, strict=True):
+            keys, mask = counts.keys[digit.word], np.uint64(2**digit.bits - 1)
+            begins = part is self.level.parts[0]
+            _append(ranks, keys, digit.shift % 64, mask, above.start, above.stop, part.fanout(above.nodes), begins)
+        return Leaves(ranks, 0, np.uint64(2**64 - 1), counts.before)
 
     def fanout(self, above: Frontier) -> Ints:
         """Return how many children each node has that are measured: an only child has its parent's count."""
-        node = above.nodes[self.level.attribute]
-        fanout = self.level.first[node + 1] - self.level.first[node]
+        fanout = self.level.fanout(above.nodes)
         return np.where(fanout > 1, fanout, 0)
+
+
+@kernel
+def _append(
+    ranks: NDArray[np.uint64], keys: NDArray[np.uint64], shift: int, mask: np.uint64, starts: Ints, stops: Ints,
+    fanout: Ints, begins: bool,
+) -> None:  # fmt: skip
+    """Go on from the ranks of leaves below nodes by some attributes to those by one more, which divides a node so."""
+    for i in range(len(starts)):
+        width = np.uint64(fanout[i])
+        for at in range(starts[i], stops[i]):
+            own = (keys[at] >> np.uint64(shift)) & mask
+            ranks[at] = own if begins else ranks[at] * width + own
 
 
 class _Room(threading.local):
@@ -135,7 +160,7 @@ class _Measuring:
     def __init__(
         self, step: Step, counts: Counts, above: Frontier, key: Key, chunk: int, inherited: Ints | None = None
     ) -> None:
-        self.step, self.leaves, self.above, self.chunk = step, step.leaves(counts), above, chunk
+        self.step, self.leaves, self.above, self.chunk = step, step.leaves(counts, above), above, chunk
         self.slots = step.fanout(above)
         self.before = np.concatenate([[0], np.cumsum(self.slots)])
         self.denied = np.zeros(len(above), dtype=bool)
@@ -189,22 +214,23 @@ def _refine_batch(measuring: _Measuring, start: int, stop: int, ties: int, every
     step, above = measuring.step, measuring.above[start:stop]
     slots = int(measuring.before[stop] - measuring.before[start]) if measuring.all_kept(every) else 0
     children = _room.children(step.last, slots)
-    node, denied = above.nodes[step.level.attribute], measuring.denied[start:stop]
-    parents = Parents(node, above.count, above.start, above.stop, step.level.first, denied)
+    node, first = step.level.numbered(above.nodes)
+    parents = Parents(node, above.count, above.start, above.stop, first, measuring.denied[start:stop])
     only = measuring.draw(children, start, stop)
     if step.repair.code is None:
         size = refine_batch_by(step.repair, children, parents, measuring.leaves, only, ties, step.order, named)
     else:
         code, order = step.repair.code, step.order.code
         size = refine_batch(*children, *parents, *measuring.leaves, only, ties, code, order, named)
-    return _seen(step, above, children, size, every)
+    return _seen(step, above, children, size, every, first)
 
 
 def _refine_wide(measuring: _Measuring, node: int, tie: int, every: int | None, named: int) -> Iterator[Descended]:
     """Refine one node with very many children: they are drawn again for every sweep, and never all in memory."""
     step, above = measuring.step, measuring.above[node : node + 1]
     assert step.repair.code is not None
-    eldest = int(step.level.first[above.nodes[step.level.attribute, 0]])
+    (number,), first = step.level.numbered(above.nodes)
+    eldest = int(first[number])
     state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
     begin(state, int(measuring.slots[node]), int(above.count[0]), step.repair.code, step.order.code, np.uint64(tie))
     start_sweeping(state)
@@ -218,18 +244,19 @@ def _refine_wide(measuring: _Measuring, node: int, tie: int, every: int | None, 
         children.slots[:] = x[: len(children.slots)]
         size, zeroed, unnamed = keep(state, *children[:6], 0, len(x), 0, eldest + rank, 0, named)
         highest, left = max(highest, zeroed), left + unnamed
-        yield _seen(step, above, children, size, every, parents=0)
+        yield _seen(step, above, children, size, every, first, parents=0)
     children = _room.children(step.last, 0)
     children.highest[0], children.left[0] = highest, left
-    yield _seen(step, above, children, 0, every)
+    yield _seen(step, above, children, 0, every, first)
 
 
 def _seen(
-    step: Step, above: Frontier, children: Children, size: int, every: int | None, parents: int | None = None
-) -> Descended:
+    step: Step, above: Frontier, children: Children, size: int, every: int | None, first: Ints,
+    parents: int | None = None,
+) -> Descended:  # fmt: skip
     """Return a copy of the children that a kernel has moved to the front, and what it has seen of so many parents."""
     nodes = above.nodes.take(children.parent[:size], axis=1)  # several times faster than indexing
-    nodes[step.level.attribute] = children.child[:size]
+    step.level.go_down_to(nodes, children.parent[:size], children.child[:size], first)
     kept = Frontier(nodes, *(array[:size].copy() for array in (children.value, children.start, children.stop)))
     if step.tests_only_children:
         kept = above.seen_below(kept, children.parent[:size], children.measured[:size], step.level.index)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from treetop.basics.kernel import kernel
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.margin import depths_alone
+from treetop.domain.margin import cells_of, depths_alone
 from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Measured
 from treetop.read.counts import Counts, Digit
@@ -48,12 +48,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Under:
-    """What a level of the spine agrees with."""
+    """What a level of the spine agrees with, where it refines one attribute."""
 
     decided: Depths
     """The table that its counts add up to exactly."""
     refined: Depths
-    """How many levels of every attribute it refines."""
+    """How many levels of every attribute are refined then."""
     is_measured: bool = False
     """Whether the level is itself a table that is measured before the descent."""
     nearly: tuple[tuple[Depths, Measured], ...] = ()
@@ -100,6 +100,20 @@ class Kept:
     def is_exact(self, depths: Depths) -> bool:
         """Whether counts agree with a table exactly."""
         return all(table.exact for table in self.tables if table.depths == depths)
+
+
+def by_group(table: Ints, depths: Depths, attribute: int) -> Ints:
+    """Return a table by the cells of all its attributes but one (row) and the nodes of that one (column)."""
+    axis = int(np.count_nonzero(depths[:attribute]))
+    return np.ascontiguousarray(np.moveaxis(table, axis, -1).reshape(-1, table.shape[axis]))
+
+
+def groups_under(
+    trees: Sequence[Hierarchy], nodes: NDArray[np.integer], refined: Depths, depths: Depths, attribute: int
+) -> Ints:
+    """Return which of these rows each node is in."""
+    others = [0 if one == attribute else depth for one, depth in enumerate(depths)]
+    return cells_of(trees, others, refined, nodes)
 
 
 def coarser(trees: Sequence[Hierarchy], values: Ints, fine: Depths, coarse: Depths) -> Ints:

@@ -46,9 +46,8 @@ def leave_unnamed(
 
 def _parents(above: Frontier, below: Frontier, step: Step) -> Ints:
     """Return which node of a frontier each child belongs to: both are in spine order."""
-    level = step.level
     nodes = below.nodes.copy()
-    nodes[level.attribute] = np.searchsorted(level.first, nodes[level.attribute], side="right") - 1
+    step.level.go_up(nodes)
     starts = np.append(True, (nodes[:, 1:] != nodes[:, :-1]).any(axis=0))
     parents: Ints = np.cumsum(starts) - 1
     return parents

@@ -36,7 +36,7 @@ from treetop.privacy import Loss, Sensitivity, Unit
 from treetop.privacy.composition import Cells
 from treetop.privacy.mechanism import cost_of, noise_for
 from treetop.read.bound import Bound
-from treetop.read.counts import Counts, layout
+from treetop.read.counts import Counts, go_down
 from treetop.read.dropping import MadeTable
 from treetop.read.encode import read_counts
 from treetop.read.tally import Tally
@@ -284,9 +284,8 @@ def _count(question: Question, leaves: Sequence[NDArray[np.int64]], number: NDAr
 def leaves_of(spine: Spine, counts: Counts) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
     """Return for each attribute the leaf of every cell that is present, and the cells' counts: private."""
     nodes = [np.zeros(len(counts), np.int64) for _ in spine.trees]
-    for level, digit in zip(spine.levels, layout(spine), strict=True):
-        rank = (counts.keys[digit.word] >> np.uint64(digit.shift)) & np.uint64((1 << digit.bits) - 1)
-        nodes[level.attribute] = level.first[nodes[level.attribute]] + rank.astype(np.int64)
+    for level in spine.levels:
+        go_down(spine, level.index, counts, nodes)
     return nodes, np.diff(counts.before)
 
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from treetop.domain.margin import decided_at, exact_margins, margin_at
+from treetop.domain.margin import decided_at, exact_margins, margin_at, stages_of
 from treetop.errors import PlanError
 from treetop.measure.descent import Descent
 from treetop.measure.level import Step
@@ -15,7 +15,7 @@ from treetop.noise.sampler import sampler
 from treetop.plan.plan import PurePlan
 from treetop.plan.resolution import EDITION, Resolution
 from treetop.plan.workload import Measured
-from treetop.read.counts import layout
+from treetop.read.counts import Digit, ranks_of
 from treetop.repair import ORDERS, REPAIRS
 
 
@@ -33,22 +33,22 @@ def descent_of(plan: PurePlan) -> Descent:
     steps = (
         Step(
             level,
-            digit,
+            digits,
             planned.how,
             REPAIRS[plan.repair],
             ORDERS[plan.order],
             last=level.index == leaf,
             resolution=resolve,
         )
-        for level, digit, planned in zip(plan.spine.levels, layout(plan.spine), below, strict=True)
+        for level, digits, planned in zip(plan.spine.levels, ranks_of(plan.spine), below, strict=True)
     )
     margins, under = _margins(plan) if plan.margin_tables else (None, ())
     return Descent(len(plan.spine.attributes), total.how, tuple(steps), margins, under)
 
 
-def _margins(plan: PurePlan) -> tuple[Margins, tuple[Under | None, ...]]:
+def _margins(plan: PurePlan) -> tuple[Margins, tuple[tuple[Under | None, ...], ...]]:
     """Return the tables that are measured before the descent, and which of them each level agrees with."""
-    spine, digits = plan.spine, layout(plan.spine)
+    spine, digits = plan.spine, ranks_of(plan.spine)
     exact = exact_margins(spine, plan.margin_tables)
     about = zip(plan.margin_tables, plan.margin_parts, exact, strict=True)
     tables = [Table(margin.depths, Measured(part.law), part.index, kept) for margin, part, kept in about]
@@ -59,20 +59,21 @@ def _margins(plan: PurePlan) -> tuple[Margins, tuple[Under | None, ...]]:
         (*_, attribute) = (one for one, depth in enumerate(depths) if depth)
         if np.count_nonzero(depths) == 1 and attribute in told and isinstance(part.how, Measured):
             tables.append(Table(depths, part.how, part.index))
-    own = [
-        [digit for level, digit in zip(spine.levels, digits, strict=True) if level.attribute == one]
-        for one in range(len(spine.trees))
-    ]
+    own: list[list[Digit]] = [[] for _ in spine.trees]
+    for level, ranks in zip(spine.levels, digits, strict=True):
+        for refined, digit in zip(level.parts, ranks, strict=True):
+            own[refined.attribute].append(digit)
     parts = {table.part for table in tables}
     agreed = [margin for margin, kept in zip(plan.margin_tables, exact, strict=True) if kept]
     agreed += [margin_at(spine, table.depths) for table in tables if table.part < len(plan.levels)]
     under = []
     for level in spine.levels:
-        refined = spine.depths(level.index)
-        decided = decided_at(spine, level, agreed)
-        nearly = [
-            table for table in tables if not table.exact and table.depths[level.attribute] >= refined[level.attribute]
-        ]
-        near = tuple((tuple(map(min, table.depths, refined)), table.how) for table in nearly)
-        under.append(None if decided is None else Under(decided, refined, level.index in parts, near))
+        stages = []
+        for stage in stages_of(spine, level):
+            decided = decided_at(stage, agreed)
+            own_depth = stage.depths[stage.attribute]
+            nearly = [table for table in tables if not table.exact and table.depths[stage.attribute] >= own_depth]
+            near = tuple((tuple(map(min, table.depths, stage.depths)), table.how) for table in nearly)
+            stages.append(None if decided is None else Under(decided, stage.depths, level.index in parts, near))
+        under.append(tuple(stages))
     return Margins(spine.trees, tuple(map(tuple, own)), tuple(tables)), tuple(under)

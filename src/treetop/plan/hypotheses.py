@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.domain.spine import Level
+from treetop.domain.level import Level
 
 Ints = NDArray[np.int64]
 
@@ -23,22 +23,22 @@ def number_of_tests(levels: Sequence[Level], index: int, nodes: NDArray[np.integ
     decide it, so that a folder tells it as well as a descent. `levels` are all of the spine.
     """
     level = levels[index - 1]
-    first, tests = level.first, np.zeros(len(levels) + 1, np.int64)
-    nodes = nodes[:, first[nodes[level.attribute] + 1] - first[nodes[level.attribute]] > 1]
-    divided = nodes[level.attribute]
+    tests = np.zeros(len(levels) + 1, np.int64)
+    nodes = nodes[:, level.fanout(nodes) > 1]
     edges: dict[int, Ints] = {}  # by attribute, where what is below each of its nodes starts, the last one's stop added
     single = np.ones(nodes.shape[1], dtype=bool)  # whether a node has one descendant of the other attributes
-    children: Ints = first[divided + 1] - first[divided]  # how many of its children have one of the attribute itself
+    # By attribute that the level refines, how many of its children have one descendant of that.
+    children = {part.attribute: (part, part.fanout(nodes)) for part in level.parts}
     for later in levels[index - 1 :]:
-        if later.index > index:
-            edges[later.attribute] = later.first[edges.get(later.attribute, np.arange(len(later.first)))]
-            alone = np.diff(edges[later.attribute]) == 1
-            if later.attribute == level.attribute:
-                before = np.concatenate([[0], np.cumsum(alone)])
-                children = before[first[divided + 1]] - before[first[divided]]
+        for below in later.parts if later.index > index else ():
+            edges[below.attribute] = below.first[edges.get(below.attribute, np.arange(len(below.first)))]
+            alone, own = np.diff(edges[below.attribute]) == 1, nodes[below.attribute]
+            if below.attribute in children:
+                part, before = children[below.attribute][0], np.concatenate([[0], np.cumsum(alone)])
+                children[below.attribute] = part, before[part.first[own + 1]] - before[part.first[own]]
             else:
-                single &= alone[nodes[later.attribute]]
-        tests[later.index] = children[single].sum()
+                single &= alone[own]
+        tests[later.index] = np.prod([number[single] for _, number in children.values()], axis=0).sum()
         if tests[later.index] == 0:  # nor any further down
             break
     return tests

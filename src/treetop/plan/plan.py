@@ -17,7 +17,7 @@ from treetop.basics.exact import Number
 from treetop.basics.frozen import FrozenMap
 from treetop.basics.nearest import nearest
 from treetop.domain.graph_unit import Facts as GraphFacts
-from treetop.domain.margin import DEFAULT_MARGINS, Margin, Margins, margins_of, title_of
+from treetop.domain.margin import DEFAULT_MARGINS, Margin, Margins, margins_of, refuse_crossing, title_of
 from treetop.domain.spine import Spine
 from treetop.errors import PlanError
 from treetop.plan.accuracy import CONFIDENCE, Accuracy, LevelAccuracy, as_confidence
@@ -100,6 +100,7 @@ class PurePlan:
         if not self.margin_tables:
             object.__setattr__(self, "margins", "none")
         self._check_caps()
+        refuse_crossing(self.spine, self.margin_tables)
         self.loss.refuse_large_delta(self.population, f"the least number of units ({self.unit.entity}) that is public")
         dropped = self.unknown == "drop"
         budget, workload = plan_tables(

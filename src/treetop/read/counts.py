@@ -2,7 +2,8 @@
 
 A leaf is addressed by its path: at every level of the spine, the rank of the child among its siblings. The ranks are
 packed level by level into 64-bit words, coarse levels in the high bits, so that sorting the words sorts the leaves in
-spine order. Most spines fit one word; a longer path simply takes more.
+spine order. Most spines fit one word; a longer path simply takes more. Where a level refines several attributes, it has
+the ranks by each of them, one after the other.
 """
 
 from __future__ import annotations
@@ -38,31 +39,49 @@ class Digit:
 
 
 def layout(spine: Spine) -> tuple[Digit, ...]:
-    """Return the place of every level's rank; a rank never straddles two words."""
+    """Return the place of every level: of its ranks, attribute by attribute where it refines several."""
+    return tuple(Digit(own[-1].word, own[-1].shift, sum(digit.bits for digit in own)) for own in ranks_of(spine))
+
+
+def ranks_of(spine: Spine) -> tuple[tuple[Digit, ...], ...]:
+    """Return, by level and attribute that it refines, the place of the rank; those of a level are in one word."""
     digits = []
     word, free = 0, _WORD
     for level in spine.levels:
-        bits = (level.widest - 1).bit_length()
-        if bits > free:
+        sizes = [(part.widest - 1).bit_length() for part in level.parts]
+        if sum(sizes) > free:
             word, free = word + 1, _WORD
-        free -= bits
-        digits.append(Digit(word, free, bits))
+        own = []
+        for bits in sizes:
+            free -= bits
+            own.append(Digit(word, free, bits))
+        digits.append(tuple(own))
     return tuple(digits)
 
 
 def packed_paths(spine: Spine) -> list[list[NDArray[np.uint64] | None]]:
     """Return, per word and attribute, what each leaf of the attribute adds to the key (None: nothing)."""
-    digits = layout(spine)
-    parts: list[list[NDArray[np.uint64] | None]] = [[None] * len(spine.attributes) for _ in range(digits[-1].word + 1)]
-    for level, digit in zip(spine.levels, digits, strict=True):
-        if digit.bits == 0:
-            continue
-        tree = spine.trees[level.attribute]
-        rank = np.arange(tree.sizes[level.depth]) - np.repeat(level.first[:-1], np.diff(level.first))
-        path = rank[tree.ancestors(level.depth)].astype(np.uint64) << np.uint64(digit.shift)
-        already = parts[digit.word][level.attribute]
-        parts[digit.word][level.attribute] = path if already is None else already | path
+    words = layout(spine)[-1].word + 1
+    parts: list[list[NDArray[np.uint64] | None]] = [[None] * len(spine.attributes) for _ in range(words)]
+    for level, digits in zip(spine.levels, ranks_of(spine), strict=True):
+        for part, digit in zip(level.parts, digits, strict=True):
+            if digit.bits == 0:
+                continue
+            tree = spine.trees[part.attribute]
+            rank = np.arange(tree.sizes[part.depth]) - part.first[part.above]
+            path = rank[tree.ancestors(part.depth)].astype(np.uint64) << np.uint64(digit.shift)
+            already = parts[digit.word][part.attribute]
+            parts[digit.word][part.attribute] = path if already is None else already | path
     return parts
+
+
+def go_down(spine: Spine, index: int, counts: Counts, node: Sequence[NDArray[np.int64]]) -> None:
+    """Turn the nodes of leaves at the level above one, given by attribute and in place, into those at the level."""
+    level = spine.levels[index - 1]
+    for part, digit in zip(level.parts, ranks_of(spine)[index - 1], strict=True):
+        # A shift by 64 has no meaning, and with no bits there is no rank to read.
+        rank = (counts.keys[digit.word] >> np.uint64(digit.shift % _WORD)) & np.uint64(2**digit.bits - 1)
+        node[part.attribute][:] = part.first[node[part.attribute]] + rank.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -86,7 +86,7 @@ class DegreeTables:
         """Return the level of the spine: of all places together that of the degrees."""
         if level is None:
             return 1
-        asked = self.release.spine.level(level)
+        (asked,) = self.release.spine.level(level).parts
         if asked.attribute == 0:
             raise QueryError(f"{level} is the degree itself: derived tables are by a level of the place")
         return asked.index
@@ -97,7 +97,7 @@ class DegreeTables:
         counts = self.release.tree.at(self._index(level)).count
         spine = self.release.spine
         place = np.zeros(found.shape[1], np.int64) if level is None else found[1]
-        tree, depth = (None, 0) if level is None else (spine.trees[1], spine.level(level).depth)
+        tree, depth = (None, 0) if level is None else (spine.trees[1], spine.level(level).parts[0].depth)
         number = np.zeros((1 if tree is None else tree.sizes[depth], spine.trees[0].sizes[-1]), np.int64)
         np.add.at(number, (place, found[0]), counts)
         there = np.flatnonzero(number.any(axis=1))

@@ -93,7 +93,8 @@ def tables_of(
 
 def find(tables: Sequence[MarginTable], spine: Spine, depths: Sequence[int]) -> MarginTable | None:
     """Return the margin with so many levels of every attribute, if there is one; only children change nothing."""
-    dividing = {(level.attribute, level.depth + 1) for level in spine.levels if level.divides}
+    parts = (part for level in spine.levels for part in level.parts)
+    dividing = {(part.attribute, part.depth + 1) for part in parts if part.widest > 1}
 
     def needed(attribute: int, depth: int) -> int:
         return max((one for one in range(1, depth + 1) if (attribute, one) in dividing), default=0)

@@ -67,7 +67,7 @@ class Measurements:
                 continue
             slots = nodes.repeat(fanout, axis=1).astype(np.int32)
             rank = np.arange(len(seen.slots)) - np.repeat(np.cumsum(fanout) - fanout, fanout)
-            slots[level.attribute] = np.repeat(level.first[nodes[level.attribute]], fanout) + rank
+            level.go_down(slots, rank)
             levels.append(LevelMeasurements(slots, seen.slots))
         return Measurements(tree.spine, evidence.total, evidence.laws, tuple(levels))
 

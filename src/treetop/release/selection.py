@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from treetop.domain.spine import Level, Spine
+from treetop.domain.level import Refinement
+from treetop.domain.spine import TIMES, Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import QueryError, ReleaseError
 from treetop.measure.evidence import Remainders
@@ -132,7 +133,7 @@ class Selection:
         """Return the margin that tells so many levels of every attribute apart, if there is one."""
         return find(self.whole.margins, self.spine, depths)
 
-    def _own_cells(self, levels: Sequence[Level]) -> tuple[Ints, Ints] | None:
+    def _own_cells(self, levels: Sequence[Refinement]) -> tuple[Ints, Ints] | None:
         """Return a leaf of every cell above zero, and its count, of a margin that has a row for each; as above."""
         if self.whole.left is None:
             return None
@@ -159,25 +160,35 @@ class Selection:
         """Return sums over any choice of `attribute.level`, one row a combination above zero; see `Release.by`."""
         if not levels:
             raise QueryError("name at least one level, such as " + self.spine.splits[0])
-        asked = [self.spine.level(level) for level in levels]
+        named = [one for level in levels for one in self._columns(level)]
+        asked = [part for _, part in named]
         depths: dict[int, int] = {}
-        for level in asked:
-            depths[level.attribute] = max(depths.get(level.attribute, 0), level.depth)
+        for part in asked:
+            depths[part.attribute] = max(depths.get(part.attribute, 0), part.depth)
         leaf, counts = self._own_cells(asked) or self.tree.resolved(depths)
-        columns = [self.spine.trees[level.attribute].ancestors(level.depth)[leaf[level.attribute]] for level in asked]
+        columns = [self.spine.trees[part.attribute].ancestors(part.depth)[leaf[part.attribute]] for part in asked]
         first, inverse = _groups(columns)
         count = np.zeros(len(first), np.int64)
         np.add.at(count, inverse, counts)
         arrays = [
-            self.spine.trees[level.attribute].codes[level.depth].take(pa.array(column[first]))
-            for level, column in zip(asked, columns, strict=True)
+            self.spine.trees[part.attribute].codes[part.depth].take(pa.array(column[first]))
+            for part, column in zip(asked, columns, strict=True)
         ]
-        table = pa.table([*arrays, pa.array(count)], names=[*levels, "count"])
+        table = pa.table([*arrays, pa.array(count)], names=[*(name for name, _ in named), "count"])
         if not intervals or self.confidence is None or len(first) > MOST_ROWS:
             return table
         boxes = Boxes.of_rows(self.spine, self.ranges, asked, np.asarray(leaf[:, first], np.int64))
         lower, upper = self._intervals(boxes, confidence)
         return table.append_column("lower", pa.array(lower)).append_column("upper", pa.array(upper))
+
+    def _columns(self, level: str) -> list[tuple[str, Refinement]]:
+        """Return the columns that a name asks for: one, or one for each attribute of a merged step."""
+        parts = self.spine.refinements(level)
+        names = [level] if len(parts) == 1 else [name.strip() for name in level.split(TIMES.strip())]
+        if len(parts) > 1:
+            own = [self.spine.refinements(name)[0].attribute for name in names]
+            parts = tuple(sorted(parts, key=lambda part: own.index(part.attribute)))
+        return list(zip(names, parts, strict=True))
 
     def _intervals(self, boxes: Boxes, confidence: float | None) -> tuple[Ints, Ints]:
         known, confidence = self.whole.known, self.confidence or 0.95 if confidence is None else confidence

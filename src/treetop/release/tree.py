@@ -90,16 +90,15 @@ class ReleasedTree:
         parents: Ints = above[_starts(self._columns(finer, index), len(finer.count))]
         return parents
 
-    def children(self, index: int, parent: Ints, node: NDArray[np.integer]) -> Ints:
+    def children(self, index: int, parent: Ints, nodes: NDArray[np.integer]) -> Ints:
         """Return which released nodes of a level below the root some children are; −1 where one is not released.
 
         A child is given by the row of its parent among the released nodes above (−1 for one that is not released) and
-        by its node of the attribute that the level refines.
+        by its nodes of all attributes.
         """
         level = self.spine.levels[index - 1]
-        width = self.spine.trees[level.attribute].sizes[level.depth]
-        released = self.parents(index) * width + self.at(index).nodes[level.attribute]  # in spine order, so they rise
-        asked = parent * width + node
+        released = level.keys(self.parents(index), self.at(index).nodes)  # in spine order, so they rise
+        asked = level.keys(parent, nodes)
         row = np.searchsorted(released, asked)
         there = np.append(released, -1)[row] == asked
         rows: Ints = np.where(there & (parent >= 0), row, -1)
@@ -107,10 +106,7 @@ class ReleasedTree:
 
     def fanout(self, index: int) -> Ints:
         """Return, for every released node of the level above a level, how many public children it is divided into."""
-        level = self.spine.levels[index - 1]
-        node = self.at(index - 1).nodes[level.attribute]
-        fanout: Ints = level.first[node + 1] - level.first[node]
-        return fanout
+        return self.spine.levels[index - 1].fanout(self.at(index - 1).nodes)
 
     def denied(self, index: int) -> NDArray[np.bool_]:
         """Return which released nodes of the level above a level have an only child there that is not released."""
@@ -129,7 +125,12 @@ class ReleasedTree:
 
     def resolved(self, depths: Mapping[int, int]) -> tuple[NDArray[np.integer], Ints]:
         """Return leaves (or first leaves) and counts of all that is refined down to a depth of some attributes."""
-        needed = (level.index for level in self.spine.levels if level.depth == depths.get(level.attribute))
+        needed = (
+            level.index
+            for level in self.spine.levels
+            for part in level.parts
+            if part.depth == depths.get(part.attribute)
+        )
         entry = self._entries.down_to(max(needed, default=0))
         return entry.leaf, entry.count
 

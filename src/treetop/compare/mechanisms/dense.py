@@ -13,7 +13,7 @@ from treetop.compare.mechanisms.mechanism import NotServed
 from treetop.domain.spine import Spine
 from treetop.noise import Key, Law, NoiseStream
 from treetop.plan.workload import Part
-from treetop.read.counts import Counts, Digit, layout
+from treetop.read.counts import Counts, go_down, pack
 
 MOST_LEAVES = 2**24
 """By default a dense mechanism refuses more public leaves: they take about 50 bytes each while it runs."""
@@ -27,40 +27,31 @@ class PublicTree:
 
     first: tuple[NDArray[np.int64], ...] = field(repr=False)
     """The children of node i of level l (the root is level 0) are `first[l][i] : first[l][i + 1]`."""
-    digits: tuple[Digit, ...] = field(repr=False)
-    """Where the rank of each level stands in the keys."""
+    spine: Spine = field(repr=False)
+    """The public order of refinement."""
     keys: tuple[NDArray[np.uint64], ...] = field(repr=False)
     """The packed paths of all leaves."""
 
     @staticmethod
     def of(spine: Spine) -> PublicTree:
         """Write out the nodes of a spine, level by level."""
-        digits = layout(spine)
-        keys = [np.zeros(1, np.uint64) for _ in range(digits[-1].word + 1)]
         nodes = np.zeros((len(spine.attributes), 1), np.int32)
         first = []
-        for level, digit in zip(spine.levels, digits, strict=True):
-            node = nodes[level.attribute]
-            fanout = level.first[node + 1] - level.first[node]
+        for level in spine.levels:
+            fanout = level.fanout(nodes)
             bounds = np.concatenate([[0], np.cumsum(fanout)])
-            rank = np.arange(bounds[-1]) - np.repeat(bounds[:-1], fanout)
-            keys = [np.repeat(key, fanout) for key in keys]
-            if digit.bits:
-                keys[digit.word] |= rank.astype(np.uint64) << np.uint64(digit.shift)
-            eldest = level.first[node]
             nodes = np.repeat(nodes, fanout, axis=1)
-            nodes[level.attribute] = np.repeat(eldest, fanout) + rank
+            level.go_down(nodes, np.arange(bounds[-1]) - np.repeat(bounds[:-1], fanout))
             first.append(bounds)
-        return PublicTree(tuple(first), digits, tuple(keys))
+        return PublicTree(tuple(first), spine, tuple(pack(spine, nodes)))
 
     def ancestors(self, counts: Counts) -> Iterator[NDArray[np.int64]]:
         """Give, level by level below the root, the node above every private leaf. Private: for measuring only."""
         node = np.zeros(len(counts), np.int64)
-        for first, digit in zip(self.first, self.digits, strict=True):
-            node = first[node]
-            if digit.bits:
-                path = counts.keys[digit.word] >> np.uint64(digit.shift)
-                node += (path & np.uint64(2**digit.bits - 1)).astype(np.int64)
+        nodes = np.zeros((len(self.spine.trees), len(counts)), np.int64)
+        for first, level in zip(self.first, self.spine.levels, strict=True):
+            go_down(self.spine, level.index, counts, nodes)
+            node = first[node] + level.ranks(nodes)
             yield node
 
 

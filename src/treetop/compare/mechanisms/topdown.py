@@ -45,10 +45,9 @@ def descend(descent: Descent, counts: Counts, key: Key, repair: LevelRepair) -> 
 
 def _refine(step: Step, counts: Counts, above: Frontier, key: Key, repair: LevelRepair) -> Frontier:
     """Measure all public children of the retained nodes, repair them, and keep those above zero."""
-    node = above.nodes[step.level.attribute]
-    fanout = step.level.first[node + 1] - step.level.first[node]
+    fanout = step.level.fanout(above.nodes)
     bounds = np.concatenate([[0], np.cumsum(fanout)])
-    parent = np.repeat(np.arange(len(node)), fanout)
+    parent = np.repeat(np.arange(len(fanout)), fanout)
     divided = fanout > 1
     # An only child has its parent's count and its parent's leaves: no noise, no loss.
     count, start, stop = above.count[parent], above.start[parent], above.stop[parent]
@@ -60,7 +59,7 @@ def _refine(step: Step, counts: Counts, above: Frontier, key: Key, repair: Level
         start[slots], stop[slots] = starts, stops
     kept = np.flatnonzero(count > 0)
     nodes = above.nodes[:, parent[kept]]
-    nodes[step.level.attribute] = step.level.first[node[parent[kept]]] + kept - bounds[parent[kept]]
+    step.level.go_down(nodes, kept - bounds[parent[kept]])
     return Frontier(nodes, count[kept], start[kept], stop[kept])
 
 
@@ -76,7 +75,7 @@ def _measure(
     x = np.empty(first[-1], np.int64)
     NoiseStream(step.how.law, key).fill(x, 0)
     start, stop = np.zeros_like(x), np.zeros_like(x)
-    _add_all(x, start, stop, first, *step.leaves(counts), above.start[divided], above.stop[divided])
+    _add_all(x, start, stop, first, *step.leaves(counts, above), above.start[divided], above.stop[divided])
     return x, start, stop
 
 

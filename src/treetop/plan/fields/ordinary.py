@@ -49,6 +49,7 @@ ATTRIBUTE = "attributes.NAME"
 ORDERS: Mapping[str, Callable[..., Spine]] = {
     "destination-first": Spine.destination_first,
     "origin-first": Spine.origin_first,
+    "merged": Spine.merged,
 }
 """The orders of a spine that have a name, for attributes called origin and destination."""
 TOP_DOWN = REPAIRS.named(lambda repair: not repair.again)
@@ -217,10 +218,11 @@ FIELDS = (
     _attribute("hierarchy_sha256", NAME, "Refuses another tree; the plan of a release has it"),
 
     _declare("spine", "", "", "order", either(list, TEXTS, Kind(_order, {"enum": list(ORDERS)})),
-             '`"destination-first"`, `"origin-first"`, or a list of `"attribute.level"`; asked with two or more '
-             "attributes",
-             question='In which order are the attributes refined? "destination-first" or "origin-first" for two ends, '
-             'or a list such as ["place.state", "sex", "place.county"].',
+             '`"destination-first"`, `"origin-first"`, `"merged"` (both ends at once), or a list of '
+             '`"attribute.level"`, in which `"origin.region * destination.region"` refines several at once; asked with '
+             "two or more attributes",
+             question='In which order are the attributes refined? "destination-first", "origin-first" or "merged" for '
+             'two ends, or a list such as ["place.state", "sex", "place.county"].',
              asked=lambda read: len(read["attributes"]) > 1, take=lambda ran: list(ran.plan.spine.splits)),
     _declare("spine", "", "", "margins", either(list, TEXTS, Kind(_margins, {"enum": ["each", "none"]})),
              'Tables that are measured and kept beside the spine: `"each"`, of every attribute alone at all its '

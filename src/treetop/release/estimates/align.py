@@ -45,7 +45,7 @@ def released_rows(tree: ReleasedTree, measured: list[TreeLevel]) -> Iterator[Fou
     row = np.zeros(1, np.int64) if len(tree.at(0)) else np.full(1, -1)
     for level, split in zip(measured[1:], tree.spine.levels, strict=True):
         parent = row[level.parent]
-        row = tree.children(split.index, parent, level.nodes[split.attribute])
+        row = tree.children(split.index, parent, level.nodes)
         yield Found(level, parent, row)
 
 

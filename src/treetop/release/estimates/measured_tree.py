@@ -45,15 +45,14 @@ def measured_tree(measurements: Measurements, total: int) -> list[TreeLevel]:
         later = on_the_way[index + 1 :]
         here = [ancestors(spine, level.index, index + 1 + step, nodes) for step, nodes in enumerate(later)]
         parent = found[index][np.cumsum(changes(above[index])) - 1]
-        width = spine.trees[level.attribute].sizes[level.depth]
-        keys = [parent * width + seen.nodes[level.attribute]]
-        keys += [found[index + 1 + i] * width + nodes[level.attribute] for i, nodes in enumerate(here)]
+        keys = [level.keys(parent, seen.nodes)]
+        keys += [level.keys(found[index + 1 + i], nodes) for i, nodes in enumerate(here)]
         distinct, first = np.unique(np.concatenate(keys), return_index=True)
         nodes = np.concatenate([seen.nodes, *here], axis=1)[:, first]
         measured = first < len(seen)
         value = np.where(measured, np.append(seen.value, 0)[np.minimum(first, len(seen))], 0)
         variance = np.where(measured, _variance(laws[level.index]), np.inf)
-        tree.append(TreeLevel(distinct // width, value, variance, nodes, measured))
+        tree.append(TreeLevel(distinct // level.widest, value, variance, nodes, measured))
         for i, key in enumerate(keys[1:]):
             found[index + 1 + i] = np.searchsorted(distinct, key)
     return tree

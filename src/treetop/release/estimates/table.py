@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from treetop.domain.spine import Level
+from treetop.domain.level import Level
 from treetop.domain.unit import TOTAL
 from treetop.release.codes import codes_at
 from treetop.release.contents import Contents
@@ -91,17 +91,15 @@ def _below(
     released: ReleasedTree, level: Level, above: EstimatedNodes, parent: Ints, measured: TreeLevel, own: LevelEstimates
 ) -> tuple[EstimatedNodes, Ints]:
     """Return the next level, and where its measured nodes stand in it: an only child has all that its parent has."""
-    width = released.spine.trees[level.attribute].sizes[level.depth]
-    node = above.nodes[level.attribute]
-    only = np.flatnonzero(level.first[node + 1] - level.first[node] == 1)
-    there = parent * width + measured.nodes[level.attribute]
-    key, first = np.unique(np.concatenate([there, only * width + level.first[node[only]]]), return_index=True)
-    parents = key // width
+    only = np.flatnonzero(level.fanout(above.nodes) == 1)
+    there = level.keys(parent, measured.nodes)
+    key, first = np.unique(np.concatenate([there, only * level.widest]), return_index=True)
+    parents, rank = np.divmod(key, level.widest)
     nodes = above.nodes[:, parents]
-    nodes[level.attribute] = key % width
+    level.go_down(nodes, rank)
     value = np.concatenate([own.value, above.value[only]])[first]
     variance = np.concatenate([own.variance, above.variance[only]])[first]
-    row = released.children(level.index, above.row[parents], nodes[level.attribute])
+    row = released.children(level.index, above.row[parents], nodes)
     here = _estimated(released, level.index, LevelEstimates(value, variance), nodes, row)
     return here, np.searchsorted(key, there)
 

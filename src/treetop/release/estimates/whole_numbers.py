@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.checked import whole_number, whole_numbers
-from treetop.domain.margin import cells_of, decided_at
+from treetop.domain.level import Level
+from treetop.domain.margin import cells_of, decided_at, stages_of
 from treetop.domain.spine import Spine
+from treetop.measure.blocks import cells_of_rows
 from treetop.noise import Law
 from treetop.read.counts import pack
 from treetop.release.estimates import prior
@@ -87,29 +89,51 @@ def lower_error_under(
     level = spine.levels[last - 1]
     if seen is None or law is None or len(seen) < FEWEST:
         return released.nodes, released.count
-    above = released.at(last - 1)
-    fanout = released.fanout(last)
-    rows = np.flatnonzero(fanout > 1)
-    first = np.concatenate([[0], np.cumsum(fanout[rows])])
-    seed, own = _seed(measurements), above.count[rows]
-    kept = [table for table in margins if table.exact]
-    decided = decided_at(spine, level, [table.margin for table in kept])
+    above, fanout = released.at(last - 1), released.fanout(last)
+    own, first = _rows_of(level, released, last)
+    rows = np.flatnonzero(own > 0)
+    cells = cells_of_rows(np.diff(first), rows)
+    first, value, own = np.concatenate([[0], np.cumsum(np.diff(first)[rows])]), seen.value[cells], own[rows]
+    counts = np.zeros(len(seen), np.int64)
+    stage, kept = stages_of(spine, level)[-1], [table for table in margins if table.exact]
+    decided = decided_at(stage, [table.margin for table in kept])
     if decided is None:
-        counts = np.zeros(len(seen), np.int64)
-        _share_last(law, first, seen.value, np.ones(len(seen), np.bool_), own, seed, counts)
+        shared = np.zeros(len(cells), np.int64)
+        _share_last(law, first, value, np.ones(len(cells), np.bool_), own, _seed(measurements), shared)
     else:
-        columns = columns_of(kept, spine, decided, level.attribute)
-        group = tuple(0 if one == level.attribute else depth for one, depth in enumerate(decided))
-        cell = cells_of(spine.trees, group, spine.depths(last - 1), above.nodes[:, rows])
-        node = np.repeat(cell, fanout[rows]) * columns.shape[-1] + seen.nodes[level.attribute]
-        counts = share_under_margin(law, first, seen.value, node, columns.ravel(), own)
+        columns = columns_of(kept, spine, decided, stage.attribute)
+        others = tuple(0 if one == stage.attribute else depth for one, depth in enumerate(decided))
+        nodes = seen.nodes[:, cells].astype(np.int64)
+        group = cells_of(spine.trees, others, stage.depths, nodes)
+        node = group * columns.shape[-1] + nodes[stage.attribute]
+        shared = share_under_margin(law, first, value, node, columns.ravel(), own)
+    counts[cells] = shared
     there = counts > 0
     only = np.flatnonzero(fanout == 1)
     alone = above.nodes[:, only].astype(np.int32)
-    alone[level.attribute] = level.first[alone[level.attribute]]
+    level.go_down(alone, np.zeros(len(only), np.int64))
     nodes = np.concatenate([seen.nodes[:, there], alone], axis=1)
     leaves = spans_at(spine, last, nodes)[0]
     return _in_order(spine, [(leaves, np.concatenate([counts[there], above.count[only]]))])
+
+
+def _rows_of(level: Level, released: ReleasedTree, index: int) -> tuple[Ints, Ints]:
+    """Return the counts of rows whose cells are shared anew, and where the cells of each start.
+
+    Rows are the nodes above a level that it divides, by all attributes that it refines but the last.
+    """
+    above = released.at(index - 1)
+    several = level.fanout(above.nodes) > 1
+    width = np.ones(len(above), np.int64)
+    for part in level.parts[:-1]:
+        width *= part.fanout(above.nodes)
+    start = np.cumsum(np.where(several, width, 0)) - np.where(several, width, 0)
+    below, parent = released.at(index), released.parents(index)
+    inner = level.parts[-1].fanout(above.nodes)
+    row = start[parent] + level.ranks(below.nodes) // inner[parent]
+    own = np.zeros(int(width[several].sum()), np.int64)
+    np.add.at(own, row[several[parent]], below.count[several[parent]])
+    return own, np.concatenate([[0], np.cumsum(np.repeat(inner[several], width[several]))])
 
 
 def _share_last(

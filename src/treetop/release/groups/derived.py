@@ -85,7 +85,7 @@ class GroupTables:
         release, size = self.release, self.release.nodes[self._at]
         if level is None:
             return pa.array([""]), np.bincount(size, release.count, len(self._size)).astype(np.int64)[None, :]
-        asked = release.spine.level(level)
+        (asked,) = release.spine.level(level).parts
         if asked.attribute == self._at:
             raise QueryError(f"{level} is the size itself: derived tables are by a level of the place")
         tree = release.spine.trees[asked.attribute]

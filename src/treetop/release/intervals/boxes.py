@@ -15,7 +15,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.domain.spine import Level, Spine
+from treetop.domain.level import Refinement
+from treetop.domain.spine import Spine
 
 Ints = NDArray[np.int64]
 
@@ -49,15 +50,15 @@ class Boxes:
         return Boxes.of_rows(spine, ranges, [], np.zeros((len(spine.trees), 1), np.int64))
 
     @staticmethod
-    def of_rows(spine: Spine, ranges: Mapping[int, Range], levels: Sequence[Level], leaf: Ints) -> Boxes:
-        """Return the boxes of a table by some levels under conditions, from a leaf of each row."""
+    def of_rows(spine: Spine, ranges: Mapping[int, Range], parts: Sequence[Refinement], leaf: Ints) -> Boxes:
+        """Return the boxes of a table by levels of some attributes under conditions, from a leaf of each row."""
         depths = list(condition_depths(spine, ranges))
         inside = leaf.copy()
         for attribute in range(len(depths)):
             inside[attribute] = ranges.get(attribute, (0, 0))[0]
-        for level in levels:
-            inside[level.attribute] = leaf[level.attribute]
-            depths[level.attribute] = max(depths[level.attribute], level.depth + 1)
+        for part in parts:
+            inside[part.attribute] = leaf[part.attribute]
+            depths[part.attribute] = max(depths[part.attribute], part.depth + 1)
         return Boxes(spine, tuple(depths), inside)
 
     def __len__(self) -> int:
@@ -81,11 +82,11 @@ class Boxes:
         settled = np.zeros(len(self), np.int64)
         met = [0] * len(self.spine.trees)
         for level in self.spine.levels:
-            attribute = level.attribute
-            met[attribute] += 1
-            if met[attribute] <= self.depth[attribute]:
-                around = self._widths[attribute]
-                settled[around[met[attribute]] < around[met[attribute] - 1]] = level.index
+            for attribute in (part.attribute for part in level.parts):
+                met[attribute] += 1
+                if met[attribute] <= self.depth[attribute]:
+                    around = self._widths[attribute]
+                    settled[around[met[attribute]] < around[met[attribute] - 1]] = level.index
         return settled
 
     @cached_property

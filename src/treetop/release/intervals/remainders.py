@@ -41,8 +41,7 @@ def remainder_intervals(seen: Measured, confidence: float) -> tuple[Ints, Ints]:
         named = np.bincount(parent, minlength=len(value))[row]
         sums = np.zeros(len(value), np.int64)
         np.add.at(sums, parent, below.measured)
-        node = left.nodes[refined.attribute, there]
-        children = refined.first[node + 1] - refined.first[node]
+        children = refined.fanout(left.nodes[:, there])
         for own in np.unique(level[row]).tolist():
             chosen = level[row] == own
             about = row[chosen]

@@ -1,8 +1,9 @@
 """The intervals of sums: of any box of nodes, from what was measured on the way to them.
 
 A box that is one node has the interval of that node. Any other is settled at some level (`boxes`):
-there one child of every partial node above lies inside it, and together these children are all of the box that is not
-below a node which was dropped on the way. With x = q + N for true count, noise and measurement:
+there one child of every partial node above lies inside it (where several attributes are refined at once, those that
+have one child of theirs), and together these children are all of the box that is not below a node which was dropped on
+the way. With x = q + N for true count, noise and measurement:
 
 - *Inside.* Which nodes are measured at a level is decided by the levels above, so their noise is independent of being
   there, whether or not they are released afterwards. The sum of the x differs from that of the q by n draws.
@@ -161,11 +162,12 @@ class _Walk:
         self._note_last(index, met)
 
     def _candidates(self, index: int) -> Ints:
-        """Return how many measured children of each released node above a box can meet: one, or all of them."""
-        level = self._seen.tree.spine.levels[index - 1]
-        fanout = self._seen.tree.fanout(index)
-        several = 1 if self._boxes.depth[level.attribute] > level.depth else fanout
-        candidates: Ints = np.where(fanout > 1, several, 0)
+        """Return how many measured children of each released node above a box can meet: by attribute one, or all."""
+        level, above = self._seen.tree.spine.levels[index - 1], self._seen.tree.at(index - 1).nodes
+        candidates = (level.fanout(above) > 1).astype(np.int64)
+        for part in level.parts:
+            if self._boxes.depth[part.attribute] <= part.depth:
+                candidates *= part.fanout(above)
         return candidates
 
     def _note_last(self, index: int, met: Ints) -> None:

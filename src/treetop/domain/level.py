@@ -1,0 +1,131 @@
+"""A level of a spine: how every node of the level above is divided, by one attribute or by several at once.
+
+The children of a node that several attributes divide are the products of its children by each, in lexicographic order:
+the rank of a child is a number whose digits are its ranks by attribute, with what the node itself has of each as bases.
+So an ordinary level is a merged one with a single digit, and nothing is ever made for all of the product.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Nodes = NDArray[np.integer]
+"""For each attribute (row) and node (column), the attribute's node; 0 while it is not refined."""
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """What a level does to one attribute."""
+
+    attribute: int
+    """Which one, by its position among the spine's attributes."""
+    depth: int
+    """How far it is refined: a level of that attribute's hierarchy."""
+    first: Ints = field(repr=False)
+    """The children of node i of the attribute's level above are `first[i] : first[i + 1]`."""
+
+    @cached_property
+    def widest(self) -> int:
+        """The largest number of children that a node of the attribute is divided into."""
+        return int(np.diff(self.first).max())
+
+    @cached_property
+    def above(self) -> Ints:
+        """For every node of the attribute, the one that it is a child of."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+
+    def fanout(self, nodes: Nodes) -> Ints:
+        """Return how many children each node of the level above has by this attribute."""
+        node = nodes[self.attribute]
+        fanout: Ints = self.first[node + 1] - self.first[node]
+        return fanout
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """One step of a spine: nodes of the level above are divided by the next level of an attribute, or of several."""
+
+    index: int
+    """The position in the spine; the root is 0 and has no `Level`."""
+    name: str
+    """`attribute.level`, or just the attribute where it is refined once; several are joined by ` * `."""
+    parts: tuple[Refinement, ...]
+    """What it does, attribute by attribute."""
+    nodes: int
+    """How many nodes the whole domain has at this level."""
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether it refines several attributes at once."""
+        return len(self.parts) > 1
+
+    @property
+    def widest(self) -> int:
+        """The largest number of children that a node is divided into."""
+        return math.prod(part.widest for part in self.parts)
+
+    @property
+    def divides(self) -> bool:
+        """Whether any node has more than one child here; otherwise the level passes through unmeasured."""
+        return self.widest > 1
+
+    def fanout(self, nodes: Nodes) -> Ints:
+        """Return how many children each node of the level above has."""
+        first, *others = (part.fanout(nodes) for part in self.parts)
+        for fanout in others:
+            first = first * fanout
+        return first
+
+    def go_down(self, nodes: Nodes, rank: Nodes) -> None:
+        """Turn nodes of the level above, in place, into their children of these ranks."""
+        for part in self.parts[:0:-1]:
+            rank, own = np.divmod(rank, part.fanout(nodes))
+            nodes[part.attribute] = part.first[nodes[part.attribute]] + own
+        part = self.parts[0]
+        nodes[part.attribute] = part.first[nodes[part.attribute]] + rank
+
+    def go_up(self, nodes: Nodes) -> None:
+        """Turn nodes of the level, in place, into those that they are children of."""
+        for part in self.parts:
+            nodes[part.attribute] = part.above[nodes[part.attribute]]
+
+    def ranks(self, nodes: Nodes) -> Ints:
+        """Return the rank of each node of the level among its siblings."""
+        rank = np.zeros(nodes.shape[1], np.int64)
+        for part in self.parts:
+            node = nodes[part.attribute]
+            above = part.above[node]
+            eldest = part.first[above]
+            rank = rank * (part.first[above + 1] - eldest) + (node - eldest)
+        return rank
+
+    def keys(self, parent: Ints, nodes: Nodes) -> Ints:
+        """Return one number for each node of the level, ascending in spine order, from the rows of their parents.
+
+        No step has as many children as 32 bits can tell apart, and nobody as many rows: the numbers fit.
+        """
+        keys: Ints = parent * self.widest + self.ranks(nodes)
+        return keys
+
+    def numbered(self, nodes: Nodes) -> tuple[NDArray[np.int32], Ints]:
+        """Return nodes of the level above as numbers v, and where the children of each v start in a numbering of these.
+
+        By one attribute, these are its own nodes; else the nodes are numbered as they come, and so are their children.
+        """
+        if not self.is_merged:
+            return nodes[self.parts[0].attribute].astype(np.int32, copy=False), self.parts[0].first
+        fanout = self.fanout(nodes)
+        return np.arange(len(fanout), dtype=np.int32), np.concatenate([[0], np.cumsum(fanout)])
+
+    def go_down_to(self, nodes: Nodes, parent: Nodes, child: Nodes, first: Ints) -> None:
+        """Turn nodes, in place, into the children that have these numbers; `parent` is the number v of each node."""
+        if not self.is_merged:
+            nodes[self.parts[0].attribute] = child
+        else:
+            self.go_down(nodes, child - first[parent])

@@ -1,0 +1,254 @@
+"""A merged step under margins: children by several attributes at once, that agree with the margins of each.
+
+Parents and two margins are three families of sums, and whole numbers that keep all three at once are no simple fit. So
+a merged step is measured once and repaired in stages, one attribute after the other, each of which is exact (`blocks`).
+In every stage but the last, the cells of a row are repaired alone, and what that gives to each of the row's children by
+the stage's attribute is the target of a block, whose columns are the margin's. The last stage is that of an ordinary
+level whose rows are the nodes that the stages before it have made.
+
+Tasks are cut by the last attribute, so that no block of the last stage is in two of them. Their cells are looked at
+once a stage, and not kept in between: the noise of a cell is found again by its place. That is no second measurement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.basics.kernel import kernel
+from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.level import Refinement
+from treetop.measure.blocks import (
+    BlockTask,
+    Columns,
+    Refined,
+    cells_of_rows,
+    cut_blocks,
+    far_of,
+    in_order,
+    in_spine_order,
+    kept_cells,
+    measure_cells,
+    repair_blocks,
+    repaired_rows,
+)
+from treetop.measure.executor import Executor
+from treetop.measure.frontier import Descended, Frontier
+from treetop.measure.level import Step
+from treetop.measure.margins import Kept, Under, by_group, groups_under
+from treetop.noise import Key
+from treetop.read.counts import Counts
+from treetop.repair.settle import begin, settled, solve
+from treetop.repair.state import CHEBYSHEV, STATE_SIZE
+from treetop.repair.sweep import SCRATCH_SIZE
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """What stages have made of the parents of a task so far, parent by parent in lexicographic order."""
+
+    nodes: NDArray[np.int32]
+    """For each attribute (row) and node (column), the attribute's node."""
+    count: Ints
+    """What each node has, zeros among them."""
+    cells: Ints
+    """Into how many cells the stages that are left divide each."""
+
+    def refined(self, part: Refinement, count: Ints) -> _Rows:
+        """Return their children by an attribute, which have these counts."""
+        fanout = part.fanout(self.nodes)
+        row = np.repeat(np.arange(len(fanout)), fanout)
+        nodes = self.nodes.take(row, axis=1)
+        rank = np.arange(len(row)) - np.repeat(np.cumsum(fanout) - fanout, fanout)
+        nodes[part.attribute] = part.first[nodes[part.attribute]] + rank
+        return _Rows(nodes, count, (self.cells // fanout)[row])
+
+
+@dataclass(frozen=True, eq=False)
+class _Stage:
+    """One attribute of a merged step, and what it agrees with."""
+
+    number: int
+    """Which one of the step."""
+    refined: Refinement
+    """What it does to the attribute."""
+    under: Under | None
+    """The margin that it agrees with; None where the counts of rows are all there is."""
+    columns: Ints = field(repr=False)
+    """The cells of that: by group of nodes (row) and node of the attribute (column)."""
+    trees: tuple[Hierarchy, ...] = field(repr=False)
+    """All attributes."""
+
+    @staticmethod
+    def of(number: int, refined: Refinement, under: Under | None, kept: Kept) -> _Stage:
+        """Return a stage with what it agrees with."""
+        columns = np.zeros((0, 0), np.int64)
+        if under is not None:
+            columns = by_group(kept.at(under.decided), under.decided, refined.attribute)
+        return _Stage(number, refined, under, columns, kept.trees)
+
+    def repaired(self, step: Step, rows: _Rows, value: Ints, alone: Ints | None, ties: int) -> Ints:
+        """Return what the children of rows have so that rows and the margin have their sums.
+
+        They come with a value each, and may be repaired `alone` already.
+        """
+        assert self.under is not None
+        there, attribute = np.flatnonzero(rows.count > 0), self.refined.attribute
+        groups = groups_under(self.trees, rows.nodes[:, there], self.under.refined, self.under.decided, attribute)
+        sort = np.lexsort((groups, rows.nodes[attribute, there]))
+        order, groups = there[sort], groups[sort]
+        fanout = self.refined.fanout(rows.nodes)
+        cells, slots, count = cells_of_rows(fanout, order), fanout[order], rows.count[order]
+        wanted, own, kind = value[cells], value[:0], step.repair.code or 0
+        if alone is not None:
+            own, kind = alone[cells], CHEBYSHEV
+        elif step.repair.code is None:
+            own = repaired_rows(step, wanted, slots, count, ties)
+        found, out = np.zeros(len(cells), np.int64), np.zeros(len(value), np.int64)
+        repair_blocks(
+            wanted, own, slots, count, rows.nodes[attribute, order], groups, self.refined.first, self.columns,
+            far_of(step), kind, step.order.code, ties, found,
+        )  # fmt: skip
+        out[cells] = found
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """A task in one stage: private, as the task is."""
+
+    task: BlockTask
+    stage: _Stage
+    rows: _Rows
+    before: int
+    """How many rows with a count there are in the tasks before."""
+    keep_all: bool = False
+
+    @property
+    def ties(self) -> int:
+        """The seed of the first such row: the same however rows are cut into tasks."""
+        return _ties(self.task.key, self.stage) + self.before
+
+
+def refine_merged(
+    step: Step, counts: Counts, above: Frontier, under: Sequence[Under | None], kept: Kept, key: Key,
+    executor: Executor, every: int | None = None,
+) -> Descended:  # fmt: skip
+    """Return the retained children of a frontier, which agree with margins of the attributes that are refined.
+
+    Evidence is kept as `refine` keeps it.
+    """
+    parts = enumerate(zip(step.level.parts, under, strict=True))
+    *before, last = (_Stage.of(number, part, one, kept) for number, (part, one) in parts)
+    order = np.argsort(above.nodes[last.refined.attribute], kind="stable")
+    tasks = _cut(step, in_order(above, order), counts, key)
+    rows = [_divided(task) for task in tasks]
+    for stage in before:
+        jobs = _jobs(tasks, stage, rows)
+        rows = _after(step, stage, rows, list(executor.map(_targets, jobs)), _ties(key, stage))
+    keep_all = every is not None and step.level.nodes <= every
+    jobs = _jobs(tasks, last, rows, keep_all)
+    return in_spine_order(step, above, order, list(executor.map(_last, jobs)), every)
+
+
+def _cut(step: Step, above: Frontier, counts: Counts, key: Key) -> list[BlockTask]:
+    """Cut parents into tasks, by their nodes of the last attribute."""
+    slots = step.fanout(above)
+    before = np.concatenate([[0], np.cumsum(slots)])
+    none = Columns(np.zeros((0, 0), np.int64))
+    return [
+        BlockTask(step, above[a:b], slots[:0], none, counts, key, int(before[a]), a)
+        for a, b in cut_blocks(slots, above.nodes[step.level.parts[-1].attribute])
+    ]
+
+
+def _divided(task: BlockTask) -> _Rows:
+    """Return the parents that are divided: an only child has its parent's count."""
+    slots = task.step.fanout(task.above)
+    there = slots > 0
+    return _Rows(task.above.nodes[:, there], task.above.count[there], slots[there])
+
+
+def _jobs(tasks: Sequence[BlockTask], stage: _Stage, rows: Sequence[_Rows], keep_all: bool = False) -> list[_Job]:
+    there = [int(np.count_nonzero(own.count)) for own in rows]
+    before = np.cumsum([0, *there]).tolist()
+    return [_Job(task, stage, own, at, keep_all) for task, own, at in zip(tasks, rows, before, strict=False)]
+
+
+def _ties(key: Key, stage: _Stage) -> int:
+    return int.from_bytes(key.derive("ties", stage.number).secret[:6], "little")
+
+
+def _targets(job: _Job) -> tuple[Ints, Ints]:
+    """Return what every child of rows by the stage's attribute has if rows are repaired alone: a pure function.
+
+    Also return the highest measurement among its cells.
+    """
+    rows = job.rows
+    value, _, _ = measure_cells(job.task, job.task.step.fanout(job.task.above))
+    fanout = job.stage.refined.fanout(rows.nodes)
+    inner = np.repeat(rows.cells // fanout, fanout)
+    start = np.cumsum(inner) - inner
+    if len(start) == 0:
+        return start, start
+    return np.add.reduceat(_alone(job, value), start), np.maximum.reduceat(value, start)
+
+
+def _alone(job: _Job, value: Ints) -> Ints:
+    """Repair the cells of every row to its count, whatever the margins have."""
+    step, rows = job.task.step, job.rows
+    out, there = np.zeros(len(value), np.int64), np.flatnonzero(rows.count)
+    cells, slots, count = cells_of_rows(rows.cells, there), rows.cells[there], rows.count[there]
+    if step.repair.code is None:
+        out[cells] = repaired_rows(step, value[cells], slots, count, job.ties)
+    else:
+        out[cells] = _repair_alone(value[cells], slots, count, step.repair.code, step.order.code, job.ties)
+    return out
+
+
+@kernel
+def _repair_alone(value: Ints, cells: Ints, count: Ints, kind: int, order: int, ties: int) -> Ints:
+    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
+    out = np.zeros(len(value), np.int64)
+    at = 0
+    for i in range(len(cells)):
+        end = at + cells[i]
+        begin(state, cells[i], count[i], kind, order, np.uint64(ties + i))
+        solve(state, scratch, value[at:end])
+        for k in range(at, end):
+            out[k] = settled(state, value[k])
+        at = end
+    return out
+
+
+def _after(
+    step: Step, stage: _Stage, rows: Sequence[_Rows], targets: Sequence[tuple[Ints, Ints]], ties: int
+) -> list[_Rows]:
+    """Return what the rows of all tasks are divided into by a stage, so that they agree with its margin."""
+    if not rows:
+        return []
+    sums, highest = (np.concatenate(own) for own in zip(*targets, strict=True))
+    if stage.under is not None:
+        every = _Rows(
+            np.concatenate([own.nodes for own in rows], axis=1),
+            np.concatenate([own.count for own in rows]),
+            np.concatenate([own.cells for own in rows]),
+        )
+        sums = stage.repaired(step, every, highest, sums, ties)
+    parts = np.split(sums, np.cumsum([len(own) for own, _ in targets])[:-1])
+    return [own.refined(stage.refined, count) for own, count in zip(rows, parts, strict=True)]
+
+
+def _last(job: _Job) -> Refined:
+    """Repair the cells of a task: a pure function."""
+    task, step, rows = job.task, job.task.step, job.rows
+    slots = step.fanout(task.above)
+    value, start, stop = measure_cells(task, slots)
+    alone = job.stage.under is None
+    out = _alone(job, value) if alone else job.stage.repaired(step, rows, value, None, job.ties)
+    return kept_cells(task, slots, value, out, start, stop, job.keep_all)
