@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,30 +23,58 @@ print(sum(siphash_word.stats.cache_hits.values()))
 """
 
 
-def run(cache: Path, home: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a kernel with a cache, and a home for another one; by default a home that others can write."""
-    if home is None:
-        home = cache.parent / "home"
-        home.mkdir(exist_ok=True)
-        home.chmod(0o777)
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "XDG_CACHE_HOME": str(home)}
-    return subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True, env=environment)
+def test_a_kernel_is_compiled_once_by_all_processes(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    for hits in ("0\n", "1\n"):
+        command = [sys.executable, "-c", PROGRAM]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+        assert (done.stdout, done.stderr) == (hits, "")
 
 
-def cache_hits(cache: Path) -> int:
-    return int(run(cache).stdout)
+def twice(number: int) -> int:
+    return 2 * number
 
 
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache in which there is a kernel."""
-    cache = tmp_path_factory.mktemp("filled") / "cache"
-    assert cache_hits(cache) == 0
+@dataclass
+class Process:
+    """What a process does when it starts and calls a kernel, in this one: whatever it remembers is forgotten first."""
+
+    monkeypatch: pytest.MonkeyPatch
+    caplog: pytest.LogCaptureFixture
+
+    def run(self, cache: Path, home: Path | None = None) -> tuple[int, int]:
+        """Run a kernel with a cache, and a home for another one; by default a home that others can write.
+
+        Return how often the cache had it, and how many warnings there were.
+        """
+        if home is None:
+            home = cache.parent / "home"
+            home.mkdir(exist_ok=True)
+            home.chmod(0o777)
+        self.monkeypatch.setattr(kernels._SETTINGS, "CACHE_DIR", str(cache))
+        self.monkeypatch.setenv("XDG_CACHE_HOME", str(home))
+        for remembered in (kernels._opening, kernels._warn):
+            remembered.cache_clear()
+        self.caplog.clear()
+        compiled: Any = kernels.kernel(twice)
+        assert compiled(21) == 42
+        hits = sum(compiled.stats.cache_hits.values())
+        return hits, self.caplog.text.count("because others can write")
+
+
+@pytest.fixture
+def process(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Process:
+    return Process(monkeypatch, caplog)
+
+
+@pytest.fixture
+def cache(process: Process, tmp_path: Path) -> Path:
+    """A cache in which there is a kernel, in a folder of its own."""
+    (tmp_path / "above").mkdir()
+    cache = tmp_path / "above" / "cache"
+    assert process.run(cache) == (0, 0)
+    assert process.run(cache) == (1, 0)
     return cache
-
-
-def test_a_kernel_is_compiled_once(filled: Path) -> None:
-    assert cache_hits(filled) == 1
 
 
 def test_the_stamp_covers_every_module_with_kernels() -> None:
@@ -58,23 +87,19 @@ OPEN = ["the cache", "what is kept in it", "a file in it", "a folder above it"]
 
 
 @pytest.mark.parametrize("what", OPEN)
-def test_a_cache_that_others_can_write_is_not_used(what: str, filled: Path, tmp_path: Path) -> None:
-    cache = Path(shutil.copytree(filled, tmp_path / "above" / "cache"))
-    (kept,) = (folder for folder in cache.iterdir() if folder.name.startswith("basics_"))
+def test_a_cache_that_others_can_write_is_not_used(what: str, cache: Path, process: Process) -> None:
+    (kept,) = cache.iterdir()
     path = dict(zip(OPEN, [cache, kept, next(kept.glob("*.nbi")), cache.parent], strict=True))[what]
     mode = path.stat().st_mode
     path.chmod(0o777)
-    again = run(cache)
-    assert again.stdout == "0\n"
-    assert again.stderr.count("because others can write") == 1
+    assert process.run(cache) == (0, 1)
     path.chmod(mode)
-    assert cache_hits(cache) == 1
+    assert process.run(cache) == (1, 0)
 
 
-def test_a_folder_above_may_be_open_where_nobody_can_exchange_what_is_in_it(filled: Path, tmp_path: Path) -> None:
-    cache = Path(shutil.copytree(filled, tmp_path / "above" / "cache"))
+def test_a_folder_above_may_be_open_where_nobody_can_exchange_what_is_in_it(cache: Path, process: Process) -> None:
     cache.parent.chmod(0o1777)  # as /tmp is
-    assert cache_hits(cache) == 1
+    assert process.run(cache) == (1, 0)
 
 
 def test_what_another_user_owns_is_open_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,11 +122,10 @@ def test_a_group_of_others_may_not_write_and_a_group_of_ones_own_may(
     assert kernels._open_to_others(tmp_path) is None
 
 
-def test_where_a_cache_is_open_to_others_ones_own_is_used(tmp_path: Path) -> None:
+def test_where_a_cache_is_open_to_others_ones_own_is_used(tmp_path: Path, process: Process) -> None:
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
-    for hits in ("0\n", "1\n"):
-        done = run(tmp_path / "open", tmp_path / "home")
-        assert (done.stdout, done.stderr) == (hits, "")
+    for hits in (0, 1):
+        assert process.run(tmp_path / "open", tmp_path / "home") == (hits, 0)
     assert not list((tmp_path / "open").rglob("*.nb?"))
     assert list((tmp_path / "home" / "treetop" / "kernels").rglob("*.nbc"))

@@ -23,7 +23,7 @@ from treetop.card.html import render
 from treetop.checking.check import check_folder
 from treetop.cli import main
 from treetop.ledger import Ledger, unit_text
-from treetop.release.folder import file_sha256
+from treetop.release.folder import file_sha256, read_spine
 
 from .conftest import PLANS, people
 
@@ -177,12 +177,26 @@ def forge(folder: Path, path: Path_, new: Any, pristine: Any, *, also_the_statem
         for file in card["files"]:
             if file["path"] == "plan.toml" and path[0] != "files":
                 file["bytes"], file["sha256"] = (folder / "plan.toml").stat().st_size, file_sha256(folder / "plan.toml")
-    (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / "card.json").write_text(json.dumps(card, ensure_ascii=False), encoding="utf-8")
     try:
         page = render(card, file_sha256(folder / "card.json"))
     except Exception:  # a card of which there is no page: that of before has to do
         return
     (folder / "card.html").write_text(page, encoding="utf-8")
+
+
+@pytest.fixture
+def hierarchies_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read the same hierarchies of the same folder once: none of their files is changed here."""
+    kept: dict[str, tt.Spine] = {}
+
+    def read_once(folder: Path, card: Any) -> tt.Spine:
+        asked = json.dumps([str(folder), card["plan"]["attributes"], card["plan"]["spine"]])
+        if asked not in kept:
+            kept[asked] = read_spine(folder, card)
+        return kept[asked]
+
+    monkeypatch.setattr("treetop.checking.check.read_spine", read_once)
 
 
 def unfound(folder: Path) -> tuple[set[str], set[str]]:
@@ -244,6 +258,7 @@ def test_an_untouched_folder_passes_and_check_says_what_no_folder_proves(made: P
     assert cautions == ([said] if card["treetop"] == 1 else [])
 
 
+@pytest.mark.usefixtures("hierarchies_are_read_once")
 def test_no_field_that_a_folder_can_prove_can_be_changed_by_who_puts_all_hashes_right(made: Path) -> None:
     first = json.loads((made / "card.json").read_text(encoding="utf-8"))["treetop"] == 1
     passed, unbound = unfound(made)

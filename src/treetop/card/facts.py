@@ -45,7 +45,7 @@ def misfit(made_by: str) -> str | None:
 
     A version that differs in its last number writes the same words; one of another number may not.
     """
-    made, running = _number(made_by), version("treetop")
+    made, running = _number(made_by), _software()["treetop"]
     if made < SINCE:
         return f"version {made_by}, which wrote no card of format {FORMAT}: this is no card of it"
     if made > max(SINCE, _number(running)):

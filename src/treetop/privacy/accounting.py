@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 
 from treetop.basics.exact import SMALLEST, Number, delta_between_0_and_1, positive, rounded_up
 from treetop.errors import LossError
@@ -33,7 +34,11 @@ def epsilon_from_rho(rho: Number, delta: Number) -> float:
     >>> round(epsilon_from_rho(Fraction(293764, 114921), 1e-10), 4)
     17.1436
     """
-    exact_rho = positive(rho, "rho")
+    return _tight_epsilon(positive(rho, "rho"), delta_between_0_and_1(delta))
+
+
+@lru_cache(maxsize=1024)
+def _tight_epsilon(exact_rho: Fraction, delta: Fraction) -> float:
     with localcontext(_LONG):
         log = _log_inverse(delta)
         slope, target = float(exact_rho), float(log)
@@ -48,7 +53,14 @@ def rho_from_epsilon(epsilon: Number, delta: Number) -> Fraction:
     >>> rho_from_epsilon(1, 1e-8)
     Fraction(172053180393, 10000000000000)
     """
-    exact_epsilon = positive(epsilon, "epsilon")
+    rho = _tight_rho(positive(epsilon, "epsilon"), delta_between_0_and_1(delta))
+    if rho < SMALLEST:
+        raise LossError(f"epsilon is {epsilon}, too small to be turned into rho; give a larger epsilon.")
+    return rho
+
+
+@lru_cache(maxsize=1024)
+def _tight_rho(exact_epsilon: Fraction, delta: Fraction) -> Fraction:
     with localcontext(_LONG):
         log = _log_inverse(delta)
         goal, target = float(exact_epsilon), float(log)
@@ -58,10 +70,7 @@ def rho_from_epsilon(epsilon: Number, delta: Number) -> Fraction:
             return (target - math.log1p(s)) * (2 * s + 1) / (s * s) - math.log1p(1 / s) > goal
 
         s = _best(epsilon_is_above)
-        rho = _down((_decimal(exact_epsilon) - _offset(s, log)) / (1 + s))
-    if rho < SMALLEST:
-        raise LossError(f"epsilon is {epsilon}, too small to be turned into rho; give a larger epsilon.")
-    return rho
+        return _down((_decimal(exact_epsilon) - _offset(s, log)) / (1 + s))
 
 
 def epsilon_from_rho_loose(rho: Number, delta: Number) -> float:
