@@ -58,10 +58,10 @@ class People:
         """Return how many records each cell of a table has: one axis a level."""
         names = list(self.spine.attributes)
         axes, sizes = [], []
-        for level in map(self.spine.level, levels):
-            tree = self.spine.trees[level.attribute]
-            axes.append(tree.ancestors(level.depth)[self.leaf[names[level.attribute]]])
-            sizes.append(tree.sizes[level.depth])
+        for part in (part for level in levels for part in self.spine.refinements(level)):
+            tree = self.spine.trees[part.attribute]
+            axes.append(tree.ancestors(part.depth)[self.leaf[names[part.attribute]]])
+            sizes.append(tree.sizes[part.depth])
         cells = np.ravel_multi_index(axes, sizes)
         return np.bincount(cells, minlength=int(np.prod(sizes))).astype(float).reshape(sizes)
 
@@ -74,8 +74,8 @@ def _read(table: str | tt.Source, columns: Mapping[str, str]) -> dict[str, pa.Ar
 def asked(spine: tt.Spine) -> Iterator[tuple[str, ...]]:
     """Yield every margin, and every pair of attributes at their coarsest and at their finest levels."""
     by_attribute = [
-        [level.name for level in sorted(spine.levels, key=lambda one: one.depth) if level.attribute == attribute]
-        for attribute in range(len(spine.attributes))
+        [name if len(tree.levels) == 1 else f"{name}.{level}" for level in tree.levels]
+        for name, tree in zip(spine.attributes, spine.trees, strict=True)
     ]
     yield from ((level,) for levels in by_attribute for level in levels)
     for one, other in combinations(by_attribute, 2):

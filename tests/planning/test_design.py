@@ -134,12 +134,37 @@ def test_no_level_is_left_out_where_a_descent_would_become_too_long() -> None:
 
 def test_the_order_changes_only_where_that_is_worth_something() -> None:
     plan = tt.Plan(ENDS, TRIP, LOSS, margins="each")
-    assert not design(plan).reordered
+    advised = design(plan).plan.spine  # merged, but in the same order
+    assert [split for step in advised.splits for split in step.split(" * ")] == list(ENDS.splits)
     late = tt.Plan(PEOPLE, TRIP, LOSS, margins="none")
     found = design(late, ["place.state * sex"])
     assert found.reordered and found.plan.spine.levels[1].name == "sex"
     assert found.rows[0].error < design(late, ["place.state * sex", "leaves=0.001"]).rows[0].error * 1.5
     assert "The spine is another" in str(found)
+
+
+def test_both_ends_are_refined_at_once_where_that_is_not_worse() -> None:
+    found = design(tt.Plan(ENDS, TRIP, LOSS, margins="each"))
+    assert found.plan.spine.splits[-1] == "destination.town * origin.town" and found.reordered
+    assert "at once" in str(found)
+    shares = {part.name: part.share for part in found.plan.workload if part.is_measured}
+    assert "destination.town * origin.town" in shares
+    own = Search(found.plan, found.cares, None)
+    divided = [draft for draft in own.neighbours(own.now()) if all(len(step) == 1 for step in draft.steps[-2:])]
+    assert divided and min(map(own.value, divided)) >= own.value(own.each(own.now()))
+
+
+def test_steps_are_not_merged_where_margins_of_several_attributes_may_cross_them() -> None:
+    plan = tt.Plan(ENDS, TRIP, LOSS, margins=["origin.county * destination.town", "origin.town", "destination.town"])
+    assert not any(level.is_merged for level in design(plan).plan.spine.levels)
+
+
+def test_steps_are_not_merged_where_a_descent_would_become_too_long() -> None:
+    codes = [f"{a:02}{b:03}" for a in range(60) for b in range(200)]
+    wide = tt.Hierarchy.from_prefixes(codes, widths=[2], levels=["county", "tract"])
+    plan = tt.Plan(tt.Spine.origin_first(wide, wide), TRIP, LOSS, margins="each")
+    for total, merged in ((None, False), (1_000, True)):  # 1,000 pairs of counties have 40 million pairs of tracts
+        assert any(level.is_merged for level in design(plan, total=total).plan.spine.levels) == merged
 
 
 def test_caps_belong_to_a_spine_and_keep_it() -> None:

@@ -133,7 +133,9 @@ class Design:
         """Say what else changes."""
         said = []
         if self.reordered:
-            said.append(f"The spine is another: {' > '.join(level.name for level in self.plan.spine.levels)}.")
+            merged = any(level.is_merged for level in self.plan.spine.levels)
+            what = " Levels that are joined by * are refined at once." if merged else ""
+            said.append(f"The spine is another: {' > '.join(level.name for level in self.plan.spine.levels)}.{what}")
         if self.skipped:
             said.append(
                 f"Left out, since no table that you care for needs them: {', '.join(self.skipped)}. They are not "

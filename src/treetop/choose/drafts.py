@@ -1,13 +1,13 @@
 """The search for a plan: which levels a spine has, in which order, and which margins stand beside it.
 
-From the present spine it goes step by step, two neighbouring levels exchanged or one left out, to the draft with the
-smallest errors; each is judged with its best shares.
+From the present spine it goes step by step to the draft with the smallest errors: two neighbouring levels exchanged or
+merged into one, a merged one divided again, or one left out. Each draft is judged with its best shares.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -18,24 +18,26 @@ from treetop.choose.error_laws import Floats
 from treetop.choose.expected import Depths, ErrorModel, Tables, sizes_of
 from treetop.choose.shares import best_shares
 from treetop.domain.margin import margin_at
+from treetop.domain.spine import WIDEST
 from treetop.domain.unit import TOTAL
 from treetop.plan.plan import PurePlan
 
 WORTH = 0.02
 """A spine is changed only where errors get so much smaller: a plan that is known is worth something too."""
 MOST_SLOTS = 10**8
-"""A level is left out only where a descent measures no more nodes than this, or than it does now."""
-
+"""A level is left out, or merged, only where a descent measures no more nodes than this, or than it does now."""
 
 Step: TypeAlias = tuple[tuple[int, int], ...]
 """A level of a spine: the attributes that it refines, each with how many of its levels are refined then."""
+Steps: TypeAlias = tuple[Step, ...]
+"""The levels of a spine, from the top."""
 
 
 @dataclass(frozen=True)
 class Draft:
     """A spine with margins, on its way to a plan."""
 
-    steps: tuple[Step, ...]
+    steps: Steps
     """The levels of the spine."""
     margins: tuple[Depths, ...]
     """The margins."""
@@ -146,33 +148,82 @@ class Search:
 
     def neighbours(self, draft: Draft) -> Iterator[Draft]:
         """Yield drafts that differ in one step."""
+        for steps in self._other_orders(draft.steps):
+            yield self.each(replace(draft, steps=steps))
+        yield from self._merging(draft)
+        for steps in self._fewer(draft.steps):
+            if self._can_be_measured(replace(draft, steps=steps)):
+                yield self.each(replace(draft, steps=steps))
+
+    def _other_orders(self, steps: Steps) -> Iterator[Steps]:
+        """Yield two steps exchanged, or a merged one as two."""
+        for at in range(len(steps) - 1):
+            if _are_of_others(steps[at], steps[at + 1]):
+                yield *steps[:at], steps[at + 1], steps[at], *steps[at + 2 :]
+        for at, step in enumerate(steps):
+            for own in step if len(step) > 1 else ():
+                rest = tuple(one for one in step if one != own)
+                yield *steps[:at], (own,), rest, *steps[at + 1 :]
+                yield *steps[:at], rest, (own,), *steps[at + 1 :]
+
+    def _merging(self, draft: Draft) -> Iterator[Draft]:
+        """Yield two steps as one; margins of several attributes may cross it, so that it is not for them."""
+        if any(np.count_nonzero(table) > 1 for table in self.now().margins):
+            return
         steps = draft.steps
         for at in range(len(steps) - 1):
-            if not {one for one, _ in steps[at]} & {one for one, _ in steps[at + 1]}:
-                yield self.each(replace(draft, steps=(*steps[:at], steps[at + 1], steps[at], *steps[at + 2 :])))
+            if _are_of_others(steps[at], steps[at + 1]):
+                merged = replace(draft, steps=(*steps[:at], steps[at] + steps[at + 1], *steps[at + 2 :]))
+                if self._can_be_measured(merged):
+                    yield self.each(merged)
+
+    def _fewer(self, steps: Steps) -> Iterator[Steps]:
+        """Yield an attribute's level left out, one that no table needs."""
         for at, step in enumerate(steps):
             for own in step:
                 finer = any(one == own[0] and depth > own[1] for other in steps for one, depth in other)
                 if own not in self.needed and finer:
                     left = tuple(one for one in step if one != own)
-                    fewer = replace(draft, steps=(*steps[:at], *([left] if left else []), *steps[at + 1 :]))
-                    if self._can_be_measured(fewer):
-                        yield self.each(fewer)
+                    yield *steps[:at], *([left] if left else []), *steps[at + 1 :]
 
     def _can_be_measured(self, draft: Draft) -> bool:
         """Whether a descent can go down a draft: where nobody knows how many records there are, to every leaf."""
+        if any(self._widest(draft.steps[:at], step) > WIDEST for at, step in enumerate(draft.steps) if len(step) > 1):
+            return False
         if self.total is None:
             return self.plan.spine.leaves <= MOST_SLOTS
         return draft.slots(self.sizes, self.total) <= max(MOST_SLOTS, self.now().slots(self.sizes, self.total))
+
+    def _widest(self, above: Steps, step: Step) -> int:
+        """Return into how many nodes a step divides one at most."""
+        widest = 1
+        for attribute, depth in step:
+            coarser = max((at for other in above for one, at in other if one == attribute), default=0)
+            tree = self.plan.spine.trees[attribute]
+            inside = tree.ancestors(coarser - 1, depth - 1) if coarser else np.zeros(tree.sizes[depth - 1], np.int64)
+            widest *= int(np.bincount(inside).max())
+        return widest
 
     def best(self) -> Draft:
         """Return the best draft that steps lead to, or the present spine where they gain too little."""
         now = best = self.each(self.now())
         if not self.plan.unit.per_node and self.plan.graph is None:
-            while (better := min(self.neighbours(best), key=self.value, default=best)) != best:
-                if self.value(better) >= self.value(best) - 1e-4:
-                    break
-                best = better
-        if self.value(best) > self.value(now) + 2 * math.log1p(-WORTH):
-            best = now
+            best = self._walk(now, self.neighbours)
+            if self.value(best) > self.value(now) + 2 * math.log1p(-WORTH):
+                # Fewer levels are better than they are expected to be: each one more loses nodes that were there.
+                best = self._walk(now, self._merging)
         return self.with_margins(best)
+
+    def _walk(self, draft: Draft, neighbours: Callable[[Draft], Iterable[Draft]]) -> Draft:
+        """Return where steps lead to, each to the best of all neighbours."""
+        best = draft
+        while (better := min(neighbours(best), key=self.value, default=best)) != best:
+            if self.value(better) >= self.value(best) - 1e-4:
+                break
+            best = better
+        return best
+
+
+def _are_of_others(one: Step, other: Step) -> bool:
+    """Whether two steps refine no attribute both."""
+    return not {attribute for attribute, _ in one} & {attribute for attribute, _ in other}

@@ -75,7 +75,7 @@ def packed_paths(spine: Spine) -> list[list[NDArray[np.uint64] | None]]:
     return parts
 
 
-def go_down(spine: Spine, index: int, counts: Counts, node: Sequence[NDArray[np.int64]]) -> None:
+def go_down(spine: Spine, index: int, counts: Counts, node: Sequence[NDArray[np.int64]] | NDArray[np.int64]) -> None:
     """Turn the nodes of leaves at the level above one, given by attribute and in place, into those at the level."""
     level = spine.levels[index - 1]
     for part, digit in zip(level.parts, ranks_of(spine)[index - 1], strict=True):

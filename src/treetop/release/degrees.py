@@ -86,8 +86,8 @@ class DegreeTables:
         """Return the level of the spine: of all places together that of the degrees."""
         if level is None:
             return 1
-        (asked,) = self.release.spine.level(level).parts
-        if asked.attribute == 0:
+        asked = self.release.spine.level(level)
+        if asked.parts[0].attribute == 0:
             raise QueryError(f"{level} is the degree itself: derived tables are by a level of the place")
         return asked.index
 
