@@ -44,7 +44,7 @@ def test_the_folder_has_results_a_summary_and_plots(folder: Path, capsys: Captur
     files = sorted(path.name for path in (folder / "out").iterdir())
     assert files == ["error.png", "false_discoveries.png", "results.parquet", "summary.md", "time.png"]
     table = pq.read_table(folder / "out" / "results.parquet")
-    assert table.num_rows == 2 * 2 * 2 * 2 * 5
+    assert table.num_rows == 2 * 2 * 2 * 2 * (5 + 3)
     assert set(table["epsilon"].to_pylist()) == {0.1, 1.0}
     assert said.count(FENCE) == 2
     assert "All results are in out." in said
