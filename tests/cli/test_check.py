@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import builtins
+import csv
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import treetop as tt
 from tests.everyday import plan_file
 from treetop.cli import main
 from treetop.compare.comparison import FENCE
@@ -95,6 +98,22 @@ def test_with_the_truth_the_errors_stand_behind_a_fence(out: Path, capsys: Captu
     assert {"false_mass", "lost_mass", "root_mean_square", "released_nodes", "true_nodes"} <= region.keys()
     assert (region["negative"], region["fractional"]) == (0, 0)
     assert [bias["size"] for bias in region["biases"]] == ["0", "1–4", "5–10", "11–24", "25–99", "100+"]
+
+
+def test_with_the_truth_margins_stand_beside_levels_and_both_are_called_by_what_they_count(
+    out: Path, capsys: Captured
+) -> None:
+    shown = check(capsys, "out", "--truth", "trips.csv").split(FENCE)[1]
+    assert "destination region × origin region" in shown and "\norigin region " in shown
+    errors = json.loads(check(capsys, "out", "--truth", "trips.csv", "--json"))["errors"]
+    release = tt.Release.load("out")
+    names = [f"margin {table.margin.name}" for table in release.margins]
+    assert names and [row["name"] for row in errors["margins"]] == names
+    truth: Counter[str] = Counter()
+    for row in csv.DictReader(Path("trips.csv").read_text().splitlines()):
+        truth[row["home"]] += int(row["flow"])
+    off = [abs(row["count"] - truth.pop(row["origin.town"], 0)) for row in release.by("origin.town").to_pylist()]
+    assert errors["margins"][names.index("margin origin.town")]["largest"] == max([*off, *truth.values()])
 
 
 def test_the_columns_of_the_truth_come_from_the_card_the_plan_or_the_call(out: Path, capsys: Captured) -> None:

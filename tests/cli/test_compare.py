@@ -44,7 +44,7 @@ def test_the_folder_has_results_a_summary_and_plots(folder: Path, capsys: Captur
     files = sorted(path.name for path in (folder / "out").iterdir())
     assert files == ["error.png", "false_discoveries.png", "results.parquet", "summary.md", "time.png"]
     table = pq.read_table(folder / "out" / "results.parquet")
-    assert table.num_rows == 2 * 2 * 2 * 2 * 5
+    assert table.num_rows == 2 * 2 * 2 * 2 * (5 + 3)
     assert set(table["epsilon"].to_pylist()) == {0.1, 1.0}
     assert said.count(FENCE) == 2
     assert "All results are in out." in said
@@ -55,6 +55,24 @@ def test_everything_that_is_written_says_that_it_is_private(folder: Path, capsys
     compare(capsys, "--mechanisms", "inftda")
     assert FENCE in (folder / "out" / "summary.md").read_text(encoding="utf-8").lower()
     assert pq.read_schema(folder / "out" / "results.parquet").metadata[b"treetop"].decode() == FENCE
+
+
+def test_every_mechanism_tells_the_errors_of_margins_and_one_measures_them(folder: Path, capsys: Captured) -> None:
+    report = json.loads(compare(capsys, "--no-plots", "--json"))
+    assert [one["mechanism"] for one in report["settings"]] == ["margins", "inftda", "tda-l2", "gauss", "sh"]
+    for setting in report["settings"]:
+        assert [level["name"] for level in setting["levels"]][-1] == "margin origin.town"
+    table = pq.read_table(folder / "out" / "results.parquet").to_pylist()
+    measured = {row["mechanism"] for row in table if row["level_name"] == "margin origin.town" and row["noise"]}
+    assert measured == {"margins"}
+    assert {row["counts"] for row in table if row["level_name"] == "origin.town"} == {"destination town × origin town"}
+
+
+def test_a_split_that_names_margins_is_that_of_the_levels_where_there_are_none(folder: Path, capsys: Captured) -> None:
+    plan = folder / "plan.toml"
+    plan.write_text(plan.read_text(encoding="utf-8").replace("delta = 1e-8", "delta = 1e-8\nsplit = {margins = 0.4}"))
+    report = json.loads(compare(capsys, "--mechanisms", "margins,inftda", "--no-plots", "--json"))
+    assert [one["mechanism"] for one in report["settings"]] == ["margins", "inftda"] and not report["refused"]
 
 
 def test_the_loss_is_the_plans_when_none_is_given(folder: Path, capsys: Captured) -> None:

@@ -16,6 +16,7 @@ from treetop.choose.coverage import (
     Coverage,
     LevelCoverage,
     measure_coverage,
+    measure_margin_coverage,
     pooled,
     release_on_trial,
     twin_coverage,
@@ -308,3 +309,26 @@ def test_a_twin_is_neither_private_counts_nor_for_plans_without_intervals() -> N
         twin_coverage(plan(confidence=None), twin)
     with pytest.raises(PlanError, match="1 or more"):
         twin_coverage(plan(), twin, runs=0)
+
+
+def test_margins_are_covered_as_often_as_stated_and_a_trial_tells_it() -> None:
+    spine = tt.Spine(["place.state", "sex", "place.town"], {"place": PLACE, "sex": SEX})
+    rng = np.random.default_rng(3)
+    towns = PLACE.codes[-1].to_pylist()
+    rows = {"place": rng.choice(towns, 4_000).tolist(), "sex": rng.choice(["f", "m"], 4_000).tolist()}
+    twin, planned = pa.table(rows), tt.Plan(spine, tt.Unit("person", neighbours="replace"), tt.Loss(rho=0.01))
+    counts = read_counts(twin, spine)
+    runs = [release_on_trial(planned, counts, Key(run.to_bytes(32, "big"))) for run in range(150)]
+    for name, row in zip(
+        ("margin place.town", "margin sex"),
+        pooled([measure_margin_coverage(release, counts, 0.9) for release in runs]),
+        strict=True,
+    ):
+        found = row.all_sizes
+        assert (row.name, found.every) == (name, found.measured)
+        assert found.positives + found.zeros == found.every
+        assert found.every.share is not None
+        assert 0.9 - 4 * (0.09 / found.every.nodes) ** 0.5 <= found.every.share <= 0.95
+    tried = twin_coverage(planned, twin, runs=2)
+    assert [row["name"] for row in tried.to_dict()["twin"]][-2:] == ["margin place.town", "margin sex"]
+    assert tried.to_dict()["twin"][-2]["nodes"] == 2 * len(towns)

@@ -27,7 +27,7 @@ def render(card: Mapping[str, Any], card_sha256: str) -> str:
     from jinja2 import TemplateError
 
     shown = {"card": card, "card_sha256": card_sha256, "levels": _levels(card), "widest": _widest(card), "bar": _BAR}
-    shown |= _noise(card)
+    shown |= {"titles": _titles(card), **_noise(card)}
     try:
         return _template(card["treetop"]).render(shown)
     except TemplateError as problem:
@@ -94,6 +94,11 @@ def _levels(card: Mapping[str, Any]) -> list[dict[str, Any]]:
     if margins:
         margins[0]["heading"] = "margins: tables beside these, with all other attributes summed over"
     return levels + margins
+
+
+def _titles(card: Mapping[str, Any]) -> dict[str, str]:
+    """Return what levels and margins count, by name; on cards that do not say, their names."""
+    return {table["name"]: table.get("counts") or table["name"] for table in _levels(card)}
 
 
 def _widest(card: Mapping[str, Any]) -> float:

@@ -114,8 +114,8 @@ def _cells(card: dict[str, Any], unit: Unit) -> Cells:
 
 
 def coverage(card: dict[str, Any]) -> Iterator[str]:
-    """See that a trial on a public twin is about the levels of the plan."""
-    names = [level["name"] for level in card["levels"]]
+    """See that a trial on a public twin is about the levels and margins of the plan."""
+    names = [table["name"] for table in _tables(card)]
     for one in card["accuracy"].get("coverage", {}).get("twin", ()):
         if names[one["level"] : one["level"] + 1] != [one["name"]]:
             yield f"accuracy.coverage.twin: level {one['level']} is not {one['name']}"

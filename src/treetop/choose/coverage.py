@@ -22,10 +22,12 @@ from treetop.choose.simulate import public_twin
 from treetop.domain.unit import TOTAL
 from treetop.errors import PlanError
 from treetop.noise import Key
+from treetop.plan.accuracy import CONFIDENCE
 from treetop.plan.plan import PurePlan
 from treetop.read.counts import Counts, Digit, layout, pack
 from treetop.release.errors import SIZES, merge, size_label, starts
 from treetop.release.intervals.nodes import LevelIntervals
+from treetop.release.margin_errors import true_margins
 from treetop.release.release import Release
 from treetop.release.run import run_plan
 from treetop.release.tree import spans
@@ -133,6 +135,22 @@ def measure_coverage(release: Release, truth: Counts, confidence: float | None =
     return tuple(rows)
 
 
+def measure_margin_coverage(
+    release: Release, truth: Counts, confidence: float | None = None
+) -> tuple[LevelCoverage, ...]:
+    """Compare the intervals of a release's margins with the true counts: every cell of a margin is measured."""
+    stated = release.confidence or CONFIDENCE if confidence is None else confidence
+    spine, margins = release.spine, [table.margin for table in release.margins]
+    every = zip(release.margins, true_margins(spine, margins, truth), strict=True)
+    rows = []
+    for index, (table, true) in enumerate(every, start=len(spine.levels) + 1):
+        lower, upper = table.intervals(stated)
+        covered = (lower <= true) & (true <= upper)
+        nodes = _Nodes(true, table.count > 0, np.ones(len(true), np.bool_), covered, upper - lower)
+        rows.append(LevelCoverage(index, table.margin.part, _every_size(nodes)))
+    return tuple(rows)
+
+
 def pooled(runs: Sequence[tuple[LevelCoverage, ...]]) -> tuple[LevelCoverage, ...]:
     """Put several releases together, level by level."""
     together, *others = runs
@@ -223,10 +241,19 @@ def _sizes(nodes: _Nodes, public: int, sums: LevelSums) -> tuple[SizeCoverage, .
     measured[0] += Coverage(
         number, number, sums.measured_bounds - float(nodes.width[absent & nodes.measured].sum()) if number else 0.0
     )
+    return _labelled(every, measured, positives, zeros)
+
+
+def _every_size(nodes: _Nodes) -> tuple[SizeCoverage, ...]:
+    """Tell nodes apart by size where all public ones are there."""
+    size = np.searchsorted(_LOWS, nodes.true, side="right") - 1
+    members = (np.ones(len(size), np.bool_), nodes.measured, nodes.found, ~nodes.found)
+    return _labelled(*(list(_by_size(nodes, size, member)) for member in members))
+
+
+def _labelled(*groups: Sequence[Coverage]) -> tuple[SizeCoverage, ...]:
     labels = [size_label(low, high) for low, high in SIZES]
-    return tuple(
-        SizeCoverage(label, *parts) for label, *parts in zip(labels, every, measured, positives, zeros, strict=True)
-    )
+    return tuple(SizeCoverage(label, *parts) for label, *parts in zip(labels, *groups, strict=True))
 
 
 def _by_size(nodes: _Nodes, size: Ints, member: Flags) -> Iterator[Coverage]:
@@ -248,10 +275,12 @@ class TwinCoverage:
     """How many releases were tried."""
     levels: tuple[LevelCoverage, ...]
     """What all of them gave together, level by level."""
+    margins: tuple[LevelCoverage, ...] = ()
+    """The same of every margin."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a card states: of the nodes that were measured, how many were covered, over all runs."""
-        measured = [(row, row.all_sizes.measured) for row in self.levels]
+        measured = [(row, row.all_sizes.measured) for row in self.levels + self.margins]
         twin = [
             {"level": row.level, "name": row.name, "covered": found.covered, "nodes": found.nodes}
             for row, found in measured
@@ -287,13 +316,14 @@ def twin_coverage(
     twin.fits(plan.spine)
     counts = public_twin(twin, private)
     secret = Key(hashlib.blake2b(b"coverage on a twin", digest_size=32).digest())
-    confidence, found = float(plan.confidence), []
+    confidence, found, beside = float(plan.confidence), [], []
     for run in range(runs):
         release = release_on_trial(plan, counts, secret.derive("trial", bytes.fromhex(plan.digest), run))
         found.append(measure_coverage(release, counts, confidence))
+        beside.append(measure_margin_coverage(release, counts, confidence))
         if progress is not None:
             progress("trials", (run + 1) / runs)
-    return TwinCoverage(confidence, runs, pooled(found))
+    return TwinCoverage(confidence, runs, pooled(found), pooled(beside))
 
 
 def release_on_trial(plan: PurePlan, counts: Counts, key: Key) -> Release:

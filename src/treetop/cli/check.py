@@ -71,7 +71,7 @@ def render_errors(errors: TrueErrors) -> str:
     from treetop.plan.accuracy import text_table
 
     rows, tally = errors.levels + errors.margins, errors.tally
-    head = ("level", "true nodes", "released nodes", "largest error", "mean error")
+    head = ("level", "true nodes", "released", "largest error", "mean error")
     resolved = any(row.resolved < 1 for row in rows)
     named = ("resolved",) if resolved else ()
     table = [(*head, "invented", "by count", "lost", "by count", *named), *(_cells(row, resolved) for row in rows)]

@@ -34,10 +34,10 @@ def command(
     """Estimate the counts of the release DIR by least squares, from all its measurements. Nothing is spent.
 
     The release must have kept them: all are where no level has more than a million public nodes, and with
-    --keep-measurements. Without options it shows, level by level, how far the estimates are from the released counts.
+    --keep-measurements. Without options it shows, table by table, how far the estimates are from the released counts.
     With --level place.state there is a row for each measured node: its estimate, which may be negative, the standard
-    deviation of that, and the released count. With --out a new release of the same measurements is written, with
-    whole counts of lower error that add up, a card and intervals.
+    deviation of that, and the released count; --level "margin place.state" is that margin. With --out a new release of
+    the same measurements is written, with whole counts of lower error that add up, a card and intervals.
     """
     from treetop.release.release import Release
 
@@ -65,10 +65,10 @@ def render(summary: dict[str, Any]) -> str:
     rows = [("level", "estimated nodes", "released nodes", "typical sd", "mean difference")]
     for row in summary["levels"]:
         numbers = (f"{row['sd']:,.3g}", f"{row['difference']:,.3g}")
-        rows.append((row["name"], f"{row['nodes']:,}", f"{row['released']:,}", *numbers))
+        rows.append((row["counts"], f"{row['nodes']:,}", f"{row['released']:,}", *numbers))
     title = style(printable(summary["title"]), bold=True)
     told = (
-        "Estimates are by least squares from all measurements; they may be negative, and add up. The\n"
+        "Estimates are by least squares from all measurements, margins included; they may be negative. The\n"
         "typical sd is the median of their standard deviations; the mean difference is between estimates and\n"
         "released counts, zeros included."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,15 @@ from treetop.release.errors import LevelErrors, Values, compared
 
 def measure_margin_errors(release: Contents, truth: Counts, dropped: int = 0) -> tuple[LevelErrors, ...]:
     """Compare the margins of a release with the true counts of the same spine; `dropped` records are in no cell."""
-    own = (table.count for table in release.margins)
-    return _compared(release.spine, [table.margin for table in release.margins], own, truth, dropped)
+    margins, own = [table.margin for table in release.margins], (table.count for table in release.margins)
+    return _compared(release.spine, margins, own, truth, dropped)
+
+
+def true_margins(spine: Spine, margins: Sequence[Margin], truth: Counts) -> Iterator[NDArray[np.int64]]:
+    """Yield the true counts of every cell of margins, from those of the leaves."""
+    leaf, count = leaves_of(spine, truth)
+    for margin in margins:
+        yield _sums(spine, margin, leaf, count).astype(np.int64, copy=False)
 
 
 def margin_errors_of(
@@ -32,10 +39,9 @@ def margin_errors_of(
 def _compared(
     spine: Spine, margins: Sequence[Margin], released: Iterable[Values], truth: Counts, dropped: int = 0
 ) -> tuple[LevelErrors, ...]:
-    leaf, count = leaves_of(spine, truth)
     rows = []
-    for index, (margin, own) in enumerate(zip(margins, released, strict=True), start=len(spine.levels) + 1):
-        true = _sums(spine, margin, leaf, count).astype(np.int64, copy=False)
+    every = zip(margins, released, true_margins(spine, margins, truth), strict=True)
+    for index, (margin, own, true) in enumerate(every, start=len(spine.levels) + 1):
         title = title_of(spine, margin.depths)
         rows.append(compared(index, margin.part, title, margin.nodes, own, true, dropped=dropped))
     return tuple(rows)

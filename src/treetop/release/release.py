@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from treetop.basics.resolved import resolved
+from treetop.domain.margin import MARGIN
 from treetop.errors import ReleaseError
 from treetop.release.contents import Contents
 from treetop.release.estimates.again import estimated_again
-from treetop.release.estimates.table import estimates_table
+from treetop.release.estimates.table import estimates_table, margin_estimates_table
 from treetop.release.folder import NODES, PLACES, check_place, drafted, load, save
 from treetop.release.folder.unresolved import unresolved_table
 from treetop.release.intervals.nodes import Interval, LevelIntervals
@@ -114,10 +115,13 @@ class Release(Contents):
     def estimates(self, level: str | None = None) -> pa.Table:
         """Return the least-squares estimates of all measured nodes of a level (leaves when None), in spine order.
 
+        Those of a margin are named with that word: `estimates("margin origin.state")` has a row for every cell.
         There is one column for each attribute that is refined by then, `estimate`, which may be negative, `sd`, its
         standard deviation, and `count`, the released one, 0 where it is not released. It needs all measurements
         (`keep_measurements`), and costs no privacy.
         """
+        if level is not None and level.startswith(MARGIN):
+            return margin_estimates_table(self, level)
         return estimates_table(self, level_index(self.spine, level))
 
     def reestimated(self) -> Release:

@@ -10,14 +10,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from treetop.basics.nearest import nearest
 from treetop.domain.level import Level
+from treetop.domain.margin import title_of
 from treetop.domain.unit import TOTAL
+from treetop.errors import QueryError
 from treetop.release.codes import codes_at
 from treetop.release.contents import Contents
 from treetop.release.estimates.again import all_measurements
+from treetop.release.estimates.joined import joined_estimates
 from treetop.release.estimates.measured_tree import TreeLevel, measured_tree
+from treetop.release.margins import codes_of
 from treetop.release.tree import ReleasedTree
-from treetop.repair.least_squares import LevelEstimates, least_squares
+from treetop.repair.least_squares import LevelEstimates
 
 Ints = NDArray[np.int64]
 
@@ -48,6 +53,8 @@ class LevelDifference:
     """The median of the standard deviations of the estimates."""
     difference: float
     """The mean of |estimate − released count|."""
+    counts: str
+    """What the level counts."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -61,23 +68,57 @@ def estimates_table(release: Contents, index: int) -> pa.Table:
     return pa.table(codes_at(release.spine, index, level.nodes) | numbers)
 
 
+def margin_estimates_table(release: Contents, name: str) -> pa.Table:
+    """Return the estimates of a margin by the name of its part, such as "margin origin.state"."""
+    names = [table.margin.part for table in release.margins]
+    if name not in names:
+        raise QueryError(
+            f"there is no {name!r}{nearest(name, names)}; the margins are {', '.join(names)}"
+            if names
+            else "this release has no margins"
+        )
+    table, own = release.margins[names.index(name)], _joined(release)[2][names.index(name)]
+    numbers = {"estimate": own.value, "sd": np.sqrt(own.variance), "count": table.count}
+    return pa.table(dict(reversed(codes_of(release.spine, table.margin, np.arange(len(own.value))).items())) | numbers)
+
+
 def level_differences(release: Contents) -> list[LevelDifference]:
-    """Return, from the total down, how estimates differ from released counts."""
-    names = [TOTAL, *(level.name for level in release.spine.levels)]
+    """Return how estimates differ from released counts, from the total down and then margin by margin."""
+    spine, joined = release.spine, _joined(release)
+    names = [(TOTAL, TOTAL), *((level.name, title_of(spine, spine.depths(level.index))) for level in spine.levels)]
     found = []
-    for index, (name, level) in enumerate(zip(names, estimated_levels(release), strict=True)):
-        size = len(level.value)
-        sd = float(np.median(np.sqrt(level.variance))) if size else 0.0
-        difference = float(np.abs(level.value - level.released).mean()) if size else 0.0
-        found.append(LevelDifference(name, size, len(release.tree.at(index)), sd, difference))
+    for index, (told, level) in enumerate(zip(names, _estimated_levels(release, joined), strict=True)):
+        found.append(_difference(*told, level, level.released, len(release.tree.at(index))))
+    for table, own in zip(release.margins, joined[2], strict=True):
+        told = table.margin.part, title_of(spine, table.margin.depths)
+        found.append(_difference(*told, own, table.count, int(np.count_nonzero(table.count))))
     return found
+
+
+def _difference(name: str, counts: str, level: LevelEstimates, count: Ints, released: int) -> LevelDifference:
+    size = len(level.value)
+    sd = float(np.median(np.sqrt(level.variance))) if size else 0.0
+    difference = float(np.abs(level.value - count).mean()) if size else 0.0
+    return LevelDifference(name, size, released, sd, difference, counts)
+
+
+_Joined = tuple[list[TreeLevel], list[LevelEstimates], list[LevelEstimates]]
+"""The measured tree, the estimates of its levels, and those of the margins."""
+
+
+def _joined(release: Contents) -> _Joined:
+    tree = measured_tree(all_measurements(release), release.measured.root)
+    return (tree, *joined_estimates(release.spine, tree, release.margins))
 
 
 def estimated_levels(release: Contents) -> Iterator[EstimatedNodes]:
     """Yield the estimates of the total and of every level below it."""
+    yield from _estimated_levels(release, _joined(release))
+
+
+def _estimated_levels(release: Contents, joined: _Joined) -> Iterator[EstimatedNodes]:
     released = release.tree
-    tree = measured_tree(all_measurements(release), release.measured.root)
-    found = least_squares(tree)
+    tree, found, _ = joined
     root = np.zeros(1, np.int64) if len(released.at(0)) else np.full(1, -1)
     above = _estimated(released, 0, found[0], tree[0].nodes, root)
     yield above
