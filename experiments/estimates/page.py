@@ -9,7 +9,8 @@ from experiments.estimates.figures import FEWEST, FIGURES
 from experiments.estimates.measure import BASELINE, DELTA, EPSILON, EXACT, FEW_CHILDREN, LOWER, SETTINGS, Setting, Study
 from experiments.estimates.node import LARGE, LOW, TRUE, Node
 from experiments.estimates.reasons import closest_on_tables, conclusion, reasons
-from experiments.estimates.targets import CONFIDENCE, JUDGED, Judged, What, goals, judge, ratio
+from experiments.estimates.targets import JUDGED, Judged, What, goals, judge, ratio
+from experiments.kit.compared import CONFIDENCE
 from experiments.kit.pages import machine, pictures, render
 from experiments.kit.tables import number, percent, table
 from treetop.release.errors import SIZES, size_label

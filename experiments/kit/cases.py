@@ -100,6 +100,16 @@ def slovenia(data: Path) -> Table:
     return Table.between("slovenia", "Slovenia, municipalities", places, rows)
 
 
+def sardinia(data: Path) -> Table:
+    """Commuters between the municipalities of Sardinia in 2001: one in thirteen pairs occurs, most with few people."""
+    rows = _read(data / "od_it_istat" / "od_comune_sardinia_2001.parquet", "o_com", "d_com", "commuters")
+    lookup = pq.read_table(data / "lookup_it" / "comuni_2011.parquet", columns=["prov", "com_103"])
+    there = lookup.filter(pc.is_in(lookup["com_103"], value_set=pa.array(_codes(rows), lookup["com_103"].type)))
+    tree = pa.table({"province": there["prov"], "municipality": there["com_103"]})
+    places = tt.Hierarchy.from_table(tree, levels=["province", "municipality"])
+    return Table.between("sardinia", "Sardinia, municipalities", places, rows)
+
+
 def flights(data: Path) -> Table:
     """Flights between US airports in the first half of 2001: most pairs have none, and those that occur have many."""
     folder = data / "shippable" / "od_us_flights_2001"
@@ -126,6 +136,14 @@ def hawaii(data: Path) -> Table:
     spine = tt.Spine(["place.county", "place.tract", "race", "age", "place.group", "place.block"], trees)
     counts = read_counts(pa.concat_tables(parts), spine, count="count")
     return Table("hawaii", "Hawaii, blocks by race and age", spine, counts)
+
+
+def patients() -> Table:
+    """The made-up patients of the examples: five attributes, a deep tree of diagnoses, hardly a leaf that occurs."""
+    file = tt.read_plan(ROOT / "examples" / "patients" / "plan.toml")
+    assert file.source is not None
+    counts = file.plan.counts(file.table(file.source), columns=file.columns)
+    return Table("patients", "made up: patients", file.plan.spine, counts)
 
 
 def _read(file: Path, origin: str, destination: str, count: str, filters: Filters = None) -> pa.Table:

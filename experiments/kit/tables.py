@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 
@@ -18,10 +19,14 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], sides: str = "l") 
 
 
 def number(value: float) -> str:
-    """Return a number to three digits, or whole."""
+    """Return a number to three digits, or whole; a dash where there is none."""
+    if math.isnan(value):
+        return "–"
     return f"{value:,.0f}" if value == 0 or value >= 99.95 else f"{value:#.3g}"
 
 
 def percent(share: float) -> str:
-    """Return a share to three digits."""
+    """Return a share to three digits; a dash where there is none."""
+    if math.isnan(share):
+        return "–"
     return "<0.001%" if 0 < 100 * share < 0.001 else f"{number(100 * share)}%"

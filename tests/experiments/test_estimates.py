@@ -30,8 +30,9 @@ from experiments.estimates.measure import (
 )
 from experiments.estimates.node import LARGE, Node, constructed_node
 from experiments.estimates.reasons import conclusion
-from experiments.estimates.targets import Compared, difference, goals, judge, ratio
+from experiments.estimates.targets import difference, goals, judge, ratio
 from experiments.kit.cases import DOCS, TRIP, Table, made_up
+from experiments.kit.compared import Compared
 from experiments.kit.pages import insert
 from tests.pictures import colours_in
 from treetop.noise import Key
