@@ -51,7 +51,7 @@ def install() -> None:
             with alone(f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"):
                 return compile_one(kernel, signature)
 
-    Dispatcher.compile = compiled
+    setattr(Dispatcher, "compile", compiled)  # noqa: B010 (what types do not allow)
 
 
 def pytest_configure(config: pytest.Config) -> None:

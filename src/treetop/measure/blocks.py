@@ -281,7 +281,7 @@ class _Piece:
 
     def targets(self) -> Reals:
         _, wanted = self._wanted()
-        return wanted - (0.0 if self.task.step.repair.code == EUCLIDEAN else far_of(self.task.step))
+        return wanted.astype(np.float64) - (0.0 if self.task.step.repair.code == EUCLIDEAN else far_of(self.task.step))
 
     def _wanted(self) -> tuple[Ints, Ints]:
         slots = self.task.step.fanout(self.task.above)
