@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.checked import whole_number, whole_numbers
-from treetop.domain.level import Level
+from treetop.domain.level import Refinement
 from treetop.domain.margin import depths_alone
 from treetop.domain.spine import Spine
 from treetop.measure.blocks import cells_of_rows
@@ -23,6 +23,7 @@ from treetop.noise import Law
 from treetop.read.counts import pack
 from treetop.release.estimates import prior
 from treetop.release.estimates.measured_tree import measured_tree
+from treetop.release.estimates.merged_rows import rows_of_last
 from treetop.release.estimates.sharing import share_by_probability
 from treetop.release.estimates.under_margins import share_under_margin
 from treetop.release.margins import MarginTable, find
@@ -81,18 +82,20 @@ def lower_error_under(
 ) -> tuple[NDArray[np.int32], Ints]:
     """Return the same where margins are kept: of the descent's counts, those of the last level are shared anew.
 
-    Coarser counts stay as they are, so that a release gives the same ones again.
+    Coarser counts stay as they are, so that a release gives the same ones again. Where the last level refines several
+    attributes at once, rows are what these leave to the last of them.
     """
     spine = measurements.spine
     last = max(index for index, law in enumerate(measurements.laws) if law is not None)
     seen, law = measurements.levels[last - 1], measurements.laws[last]
     level = spine.levels[last - 1]
     refined = level.parts[-1]
-    table = find(margins, spine, depths_alone(len(spine.trees), refined.attribute, refined.depth + 1))
+    table = _alone(margins, spine, refined)
     if seen is None or law is None or len(seen) < FEWEST:
         return released.nodes, released.count
     above, fanout = released.at(last - 1), released.fanout(last)
-    own, first = _rows_of(level, released, last)
+    every = rows_of_last(law, level, above, seen, [_alone(margins, spine, part) for part in level.parts])
+    own, first = every.count, np.concatenate([[0], np.cumsum(every.cells)])
     node = seen.nodes[refined.attribute].astype(np.int64)
     rows = np.flatnonzero(own > 0)
     cells = cells_of_rows(np.diff(first), rows)
@@ -102,7 +105,7 @@ def lower_error_under(
         shared = np.zeros(len(cells), np.int64)
         _share_last(law, first, value, np.ones(len(cells), np.bool_), own, _seed(measurements), shared)
     else:
-        shared = share_under_margin(law, first, value, node[cells], table.count, own)
+        shared = share_under_margin(law, first, value, node[cells], table, own)
     counts[cells] = shared
     there = counts > 0
     only = np.flatnonzero(fanout == 1)
@@ -113,23 +116,10 @@ def lower_error_under(
     return _in_order(spine, [(leaves, np.concatenate([counts[there], above.count[only]]))])
 
 
-def _rows_of(level: Level, released: ReleasedTree, index: int) -> tuple[Ints, Ints]:
-    """Return the counts of rows whose cells are shared anew, and where the cells of each start.
-
-    Rows are the nodes above a level that it divides, by all attributes that it refines but the last.
-    """
-    above = released.at(index - 1)
-    several = level.fanout(above.nodes) > 1
-    width = np.ones(len(above), np.int64)
-    for part in level.parts[:-1]:
-        width *= part.fanout(above.nodes)
-    start = np.cumsum(np.where(several, width, 0)) - np.where(several, width, 0)
-    below, parent = released.at(index), released.parents(index)
-    inner = level.parts[-1].fanout(above.nodes)
-    row = start[parent] + level.ranks(below.nodes) // inner[parent]
-    own = np.zeros(int(width[several].sum()), np.int64)
-    np.add.at(own, row[several[parent]], below.count[several[parent]])
-    return own, np.concatenate([[0], np.cumsum(np.repeat(inner[several], width[several]))])
+def _alone(margins: Sequence[MarginTable], spine: Spine, part: Refinement) -> Ints | None:
+    """Return the margin of an attribute alone as far as a level refines it, if it is kept."""
+    table = find(margins, spine, depths_alone(len(spine.trees), part.attribute, part.depth + 1))
+    return None if table is None else table.count
 
 
 def _share_last(
