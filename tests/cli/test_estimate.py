@@ -67,11 +67,13 @@ def test_without_options_it_shows_differences_by_level_and_what_to_do_next(
     assert f"Next: treetop estimate {folder} --level place.town" in shown
     assert f"Next: treetop estimate {folder} --out {folder}-estimated" in shown
     told = json.loads(run(capsys, folder, "--json"))
-    assert [level["name"] for level in told["levels"]] == ["total", "place.region", "sex", "place.town"]
+    names = ["total", "place.region", "sex", "place.town", "margin place.town", "margin sex"]
+    assert [level["name"] for level in told["levels"]] == names
     towns = release.estimates("place.town")
     gaps = np.abs(np.subtract(towns["estimate"], towns["count"]))
-    assert told["levels"][-1] == {
+    assert told["levels"][3] == {
         "name": "place.town",
+        "counts": "place town × sex",
         "nodes": towns.num_rows,
         "released": release.table().num_rows,
         "sd": pytest.approx(float(np.median(towns["sd"]))),

@@ -49,7 +49,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class Rows:
     """What stages have made of the parents of a task so far, parent by parent in lexicographic order."""
 
     nodes: NDArray[np.int32]
@@ -59,14 +59,14 @@ class _Rows:
     cells: Ints
     """Into how many cells the stages that are left divide each."""
 
-    def refined(self, part: Refinement, count: Ints) -> _Rows:
+    def refined(self, part: Refinement, count: Ints) -> Rows:
         """Return their children by an attribute, which have these counts."""
         fanout = part.fanout(self.nodes)
         row = np.repeat(np.arange(len(fanout)), fanout)
         nodes = self.nodes.take(row, axis=1)
         rank = np.arange(len(row)) - np.repeat(np.cumsum(fanout) - fanout, fanout)
         nodes[part.attribute] = part.first[nodes[part.attribute]] + rank
-        return _Rows(nodes, count, (self.cells // fanout)[row])
+        return Rows(nodes, count, (self.cells // fanout)[row])
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,30 +92,31 @@ class _Stage:
             columns = by_group(kept.at(under.decided), under.decided, refined.attribute)
         return _Stage(number, refined, under, columns, kept.trees)
 
-    def repaired(self, step: Step, rows: _Rows, value: Ints, alone: Ints | None, ties: int) -> Ints:
-        """Return what the children of rows have so that rows and the margin have their sums.
-
-        They come with a value each, and may be repaired `alone` already.
-        """
+    def groups(self, rows: Rows) -> Ints:
+        """Return which group of the margin's cells each row is in."""
         assert self.under is not None
-        there, attribute = np.flatnonzero(rows.count > 0), self.refined.attribute
-        groups = groups_under(self.trees, rows.nodes[:, there], self.under.refined, self.under.decided, attribute)
-        sort = np.lexsort((groups, rows.nodes[attribute, there]))
-        order, groups = there[sort], groups[sort]
-        fanout = self.refined.fanout(rows.nodes)
-        cells, slots, count = cells_of_rows(fanout, order), fanout[order], rows.count[order]
-        wanted, own, kind = value[cells], value[:0], step.repair.code or 0
-        if alone is not None:
-            own, kind = alone[cells], CHEBYSHEV
-        elif step.repair.code is None:
-            own = repaired_rows(step, wanted, slots, count, ties)
-        found, out = np.zeros(len(cells), np.int64), np.zeros(len(value), np.int64)
-        repair_blocks(
-            wanted, own, slots, count, rows.nodes[attribute, order], groups, self.refined.first, self.columns,
-            far_of(step), kind, step.order.code, ties, found,
-        )  # fmt: skip
-        out[cells] = found
-        return out
+        return groups_under(self.trees, rows.nodes, self.under.refined, self.under.decided, self.refined.attribute)
+
+
+def fit_rows(
+    rows: Rows, refined: Refinement, groups: Ints, columns: Ints, value: Ints, alone: Ints | None, far: float,
+    order: int, kind: int = CHEBYSHEV, ties: int = 0,
+) -> Ints:  # fmt: skip
+    """Return what the children of rows by an attribute have so that rows, and columns by group, have their sums.
+
+    They come with a value each, and may be repaired `alone` already, row by row.
+    """
+    there, node = np.flatnonzero(rows.count > 0), rows.nodes[refined.attribute]
+    by_block = there[np.lexsort((groups[there], node[there]))]
+    fanout = refined.fanout(rows.nodes)
+    cells = cells_of_rows(fanout, by_block)
+    found, out = np.zeros(len(cells), np.int64), np.zeros(len(value), np.int64)
+    repair_blocks(
+        value[cells], value[:0] if alone is None else alone[cells], fanout[by_block], rows.count[by_block],
+        node[by_block], groups[by_block], refined.first, columns, far, kind, order, ties, found,
+    )  # fmt: skip
+    out[cells] = found
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +125,7 @@ class _Job:
 
     task: BlockTask
     stage: _Stage
-    rows: _Rows
+    rows: Rows
     before: int
     """How many rows with a count there are in the tasks before."""
     keep_all: bool = False
@@ -167,14 +168,14 @@ def _cut(step: Step, above: Frontier, counts: Counts, key: Key) -> list[BlockTas
     ]
 
 
-def _divided(task: BlockTask) -> _Rows:
+def _divided(task: BlockTask) -> Rows:
     """Return the parents that are divided: an only child has its parent's count."""
     slots = task.step.fanout(task.above)
     there = slots > 0
-    return _Rows(task.above.nodes[:, there], task.above.count[there], slots[there])
+    return Rows(task.above.nodes[:, there], task.above.count[there], slots[there])
 
 
-def _jobs(tasks: Sequence[BlockTask], stage: _Stage, rows: Sequence[_Rows], keep_all: bool = False) -> list[_Job]:
+def _jobs(tasks: Sequence[BlockTask], stage: _Stage, rows: Sequence[Rows], keep_all: bool = False) -> list[_Job]:
     there = [int(np.count_nonzero(own.count)) for own in rows]
     before = np.cumsum([0, *there]).tolist()
     return [_Job(task, stage, own, at, keep_all) for task, own, at in zip(tasks, rows, before, strict=False)]
@@ -227,19 +228,20 @@ def _repair_alone(value: Ints, cells: Ints, count: Ints, kind: int, order: int, 
 
 
 def _after(
-    step: Step, stage: _Stage, rows: Sequence[_Rows], targets: Sequence[tuple[Ints, Ints]], ties: int
-) -> list[_Rows]:
+    step: Step, stage: _Stage, rows: Sequence[Rows], targets: Sequence[tuple[Ints, Ints]], ties: int
+) -> list[Rows]:
     """Return what the rows of all tasks are divided into by a stage, so that they agree with its margin."""
     if not rows:
         return []
     sums, highest = (np.concatenate(own) for own in zip(*targets, strict=True))
     if stage.under is not None:
-        every = _Rows(
+        every = Rows(
             np.concatenate([own.nodes for own in rows], axis=1),
             np.concatenate([own.count for own in rows]),
             np.concatenate([own.cells for own in rows]),
         )
-        sums = stage.repaired(step, every, highest, sums, ties)
+        far, groups = far_of(step), stage.groups(every)
+        sums = fit_rows(every, stage.refined, groups, stage.columns, highest, sums, far, step.order.code, ties=ties)
     parts = np.split(sums, np.cumsum([len(own) for own, _ in targets])[:-1])
     return [own.refined(stage.refined, count) for own, count in zip(rows, parts, strict=True)]
 
@@ -249,6 +251,12 @@ def _last(job: _Job) -> Refined:
     task, step, rows = job.task, job.task.step, job.rows
     slots = step.fanout(task.above)
     value, start, stop = measure_cells(task, slots)
-    alone = job.stage.under is None
-    out = _alone(job, value) if alone else job.stage.repaired(step, rows, value, None, job.ties)
+    if job.stage.under is None:
+        out = _alone(job, value)
+    else:
+        alone = None if step.repair.code is not None else _alone(job, value)
+        out = fit_rows(
+            rows, job.stage.refined, job.stage.groups(rows), job.stage.columns, value, alone, far_of(step),
+            step.order.code, step.repair.code or CHEBYSHEV, job.ties,
+        )  # fmt: skip
     return kept_cells(task, slots, value, out, start, stop, job.keep_all)

@@ -15,17 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.checked import whole_number, whole_numbers
-from treetop.domain.level import Level
-from treetop.domain.margin import cells_of, decided_at, stages_of
+from treetop.domain.level import Refinement
+from treetop.domain.margin import cells_of, decided_at, depths_alone, stages_of
 from treetop.domain.spine import Spine
 from treetop.measure.blocks import cells_of_rows
 from treetop.noise import Law
 from treetop.read.counts import pack
 from treetop.release.estimates import prior
 from treetop.release.estimates.measured_tree import measured_tree
+from treetop.release.estimates.merged_rows import rows_of_last
 from treetop.release.estimates.sharing import share_by_probability
 from treetop.release.estimates.under_margins import share_under_margin
-from treetop.release.margins import MarginTable, columns_of
+from treetop.release.margins import MarginTable, columns_of, find
 from treetop.release.measurements import Measurements
 from treetop.release.tree import ReleasedTree, spans_at
 from treetop.repair.least_squares import from_below
@@ -81,21 +82,25 @@ def lower_error_under(
 ) -> tuple[NDArray[np.int32], Ints]:
     """Return the same where margins are kept: of the descent's counts, those of the last level are shared anew.
 
-    Coarser counts stay as they are, so that a release gives the same ones again.
+    Coarser counts stay as they are, so that a release gives the same ones again. Where the last level refines several
+    attributes at once, rows are what these leave to the last of them; beside margins of several attributes it stays
+    as it is, too.
     """
     spine = measurements.spine
     last = max(index for index, law in enumerate(measurements.laws) if law is not None)
     seen, law = measurements.levels[last - 1], measurements.laws[last]
     level = spine.levels[last - 1]
-    if seen is None or law is None or len(seen) < FEWEST:
+    kept = [table for table in margins if table.exact]
+    if seen is None or law is None or len(seen) < FEWEST or (level.is_merged and any(map(_is_joint, kept))):
         return released.nodes, released.count
     above, fanout = released.at(last - 1), released.fanout(last)
-    own, first = _rows_of(level, released, last)
+    every = rows_of_last(law, level, above, seen, [_alone(margins, spine, part) for part in level.parts])
+    own, first = every.count, np.concatenate([[0], np.cumsum(every.cells)])
     rows = np.flatnonzero(own > 0)
     cells = cells_of_rows(np.diff(first), rows)
     first, value, own = np.concatenate([[0], np.cumsum(np.diff(first)[rows])]), seen.value[cells], own[rows]
     counts = np.zeros(len(seen), np.int64)
-    stage, kept = stages_of(spine, level)[-1], [table for table in margins if table.exact]
+    stage = stages_of(spine, level)[-1]
     decided = decided_at(stage, [table.margin for table in kept])
     if decided is None:
         shared = np.zeros(len(cells), np.int64)
@@ -117,23 +122,14 @@ def lower_error_under(
     return _in_order(spine, [(leaves, np.concatenate([counts[there], above.count[only]]))])
 
 
-def _rows_of(level: Level, released: ReleasedTree, index: int) -> tuple[Ints, Ints]:
-    """Return the counts of rows whose cells are shared anew, and where the cells of each start.
+def _is_joint(table: MarginTable) -> bool:
+    return len(table.margin.attributes) > 1
 
-    Rows are the nodes above a level that it divides, by all attributes that it refines but the last.
-    """
-    above = released.at(index - 1)
-    several = level.fanout(above.nodes) > 1
-    width = np.ones(len(above), np.int64)
-    for part in level.parts[:-1]:
-        width *= part.fanout(above.nodes)
-    start = np.cumsum(np.where(several, width, 0)) - np.where(several, width, 0)
-    below, parent = released.at(index), released.parents(index)
-    inner = level.parts[-1].fanout(above.nodes)
-    row = start[parent] + level.ranks(below.nodes) // inner[parent]
-    own = np.zeros(int(width[several].sum()), np.int64)
-    np.add.at(own, row[several[parent]], below.count[several[parent]])
-    return own, np.concatenate([[0], np.cumsum(np.repeat(inner[several], width[several]))])
+
+def _alone(margins: Sequence[MarginTable], spine: Spine, part: Refinement) -> Ints | None:
+    """Return the margin of an attribute alone as far as a level refines it, if it is kept."""
+    table = find(margins, spine, depths_alone(len(spine.trees), part.attribute, part.depth + 1))
+    return None if table is None else table.count
 
 
 def _share_last(
