@@ -155,7 +155,7 @@ def test_both_ends_are_refined_at_once_where_that_is_not_worse() -> None:
 
 
 def test_steps_are_not_merged_where_margins_of_several_attributes_may_cross_them() -> None:
-    plan = tt.Plan(ENDS, TRIP, LOSS, margins=["origin.county * destination.town", "origin.town", "destination.town"])
+    plan = tt.Plan(ENDS, TRIP, LOSS, margins=["origin.state * destination.town", "origin.town", "destination.town"])
     assert not any(level.is_merged for level in design(plan).plan.spine.levels)
 
 
