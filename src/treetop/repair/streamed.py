@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from treetop.repair.two_sided import (
     COVERED,
     MOST_ROUNDS,
+    MOST_SWEEPS,
     NOBODY,
     TOLERANCE,
     finish,
-    fit,
+    fit_round,
     lift,
     open_rows,
-    sweeps_of_round,
 )
 from treetop.repair.whole_blocks import balance, join_rows, moved, wanting, whole_rows
 
@@ -99,7 +99,9 @@ def repair_streamed(
     a, b = np.zeros(len(rows) + 1), np.zeros(len(columns))
     start, column, fitted = found.by_row(rows, columns, spare)
     for number in range(MOST_ROUNDS):
-        worst = fit(start, column, fitted, rows, columns, spare, scale, TOLERANCE, sweeps_of_round(number), a, b)
+        worst = fit_round(
+            number, start, column, fitted, rows, columns, spare, scale, TOLERANCE, MOST_SWEEPS, a, b
+        )  # fmt: skip
         cell, target = _lifted(pieces, found, columns, a, b, each)
         if len(cell):
             found = found.joined(cell, target)

@@ -8,7 +8,8 @@ of the rows from the level above, M of the columns from a margin. Of targets t t
 and every row can have every column, so that there always is one. Offsets a are found exactly, row by row, offsets b by
 steps that all columns take together: with the rows solved, a column's residual M_j − Σ_i x_ij is the gradient of the
 dual, and Σ_i (1 − 1/n_i) over its cells above zero, n_i of them in a row, its curvature. The steps are halved, which
-makes them safe, and accelerated (Nesterov 1983, started again where they turn: O'Donoghue and Candès 2015).
+makes them safe, and accelerated (Nesterov 1983, started again where they turn: O'Donoghue and Candès 2015). Where that
+takes long, rows and columns are solved in turns.
 
 Nearly all cells are zero, so that only candidates are fitted; a sweep over all others looks for cells that the offsets
 lift above zero, which then become candidates too. Without any, the fit is that of the whole block.
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.kernel import kernel
-from treetop.repair.whole_blocks import candidates, round_block
+from treetop.repair.whole_blocks import candidates, round_block, transposed
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -36,6 +37,8 @@ MOST_ROUNDS = 30
 """So often candidates are added to; what is still not optimal then is made exact by moves of units all the same."""
 NOBODY, COVERED = -1, -2
 """No row has the highest target of a column yet; it has candidates, so that nobody asks."""
+_FIRST_IN_TURNS = 3
+"""The first round in which rows and columns may be solved in turns."""
 _MOST_NEWTON = 60
 
 
@@ -72,20 +75,13 @@ def fit_block(
     total = columns.sum()
     start, column, fitted = candidates(target, likely, rows, columns, spare, total)
     for number in range(max(rounds, 1)):
-        few = min(sweeps, sweeps_of_round(number))
-        worst = fit(start, column, fitted, rows, columns, spare, scale, tolerance, few, a, b)
+        worst = fit_round(number, start, column, fitted, rows, columns, spare, scale, tolerance, sweeps, a, b)
         if lift(target, likely, columns, a, b) > 0:
             start, column, fitted = candidates(target, likely, rows, columns, spare, total)
         elif worst <= tolerance:
             break
     finish(start, column, fitted, rows, spare, a, b)
     return start, column, fitted
-
-
-@kernel
-def sweeps_of_round(number: int) -> int:
-    """Return how many steps are worth taking: at first, candidates are too few for a fit to be worth much."""
-    return min(MOST_SWEEPS, 5 << min(number, 10))
 
 
 @kernel
@@ -121,6 +117,22 @@ def open_rows(target: Reals, likely: Marks, columns: Ints, first: int, best_row:
                 best_row[j], best[j] = first + i, target[i * width + j]
         if not there:
             likely[i * width + highest] = True
+
+
+@kernel
+def fit_round(
+    number: int, start: Ints, column: Ints, target: Reals, rows: Ints, columns: Ints, spare: int, scale: float,
+    tolerance: float, sweeps: int, a: Reals, b: Reals,
+) -> float:  # fmt: skip
+    """Improve the offsets of candidates once more; return by how much the worst column is still off.
+
+    Steps that all columns take together are quick near the end, but can swing around it for ever where very many cells
+    enter and leave. So later rounds take turns with exact solves, which never make the dual worse.
+    """
+    few = min(sweeps, 5 << min(number, 10))  # at first, candidates are too few for a fit to be worth much
+    if number < _FIRST_IN_TURNS or number % 2 == 0:
+        return fit(start, column, target, rows, columns, spare, scale, tolerance, few, a, b)
+    return fit_in_turns(start, column, target, rows, columns, spare, tolerance, few, a, b)
 
 
 @kernel
@@ -160,6 +172,35 @@ def fit(
             b[j] = after[j] + min(max(push * (after[j] - before[j]), -scale), scale)
             before[j] = after[j]
         momentum = following
+    return worst
+
+
+@kernel
+def fit_in_turns(
+    start: Ints, column: Ints, target: Reals, rows: Ints, columns: Ints, spare: int, tolerance: float, sweeps: int,
+    a: Reals, b: Reals,
+) -> float:  # fmt: skip
+    """Solve for the offsets of rows and of columns in turns, each exactly: ascent of the dual by coordinates."""
+    row, by_column, first = transposed(start, column, len(columns))
+    turned, turned_row = target[by_column], row[by_column]
+    worst = 0.0
+    for _ in range(sweeps):
+        for i in range(len(start) - 1):
+            if start[i] < start[i + 1]:
+                count = rows[i] if i < len(rows) else spare
+                a[i] = _offset(target, column, b, start[i], start[i + 1], count, a[i])
+        worst = 0.0
+        for j in range(len(columns)):
+            if columns[j] > 0:
+                total = 0.0
+                for k in range(first[j], first[j + 1]):
+                    total += max(turned[k] + a[turned_row[k]] + b[j], 0.0)
+                worst = max(worst, abs(columns[j] - total))
+        if worst <= tolerance:
+            break
+        for j in range(len(columns)):
+            if columns[j] > 0:
+                b[j] = _offset(turned, turned_row, a, first[j], first[j + 1], columns[j], b[j])
     return worst
 
 

@@ -113,7 +113,7 @@ def balance(start: Ints, column: Ints, fitted: Reals, columns: Ints, whole: Ints
         short += max(lacking[j], 0)
     if short == 0:
         return True
-    row, by_column, first = _transposed(start, column, len(columns))
+    row, by_column, first = transposed(start, column, len(columns))
     # Cells that the fit has above zero come first: nothing is invented while a path through them is left.
     for least in (0.0, -1.0):
         short -= _move_within_rows(start, column, fitted, whole, lacking, least)
@@ -126,7 +126,7 @@ def balance(start: Ints, column: Ints, fitted: Reals, columns: Ints, whole: Ints
 
 
 @kernel
-def _transposed(start: Ints, column: Ints, width: int) -> tuple[Ints, Ints, Ints]:
+def transposed(start: Ints, column: Ints, width: int) -> tuple[Ints, Ints, Ints]:
     """Return the row of every candidate, and the candidates by column with where each column starts."""
     row = np.empty(len(column), np.int64)
     first = np.zeros(width + 1, np.int64)
