@@ -193,7 +193,8 @@ def _run(task: BlockTask, keep_all: bool = False) -> Refined:
     far = FAR * step.how.law.standard_deviation if isinstance(step.how, Measured) else 0.0
     wanted = value + np.rint(_moves(task, slots)).astype(np.int64) if task.moves else value
     alone = value[:0] if step.repair.code is not None else _repaired_rows(step, wanted, slots, above.count, ties)
-    out, node = np.zeros(len(value), np.int64), above.nodes[step.level.attribute]
+    out = np.zeros(len(value), np.int64)
+    node = np.ascontiguousarray(above.nodes[step.level.attribute])  # for other strides it would be compiled again
     repair_blocks(
         wanted, alone, slots, above.count, node, task.groups, step.level.first, task.columns.kept, far,
         step.repair.code or 0, step.order.code, ties, out,
@@ -310,9 +311,10 @@ def _kept(task: BlockTask, slots: Ints, value: Ints, out: Ints, start: Ints, sto
     count, measured = np.empty(size, np.int64), np.empty(size, np.int64)
     starts, stops = (np.empty(0 if step.last else size, np.int64) for _ in range(2))
     child = np.empty(size, np.int32)
+    node = np.ascontiguousarray(above.nodes[step.level.attribute])
     _gather(
-        value, out, start, stop, slots, above.nodes[step.level.attribute], step.level.first, above.count, above.start,
-        above.stop, number, highest, child, count, measured, starts, stops,
+        value, out, start, stop, slots, node, step.level.first, above.count, above.start, above.stop, number, highest,
+        child, count, measured, starts, stops,
     )  # fmt: skip
     return Refined(number, child, count, starts, stops, measured, highest, value if keep_all else value[:0])
 
