@@ -213,9 +213,10 @@ def _run(task: BlockTask, keep_all: bool = False) -> Refined:
     wanted, ties, far = _wanted(task, slots, value), _ties(task), far_of(step)
     alone = value[:0] if step.repair.code is not None else repaired_rows(step, wanted, slots, above.count, ties)
     out, (refined,) = np.zeros(len(value), np.int64), step.level.parts
+    node = np.ascontiguousarray(above.nodes[refined.attribute])  # for other strides it would be compiled again
     repair_blocks(
-        wanted, alone, slots, above.count, above.nodes[refined.attribute], task.groups, refined.first,
-        task.columns.kept, far, step.repair.code or 0, step.order.code, ties, out,
+        wanted, alone, slots, above.count, node, task.groups, refined.first, task.columns.kept, far,
+        step.repair.code or 0, step.order.code, ties, out,
     )  # fmt: skip
     return kept_cells(task, slots, value, out, start, stop, keep_all)
 
@@ -454,6 +455,7 @@ def kept_cells(
     _gather(
         value, out, start, stop, slots, above.count, above.start, above.stop, number, highest, rank, count, measured,
         starts, stops,
+    node = np.ascontiguousarray(above.nodes[refined.attribute])  # for other strides it would be compiled again
     )  # fmt: skip
     return Refined(number, rank, count, starts, stops, measured, highest, value if keep_all else value[:0])
 
