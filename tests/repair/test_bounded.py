@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -133,7 +134,7 @@ def test_bounds_that_leave_one_answer_are_that_answer() -> None:
     assert chebyshev([0, 50, 0], 10, upper=[10**6, 0, 10**6]).tolist() == [5, 0, 5]
 
 
-WRONG = {
+WRONG: dict[str, dict[str, Any]] = {
     "too little for the lower bounds": {"lower": [2, 2]},
     "too much for the upper bounds": {"upper": 1},
     "bounds that cross": {"lower": [0, 2], "upper": [3, 1]},

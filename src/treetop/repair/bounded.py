@@ -15,17 +15,18 @@ Without bounds (0 and infinity) the answer is the same, bit for bit. All childre
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.checked import NO_BOUND
 from treetop.basics.kernel import kernel
 from treetop.repair import state as at
 from treetop.repair.settle import begin, below
 
 Ints = NDArray[np.int64]
 
-NO_BOUND = np.int64(1 << 59)
-"""An upper bound that none is: above every sum that a kernel takes."""
 _MOST_BITS = 8
 _FULL = np.int64(1 << 61)
 """Sums are not added to beyond this: they are large enough to tell that they are too large."""
@@ -58,12 +59,12 @@ def repair_bounded(
 
 
 @kernel
-def _clamped(value: int, lower: int, upper: int) -> int:
+def _clamped(value: Any, lower: Any, upper: Any) -> Any:
     return min(max(value, lower), upper)
 
 
 @kernel
-def _lowered(x: Ints, lower: Ints, upper: Ints, by: int) -> tuple[int, int]:
+def _lowered(x: Ints, lower: Ints, upper: Ints, by: Any) -> tuple[Any, Any]:
     """Return g(by), and how many entries would follow it further down."""
     total, active = np.int64(0), np.int64(0)
     for i in range(len(x)):
@@ -99,15 +100,12 @@ def _set_changes(state: Ints, x: Ints, lower: Ints, upper: Ints) -> None:
 
 
 @kernel
-def _water_level(
-    x: Ints, lower: Ints, upper: Ints, count: int, low: int, high: int, level: int
-) -> tuple[np.int64, np.int64]:
+def _water_level(x: Ints, lower: Ints, upper: Ints, count: Any, low: Any, high: Any, level: Any) -> tuple[Any, Any]:
     """Return the least t with g(t) ≤ count, and g there; g(low) is above the count, and g(high) is not.
 
     Newton's method from a first guess, kept between what is known to be too low and what is not: g is piecewise linear,
     and every fourth step halves what is left.
     """
-    low, high, level = np.int64(low), np.int64(high), np.int64(level)
     there, step = np.int64(-1), 0
     while high - low > 1 or there < 0:
         if not low < level < high:
@@ -166,7 +164,7 @@ def _find_threshold(state: Ints, buckets: Ints, x: Ints, lower: Ints, upper: Int
 def _settle(state: Ints, x: Ints, lower: Ints, upper: Ints, out: Ints) -> None:
     """Write the answer: what comes before the threshold is lowered, what comes after it is not."""
     up, down, threshold, ascending = state[at.UP], state[at.DOWN], state[at.THRESHOLD], state[at.ORDER] > 0
-    ties, widest, narrowest = np.int64(0), np.int64(0), NO_BOUND
+    ties, widest, narrowest = np.int64(0), np.int64(0), np.int64(NO_BOUND)
     for i in range(len(x)):
         if x[i] == threshold:
             room = _clamped(x[i] + up, lower[i], upper[i]) - _clamped(x[i] - down, lower[i], upper[i])
@@ -184,7 +182,7 @@ def _settle(state: Ints, x: Ints, lower: Ints, upper: Ints, out: Ints) -> None:
 
 
 @kernel
-def _lower_equals(state: Ints, x: Ints, room: int, out: Ints) -> None:
+def _lower_equals(state: Ints, x: Ints, room: Any, out: Ints) -> None:
     """Lower entries at the threshold that have the same room, drawn without replacement: as `settle` does."""
     full, part = state[at.NEED] // room, state[at.NEED] % room
     for i in range(len(x)):

@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from treetop.basics.checked import check_sum, whole_number, whole_numbers
+from treetop.basics.checked import NO_BOUND, check_sum, whole_number, whole_numbers
 from treetop.basics.choices import Choices
 from treetop.errors import NumberError
-from treetop.repair.bounded import NO_BOUND, repair_bounded
+from treetop.repair.bounded import repair_bounded
 from treetop.repair.settle import begin, settled, solve
 from treetop.repair.state import ASCENDING, CHEBYSHEV, DESCENDING, EUCLIDEAN, STATE_SIZE
 from treetop.repair.sweep import SCRATCH_SIZE
@@ -157,8 +157,8 @@ def _each_child(bounds: ArrayLike, size: int, which: str) -> NDArray[np.int64]:
     given = np.asarray(bounds)
     if given.shape not in ((), (size,)):
         raise NumberError(f"the {which} bounds: give one for all, or one for each of {size} children")
-    most = int(NO_BOUND)
-    return np.ascontiguousarray(np.broadcast_to(whole_numbers(given, f"the {which} bounds", given.ndim, most), (size,)))
+    whole = whole_numbers(given, f"the {which} bounds", given.ndim, NO_BOUND)
+    return np.ascontiguousarray(np.broadcast_to(whole, (size,)))
 
 
 _REPAIRED = (
