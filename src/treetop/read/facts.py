@@ -19,7 +19,7 @@ from treetop.domain.boxes import Boxes
 from treetop.domain.cells import Cells, Ints
 from treetop.domain.fact import COUNTED, LISTED, SAME, Fact
 from treetop.domain.facts import PublicFacts, TableFact
-from treetop.domain.margin import TIMES, table_named
+from treetop.domain.margin import TIMES, depths_named
 from treetop.domain.possible import Rule, complement, equal_codes
 from treetop.domain.spine import Spine
 from treetop.errors import DataError, FactError, SpineError, TreetopError
@@ -73,7 +73,7 @@ def _read(spine: Spine, name: str, fact: Fact) -> TableFact:
 def _depths(spine: Spine, name: str) -> tuple[int, ...]:
     """Return what a table tells apart; a level that the spine leaves out is named as such."""
     try:
-        return table_named(spine, name)
+        return depths_named(spine, name)
     except SpineError as problem:
         for part in str(name).split(TIMES.strip()):
             attribute, _, level = part.strip().partition(".")
@@ -160,7 +160,7 @@ class _Listed:
             raise FactError(f"{self._kind} is {type(stated).__name__}: give a file, a table, or a mapping to counts")
         if not isinstance(stated, Iterable):
             raise FactError(f"{self._kind} is {stated!r}: give a file, a table, or a list of codes")
-        rows = [(key,) if isinstance(key, str) else tuple(key) for key in stated]
+        rows = [key if isinstance(key, tuple | list) else (key,) for key in stated]
         for row in rows:
             if len(row) != len(self._attributes) or not all(isinstance(code, str) for code in row):
                 shown = row[0] if len(row) == 1 else row
