@@ -201,6 +201,8 @@ class PurePlan:
     def public_facts(self) -> PublicFacts:
         """The facts, read and checked against each other."""
         if isinstance(self.facts, PublicFacts):
+            if self.facts.spine.digest != self.spine.digest:
+                raise FactError("facts: these were read for another spine: give them by their tables")
             return self.facts
         try:
             return read_facts(self.spine, self.facts)
