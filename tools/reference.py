@@ -8,7 +8,7 @@ from pathlib import Path
 from treetop.plan import fields
 from treetop.plan.fields.field import Field
 from treetop.plan.fields.graph import CLEANING
-from treetop.plan.fields.ordinary import ATTRIBUTE
+from treetop.plan.fields.ordinary import ATTRIBUTE, FACT
 from treetop.plan.file.describe import value
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference.md"
@@ -18,7 +18,7 @@ LAST = "<!-- Here they end. -->"
 
 def tables() -> str:
     """Return the tables, one a section."""
-    named = ["", ATTRIBUTE, *fields.sections()]
+    named = ["", ATTRIBUTE, FACT, *fields.sections()]
     named.insert(named.index("graph") + 1, CLEANING)
     return "\n".join(_table(section) for section in named)
 

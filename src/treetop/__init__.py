@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from treetop.choose.advise import advise
     from treetop.compare.side_by_side import compare_mechanisms
     from treetop.compare.truth import compare_with_truth
+    from treetop.domain.fact import Fact
     from treetop.domain.hierarchy import Hierarchy
     from treetop.domain.policies import Policies
     from treetop.domain.relation import register_relation
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Counts": "treetop.read.counts",
     "DegreePlan": "treetop.publishing.plans",
+    "Fact": "treetop.domain.fact",
     "Graph": "treetop.read.graph.graph",
     "GroupList": "treetop.read.groups.lists",
     "GroupSizes": "treetop.read.groups.sizes",
@@ -88,6 +90,7 @@ _HOME = {
 __all__ = [
     "Counts",
     "DegreePlan",
+    "Fact",
     "Graph",
     "GroupList",
     "GroupSizes",

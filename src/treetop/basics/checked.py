@@ -15,6 +15,8 @@ from treetop.errors import NumberError
 
 MOST = 1 << 58
 """The largest magnitude of a whole number, or of a sum of them, that a kernel takes: there is room for a few more."""
+NO_BOUND = 1 << 59
+"""The upper bound of what has none: above all of these, and a sum of a few still fits 64 bits."""
 LARGEST_REAL = 1e150
 """The largest magnitude of a real number: its square is finite."""
 

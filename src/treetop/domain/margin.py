@@ -130,7 +130,8 @@ def table_named(spine: Spine, name: str) -> tuple[int, ...]:
     return _named(spine, name).depths
 
 
-def _named(spine: Spine, name: object) -> Margin:
+def depths_named(spine: Spine, name: object) -> tuple[int, ...]:
+    """Return how many levels of every attribute a table of any size has, by its name."""
     if not isinstance(name, str) or not name.strip():
         raise SpineError(f'margins has {name!r}: name a level, such as "place.state", or several, "place.state * sex"')
     depths = [0] * len(spine.attributes)
@@ -139,7 +140,11 @@ def _named(spine: Spine, name: object) -> Margin:
         if depths[attribute]:
             raise SpineError(f"margins: {name!r} has an attribute twice: name its finer level alone")
         depths[attribute] = depth
-    margin = margin_at(spine, depths)
+    return tuple(depths)
+
+
+def _named(spine: Spine, name: object) -> Margin:
+    margin = margin_at(spine, depths_named(spine, name))
     if len(margin.attributes) > 1 and margin.nodes > MOST_CELLS:
         raise SpineError(
             f"margins: {name!r} has {margin.nodes:,} cells, and all would be measured: name coarser levels, with at "

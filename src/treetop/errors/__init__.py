@@ -33,6 +33,10 @@ class PlanError(TreetopError):
     """A plan whose parts do not fit together."""
 
 
+class FactError(TreetopError):
+    """A public fact that cannot be read, or that the plan's other facts contradict."""
+
+
 class DataError(TreetopError):
     """A private table that does not fit the plan."""
 

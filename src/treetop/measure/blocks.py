@@ -455,7 +455,6 @@ def kept_cells(
     _gather(
         value, out, start, stop, slots, above.count, above.start, above.stop, number, highest, rank, count, measured,
         starts, stops,
-    node = np.ascontiguousarray(above.nodes[refined.attribute])  # for other strides it would be compiled again
     )  # fmt: skip
     return Refined(number, rank, count, starts, stops, measured, highest, value if keep_all else value[:0])
 

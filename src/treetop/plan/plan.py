@@ -16,10 +16,11 @@ from typing import Any, Literal
 from treetop.basics.exact import Number
 from treetop.basics.frozen import FrozenMap
 from treetop.basics.nearest import nearest
+from treetop.domain.facts import PublicFacts
 from treetop.domain.graph_unit import Facts as GraphFacts
 from treetop.domain.margin import DEFAULT_MARGINS, Margin, Margins, margins_of, refuse_crossing, title_of
 from treetop.domain.spine import Spine
-from treetop.errors import PlanError
+from treetop.errors import FactError, PlanError
 from treetop.plan.accuracy import CONFIDENCE, Accuracy, LevelAccuracy, as_confidence
 from treetop.plan.fields import decided
 from treetop.plan.levels import plan_tables
@@ -32,6 +33,7 @@ from treetop.privacy.loss import Accounting
 from treetop.read.counts import Counts
 from treetop.read.dropping import MadeTable, refuse_exact_total
 from treetop.read.encode import Unknown, read_counts
+from treetop.read.facts import read_facts
 from treetop.read.tally import Tally
 from treetop.repair import ORDERS, REPAIRS, Order, Repair
 from treetop.tables.table import Table
@@ -68,6 +70,9 @@ class PurePlan:
     margins: Margins = DEFAULT_MARGINS
     """Which tables are measured and kept beside the spine: those of every attribute alone ("each"), none, or a list
     such as `["origin.district", "place.state * sex"]`."""
+    facts: Mapping[str, Any] | PublicFacts = field(default_factory=lambda: FrozenMap({}))
+    """What is public and must stay true, by table, which is named as margins are: a `Fact`, or exact counts by
+    themselves. `public_facts` is what was read."""
     budget: Fraction = field(init=False, repr=False)
     """What the levels divide among them: epsilon when pure, otherwise rho."""
     workload: Workload = field(init=False, repr=False)
@@ -101,6 +106,7 @@ class PurePlan:
             object.__setattr__(self, "margins", "none")
         self._check_caps()
         refuse_crossing(self.spine, self.margin_tables)
+        self._check_facts()
         self.loss.refuse_large_delta(self.population, f"the least number of units ({self.unit.entity}) that is public")
         dropped = self.unknown == "drop"
         budget, workload = plan_tables(
@@ -132,6 +138,16 @@ class PurePlan:
                 raise PlanError(
                     f"the unit caps records per node of {name!r}, which is not a level{nearest(name, names)}"
                 )
+
+    def _check_facts(self) -> None:
+        """Read the facts, which must not contradict each other; refuse an invariant that leaves no neighbours."""
+        if not isinstance(self.facts, Mapping | PublicFacts):
+            raise PlanError(f'facts is {self.facts!r}: give facts by table, as in {{"place.state": "population.csv"}}')
+        if self.public_facts.invariants and self.unit.neighbours != "replace":
+            raise PlanError(
+                f"facts: an invariant is the same for all neighbours, and to add or remove one {self.unit.entity} "
+                'changes it, so that nobody would be protected: choose neighbours = "replace", or leave invariant out'
+            )
 
     def _check_unknown(self) -> None:
         for name, code in self.unknown.items():  # type: ignore[union-attr]
@@ -183,6 +199,18 @@ class PurePlan:
         return margins_of(self.spine, self.margins)
 
     @cached_property
+    def public_facts(self) -> PublicFacts:
+        """The facts, read and checked against each other."""
+        if isinstance(self.facts, PublicFacts):
+            if self.facts.spine.digest != self.spine.digest:
+                raise FactError("facts: these were read for another spine: give them by their tables")
+            return self.facts
+        try:
+            return read_facts(self.spine, self.facts)
+        except FactError as problem:
+            raise FactError(f"facts: {problem}") from problem
+
+    @cached_property
     def digest(self) -> str:
         """A SHA-256 of everything that the plan decides."""
         return hashlib.sha256(json.dumps(self.describe(), sort_keys=True).encode()).hexdigest()
@@ -201,6 +229,7 @@ class PurePlan:
             "loss": {"definition": self.loss.definition, **told.pop("loss"), "budget": str(self.budget)},
             "levels": [level.describe() for level in self.levels],
             **({"margins": [margin.describe() for margin in self.margin_parts]} if self.margin_tables else {}),
+            **({"facts": self.public_facts.describe()} if self.public_facts else {}),
             **told,
             **({} if self.graph is None else {"graph": self.graph.describe()}),
         }
@@ -254,6 +283,10 @@ class PurePlan:
 
     def refuse_unless_top_down(self) -> None:
         """Refuse a kind of plan that is not measured from the top down, for what is only about those that are."""
+        if self.public_facts:
+            raise PlanError(
+                "the plan has facts, which are read and checked, but which no release keeps yet: leave [facts] out"
+            )
 
     def own_table(self, table: Table) -> Table:
         """Return a private table as this kind of plan reads it."""

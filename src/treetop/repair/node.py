@@ -10,9 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from treetop.basics.checked import check_sum, whole_number, whole_numbers
+from treetop.basics.checked import NO_BOUND, check_sum, whole_number, whole_numbers
 from treetop.basics.choices import Choices
 from treetop.errors import NumberError
+from treetop.repair.bounded import repair_bounded
 from treetop.repair.settle import begin, settled, solve
 from treetop.repair.state import ASCENDING, CHEBYSHEV, DESCENDING, EUCLIDEAN, STATE_SIZE
 from treetop.repair.sweep import SCRATCH_SIZE
@@ -68,31 +69,52 @@ ORDERS: Choices[RepairOrder] = Choices(
 
 
 def chebyshev(
-    measurements: ArrayLike, count: int, order: Order = "ascending", seed: int | None = None
+    measurements: ArrayLike,
+    count: int,
+    order: Order = "ascending",
+    seed: int | None = None,
+    *,
+    lower: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
 ) -> NDArray[np.int64]:
     """Return non-negative integers with sum `count` whose largest change is least (InfTDA, Algorithm 2).
 
     Among the least, `order="ascending"` lowers small measurements first, so that fewer entries are invented, and
-    `order="descending"` large ones, so that fewer are lost. Equal measurements are treated alike, by `seed`.
+    `order="descending"` large ones, so that fewer are lost. Equal measurements are treated alike, by `seed`. With
+    bounds, one for all children or one for each, no child is below `lower` or above `upper`.
 
-    >>> chebyshev([5, 0, 0], 2).tolist()
-    [2, 0, 0]
+    >>> chebyshev([5, 0, 0], 2).tolist(), chebyshev([5, 0, 0], 2, lower=[0, 1, 0]).tolist()
+    ([2, 0, 0], [1, 1, 0])
     """
-    return _repair(measurements, count, CHEBYSHEV, order, seed)
+    return _repair(measurements, count, CHEBYSHEV, order, seed, lower, upper)
 
 
 def euclidean(
-    measurements: ArrayLike, count: int, order: Order = "ascending", seed: int | None = None
+    measurements: ArrayLike,
+    count: int,
+    order: Order = "ascending",
+    seed: int | None = None,
+    *,
+    lower: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
 ) -> NDArray[np.int64]:
-    """Return the non-negative integers with sum `count` that are nearest in squared distance.
+    """Return the non-negative integers with sum `count`, and within bounds, that are nearest in squared distance.
 
-    >>> euclidean([5, 3, -2], 6).tolist()
-    [4, 2, 0]
+    >>> euclidean([5, 3, -2], 6).tolist(), euclidean([5, 3, -2], 6, upper=3).tolist()
+    ([4, 2, 0], [3, 3, 0])
     """
-    return _repair(measurements, count, EUCLIDEAN, order, seed)
+    return _repair(measurements, count, EUCLIDEAN, order, seed, lower, upper)
 
 
-def _repair(measurements: ArrayLike, count: int, code: int, order: Order, seed: int | None) -> NDArray[np.int64]:
+def _repair(
+    measurements: ArrayLike,
+    count: int,
+    code: int,
+    order: Order,
+    seed: int | None,
+    lower: ArrayLike | None,
+    upper: ArrayLike | None,
+) -> NDArray[np.int64]:
     x = whole_numbers(np.atleast_1d(measurements), "the measurements")
     count = whole_number(count, "the parent's count")
     if len(x) == 0:
@@ -102,9 +124,41 @@ def _repair(measurements: ArrayLike, count: int, code: int, order: Order, seed: 
         raise NumberError(f"order is {order!r}: choose one of {', '.join(ORDERS)}")
     word = np.uint64(secrets.randbits(64) if seed is None else whole_number(seed, "the seed", most=2**64 - 1))
     state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
+    if lower is not None or upper is not None:
+        low, high = _bounds(lower, upper, len(x), count)
+        repaired = np.empty_like(x)
+        repair_bounded(x, low, high, count, code, ORDERS[order].code, word, state, scratch, repaired)
+        return repaired
     begin(state, len(x), count, code, ORDERS[order].code, word)
     solve(state, scratch, x)
     return np.array([settled(state, value) for value in x], dtype=np.int64)
+
+
+def _bounds(
+    lower: ArrayLike | None, upper: ArrayLike | None, size: int, count: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return a lower and an upper bound for each child, and refuse those that no children with this sum are within."""
+    low = _each_child(0 if lower is None else lower, size, "lower")
+    high = _each_child(NO_BOUND if upper is None else upper, size, "upper")
+    check_sum(low, count, "the lower bounds and the parent's count")
+    if low.min() < 0:
+        raise NumberError(f"the lower bounds: {low.min():,} is negative, and no count is")
+    if (crossed := np.flatnonzero(low > high)).size:
+        i = int(crossed[0])
+        raise NumberError(f"the bounds of child {i} cross: it is to be at least {low[i]:,} and at most {high[i]:,}")
+    if low.sum() > count or high.sum(dtype=np.float64) < count:
+        raise NumberError(
+            f"no children within these bounds have the sum {count:,}: it is between {low.sum():,} and {high.sum():,}"
+        )
+    return low, high
+
+
+def _each_child(bounds: ArrayLike, size: int, which: str) -> NDArray[np.int64]:
+    given = np.asarray(bounds)
+    if given.shape not in ((), (size,)):
+        raise NumberError(f"the {which} bounds: give one for all, or one for each of {size} children")
+    whole = whole_numbers(given, f"the {which} bounds", given.ndim, NO_BOUND)
+    return np.ascontiguousarray(np.broadcast_to(whole, (size,)))
 
 
 _REPAIRED = (

@@ -58,7 +58,7 @@ def settled(state: NDArray[np.int64], value: int) -> int:
 def _settle_tie(state: NDArray[np.int64], value: int) -> int:
     """Give one of the entries at the threshold its part, drawn without replacement."""
     high = max(value + state[at.UP], 0)
-    drawn = _below(state, state[at.TIES])
+    drawn = below(state, state[at.TIES])
     state[at.TIES] -= 1
     if drawn < state[at.FULL]:
         state[at.FULL] -= 1
@@ -71,7 +71,7 @@ def _settle_tie(state: NDArray[np.int64], value: int) -> int:
 
 
 @kernel
-def _below(state: NDArray[np.int64], bound: int) -> np.int64:
+def below(state: NDArray[np.int64], bound: int) -> np.int64:
     """Return a pseudo-random integer in [0, bound) from the seed (splitmix64: Steele, Lea and Flood 2014).
 
     It decides who among equals is favoured, nothing else: it is independent of the noise, and the bias of the

@@ -34,7 +34,7 @@ from treetop.plan.fields.kinds import (
     either,
     table,
 )
-from treetop.plan.fields.section import Section
+from treetop.plan.fields.section import OPEN, Section
 from treetop.plan.groups.table_unit import GroupTableUnit
 from treetop.plan.preference import PREFERENCES
 from treetop.plan.resolution import Resolution
@@ -46,6 +46,8 @@ from treetop.tables.source import BlankLines
 
 ATTRIBUTE = "attributes.NAME"
 """The section of an attribute, as it is declared."""
+FACT = "facts.TABLE"
+"""What is said of one table under `[facts]`, as it is declared."""
 ORDERS: Mapping[str, Callable[..., Spine]] = {
     "destination-first": Spine.destination_first,
     "origin-first": Spine.origin_first,
@@ -123,6 +125,18 @@ def _stated_margins(ran: Ran) -> Any:
     return margins if isinstance(margins, str) else list(margins)
 
 
+def _stated_facts(ran: Ran) -> Any:
+    """Return the facts with the names of their files; what was given in memory is left open."""
+    return {
+        fact.name: {
+            **{kind: fact.places[kind] or OPEN if kind in fact.places else True for kind in fact.kinds},
+            **({"unchecked": True} if fact.unchecked else {}),
+            **({"sha256": fact.sha256} if fact.sha256 else {}),
+        }
+        for fact in ran.plan.public_facts
+    }
+
+
 def _weights(ran: Ran) -> Any:
     measured = {part.name: part.share for part in ran.plan.workload if part.is_measured}
     if ran.plan.split == "uniform" or not measured:
@@ -161,6 +175,7 @@ def _declare(section: str, made: str, told: str, name: str, kind: Kind, help: st
 
 _top = partial(_declare, "", "", "", families=FAMILIES)
 _attribute = partial(_declare, ATTRIBUTE, "", "", families=FAMILIES)
+_fact = partial(_declare, FACT, "", "", since="0.4", place=None)
 _unit = partial(_declare, "unit", "plan.unit", "unit")
 _loss = partial(_declare, "loss", "plan.loss", "loss", families=FAMILIES)
 _repair = partial(_declare, "repair", "", "", always=True)
@@ -189,6 +204,22 @@ FIELDS = (
          question="Which column says where a group is? Give it a section, such as [attributes.place]."),
     _top("attributes", _LISTED, "Of degrees: the place of the people, a column of the node table; left out, those of "
          "the whole graph are counted", families=(DEGREES,), since="0.3", place=None),
+    _top("facts", _LISTED, 'What is public and must stay true, by table: `"place.state" = "population.csv"` is short '
+         'for `{ exact = "population.csv" }`. A table is named as margins are, in quotes: `"place.state"`, '
+         '`"age.band * status"`', families=(SPINE,), since="0.4", default={}, take=_stated_facts),
+
+    _fact("exact", NAME, "A public file with the counts of all cells of the table: a column for each attribute, called "
+          "as it or as the level, and `count`. They are released as they are, and cost nothing"),
+    _fact("at_least", NAME, "A file with the least that some cells have"),
+    _fact("at_most", NAME, "A file with the most that some cells have"),
+    _fact("possible", NAME, 'A file of the cells that there can be, and no others; or `"same"`: those whose codes are '
+          "equal"),
+    _fact("impossible", NAME, 'A file of cells that there cannot be, or `"same"`'),
+    _fact("invariant", FLAG, "`true`: the private table's own counts are published exactly, and are not protected",
+          default=False),
+    _fact("unchecked", FLAG, "`true`: the private table is not compared with it before anything is spent; the release "
+          "keeps it all the same", default=False),
+    _fact("sha256", NAME, "Refuses other contents; the plan of a release has it"),
 
     _attribute("column", NAME, "Its column in the private table; `NAME` when left out"),
     _attribute("hierarchy", NAME, "A public CSV or Parquet file",

@@ -40,7 +40,9 @@ def describe_plan(plan: PlanFile | PurePlan, said: Said | None = None) -> str:
     family, axis = next((about for kind, about in _KINDS.items() if isinstance(ran.plan, kind)), (fields.SPINE, None))
     order = _OF_GROUPS if family == fields.GROUPS else fields.sections(family)
     lines = ["# The plan as it was run. hierarchy_sha256 is of the levels, codes and parents of the tree.", ""]
-    lines += _pairs(fields.written("", ran, family))
+    top = fields.written("", ran, family)
+    named = {name: top.pop(name) for name in list(top) if isinstance(top[name], Mapping)}
+    lines += _pairs(top)
     for name, tree in zip(spine.attributes, spine.trees, strict=True):
         if name != axis:
             stated = _stated_attribute(file, name) or {"levels": list(tree.levels)}
@@ -50,6 +52,8 @@ def describe_plan(plan: PlanFile | PurePlan, said: Said | None = None) -> str:
     for section in order:
         if section != "graph" and (values := fields.written(section, ran, family)):
             lines += _section(section, values)
+    for section, values in named.items():
+        lines += _section(section, values)
     return "\n".join([*lines, *_graph(ran)]) + "\n"
 
 

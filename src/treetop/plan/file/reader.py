@@ -19,6 +19,7 @@ from treetop.plan.fields.ordinary import ORDERS
 from treetop.plan.fields.section import Section
 from treetop.plan.file.attributes import read_hierarchies
 from treetop.plan.file.degrees import counts_degrees, read_degrees, with_source
+from treetop.plan.file.facts import stated_facts
 from treetop.plan.file.graph import as_ordinary, private_tables, read_graph
 from treetop.plan.file.groups import read_groups
 from treetop.plan.file.planfile import PlanFile
@@ -79,11 +80,12 @@ def _read_spine(stated: Stated) -> PlanFile:
     if graph is not None:
         protected, described = graph.unit(protected), {"description": graph.described(described["description"])}
     loss = stated.loss()
+    facts = stated_facts(stated, spine, (stated.source, *private_tables(values["graph"], folder)))
     # What remains to go wrong: a split that misses a level, a cap on a level that is not there.
     with section["loss"].located(LossError), section["unit"].located(PlanError):
         if isinstance(split, str) and split != "uniform":
             split = named_split(split, spine, protected, loss, unknown=unknown)
-        plan = PurePlan(spine, protected, loss, split, **fields.arguments(values, "plan"))
+        plan = PurePlan(spine, protected, loss, split, facts=facts, **fields.arguments(values, "plan"))
     return stated.plan_file(plan, columns, graph=graph, **described)
 
 

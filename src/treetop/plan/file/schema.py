@@ -6,7 +6,7 @@ from typing import Any
 
 from treetop.plan import fields
 from treetop.plan.fields.graph import CLEANING
-from treetop.plan.fields.ordinary import ATTRIBUTE
+from treetop.plan.fields.ordinary import ATTRIBUTE, FACT
 
 
 def plan_schema() -> dict[str, Any]:
@@ -19,6 +19,8 @@ def plan_schema() -> dict[str, Any]:
         for part in above:
             place = place[part]["properties"]
         place[last] |= {"type": "object", "additionalProperties": _object(named)}
+    stated = {"anyOf": [{"type": "string", "pattern": r"\S"}, _object(FACT)]}
+    properties["facts"] |= {"type": "object", "additionalProperties": stated}
     only = {name: _object(name, fields.GROUPS) for name in fields.sections(fields.GROUPS)}
     others = {name: False for name in fields.sections() if name not in only}
     return {

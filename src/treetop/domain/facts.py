@@ -1,0 +1,241 @@
+"""All facts of a plan together: what they say of any node, and whether they can all be true.
+
+Bounds are handed up the public trees once: a cell has at least the sum of what its cells have at least, and at most the
+sum of what they have at most. A finer node has at most what the cell around it has. Whether facts can all be true is
+known before anything is spent; where they cannot, the fewest that contradict each other are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.domain.boxes import Boxes
+from treetop.domain.cells import Cells, Depths, Ints, is_coarser, meet
+from treetop.domain.level import Refinement
+from treetop.domain.possible import MOST_ROWS, Possible, Rule, complement
+from treetop.domain.spine import Spine
+from treetop.errors import FactError
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, eq=False)
+class TableFact:
+    """What is known of one table, with its cells numbered."""
+
+    table: Cells
+    """The table."""
+    kinds: tuple[str, ...]
+    """What is stated of it: "exact", "at_least", "at_most", "possible", "impossible", "invariant"."""
+    boxes: Boxes | None = field(default=None, repr=False)
+    """The bounds of its cells; exact counts are bounds that meet."""
+    rule: Rule | None = field(default=None, repr=False)
+    """Its possible cells."""
+    unchecked: bool = False
+    """Whether the private table is not compared with it."""
+    sha256: str = ""
+    """Of what it says, however it was written."""
+    places: Mapping[str, str] = field(default_factory=dict)
+    """By what is stated, the name of its file, or "same"; empty where it was given in memory."""
+
+    @property
+    def name(self) -> str:
+        """What the table is called."""
+        return self.table.name
+
+    @property
+    def words(self) -> str:
+        """Name the fact, for messages."""
+        stated = (f"{kind} = {self.places[kind]!r}" if self.places.get(kind) else kind for kind in self.kinds)
+        return f"{self.name} ({', '.join(stated)})"
+
+    def describe(self) -> dict[str, Any]:
+        """Return it as plain values, for cards and digests."""
+        told: dict[str, Any] = {"table": self.name, "states": list(self.kinds)}
+        if self.sha256:
+            told["sha256"] = self.sha256
+        return told | ({"unchecked": True} if self.unchecked else {})
+
+
+class Slots(NamedTuple):
+    """The children of some nodes that facts allow, with their bounds."""
+
+    start: Ints
+    """Where those of each node start; one more than there are nodes."""
+    child: Ints
+    """The refined attribute's node."""
+    lower: Ints
+    """The least that each has."""
+    upper: Ints
+    """The most; `NO_BOUND` where there is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class PublicFacts:
+    """The facts of a plan."""
+
+    spine: Spine
+    """The spine that they are about."""
+    facts: tuple[TableFact, ...] = ()
+    """Each is about another table."""
+    _at: dict[Depths, Boxes] = field(default_factory=dict, init=False, repr=False)
+
+    def __bool__(self) -> bool:
+        return bool(self.facts)
+
+    def __iter__(self) -> Iterator[TableFact]:
+        return iter(self.facts)
+
+    @cached_property
+    def possible(self) -> Possible:
+        """What all structural zeros allow."""
+        return Possible.of(self.spine, [fact.rule for fact in self.facts if fact.rule is not None])
+
+    @cached_property
+    def invariants(self) -> tuple[Depths, ...]:
+        """The tables whose private counts are published as they are."""
+        return tuple(fact.table.depths for fact in self.facts if "invariant" in fact.kinds)
+
+    @cached_property
+    def bounded(self) -> tuple[Depths, ...]:
+        """The tables with bounds, and all that two of them both tell: the finest first, the total last."""
+        stated = {fact.table.depths for fact in self.facts if fact.boxes is not None}
+        found = stated | ({(0,) * len(self.spine.trees)} if stated else set())
+        while more := {meet(one, other) for one, other in combinations(found, 2)} - found:
+            found |= more
+        return tuple(sorted(found, key=lambda depths: (-sum(depths), depths)))
+
+    def at(self, depths: Depths) -> Boxes:
+        """Return what facts say of the cells of a table, by its own bounds and those of finer tables."""
+        if depths not in self._at:
+            own = [fact.boxes for fact in self.facts if fact.boxes is not None and fact.table.depths == depths]
+            finer = (self.at(one) for one in self.bounded if one != depths and is_coarser(depths, one))
+            told = [*own, *(boxes.summed(depths, self.possible) for boxes in finer)]
+            table = Cells(self.spine, depths)
+            boxes = Boxes.joined(table, [one.possible(self.possible) for one in told]) if told else Boxes.none(table)
+            self._at[depths] = boxes
+        return self._at[depths]
+
+    def exact(self, depths: Depths) -> Boxes | None:
+        """Return the counts of all possible cells of a table where facts decide them; None where they do not."""
+        boxes = self.at(depths)
+        if not (boxes.lower == boxes.upper).all():
+            return None
+        root = (0,) * len(self.spine.trees)
+        number = int(self.possible.number(boxes.table, root, np.zeros(1, np.int64))[0])
+        return boxes if len(boxes.cells) == number else None
+
+    def children(self, part: Refinement, depths: Depths, nodes: NDArray[np.integer]) -> Slots:
+        """Return the children of possible nodes, given by attribute, that can have a count above zero.
+
+        `part` refines one attribute, and the children have these depths. It costs as much as there are such children,
+        whatever the domain.
+        """
+        start, child = self.possible.children(part, depths, nodes)
+        parent = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        inside = np.asarray(nodes, np.int64)[:, parent]
+        inside[part.attribute] = child
+        lower, upper = self.at(depths).of(Cells(self.spine, depths).numbers(inside, depths))
+        for around in self._around(depths, part.attribute):
+            boxes = self.at(around)
+            upper = np.minimum(upper, boxes.of(boxes.table.numbers(inside, depths))[1])
+        there = upper > 0
+        if not there.all():
+            number = np.bincount(parent[there], minlength=len(start) - 1)
+            start = np.concatenate([[0], np.cumsum(number)])
+        return Slots(start, child[there], lower[there], upper[there])
+
+    def _around(self, depths: Depths, attribute: int) -> set[Depths]:
+        """Return the tables whose cells bound nodes of finer ones, and tell the attribute apart that is refined."""
+        coarser = {meet(one, depths) for one in self.bounded} - {depths}
+        return {one for one in coarser if one[attribute] == depths[attribute]}
+
+    def check(self) -> None:
+        """Refuse facts that cannot all be true, naming the fewest that contradict each other."""
+        why = self._contradiction()
+        if why is None:
+            self._refuse_incomplete()
+            return
+        for size in range(1, len(self.facts)):
+            for few in combinations(self.facts, size):
+                if (found := PublicFacts(self.spine, few)._contradiction()) is not None:
+                    _refuse(few, found)
+        _refuse(self.facts, why)
+
+    def _refuse_incomplete(self) -> None:
+        """Refuse exact counts that leave out cells that there can be: 0 and not known are not the same."""
+        root, one = (0,) * len(self.spine.trees), np.zeros(1, np.int64)
+        for fact in self.facts:
+            if "exact" not in fact.kinds or fact.boxes is None:
+                continue
+            there = fact.boxes.possible(self.possible)
+            missing = int(self.possible.number(fact.table, root, one)[0]) - len(there.cells)
+            if missing:
+                raise FactError(
+                    f"{fact.words} leaves out {missing:,} of its cells{_first_missing(there, self.possible)}: "
+                    "list all that are possible, with 0 where there is nobody. For some cells only, give the same file "
+                    "as at_least and as at_most"
+                )
+
+    def _contradiction(self) -> str | None:
+        """Say where facts cannot all be true; None where they can."""
+        for rule in self.possible.rules:
+            if len(rule.cells) == 0:
+                return "nothing is left that is possible"
+        for fact in self.facts:
+            if fact.boxes is not None and (why := _impossible(fact.boxes, self.possible)) is not None:
+                return why
+        for depths in self.bounded:
+            boxes = self.at(depths)
+            if len(wrong := np.flatnonzero(boxes.lower > boxes.upper)):
+                found = (
+                    f"{boxes.table.words(int(boxes.cells[one]))} would have at least {boxes.lower[one]:,} and at most "
+                    f"{boxes.upper[one]:,}"
+                    for one in wrong[:_SHOWN]
+                )
+                return "; ".join(found) + _more(len(wrong))
+        return None
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return the facts as plain values, for cards and digests."""
+        return [fact.describe() for fact in self.facts]
+
+
+def _impossible(boxes: Boxes, possible: Possible) -> str | None:
+    """Say which cells must have something and cannot."""
+    there = possible.allows(boxes.table.depths, boxes.table.nodes(boxes.cells))
+    wrong = np.flatnonzero(~there & (boxes.lower > 0))
+    if len(wrong) == 0:
+        return None
+    found = (
+        f"{boxes.table.words(int(boxes.cells[one]))} would have at least {boxes.lower[one]:,}, and is impossible"
+        for one in wrong[:_SHOWN]
+    )
+    return "; ".join(found) + _more(len(wrong))
+
+
+def _first_missing(boxes: Boxes, possible: Possible) -> str:
+    """Say which possible cell is the first that is not listed, where the table is not too large to look."""
+    if boxes.table.number > MOST_ROWS:
+        return ""
+    others = complement(boxes.table, boxes.cells)
+    others = others[possible.allows(boxes.table.depths, boxes.table.nodes(others))]
+    return f", such as {boxes.table.words(int(others[0]))}"
+
+
+def _more(wrong: int) -> str:
+    return f"; and so on for {wrong - _SHOWN:,} more" if wrong > _SHOWN else ""
+
+
+def _refuse(facts: Sequence[TableFact], why: str) -> None:
+    if len(facts) == 1:
+        raise FactError(f"{facts[0].words} contradicts itself: {why}. Correct it")
+    named = "; ".join(fact.words for fact in facts)
+    raise FactError(f"these cannot all be true: {named}. By them, {why}. Correct one, or leave one out")

@@ -1,0 +1,49 @@
+"""The facts of a plan file: what is public and must stay true, by the tables that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from treetop.domain.fact import COUNTED, LISTED, SAME, Fact
+from treetop.domain.facts import PublicFacts
+from treetop.domain.spine import Spine
+from treetop.plan import fields
+from treetop.plan.fields.ordinary import FACT
+from treetop.plan.fields.section import Section
+from treetop.plan.file.stated import Stated, same_file
+from treetop.read.facts import read_facts
+
+
+def stated_facts(stated: Stated, spine: Spine, private: Iterable[str | None]) -> PublicFacts:
+    """Read what [facts] states, its files found from the plan file's folder; a private table is no public fact."""
+    section = Section(str(stated.path), "facts", stated.values[""]["facts"])
+    hidden = [Path(table) for table in private if table is not None]
+    facts = {name: _fact(section, name, stated.path.parent, hidden) for name in section.values}
+    with section.located():
+        return read_facts(spine, facts)
+
+
+def _fact(section: Section, name: str, folder: Path, hidden: list[Path]) -> Fact:
+    given = section.values[name]
+    if not isinstance(given, str | dict):
+        section.refuse(name, 'a file of counts, or a table, such as { at_most = "dwellings.csv" }')
+    if isinstance(given, dict) and given and not set(given) & set(fields.names(FACT)):
+        level = next(iter(given))
+        raise section.problem(
+            f"{name} is not a table, and {level!r} no field of one: names with dots stand in quotes, as in "
+            f'"{name}.{level}" = "{name}.csv"'
+        )
+    own = Section(section.file, section.dotted(f'"{name}"'), {"exact": given} if isinstance(given, str) else given)
+    values: dict[str, Any] = fields.read(own.only(fields.names(FACT)), FACT)
+    with own.located():
+        for kind in (*COUNTED, *LISTED):
+            if values[kind] is not None and (kind in COUNTED or values[kind] != SAME):
+                values[kind] = folder / values[kind]
+                if any(same_file(values[kind], one) for one in hidden):
+                    raise own.problem(
+                        f"{kind} is the private table itself: what it says is private. To publish its own counts as "
+                        "they are, unprotected, write invariant = true"
+                    )
+        return Fact(**values)

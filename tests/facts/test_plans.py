@@ -1,0 +1,131 @@
+"""Facts in plans: stated in the file or in Python, written down, part of the digest, and never ignored by a release."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pyarrow as pa
+import pytest
+
+import treetop as tt
+from treetop.errors import FactError, PlanError, PlanFileError
+from treetop.plan.file import describe_plan, plan_schema
+
+PLAN = """
+[attributes.place]
+hierarchy = "places.csv"
+levels = ["state", "county"]
+[attributes.sex]
+values = ["f", "m"]
+[spine]
+order = ["place.state", "sex", "place.county"]
+[unit]
+entity = "person"
+contributions = 1
+neighbours = "replace"
+[loss]
+epsilon = 1.0
+delta = 1e-6
+"""
+FACTS = """
+[facts]
+"place.state" = "population.csv"
+"place.county" = { at_most = "dwellings.csv", unchecked = true }
+"place.county * sex" = { impossible = "rules.csv" }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "places.csv").write_text("state,county\nA,A1\nA,A2\nB,B1\n")
+    (tmp_path / "population.csv").write_text("state,count\nA,4\nB,3\n")
+    (tmp_path / "dwellings.csv").write_text("county,count\nA1,3\n")
+    (tmp_path / "rules.csv").write_text("place,sex\nA2,m\n")
+    (tmp_path / "people.csv").write_text("place,sex\nA1,f\nA1,m\nA1,f\nA2,f\nB1,f\nB1,m\nB1,m\n")
+    return tmp_path
+
+
+def read(folder: Path, facts: str = FACTS, plan: str = PLAN) -> tt.PlanFile:
+    path = folder / "plan.toml"
+    path.write_text(plan + facts)
+    return tt.read_plan(path)
+
+
+def test_a_plan_file_states_facts_by_their_files(folder: Path) -> None:
+    plan = read(folder).plan
+    assert [(fact.name, fact.kinds, fact.unchecked) for fact in plan.public_facts] == [
+        ("place.state", ("exact",), False),
+        ("place.county", ("at_most",), True),
+        ("place.county * sex", ("impossible",), False),
+    ]
+    told = plan.describe()["facts"]
+    assert all(len(fact["sha256"]) == 64 for fact in told)
+    assert plan.digest != read(folder, "").plan.digest
+    assert "facts" not in read(folder, "").plan.describe()
+
+
+def test_a_plan_in_python_is_the_same_plan(folder: Path) -> None:
+    file = read(folder).plan
+    facts = {
+        "place.state": {"A": 4, "B": 3},
+        "place.county": tt.Fact(at_most={"A1": 3}, unchecked=True),
+        "place.county * sex": tt.Fact(impossible=[("A2", "m")]),
+    }
+    assert tt.Plan(file.spine, file.unit, file.loss, facts=facts).digest == file.digest
+
+
+def test_the_plan_as_it_was_run_is_a_plan_file_again_and_refuses_other_facts(folder: Path) -> None:
+    written = describe_plan(read(folder))
+    stated = tomllib.loads(written)["facts"]
+    assert stated["place.county"]["at_most"] == "dwellings.csv" and stated["place.county"]["unchecked"] is True
+    path = folder / "again.toml"
+    path.write_text(written)
+    assert tt.read_plan(path).plan.digest == read(folder).plan.digest
+    (folder / "dwellings.csv").write_text("county,count\nA1,2\n")
+    with pytest.raises(FactError, match=r"\[facts\] place\.county: .*made for other facts"):
+        tt.read_plan(path)
+
+
+def test_facts_fit_the_schema() -> None:
+    schema = plan_schema()
+    jsonschema.validate(tomllib.loads(PLAN + FACTS), schema)
+    for wrong in ('"sex" = 5', '"sex" = { at_mots = "x.csv" }', '"sex" = { invariant = "yes" }'):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(tomllib.loads(f"{PLAN}[facts]\n{wrong}\n"), schema)
+
+
+WRONG = {
+    '"sex" = 5': r"\[facts\] sex must be a file of counts",
+    '"sex" = { at_mots = "x.csv" }': r"names with dots stand in quotes|did you mean 'at_most'",
+    '"sex" = { at_most = "x.csv", at_laest = "y.csv" }': r"did you mean 'at_least'",
+    'place.state = "population.csv"': r'names with dots stand in quotes, as in "place\.state"',
+    '"sex" = { unchecked = true }': r"says nothing",
+    '"sex" = "?"': r"says nothing",
+    '"sex" = "nowhere.csv"': r"plan\.toml: \[facts\] sex: .*nowhere\.csv: no such file",
+    '"place.state" = "people.csv"': r"is the private table itself",
+}
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_a_mistake_under_facts_is_named_with_its_place(line: str, folder: Path) -> None:
+    with pytest.raises((PlanFileError, FactError), match=WRONG[line]):
+        read(folder, f'\n[data]\nsource = "people.csv"\n[facts]\n{line}\n')
+
+
+def test_an_invariant_needs_neighbours_that_keep_it(folder: Path) -> None:
+    facts = '[facts]\n"place.state" = { invariant = true }\n'
+    assert read(folder, facts).plan.public_facts.invariants == ((1, 0),)
+    with pytest.raises(PlanError, match="nobody would be protected"):
+        read(folder, facts, PLAN.replace('"replace"', '"add-remove"'))
+
+
+def test_no_release_ignores_facts_and_no_ledger_is_charged(folder: Path) -> None:
+    ledger = tt.Ledger.create(folder / "ledger.db", loss=tt.Loss(epsilon=5, delta=1e-5), datasets=("people",))
+    file = read(folder)
+    with pytest.raises(PlanError, match="no release keeps yet"):
+        file.plan.release(folder / "people.csv", ledger=ledger, dataset="people")
+    with pytest.raises(PlanError, match="no release keeps yet"):
+        file.plan.release(pa.table({"place": ["A1"], "sex": ["f"]}), testing_key=bytes(32))
+    assert not ledger.entries("people")
