@@ -55,7 +55,7 @@ def by_hand(facts: PublicFacts, depth: int, nodes: tuple[int, int]) -> tuple[int
             low, high = fact.boxes.of(cell)
             lower, upper = int(low[0]), int(high[0])
     if depth < len(SPINE.levels):
-        level = SPINE.levels[depth]
+        (level,) = SPINE.levels[depth].parts
         own = nodes[level.attribute]
         below = []
         for child in range(level.first[own], level.first[own + 1]):
@@ -96,10 +96,10 @@ def test_children_of_a_node_within_its_bounds_always_have_room_for_its_count(see
 
 def test_a_finer_node_has_at_most_what_the_cell_around_it_has() -> None:
     facts = read_facts(SPINE, {"sex": tt.Fact(at_most={"f": 7}), "place.county": tt.Fact(at_most={"AX": 5, "AY": 0})})
-    level = SPINE.level("sex")
+    level = SPINE.level("sex")  # of the counties AX and BX
     slots = facts.children(
         *level.parts, SPINE.depths(level.index), np.array([[0, 2], [0, 0]])
-    )  # the counties AX and BX
+    )
     assert slots.upper.tolist() == [7, NO_BOUND, 7, NO_BOUND]
     # A child that can have nothing is none.
     level = SPINE.level("place.county")
