@@ -87,7 +87,7 @@ def test_children_of_a_node_within_its_bounds_always_have_room_for_its_count(see
         table = Cells(SPINE, SPINE.depths(level.index - 1))
         every = np.arange(table.number)
         lower, upper = facts.at(table.depths).of(every)
-        slots = facts.children(*level.parts, SPINE.depths(level.index), table.nodes(every))
+        slots = facts.children(level.parts[0], SPINE.depths(level.index), table.nodes(every))
         for at in range(len(every)):
             own = slice(slots.start[at], slots.start[at + 1])
             assert slots.lower[own].sum() <= lower[at]
@@ -97,13 +97,11 @@ def test_children_of_a_node_within_its_bounds_always_have_room_for_its_count(see
 def test_a_finer_node_has_at_most_what_the_cell_around_it_has() -> None:
     facts = read_facts(SPINE, {"sex": tt.Fact(at_most={"f": 7}), "place.county": tt.Fact(at_most={"AX": 5, "AY": 0})})
     level = SPINE.level("sex")  # of the counties AX and BX
-    slots = facts.children(
-        *level.parts, SPINE.depths(level.index), np.array([[0, 2], [0, 0]])
-    )
+    slots = facts.children(level.parts[0], SPINE.depths(level.index), np.array([[0, 2], [0, 0]]))
     assert slots.upper.tolist() == [7, NO_BOUND, 7, NO_BOUND]
     # A child that can have nothing is none.
     level = SPINE.level("place.county")
-    assert facts.children(*level.parts, SPINE.depths(level.index), np.array([[0], [0]])).child.tolist() == [0]
+    assert facts.children(level.parts[0], SPINE.depths(level.index), np.array([[0], [0]])).child.tolist() == [0]
 
 
 def test_exact_counts_decide_coarser_levels_too() -> None:

@@ -121,10 +121,10 @@ def test_flows_within_a_county_are_as_many_as_there_are_counties() -> None:
     assert len(rule.cells) == 4
     level = ends.level("destination.county")
     # Of origins in the counties AX and BZ, whose destination is known by state, one county is left.
-    assert facts.children(*level.parts, ends.depths(level.index), np.array([[0, 3], [0, 1]])).child.tolist() == [0, 3]
+    assert facts.children(level.parts[0], ends.depths(level.index), np.array([[0, 3], [0, 1]])).child.tolist() == [0, 3]
     # Below, tracts are free.
     level = ends.level("destination.tract")
-    assert facts.children(*level.parts, ends.depths(level.index), np.array([[0], [0]])).child.tolist() == [0, 1]
+    assert facts.children(level.parts[0], ends.depths(level.index), np.array([[0], [0]])).child.tolist() == [0, 1]
 
 
 def test_what_lies_above_a_node_is_found_without_listing_the_level() -> None:

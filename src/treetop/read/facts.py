@@ -19,9 +19,9 @@ from treetop.domain.boxes import Boxes
 from treetop.domain.cells import Cells, Ints
 from treetop.domain.fact import COUNTED, LISTED, SAME, Fact
 from treetop.domain.facts import PublicFacts, TableFact
-from treetop.domain.margin import TIMES, depths_named
+from treetop.domain.margin import depths_named
 from treetop.domain.possible import Rule, complement, equal_codes
-from treetop.domain.spine import Spine
+from treetop.domain.spine import TIMES, Spine
 from treetop.errors import DataError, FactError, SpineError, TreetopError
 from treetop.read.codebook import Codebook
 from treetop.read.weights import Weighing
