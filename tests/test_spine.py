@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from treetop import Hierarchy, Spine
@@ -39,6 +40,47 @@ def test_destination_first_alternates_and_exhausts_the_shallower_end_first() -> 
     )  # fmt: skip
 
 
+def test_a_merged_step_is_one_level_with_the_product_of_the_children() -> None:
+    spine = Spine(["place.state*sex", "place.tract"], ATTRIBUTES)
+    assert spine.splits == ("place.state * sex.sex", "place.tract")
+    assert [(level.name, level.nodes, level.widest) for level in spine.levels] == [
+        ("place.state * sex", 4, 4), ("place.tract", 8, 3),
+    ]  # fmt: skip
+    assert spine.depths(1) == (1, 1) and spine.level("sex * place.state") is spine.levels[0]
+    assert [part.attribute for part in spine.refinements("sex")] == [1]
+    assert spine.digest != Spine(["place.state", "sex", "place.tract"], ATTRIBUTES).digest
+    assert Spine(spine.splits, ATTRIBUTES).digest == spine.digest
+
+
+def test_children_of_a_merged_step_are_in_lexicographic_order() -> None:
+    spine = Spine(["place.state", "place.county * sex", "place.tract"], ATTRIBUTES)
+    level, state = spine.levels[1], np.zeros((2, 4), np.int64)
+    assert level.fanout(np.array([[0, 1], [0, 0]])).tolist() == [4, 2]
+    level.go_down(state, np.arange(4))
+    assert state.tolist() == [[0, 0, 1, 1], [0, 1, 0, 1]]
+    assert level.ranks(state).tolist() == [0, 1, 2, 3]
+    level.go_up(state)
+    assert (state[0] == 0).all()
+
+
+def test_both_ends_at_once_and_the_deeper_one_goes_on_alone() -> None:
+    flat = Hierarchy.flat(["x", "y"], level="zone")
+    assert Spine.merged(origin=flat, destination=PLACE).splits == (
+        "destination.state * origin.zone", "destination.county", "destination.tract",
+    )  # fmt: skip
+
+
+def test_names_with_an_asterisk_stay_names() -> None:
+    spine = Spine(["a * b", "sex"], {"a * b": Hierarchy.flat(["1", "2"]), "sex": SEX})
+    assert [level.name for level in spine.levels] == ["a * b", "sex"]
+
+
+def test_a_step_with_too_many_children_is_refused() -> None:
+    wide = Hierarchy.flat([f"{i:05d}" for i in range(50_000)])
+    with pytest.raises(SpineError, match="one after the other"):
+        Spine(["a * b"], {"a": wide, "b": wide})
+
+
 def test_levels_may_be_skipped_or_left_out_at_the_bottom() -> None:
     spine = Spine(["place.state", "place.tract"], {"place": PLACE})
     assert spine.trees[0].levels == ("state", "tract")
@@ -67,6 +109,9 @@ def test_domains_beyond_64_bits_are_counted_exactly() -> None:
         (["place.sate", "sex"], "did you mean 'state'"),
         (["place.state"], "'sex' is never refined"),
         ([], "never refined"),
+        (["place.state * place.county", "sex"], "refines 'place' twice at once"),
+        (["place.state * sax"], "did you mean 'sex'"),
+        (["place.state * sex", "place.state"], "stands twice"),
     ],
 )
 def test_a_spine_that_cannot_be_descended_is_refused(splits: list[str], message: str) -> None:

@@ -28,6 +28,9 @@ SPINES = {
     "starts unmeasured": tt.Spine(
         ["one", "age.group", "place.county", "age.age"], {"place": PLACE, "age": AGE, "one": ONE}
     ),
+    "merged": tt.Spine(
+        ["place.state * age.group", "one", "age.age * place.town"], {"place": PLACE, "age": AGE, "one": ONE}
+    ),
 }
 
 Key = tuple[str | None, ...]

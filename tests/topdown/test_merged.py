@@ -12,6 +12,7 @@ import pytest
 
 import treetop as tt
 from tests.topdown.test_margins import KEY, PLACES, plan, run, table
+from treetop.errors import PlanError
 from treetop.measure.descent import run_descent
 from treetop.measure.topdown import descent_of
 from treetop.read.counts import Counts
@@ -147,3 +148,17 @@ def test_a_release_checks_and_answers(order: list[str], how: dict[str, Any], tmp
     assert [one.findings for one in tt.check(tmp_path / "r") if one.findings] == []
     again = tt.Release.load(tmp_path / "r")
     assert again.table().equals(release.table()) and again.spine.splits == spine.splits
+
+
+def test_a_margin_that_is_kept_nearly_is_refused_beside_a_merged_step() -> None:
+    spine, _ = spine_and_counts(["d.r * o.r * sex", "d.d * o.d"])
+    with pytest.raises(PlanError, match="refine one attribute after the other"):
+        plan(spine, margins=["o.d * sex", "d.d * sex"])
+
+
+def test_a_margin_of_several_attributes_is_kept_exactly_where_it_crosses_none() -> None:
+    spine, counts = spine_and_counts(["d.r * o.r * sex", "d.d * o.d"])
+    found = run(plan(spine, margins=["o.d * sex", "d.d"]), counts)
+    assert found.margins is not None
+    for depths, kept in found.margins.counts.items():
+        assert np.array_equal(table(spine, found, depths), kept)

@@ -150,7 +150,12 @@ def levels_named(spine: Spine, name: str) -> list[str]:
         return [TOTAL]
     pairs = list(zip(spine.levels, spine.splits, strict=True))
     if name not in [known for level, split in pairs for known in (level.name, split)]:
-        short = [level.name for level, split in pairs if split.partition(".")[2] == name]
+        levels = [tree.levels for tree in spine.trees]
+        short = [
+            level.name
+            for level in spine.levels
+            if any(levels[part.attribute][part.depth] == name for part in level.parts)
+        ]
         if short:
             return short
     return [spine.level(name).name]
