@@ -15,7 +15,7 @@ from experiments.group_sizes.tables import Table, census_like, households, taxi_
 from experiments.kit.runs import Kept
 from treetop.errors import TreetopError
 from treetop.noise import Key
-from treetop.plan.groups.plan import MOST_CELLS_ALTERNATING, GroupPlan, GroupRepair
+from treetop.plan.groups.plan import GroupPlan, GroupRepair
 from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.privacy import Loss
 from treetop.publishing.groups import release_groups
