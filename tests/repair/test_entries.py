@@ -71,7 +71,7 @@ FUZZ = """
     from treetop.plan.groups.unit import GroupUnit
     from treetop.read.groups.sizes import GroupSizes
     from treetop.domain.hierarchy import Hierarchy
-    from treetop.release.intervals.sum_noise import sum_margins
+    from treetop.noise.sum_noise import sum_margins
     from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, NoiseStream
     from treetop.noise.sampler import sampler
     from treetop.privacy import Loss
