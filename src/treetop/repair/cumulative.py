@@ -13,8 +13,8 @@ number of counts.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,54 +39,65 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class _Family:
-    """The inner nodes of one level, and their children."""
+class _Tree(NamedTuple):
+    """A tree with weights, and what the nearest point on it needs to know of them."""
 
-    parents: Integers
-    """The inner nodes."""
-    children: slice
-    """All their children."""
-    first: Integers
-    """Where the children of each start among them."""
-    owner: Integers
-    """For each child, the position of its parent among the parents."""
+    child: Integers
+    """`child[v] : child[v + 1]` are the children of node v."""
+    weights: Floats
+    """The weight of every node's own measurement."""
+    precision: Floats
+    """That of its subtree's own estimate."""
+    variance: Floats
+    """That of the sum of its children's estimates; 0 of a leaf."""
 
-
-class TreeLeastSquares:
-    """The nearest point on a tree, in any real numbers: a weighted mean on the way up, corrections on the way down."""
-
-    def __init__(self, tree: Tree, weights: Floats) -> None:
-        self._tree = tree
-        self._weights = weights
-        self._families = [_family(tree, level) for level in tree.levels[:-1]]
-        self._precision = weights.copy()  # of a subtree's own estimate of its count
-        self._variance = np.zeros(tree.nodes)  # of the sum of the children's estimates
-        for own in reversed(self._families):
-            self._variance[own.parents] = np.add.reduceat(1 / self._precision[own.children], own.first)
-            self._precision[own.parents] = weights[own.parents] + 1 / self._variance[own.parents]
-
-    def nearest(self, y: Floats, total: float | None = None) -> Floats:
-        """Return the nearest point to y, an array of nodes by sizes, whose root has a total at the largest size."""
-        x = y.copy()
-        sums = {}
-        for k, own in reversed(list(enumerate(self._families))):
-            sums[k] = np.add.reduceat(x[own.children], own.first)
-            w, variance = self._weights[own.parents, None], self._variance[own.parents, None]
-            x[own.parents] = (w * y[own.parents] + sums[k] / variance) / self._precision[own.parents, None]
-        if total is not None:
-            x[0, -1] = total
-        for k, own in enumerate(self._families):
-            part = 1 / (self._precision[own.children] * self._variance[own.parents][own.owner])
-            x[own.children] += part[:, None] * (x[own.parents] - sums[k])[own.owner]
-        return x
+    @staticmethod
+    def of(tree: Tree, weights: ArrayLike | None) -> _Tree:
+        own = tree.weights(weights).astype(np.float64)
+        precision, variance = own.copy(), np.zeros(tree.nodes)
+        for v in range(tree.nodes - 1, -1, -1):
+            first, last = tree.child[v], tree.child[v + 1]
+            if first < last:
+                variance[v] = (1 / precision[first:last]).sum()
+                precision[v] = own[v] + 1 / variance[v]
+        return _Tree(tree.child, own, precision, variance)
 
 
-def _family(tree: Tree, level: slice) -> _Family:
-    parents = np.arange(level.start, level.stop)[tree.inner[level] >= 0]
-    start, stop = int(tree.child[parents[0]]), int(tree.child[parents[-1] + 1])
-    sizes = tree.child[parents + 1] - tree.child[parents]
-    return _Family(parents, slice(start, stop), tree.child[parents] - start, np.repeat(np.arange(len(parents)), sizes))
+@kernel
+def _nearest(
+    child: Integers, weights: Floats, precision: Floats, variance: Floats, y: Floats, z: Floats, debt: Floats,
+    pull: float, total: float, x: Floats,
+) -> None:  # fmt: skip
+    """Write the nearest point on the tree to a mean of measurements and copies: a weighted mean on the way up,
+    corrections on the way down. A total of 0 or more is what the root's last count is."""
+    nodes, sizes = y.shape
+    both = 1.0 / (1.0 + pull)
+    apart = np.empty(sizes)
+    for v in range(nodes - 1, -1, -1):
+        for s in range(sizes):
+            x[v, s] = both * (y[v, s] + pull * (z[v, s] - debt[v, s]))
+        if child[v] == child[v + 1]:
+            continue
+        apart[:] = 0.0
+        for c in range(child[v], child[v + 1]):
+            for s in range(sizes):
+                apart[s] += x[c, s]
+        for s in range(sizes):
+            x[v, s] = (weights[v] * x[v, s] + apart[s] / variance[v]) / precision[v]
+    if total >= 0.0:
+        x[0, sizes - 1] = total
+    for v in range(nodes):
+        if child[v] == child[v + 1]:
+            continue
+        for s in range(sizes):
+            apart[s] = x[v, s]
+        for c in range(child[v], child[v + 1]):
+            for s in range(sizes):
+                apart[s] -= x[c, s]
+        for c in range(child[v], child[v + 1]):
+            part = 1.0 / (precision[c] * variance[v])
+            for s in range(sizes):
+                x[c, s] += part * apart[s]
 
 
 def relax_cumulative(
@@ -131,7 +142,7 @@ def relax_direct(
     [[4.67, 5.33], [3.33, 1.67], [1.33, 3.67]]
     """
     y, numbers = _given(tree, measurements, total)
-    return _alternate(tree, y, weights, numbers, (_share, None), most_steps, tolerance, threads)
+    return _alternate(tree, y, weights, numbers, (_share, -1.0), most_steps, tolerance, threads)
 
 
 def _given(tree: Tree, measurements: ArrayLike, total: ArrayLike) -> tuple[Floats, Integers]:
@@ -157,28 +168,25 @@ def _alternate(
     y: Floats,
     weights: ArrayLike | None,
     numbers: Integers,
-    rows: tuple[Callable[..., float], float | None],
+    rows: tuple[Callable[..., float], float],
     most_steps: int,
     tolerance: float,
     threads: int,
 ) -> Floats:
     make_possible, root = rows
-    least_squares = TreeLeastSquares(tree, tree.weights(weights).astype(np.float64))
-    z, debt = y.copy(), np.zeros_like(y)
-    in_runs(threads, len(y), lambda own: make_possible(y[own], z[own], debt[own], numbers[own], 1.0), 1)
+    known = _Tree.of(tree, weights)
+    x, z, debt = y.copy(), y.copy(), np.zeros_like(y)
+
+    def possible(ease: float, own: slice) -> float:
+        return make_possible(x[own], z[own], debt[own], numbers[own], ease)
+
+    in_runs(threads, len(y), partial(possible, 1.0), 1)
     debt[:] = 0.0
-    x = y
     for _ in range(most_steps):
-        x = least_squares.nearest((y + PULL * (z - debt)) / (1 + PULL), root)
-        if max(in_runs(threads, len(y), partial(_step, make_possible, x, z, debt, numbers), 1)) <= tolerance:
+        _nearest(*known, y, z, debt, PULL, root, x)
+        if max(in_runs(threads, len(y), partial(possible, EASE), 1)) <= tolerance:
             break
     return x
-
-
-def _step(
-    make_possible: Callable[..., float], x: Floats, z: Floats, debt: Floats, numbers: Integers, own: slice
-) -> float:
-    return make_possible(x[own], z[own], debt[own], numbers[own], EASE)
 
 
 @kernel

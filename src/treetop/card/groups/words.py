@@ -189,8 +189,19 @@ def notes(plan: PureGroupTablePlan) -> list[str]:
     return [
         f"{plan.core.name}: a row of the table is {_ROW[plan.rows]}; {measured} is measured in every region.",
         *conditions(plan),
+        _largest(plan),
         *([] if plan.has_intervals else ["The release will have no noise intervals."]),
     ]
+
+
+def _largest(plan: PureGroupTablePlan) -> str:
+    """Say what a larger largest size would cost, which is public, beside what it would tell."""
+    group, largest = plan.sizes.group, plan.sizes.largest
+    here, more = (group.sensitivity(plan.sizes.form, size).l1 for size in (largest, 2 * largest))
+    told = f"Sizes from {largest} on are one: whoever needs them apart pays with"
+    if more > here:
+        return f"{told} noise, in proportion to the largest size; the direct form does not."
+    return f"{told} more counts in every region, each as uncertain as these, and not with more noise on any of them."
 
 
 def caveats(plan: PureGroupTablePlan, facts: Facts) -> list[str]:
