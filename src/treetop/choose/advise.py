@@ -143,8 +143,8 @@ def advise(plan: PlanFile | str | Path, targets: Sequence[str | Target] = (), **
 
 
 ONE_SIZE = (
-    "A target is about one measurement. In the cumulative form that is of the groups of a size and all smaller ones, and "
-    "a number of groups of one size is the difference of two: `treetop plan` tells how far its interval reaches."
+    "A target is about one measurement. In the cumulative form that is of the groups of a size and all smaller ones, "
+    "and a number of groups of one size is the difference of two: `treetop plan` tells how far its interval reaches."
 )
 """What a target of a plan for group sizes speaks of."""
 
