@@ -11,13 +11,18 @@ from matplotlib.figure import Figure
 from experiments.group_sizes.measure import EPSILONS, WAYS, Run
 from experiments.kit.figures import grid, legend, save_all
 
-COLOURS = {"M_H^r": "#d08c3f", "M_H^dp": "#a3161f", "M_c^r": "#6f8fb5", "M_c^dp": "#2f6b4f"}
-MARKS = {"M_H^r": "s", "M_H^dp": "o", "M_c^r": "D", "M_c^dp": "^"}
+COLOURS = dict(zip(WAYS, ("#d08c3f", "#a3161f", "#6f8fb5", "#2f6b4f", "#7b3f9d", "#111111"), strict=True))
+MARKS = dict(zip(WAYS, "soD^v*", strict=True))
 
 
 def draw(runs: Sequence[Run], times: Sequence[Run], images: Path) -> list[Path]:
     """Draw what was measured, and return the files."""
-    figures = {"errors": errors(runs) if runs else None, "time": seconds(times) if times else None}
+    figures = {
+        "errors": errors(runs) if runs else None,
+        "time": seconds(times) if times else None,
+        "runtimes": runtimes(runs) if runs else None,
+        "totals": runtimes(runs, "error", "L1 error, all levels") if runs else None,
+    }
     drawn = {f"group_sizes_{name}.png": figure for name, figure in figures.items() if figure is not None}
     return save_all(drawn, images, dpi=105)
 
@@ -37,7 +42,7 @@ def errors(runs: Sequence[Run]) -> Figure:
                 values = [[getattr(run, f"level_{level + 1}") for run in some] for some in found]
                 mean = np.array([np.mean(some) for some in values])
                 reach = np.array([[m - min(some), max(some) - m] for m, some in zip(mean, values, strict=True)]).T
-                x = np.arange(len(EPSILONS)) + 0.12 * (at - 1.5)
+                x = np.arange(len(EPSILONS)) + 0.12 * (at - 2.5)
                 panel.errorbar(
                     x, mean, reach, fmt=MARKS[name], color=COLOURS[name], label=label(name), markersize=5, capsize=2
                 )
@@ -69,7 +74,30 @@ def seconds(times: Sequence[Run]) -> Figure:
     return figure
 
 
+def runtimes(runs: Sequence[Run], what: str = "seconds", words: str = "processor seconds") -> Figure:
+    """A panel a table: time, or error, of every mechanism at each epsilon: the paper's figures 9 and 10."""
+    tables = list(dict.fromkeys(run.table for run in runs))
+    figure, (panels,) = grid(1, len(tables), (2.9 * len(tables) + 0.6, 3.0))
+    for panel, name in zip(panels, tables, strict=True):
+        for at, way in enumerate(WAYS):
+            found = [[run for run in runs if (run.table, run.mechanism, run.epsilon) == (name, way, epsilon)]
+                     for epsilon in EPSILONS]  # fmt: skip
+            if all(found):
+                values = [np.mean([getattr(run, what) for run in some]) for some in found]
+                x = np.arange(len(EPSILONS)) + 0.12 * (at - 2.5)
+                panel.plot(x, values, MARKS[way], color=COLOURS[way], label=label(way), markersize=5)
+        panel.set_yscale("log")
+        panel.set_xticks(range(len(EPSILONS)), [f"{epsilon:g}" for epsilon in EPSILONS])
+        panel.set_title(name, fontsize=8)
+        panel.set_xlabel("epsilon", fontsize=8)
+        panel.tick_params(which="both", labelsize=6)
+    panels[0].set_ylabel(words, fontsize=8)
+    legend(figure, panels, 3, frameon=True, fontsize=7)
+    return figure
+
+
 def label(name: str) -> str:
     """Write a mechanism's name as mathematics."""
+    name, comma, known = name.partition(",")
     letter, _, above = name.removeprefix("M_").partition("^")
-    return f"$M_{{{letter}}}^{{{above}}}$"
+    return f"$M_{{{letter}}}^{{{above}}}${comma}{known}"

@@ -6,12 +6,13 @@ import csv
 import os
 import platform
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 
-from experiments.group_sizes.measure import EPSILONS, SLOW, WAYS, Run
+from experiments.group_sizes.measure import EPSILONS, SMALL, WAYS, Run
 from experiments.kit.pages import render
 from experiments.kit.tables import table
 
@@ -30,15 +31,17 @@ def page(runs: Sequence[Run], times: Sequence[Run], refused: Sequence[str], abou
         often=max(len(of(runs, run.table, run.mechanism, run.epsilon)) for run in runs),
         cores=os.cpu_count(),
         machine=f"{platform.machine()}, Python {platform.python_version()}",
-        slow=SLOW,
+        small=SMALL,
         about=about,
         tables=tables,
         errors=lambda name: _errors(runs, name),
         refused=refused,
-        settings=len(tables) * len(EPSILONS) * len(LEVELS),
-        beaten=best_everywhere(runs, tables),
+        wins=_wins(runs, tables),
+        best_of_paper=verdict(runs, tables, PAPERS, "M_c^dp"),
+        best_of_all=verdict(runs, tables, CONSISTENT, "M_c^r+dp"),
+        concentrated=_concentrated(runs, tables),
+        by_size=_by_size(runs, tables),
         ratios=lambda one, other, what="error": _ratios(runs, tables, one, other, what),
-        slow_was_run=any(run.mechanism == SLOW for run in runs),
         worst=max((run.violations for run in runs if run.mechanism.endswith("dp")), default=0),
         broken=[f"{name}: {mean(some, 'violations'):,.0f}" for name, some in at_one.items()],
         falls=_falls(runs, tables),
@@ -85,18 +88,72 @@ def _ratios(runs: Sequence[Run], tables: Sequence[str], one: str, other: str, wh
 _HEAD = tuple(f"ε = {epsilon:g}" for epsilon in EPSILONS)
 
 
-def best_everywhere(runs: Sequence[Run], tables: Sequence[str]) -> list[str]:
-    """Return the settings, by table, level and epsilon, where M_c^dp is not the most accurate one."""
-    beaten = []
-    for name in tables:
-        for epsilon in EPSILONS:
-            own = of(runs, name, "M_c^dp", epsilon)
-            rivals = {way: some for way in WAYS if way != "M_c^dp" and (some := of(runs, name, way, epsilon))}
-            for level in LEVELS:
-                better = [way for way, some in rivals.items() if mean(some, level) < mean(own, level)]
-                if better:
-                    beaten.append(f"{name}, {level.replace('_', ' ')}, ε = {epsilon:g}: {', '.join(better)}")
-    return beaten
+PAPERS = ("M_H^r", "M_H^dp", "M_c^r", "M_c^dp")
+CONSISTENT = ("M_H^dp", "M_c^dp", "M_c^r+dp")
+"""Those whose numbers add up, and that know no more than the number of all groups."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """In how many settings one of several mechanisms has the least error: all of them ran in every one."""
+
+    settings: int
+    """How many there are: by table, epsilon and level."""
+    clearly: int
+    """Its mean error is the least, by more than two standard errors of the difference to the next."""
+    within: int
+    """Its mean error is within two standard errors of the least."""
+    worse: tuple[str, ...]
+    """Where it is further off than that, and which is better."""
+
+
+def verdict(runs: Sequence[Run], tables: Sequence[str], among: Sequence[str], name: str) -> Verdict:
+    """Judge whether one is the most accurate; a setting in which one of them did not run does not count."""
+    clearly = within = settings = 0
+    worse = []
+    for table_name, epsilon, level in product(tables, EPSILONS, LEVELS):
+        found = {way: [getattr(run, level) for run in of(runs, table_name, way, epsilon)] for way in among}
+        if any(len(errors) < 2 for errors in found.values()):
+            continue
+        settings += 1
+        rival = min((way for way in among if way != name), key=lambda way: float(np.mean(found[way])))
+        apart = float(np.mean(found[name]) - np.mean(found[rival]))
+        error = float(np.sqrt(sum(np.var(found[way], ddof=1) / len(found[way]) for way in (name, rival))))
+        clearly += apart < -2 * error
+        within += -2 * error <= apart <= 2 * error
+        if apart > 2 * error:
+            worse.append(f"{table_name}, {level.replace('_', ' ')}, ε = {epsilon:g}: {rival}")
+    return Verdict(settings, clearly, within, tuple(worse))
+
+
+def _wins(runs: Sequence[Run], tables: Sequence[str]) -> str:
+    """Return for every mechanism in how many settings it is the most accurate, of those that all ran."""
+    rows = []
+    for name in WAYS:
+        found = verdict(runs, tables, tuple(WAYS), name)
+        rows.append((name, str(found.clearly), str(found.within), str(len(found.worse)), str(found.settings)))
+    return table(("mechanism", "clearly the best", "as good as the best", "worse", "settings"), rows)
+
+
+def _shares(runs: Sequence[Run], name: str, way: str) -> list[float]:
+    found = [of(runs, name, way, epsilon) for epsilon in EPSILONS]
+    return [mean(some, "small") / mean(some) for some in found if some]
+
+
+def _by_size(runs: Sequence[Run], tables: Sequence[str]) -> str:
+    """Return the part of the error that lies on small sizes."""
+    rows = ((name, way, *(f"{share:.1%}" for share in _shares(runs, name, way))) for name in tables for way in WAYS)
+    return table(("table", "mechanism", *_HEAD), (row for row in rows if len(row) == 2 + len(_HEAD)))
+
+
+def _concentrated(runs: Sequence[Run], tables: Sequence[str]) -> tuple[int, int]:
+    """Return in how many settings M_c^dp has more of its error on small sizes than M_H^dp, and of how many."""
+    pairs = [
+        pair
+        for name in tables
+        for pair in zip(_shares(runs, name, "M_c^dp"), _shares(runs, name, "M_H^dp"), strict=False)
+    ]
+    return sum(cumulative > direct for cumulative, direct in pairs), len(pairs)
 
 
 def _complete(runs: Sequence[Run], tables: Sequence[str]) -> Iterator[list[list[Run]]]:

@@ -120,8 +120,13 @@ def taxi_like(largest: int = TAXI_LARGEST, taxis: int = TAXIS, seed: int = 2, by
     return Table("taxi-like, taxis at home", GroupSizes(tree, number))
 
 
-def households(data: Path) -> Table | None:
-    """Return the households of Census 2000 by county and size, 7 or more in one; None where they are not there."""
+def households(data: Path, largest: int = 7, seed: int = 3) -> Table | None:
+    """Return the households of Census 2000 by county and size; None where they are not there.
+
+    The census has 7 or more in one. With a larger `largest` they get the paper's tail: of each county, they are drawn
+    from 7, 8, … with probabilities that fall by the national ratio of size 7 to size 6, and 50 outliers, as of group
+    quarters, are added anywhere from 10 to the largest, in counties drawn evenly.
+    """
     file = data / HOUSEHOLDS
     if not file.is_file():
         return None
@@ -129,11 +134,15 @@ def households(data: Path) -> Table | None:
     table = table.filter(pc.equal(table["race"].cast(pa.string()), "total"))
     codes = table["county"].cast(pa.string()).combine_chunks()
     tree = Hierarchy.from_prefixes(codes.unique().to_pylist(), [2], ["state", "county"])
-    sizes = GroupSizes.from_rows(
-        tree,
-        tree.encode(codes),
-        table["size"].cast(pa.int64()).to_numpy(),
-        table["households"].cast(pa.int64()).to_numpy(),
-        largest=7,
-    )
-    return Table("Census 2000", sizes)
+    size, number = (table[name].cast(pa.int64()).to_numpy() for name in ("size", "households"))
+    sizes = GroupSizes.from_rows(tree, tree.encode(codes), size, number, largest=7)
+    if largest == 7:
+        return Table("Census 2000", sizes)
+    rng = np.random.default_rng(seed)
+    ratio = CENSUS_2000[-1] / (CENSUS_2000[-2] + CENSUS_2000[-1])
+    falling = ratio ** np.arange(largest - 6)
+    wide = np.zeros((len(sizes.number), largest + 1), np.int64)
+    wide[:, :7] = sizes.number[:, :7]
+    wide[:, 7:] = rng.multinomial(sizes.number[:, 7], falling / falling.sum())
+    np.add.at(wide, (rng.integers(len(wide), size=OUTLIERS), rng.integers(10, largest + 1, OUTLIERS)), 1)
+    return Table("Census 2000 with a tail", GroupSizes(tree, wide))

@@ -12,10 +12,8 @@ from experiments.group_sizes import page
 from experiments.group_sizes.figures import draw
 from experiments.group_sizes.measure import (
     EPSILONS,
-    SLOW,
     WAYS,
     Run,
-    mechanisms,
     run_once,
 )
 from experiments.group_sizes.tables import CENSUS_2000, census_like, household_shares, households, taxi_like
@@ -58,29 +56,34 @@ def test_a_run_repeats_and_its_levels_add_up(runs: list[Run]) -> None:
     assert again.error == again.level_1 + again.level_2 + again.level_3
 
 
-def test_the_slow_mechanism_is_run_on_small_tables_only() -> None:
-    assert SLOW in mechanisms(census_like(groups=20_000, largest=12, states=3, counties=9))
-    assert SLOW not in mechanisms(census_like(groups=20_000, largest=900, states=3, counties=300))
-
-
 def test_exact_repairs_break_no_sums(runs: list[Run]) -> None:
     broken = {name: max(run.violations for run in runs if run.mechanism == name) for name in WAYS}
-    assert broken["M_H^dp"] == broken["M_c^dp"] == 0 < broken["M_H^r"]
+    assert broken["M_H^dp"] == broken["M_c^dp"] == broken["M_c^r+dp"] == 0 < broken["M_H^r"]
 
 
-def test_where_the_best_mechanism_is_beaten_is_told(runs: list[Run]) -> None:
-    table = runs[0].table
-    worse = [replace(run, level_1=1e9) if run.mechanism == "M_c^dp" else run for run in runs]
-    assert next(place for place in page.best_everywhere(worse, [table]) if "level 1" in place).startswith(table)
-    better = [replace(run, level_1=-1, level_2=-1, level_3=-1) if run.mechanism == "M_c^dp" else run for run in runs]
-    assert page.best_everywhere(better, [table]) == []
+def test_wins_are_judged_with_their_uncertainty_and_a_walkover_is_none(runs: list[Run]) -> None:
+    table, rivals = runs[0].table, ("M_c^dp", "M_H^dp")
+
+    def changed(by: float, spread: float) -> list[Run]:
+        own = [replace(run, level_1=run.level_1 + by + spread * (at % 2)) for at, run in enumerate(runs)]
+        return [new if run.mechanism == "M_c^dp" else run for new, run in zip(own, runs, strict=True)]
+
+    worse = page.verdict(changed(1e9, 0), [table], rivals, "M_c^dp")
+    assert worse.settings == 9 and len([one for one in worse.worse if "level 1" in one]) == 3
+    assert page.verdict(changed(-1e6, 0), [table], rivals, "M_c^dp").clearly >= 3
+    unsure = page.verdict(changed(-1e6, 1e9), [table], rivals, "M_c^dp")
+    assert not [one for one in unsure.worse if "level 1" in one]
+    alone = [run for run in runs if run.mechanism != "M_H^dp"]
+    assert page.verdict(alone, [table], rivals, "M_c^dp").settings == 0
 
 
 def test_the_page_has_every_setting_and_says_what_was_not_run(runs: list[Run], tmp_path: Path) -> None:
-    some = [run for run in runs if run.mechanism != SLOW]
+    some = [run for run in runs if run.mechanism != "M_H^r"]
     times = [replace(run, largest=size) for run in some[:3] for size in (5, 10)]
     files = draw(some, times, tmp_path / "images")
-    assert [file.name for file in files] == ["group_sizes_errors.png", "group_sizes_time.png"]
+    assert [file.name for file in files] == [
+        f"group_sizes_{name}.png" for name in ("errors", "time", "runtimes", "totals")
+    ]
     assert all(0 < file.stat().st_size < 200_000 for file in files)
     text = page.page(some, times, [], ["about the table"])
     assert text.count("| not run |") == len(EPSILONS)

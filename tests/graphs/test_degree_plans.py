@@ -22,6 +22,7 @@ from treetop.domain.policies import Policies
 from treetop.domain.relation import unit_of
 from treetop.errors import IncompletePlan, PlanError, PlanFileError, QueryError, ReleaseError
 from treetop.ledger import unit_text
+from treetop.noise.sum_noise import sum_margins
 from treetop.plan.file import describe_plan, read_plan
 from treetop.plan.graphs.degrees import PureDegreePlan
 from treetop.plan.graphs.regional import PureRegionalPlan
@@ -30,7 +31,6 @@ from treetop.plan.workload import Exact, PassThrough
 from treetop.read.graph.graph import Graph
 from treetop.release.degrees import DegreeTables
 from treetop.release.intervals import cells
-from treetop.release.intervals.sum_noise import sum_margins
 
 GRAPH = Path(__file__).parents[2] / "examples" / "graph"
 KEY = bytes(range(32))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 import treetop as tt
 from treetop.card import Facts, describe_release
@@ -52,7 +55,7 @@ def test_every_card_states_its_sensitivity_and_can_be_checked(event: Event, form
     for level in card["levels"][1:]:
         assert level["sensitivity"] == {"l1": change.l1, "l2_squared": change.l2_squared}
     assert card["unit"]["event"] == event and card["plan"]["groups"]["form"] == form
-    assert card["mechanism"]["name"].startswith("M_H^dp" if form == "direct" else "M_c^dp")
+    assert card["mechanism"]["name"].startswith("M_H^dp" if form == "direct" else "M_c^r+dp")
     again = rebuild_plan(card, made.spine)
     assert again.digest == made.digest and again.spent == made.spent
 
@@ -72,7 +75,7 @@ def test_a_saved_release_is_what_its_card_says(folder: Path) -> None:
     told = [verdict.subject for verdict in verdicts]
     assert "as many groups as there are publicly, 3,000, at every level, of sizes 0 to 3" in told
     page = (folder / "card.html").read_text(encoding="utf-8")
-    assert "M_c^dp" in page and "those of size 0 as well" in page
+    assert "M_c^r+dp" in page and "those of size 0 as well" in page
 
 
 def change_card(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
@@ -108,6 +111,50 @@ def test_counts_that_were_changed_are_found_out(folder: Path) -> None:
     assert any("the release has 3,001 groups" in finding for finding in findings(folder))
 
 
+@pytest.fixture
+def listed(households: Path, tmp_path: Path) -> Path:
+    file = read_plan(households / "plan.toml")
+    release = file.plan.release(file.table(str(households / "people.csv")), columns=file.columns, count=file.count)
+    release.save(tmp_path / "listed")
+    return tmp_path / "listed"
+
+
+def test_every_region_has_as_many_groups_as_the_public_list(listed: Path, households: Path) -> None:
+    dwellings = csv.read_csv(households / "dwellings.csv")
+    expected = dict(Counter(dwellings["municipality"].to_pylist()))
+    release = tt.Release.load(listed)
+    for level in ("place.region", "place.district", "place.municipality"):
+        found = release.by(level, intervals=False)
+        places = dict(zip(found[level].to_pylist(), found["count"].to_pylist(), strict=True))
+        under = Counter[str]()
+        tree = release.spine.attributes["place"]
+        rows = tree.to_table()
+        for row in rows.to_pylist():
+            under[row[level.removeprefix("place.")]] += expected.get(row["municipality"], 0)
+        assert places == {code: number for code, number in under.items() if number}
+    assert findings(listed) == []
+    told = [verdict.subject for verdict in check_folder(listed)]
+    assert "as many groups as there are publicly, 4,000, in every region and at every level, of sizes 0 to 8" in told
+    assert any("as many groups in the release as on the list" in one for one in release.card["unit"]["conditions"])
+
+
+def test_a_region_that_contradicts_the_list_is_found_out(listed: Path) -> None:
+    table = pq.read_table(listed / "public.parquet")
+    number = table["number"].to_pylist()
+    number[3] += 1
+    pq.write_table(table.set_column(1, "number", [number]), listed / "public.parquet")
+    assert any("groups, but there are" in finding and "which is public" in finding for finding in findings(listed))
+    (listed / "public.parquet").unlink()
+    assert any("public.parquet" in finding for finding in findings(listed))
+
+
+def test_numbers_of_regions_may_be_declared_public_without_a_list(write: Write) -> None:
+    file = read_plan(write(("event = ", 'public = "regions"\nevent = ')))
+    release = file.plan.release(file.table(str(file.source)), columns=file.columns, count=file.count)
+    assert release.by("place.county", intervals=False)["count"].to_pylist() == [1000, 1000, 1000]
+    assert any("declared to be public" in one for one in release.card["unit"]["conditions"])
+
+
 def test_a_card_by_itself_is_checked(folder: Path) -> None:
     card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
     assert check_card(card, folder) == []
@@ -124,8 +171,10 @@ def test_a_testing_key_repeats_the_release_and_is_said_to(write: Write) -> None:
 
 
 @pytest.mark.parametrize("form", ["direct", "cumulative"])
-def test_no_count_is_further_from_the_truth_than_its_bound(form: Form) -> None:
-    made = plan(form=form, number=30_000, split={"size": 1, "place.state": 2, "place.county": 1})
+def test_no_count_of_the_first_edition_is_further_from_the_truth_than_its_bound(form: Form) -> None:
+    later = plan(form=form, number=30_000, split={"size": 1, "place.state": 2, "place.county": 1}, repair="exact")
+    assert [row.bound for row in later.accuracy(0.9).levels] == [0, None, None, None]
+    made = replace(later, edition=1)
     truth = GroupSizes(PLACES, np.array([[9_000, 4, 300, 1, 0], [0, 0, 9_998, 2, 0], [10_000, 0, 0, 695, 0]]))
     sums = made.core.tree.sum_up(truth.number.T).T
     bounds = [row.bound or 0 for row in made.accuracy(0.9).levels]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from treetop.cli import cli, main
+from treetop.publishing.plans import read_plan
 
 Write = Callable[..., Path]
 
@@ -32,10 +34,10 @@ def test_a_plan_says_its_cost_and_conditions_before_data_is_read(write: Write, t
     (tmp_path / "sizes.csv").unlink()
     path = write()
     text = run("plan", path).output
-    assert "M_c^dp" in text and "Epsilon 2, pure" in text and "place.county" in text and "(declared)" in text
+    assert "M_c^r+dp" in text and "Epsilon 2, pure" in text and "place.county" in text and "(declared)" in text
     told = json.loads(run("plan", path, "--json").output)
     assert told["levels"][1]["law"] == {"law": "discrete Laplace", "scale": "3/2"}
-    assert told["notes"][0].startswith("M_c^dp") and told["loss"]["epsilon"] == 2
+    assert told["notes"][0].startswith("M_c^r+dp") and told["loss"]["epsilon"] == 2
 
 
 def test_a_release_is_charged_and_checked(released: Path, tmp_path: Path) -> None:
@@ -60,9 +62,9 @@ def test_queries_and_derived_tables(released: Path) -> None:
     means = run("query", released, "--derived", "mean-size", "--by", "place.county", "--json").output
     assert [row["place.county"] for row in json.loads(means)["rows"]] == ["a1", "a2", "b1"]
     people = run("query", released, "--derived", "people", "--csv").output.splitlines()
-    assert people[0] == "people" and int(people[1]) > 0
+    assert people[0] == "people,lower,upper" and int(people[1].split(",")[0]) > 0
     table = run("query", released, "--derived", "cumulative", "--by", "place.state").output.splitlines()
-    assert table[0].split() == ["place.state", "size", "groups"] and len(table) == 9
+    assert table[0].split() == ["place.state", "size", "groups", "lower", "upper"] and len(table) == 9
     assert run("query", released, "--derived", "people", "--limit", "3").exit_code == 2
 
 
@@ -110,7 +112,8 @@ def test_bad_tables_are_refused_and_nothing_is_spent(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("plan", "plan.toml", "--target", "place.state:10"),
+        ("plan", "plan.toml", "--prior", "sizes.csv", "--prior-source", "made up"),
+        ("plan", "plan.toml", "--twin", "sizes.csv"),
         ("ask", "plan.toml", "--where", "place.state=a", "--ledger", "budget.ledger"),
         ("compare", "plan.toml", "--out", "comparison"),
     ],
@@ -130,3 +133,18 @@ def test_what_is_only_for_top_down_counts_refuses_a_plan_for_groups(
     assert left.value.code == 2
     assert "for group sizes" in capsys.readouterr().err
     assert "Nothing was charged yet." in run("ledger", "show", "budget.ledger").output
+
+
+def test_the_smallest_loss_for_a_target_is_found_and_written(write: Write, tmp_path: Path) -> None:
+    asked = ("plan", write(), "--target", "place.county=10", "--write", tmp_path / "answer.toml", "--json")
+    told = json.loads(run(*asked).output)
+    chosen = read_plan(tmp_path / "answer.toml").plan
+    assert float(chosen.loss.epsilon or 0) == told["answer"]["loss"]["epsilon"] > 0
+    assert chosen.workload.measured[-1][1].margin(Fraction(5, 100)) <= 10
+    assert any("the difference of two" in note for note in told["notes"])
+
+
+def test_errors_at_several_epsilons_are_shown(write: Write) -> None:
+    rows = json.loads(run("plan", write(), "--epsilon-grid", "0.5,2", "--json").output)["grid"]
+    margins = {(row["name"], row["epsilon"]): row["margin"] for row in rows}
+    assert margins["place.county", 2.0] < margins["place.county", 0.5]

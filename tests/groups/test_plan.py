@@ -106,15 +106,10 @@ def test_a_level_that_does_not_divide_is_not_measured_twice() -> None:
     ("changes", "error", "message"),
     [
         ({"form": "cumulativ"}, PlanError, "did you mean 'cumulative'"),
-        ({"repair": "generic"}, PlanError, "choose one of: exact, rounded"),
+        ({"repair": "generic"}, PlanError, "choose one of: exact, rounded, joint"),
         ({"largest": 0}, PlanError, "largest is 0"),
         ({"unit": "person"}, PlanError, "give a GroupUnit"),
-        ({"public": "regions", "form": "direct"}, PlanError, 'needs form="cumulative"'),
-        (
-            {"repair": "rounded", "largest": 100_000},
-            PlanError,
-            'bytes: lower largest, or take repair="exact"',
-        ),
+        ({"public": "regions", "form": "direct"}, PlanError, 'needs repair="joint"'),
         ({"largest": 10**9}, PlanError, "lower largest"),
         ({"loss": Loss(epsilon=1e-12)}, LossError, "too wide"),
         ({"split": {"total": 1, "state": 1}}, LossError, "leaves out county"),

@@ -28,7 +28,7 @@ def test_a_plan_file_says_what_is_measured(write: Write) -> None:
     ]  # fmt: skip
     assert plan.levels[0].is_exact
     assert [level.law for level in plan.levels[1:]] == [DiscreteLaplace(Fraction(3, 2))] * 3
-    assert plan.core.name == "M_c^dp" and plan.spent == plan.core.spent == 2
+    assert plan.core.name == "M_c^r+dp" and plan.spent == plan.core.spent == 2
 
 
 def test_the_split_and_the_loss_are_those_of_any_plan_file(write: Write) -> None:
@@ -52,7 +52,7 @@ def test_a_level_that_does_not_divide_is_not_measured_twice(write: Write, tmp_pa
     plan = group_plan(read_plan(write(('["state", "county"]', '["n", "state", "county"]'))))
     assert [not level.is_measured for level in plan.levels] == [True, False, True, False, True]
     assert plan.spent == 2
-    assert [bool(row.bound) for row in plan.accuracy().levels] == [False, True, True, True, True]
+    assert [row.bound for row in plan.accuracy().levels] == [0, None, None, None, None]
 
 
 def test_the_example_is_read_with_its_public_list(households: Path) -> None:
@@ -87,7 +87,7 @@ def test_open_questions_are_named_together(write: Write) -> None:
         (("largest = 3", "largest = 0"), PlanFileError, "whole number, 1 or more"),
         (("largest = 3", 'largest = 3\nform = "both"'), PlanFileError, "form must be"),
         (("largest = 3", "largset = 3"), PlanFileError, "did you mean 'largest'"),
-        (("number = 3000", 'number = 3000\npublic = "regions"'), PlanError, "give the public list"),
+        (("number = 3000", 'number = 3000\npublic = "regions"\nrepair = "exact"'), PlanError, 'needs repair="joint"'),
         (("number = 3000", 'number = 3000\ngroup = "home"'), PlanFileError, "not where rows are histogram"),
         (("number = 3000", 'number = 3000\nlist = "nowhere.csv"'), TreetopError, "nowhere.csv"),
         (("number = 3000", 'number = 3000\nlist = "sizes.csv"'), PlanFileError, "list is the private table itself"),

@@ -22,7 +22,7 @@ from treetop.privacy import Loss
 from treetop.publishing.groups import release_groups
 from treetop.read.groups.sizes import GroupSizes
 from treetop.repair import relax_tree
-from treetop.repair.groups import Known, repair_direct, round_direct
+from treetop.repair.groups import Known, join_cumulative, repair_cumulative, repair_direct, round_direct
 
 PLACES = Hierarchy.from_prefixes(
     [f"{state}{county}" for state in "abcd" for county in "12345"], [1], ["state", "county"]
@@ -56,7 +56,7 @@ def test_an_exact_release_is_whole_adds_up_and_keeps_the_total(loss: Loss, form:
 
 
 @pytest.mark.parametrize("form", ["direct", "cumulative"])
-@pytest.mark.parametrize("repair", ["exact", "rounded"])
+@pytest.mark.parametrize("repair", ["exact", "rounded", "joint"])
 def test_the_same_key_gives_the_same_release_on_any_number_of_threads(form: Form, repair: GroupRepair) -> None:
     sizes = some_sizes()
     plan = GroupPlan(PLACES, 12, PERSON, Loss(epsilon=0.5), form, repair)
@@ -99,12 +99,42 @@ def test_measurements_are_the_counts_plus_the_noise_of_their_level(form: Form) -
         ("cumulative", "exact", "total"),
         ("cumulative", "exact", "regions"),
         ("cumulative", "rounded", "total"),
+        ("cumulative", "joint", "total"),
+        ("cumulative", "joint", "regions"),
+        ("direct", "joint", "regions"),
     ],
 )
 def test_without_noise_the_truth_comes_back(form: Form, repair: GroupRepair, public: Public) -> None:
     sizes = some_sizes()
     plan = GroupPlan(PLACES, 12, PERSON, Loss(epsilon=1_000), form, repair, public=public)
     assert (release_groups(plan, sizes).counts == truth(plan, sizes)).all()
+
+
+@pytest.mark.parametrize("form", ["direct", "cumulative"])
+@pytest.mark.parametrize("loss", [Loss(epsilon=0.3), Loss(rho=0.02)])
+def test_a_joint_release_keeps_the_number_of_groups_of_every_region_at_every_level(form: Form, loss: Loss) -> None:
+    sizes = some_sizes()
+    split = {"total": 1, "state": 2, "county": 5}
+    plan = GroupPlan(PLACES, 12, PERSON, loss, form, "joint", split=split, public="regions")
+    release = release_groups(plan, sizes)
+    assert release.counts.dtype == np.int64 and release.counts.min() >= 0 and release.violations == 0
+    assert (release.counts.sum(axis=1) == truth(plan, sizes).sum(axis=1)).all()
+
+
+def test_joint_repair_and_known_numbers_of_regions_lower_the_error_of_the_same_measurements() -> None:
+    sizes = some_sizes(largest=8)
+    plan = GroupPlan(PLACES, 8, PERSON, Loss(epsilon=0.3))
+    exact = truth(plan, sizes)
+    errors = np.zeros(3)
+    for seed in range(12):
+        measured, total = measure_groups(plan, sizes, Measuring(plan.workload, Key(bytes([seed] * 32))))
+        known = Known(total.total, exact.sum(axis=1), np.full(plan.tree.nodes, True), total.spread)
+        ways = ((repair_cumulative, total), (join_cumulative, total), (join_cumulative, known))
+        for way, (repair, what) in enumerate(ways):
+            found = repair(plan.tree, measured, plan.weights, what, KEY, 1)
+            errors[way] += np.abs(found - exact).sum()
+    apart, joint, with_regions = errors
+    assert joint < 0.99 * apart and with_regions < 0.95 * apart
 
 
 def test_rounding_may_break_sums_which_exact_repair_does_not() -> None:

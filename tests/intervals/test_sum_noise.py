@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law
-from treetop.release.intervals import sum_noise
-from treetop.release.intervals.sum_noise import EXCEEDING, selected_margins, sum_margin
+from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law, sum_noise
+from treetop.noise.sum_noise import EXCEEDING, selected_margins, sum_margin
 
 LAWS: list[Law] = [
     DiscreteGaussian(Fraction(1, 10)),

@@ -165,7 +165,7 @@ def test_the_sum_of_what_one_level_measured_is_off_by_independent_draws() -> Non
     assert value is not None and law is not None
     middle = int(value.value[::2].sum())  # women in each of three regions
     found = release.interval(sex="f")
-    from treetop.release.intervals.sum_noise import sum_margin
+    from treetop.noise.sum_noise import sum_margin
 
     risk = Fraction(str(ALPHA)) / 2
     assert found.lower == middle - sum_margin(law, 3, risk)

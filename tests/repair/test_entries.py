@@ -64,13 +64,14 @@ FUZZ = """
     from treetop.read.graph.edges import Edges
     from treetop.read.graph.nodes import Nodes
     from treetop.read.graph.projection import projected_degrees
+    from treetop.repair.cumulative import relax_direct
     from treetop.repair.rebalance import rebalance
     from treetop.plan.groups.plan import GroupPlan
     from treetop.publishing.groups import release_groups
     from treetop.plan.groups.unit import GroupUnit
     from treetop.read.groups.sizes import GroupSizes
     from treetop.domain.hierarchy import Hierarchy
-    from treetop.release.intervals.sum_noise import sum_margins
+    from treetop.noise.sum_noise import sum_margins
     from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, NoiseStream
     from treetop.noise.sampler import sampler
     from treetop.privacy import Loss
@@ -126,6 +127,7 @@ FUZZ = """
         lambda: repair.relax_tree(tree(), array(1), None, number()),
         lambda: repair.certified(repair.Tree.from_levels([[0, 2]]), array(1), array(1), None, number()),
         lambda: repair.relax_cumulative(repair.Tree.from_levels([[0, 2]]), array(2), number(), most_steps=20),
+        lambda: relax_direct(repair.Tree.from_levels([[0, 2]]), array(2), array(1), most_steps=20),
         lambda: repair.whole_weights(array(1)),
         lambda: repair.Tree(array(1)),
         lambda: repair.Tree.from_levels([array(1), array(1)]),

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, isotonic_regression, minimize
 
+from treetop.errors import NumberError
 from treetop.repair import Tree, isotonic, relax_cumulative, relax_isotonic
-from treetop.repair.cumulative import NotConverged
+from treetop.repair.cumulative import relax_direct
 
 
 def test_no_other_whole_numbers_are_nearer() -> None:
@@ -75,7 +76,37 @@ def test_cumulative_counts_agree_with_a_general_solver(tree: Tree) -> None:
         assert x[0, -1] == total and np.diff(x).min() > -1e-3 and x.min() > -1e-3
 
 
-def test_alternating_that_does_not_end_is_refused() -> None:
+@pytest.mark.parametrize("form", ["cumulative", "direct"])
+def test_known_numbers_of_every_node_are_kept_at_the_least_distance(form: str) -> None:
+    """As a general solver has it: every row ends at its number, or sums to it."""
+    tree, sizes = Tree.from_levels([[0, 2], [0, 1, 3]]), 3
+    rng = np.random.default_rng(5)
+    leaves = int(tree.leaves[0])
+    up = np.stack([tree.sum_up(unit) for unit in np.eye(leaves, dtype=np.int64)], axis=1)
+    for _ in range(6):
+        truth = rng.integers(0, 5, (leaves, sizes))
+        numbers = tree.sum_up(truth.sum(axis=1))
+        y = rng.integers(-3, 9, (tree.nodes, sizes))
+        w = rng.integers(1, 5, len(tree.levels))
+        full = np.repeat(w, [level.stop - level.start for level in tree.levels])[:, None]
+        y = np.column_stack([y[:, :-1], numbers]) if form == "cumulative" else y
+        x = (relax_cumulative if form == "cumulative" else relax_direct)(tree, y, numbers, w)
+
+        def cost(steps, full=full, y=y):  # type: ignore[no-untyped-def]
+            found = steps.reshape(leaves, sizes)
+            return (full * (up @ (np.cumsum(found, axis=1) if form == "cumulative" else found) - y) ** 2).sum()
+
+        rows = LinearConstraint(np.kron(np.eye(leaves), np.ones((1, sizes))), truth.sum(axis=1), truth.sum(axis=1))
+        found = minimize(cost, truth.ravel().astype(float), bounds=Bounds(0, np.inf), constraints=[rows],
+                         method="SLSQP", options={"ftol": 1e-12, "maxiter": 500})  # fmt: skip
+        assert (full * (x - y) ** 2).sum() == pytest.approx(found.fun, abs=2e-2)
+        sums = x[:, -1] if form == "cumulative" else x.sum(axis=1)
+        assert np.allclose(sums, numbers, atol=1e-3) and np.allclose(up @ x[tree.inner < 0], x, atol=1e-6)
+
+
+def test_numbers_of_nodes_that_do_not_add_up_are_refused() -> None:
     tree = Tree.from_levels([[0, 2]])
-    with pytest.raises(NotConverged, match="1 steps"):
-        relax_cumulative(tree, [[4, 9], [9, 1], [2, 8]], 10, most_steps=1)
+    with pytest.raises(NumberError, match="do not add up"):
+        relax_cumulative(tree, [[4, 9], [9, 1], [2, 8]], np.array([10, 5, 6]))
+    with pytest.raises(NumberError, match="number of each of 3 nodes"):
+        relax_direct(tree, [[4, 9], [9, 1], [2, 8]], np.array([10, 5]))

@@ -26,6 +26,7 @@ from treetop.release.folder import (
     MEASUREMENTS,
     NODES,
     PLAN,
+    PUBLIC,
     UNRESOLVED,
     nodes_schema,
     nodes_table,
@@ -47,9 +48,21 @@ def needed(card: dict[str, Any]) -> list[str]:
     tables = [COUNTS, *(f"{HIERARCHIES}/{digest}.parquet" for digest in sorted(trees))]
     tables += [UNRESOLVED] if "resolve" in card["plan"] else []
     tables += [MARGINS] if "margins" in card["plan"] else []
+    tables += [PUBLIC] if keeps_regions(card["plan"]) else []
     if "interval" not in card["accuracy"]:
         return tables
-    return [*tables, MEASUREMENTS] if "degrees" in card["plan"] else [*tables, EVIDENCE, MEASUREMENTS]
+    return (
+        [*tables, MEASUREMENTS]
+        if "degrees" in card["plan"] or "groups" in card["plan"]
+        else [*tables, EVIDENCE, MEASUREMENTS]
+    )
+
+
+def keeps_regions(plan: dict[str, Any]) -> bool:
+    """Whether a plan of group sizes, or of degrees by region, keeps the public number of every region."""
+    groups, degrees = plan.get("groups", {}), plan.get("degrees", {})
+    kept = "edition" in groups and groups["public"] == "regions"
+    return kept or degrees.get("mechanism", "").endswith("r+dp")
 
 
 def rows(path: Path, file: dict[str, Any]) -> Iterator[str]:

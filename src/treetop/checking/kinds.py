@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treetop.card.rebuild import rebuild_plan
+from treetop.checking.counting import keeps_regions
 from treetop.measure.degrees import repaired
 from treetop.plan.graphs.degrees import PureDegreePlan
 from treetop.release.release import Release
@@ -26,7 +27,8 @@ def promise(card: Mapping[str, Any]) -> Promise | None:
 
 
 def _of_groups(groups: Mapping[str, Any]) -> Promise:
-    words = f"as many groups as there are publicly, {groups['number']:,}, at every level, of sizes 0 to "
+    every = ", in every region and" if keeps_regions({"groups": groups}) else ","
+    words = f"as many groups as there are publicly, {groups['number']:,}{every} at every level, of sizes 0 to "
     return Promise(f"{words}{groups['largest']:,}", _groups)
 
 
@@ -36,16 +38,32 @@ def _groups(card: Mapping[str, Any], release: Release) -> Iterator[str]:
     yield from _axis(release, "size", groups["largest"])
     if release.total != groups["number"]:
         yield f"the release has {release.total:,} groups, but there are {groups['number']:,}, which is public"
+    yield from _regions(card, release, "groups")
+
+
+def _regions(card: Mapping[str, Any], release: Release, what: str) -> Iterator[str]:
+    """Compare the number of every region with the one that is public; coarser regions are sums of both."""
+    if not keeps_regions(card["plan"]):
+        return
+    if release.public is None:
+        yield f"the public number of {what} of every region is missing"
+        return
+    found = np.bincount(release.nodes[1], release.count, len(release.public)).astype(np.int64)
+    for region in np.flatnonzero(found != release.public)[:1].tolist():
+        code = release.spine.trees[1].codes[-1][region].as_py()
+        yield f"{code} has {found[region]:,} {what}, but there are {release.public[region]:,}, which is public"
 
 
 def _of_degrees(degrees: Mapping[str, Any]) -> Promise:
-    how = "by region" if "mechanism" in degrees else "repaired from the measurements, where those were kept"
+    how = "as many as there are publicly in every region" if keeps_regions({"degrees": degrees}) else "by region"
+    how = how if "mechanism" in degrees else "repaired from the measurements, where those were kept"
     return Promise(f"people of degrees 0 to {degrees['largest']:,}, {how}", _degrees)
 
 
 def _degrees(card: Mapping[str, Any], release: Release) -> Iterator[str]:
     """Compare the degrees with those of the plan and, of a whole graph, repair the measurements again."""
     yield from _axis(release, "degree", card["plan"]["degrees"]["largest"])
+    yield from _regions(card, release, "people")
     plan = rebuild_plan(card, release.spine)
     if release.cells is None or not isinstance(plan, PureDegreePlan):
         return

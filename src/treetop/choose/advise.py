@@ -29,6 +29,7 @@ from treetop.domain.unit import TOTAL
 from treetop.errors import IncompletePlan, LossError, PlanError, PlanFileError
 from treetop.plan.fields.ordinary import DELTA
 from treetop.plan.file import PlanFile, read_plan
+from treetop.plan.groups.planned import PureGroupTablePlan
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Definition, Loss
 
@@ -141,6 +142,13 @@ def advise(plan: PlanFile | str | Path, targets: Sequence[str | Target] = (), **
     return _written(advice, wishes)
 
 
+ONE_SIZE = (
+    "A target is about one measurement. In the cumulative form that is of the groups of a size and all smaller ones, "
+    "and a number of groups of one size is the difference of two: `treetop plan` tells how far its interval reaches."
+)
+"""What a target of a plan for group sizes speaks of."""
+
+
 def levels_named(spine: Spine, name: str) -> list[str]:
     """Return the levels of a name: `attribute.level`, or a short one, which may be that of several attributes.
 
@@ -199,7 +207,9 @@ def _check_wishes(targets: bool, grid: bool, wishes: Wishes) -> None:
 
 def _check_file(file: PlanFile, wishes: Wishes) -> None:
     """Refuse a plan whose loss is not chosen so, and places where nothing can be written."""
-    file.plan.refuse_unless_top_down()
+    tried = any(wishes.get(name) for name in ("prior", "twin", "design"))
+    if tried or not isinstance(file.plan, PureGroupTablePlan):
+        file.plan.refuse_unless_top_down()
     if (out := wishes.get("write")) is not None:
         if Path(out).exists():
             raise PlanFileError(f"{out} exists already: choose another name")
@@ -241,7 +251,9 @@ def _with_loss(advice: Advice, asked: Sequence[str | Target], kind: Definition, 
         accounting=plan.loss.accounting,
         margins=plan.margins,
     )
-    return replace(advice, plan=replace(plan, loss=answer.loss, split=answer.split), targets=targets, answer=answer)
+    notes = (*advice.notes, *([ONE_SIZE] if isinstance(plan, PureGroupTablePlan) else []))
+    chosen = replace(plan, loss=answer.loss, split=answer.split)
+    return replace(advice, plan=chosen, targets=targets, answer=answer, notes=notes)
 
 
 def _with_design(advice: Advice, wishes: Wishes) -> Advice:

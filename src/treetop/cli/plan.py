@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,17 @@ def command(plan: Path, confidence: float, as_json: bool, **asked: Any) -> None:
     click.echo(json.dumps(summary, indent=2) if as_json else render(file, summary))
 
 
+def _margins(plan: PurePlan, percent: str) -> Iterator[str]:
+    """Say of what margins and bounds speak."""
+    if getattr(plan, "keeps_regions", False) or getattr(plan, "edition", 1) > 1:
+        what = "people of one degree" if "degree" in plan.spine.attributes else "groups of one size"
+        yield f"± one: so far reaches the interval of one number of {what}, in one region, with {percent} confidence."
+        return
+    yield f"± one: a measurement is within this of the truth, with {percent} confidence."
+    if not plan.margin_tables:
+        yield "± all: so are, at once, all counts of the level; most are far closer."
+
+
 def render(file: PlanFile, summary: dict[str, Any]) -> str:
     """Return the plan's accuracy and cost for people."""
     from treetop.basics.exact import plain
@@ -69,8 +81,7 @@ def render(file: PlanFile, summary: dict[str, Any]) -> str:
             "",
             str(plan.accuracy(confidence)),
             "",
-            f"± one: a measurement is within this of the truth, with {percent} confidence.",
-            *([] if plan.margin_tables else ["± all: so are, at once, all counts of the level; most are far closer."]),
+            *_margins(plan, percent),
             "",
             *_worth(plan, summary["outlook"]),
             bold("Cost"),

@@ -61,13 +61,13 @@ def command(
     release = Release.load(folder)
     asked = parse_conditions(conditions, release.spine)
     chosen = release.where(**asked)
-    if derived is not None:
-        _print_derived(chosen, asked, derived, levels[0] if levels else None, as_csv, as_json)
-        return
     if confidence is not None and chosen.confidence is None:
         raise QueryError(
             f"{folder} has no intervals: its plan has them off, or has none of its kind; drop --confidence"
         )
+    if derived is not None:
+        _print_derived(chosen, asked, derived, levels[0] if levels else None, confidence, (as_csv, as_json))
+        return
     table = _table(chosen, levels, confidence)
     shown = table if limit is None else table.sort_by([("count", "descending")]).slice(0, limit)
     say_warning(release.card)
@@ -151,14 +151,20 @@ def _summary(
 
 
 def _print_derived(
-    chosen: Selection, asked: dict[str, str], derived: Any, level: str | None, as_csv: bool, as_json: bool
+    chosen: Selection,
+    asked: dict[str, str],
+    derived: Any,
+    level: str | None,
+    confidence: float | None,
+    formats: tuple[bool, bool],
 ) -> None:
     from treetop.plan.accuracy import text_table
     from treetop.release.degrees import DegreeTables
     from treetop.release.groups.derived import GroupTables
 
+    as_csv, as_json = formats
     tables = DegreeTables.of(chosen) if "degrees" in chosen.card["plan"] else GroupTables(chosen)
-    table = tables.table(derived, level)
+    table = tables.table(derived, level, confidence)
     say_warning(chosen.card)
     with standard_output():
         if as_json:

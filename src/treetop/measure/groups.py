@@ -58,7 +58,8 @@ def measure_groups(plan: GroupPlan, sizes: GroupSizes, run: Measuring) -> tuple[
     for level, _ in plan.workload.measured:
         own = plan.tree.levels[level.index]
         measured[own] = run.noisy(level, truth[own], run.key.derive("noise").derive("level", level.index))
+    spread = min(law.standard_deviation for _, law in plan.workload.measured)
     if plan.public == "regions":
-        return measured, Known(int(groups[0]), groups, np.full(len(groups), True))
+        return measured, Known(int(groups[0]), groups, np.full(len(groups), True), spread)
     high = np.full(len(groups), groups[0])
-    return measured, Known(int(groups[0]), high, np.arange(len(groups)) == 0)
+    return measured, Known(int(groups[0]), high, np.arange(len(groups)) == 0, spread)

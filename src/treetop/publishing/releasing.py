@@ -123,8 +123,6 @@ def _refuse_large_delta(plan: PurePlan, table: Table, counts: Counts) -> None:
 
 @run.register
 def _group_sizes(plan: PureGroupTablePlan, table: Table, how: Run) -> Release:
-    if how.keep_measurements:
-        raise PlanError("a release of group sizes keeps no measurements: leave keep_measurements out")
     gate = Gate(how.testing_key)
     plan.core.check_memory()
     table = inner(table)
@@ -134,11 +132,23 @@ def _group_sizes(plan: PureGroupTablePlan, table: Table, how: Run) -> Release:
     given = how.testing_key
     # The mechanism binds its key to its own decisions: a testing key is bound to those of the plan as well.
     own = gate if given is None else Gate(bind(Key(given), "plan", bytes.fromhex(plan.digest)))
-    with measured_groups(plan.core, sizes, own, how.charge, how.workers) as found:
+    return _of_regions(plan, sizes, own, card, how)
+
+
+def _of_regions(
+    plan: PureGroupTablePlan | PureRegionalPlan, sizes: GroupSizes, gate: Gate, card: dict[str, Any], how: Run
+) -> Release:
+    """Measure the sizes of all regions, and return them with what was measured and what is public."""
+    core = plan.core
+    with measured_groups(core, sizes, gate, how.charge, how.workers) as found:
         if how.progress is not None:
             how.progress("measuring", 1.0)
-        nodes, number = leaves_above_zero(found.counts[plan.core.tree.levels[-1]])
-        return Release(plan.spine, nodes.astype(np.int32), number, card)
+        pairs = zip(plan.workload.measured, core.workload.measured, strict=True)
+        levels = {own.index: Cells(0, found.measured[core.tree.levels[of.index]].T) for (own, _), (of, _) in pairs}
+        there, number = leaves_above_zero(found.counts[core.tree.levels[-1]])
+        public = sizes.number.sum(axis=1) if plan.keeps_regions else None
+        measured = _cells(plan, levels, how) if plan.has_intervals or how.keep_measurements else None
+        return Release(plan.spine, there.astype(np.int32), number, card, all_measured=measured, public=public)
 
 
 def _sizes(plan: PureGroupTablePlan, table: Any, how: Run) -> GroupSizes:
@@ -176,12 +186,7 @@ def _degrees_by_region(plan: PureRegionalPlan, table: Table, how: Run) -> Releas
     card = how.card(plan, gate, kept(graph.edges))
     nodes = graph.read_nodes([plan.column(how.columns)])
     sizes = plan.sizes(nodes, _edges(plan, graph, nodes, how), how.columns)
-    core = plan.core
-    with measured_groups(core, sizes, gate, how.charge, how.workers) as found:
-        pairs = zip(plan.workload.measured, core.workload.measured, strict=True)
-        levels = {own.index: Cells(0, found.measured[core.tree.levels[of.index]].T) for (own, _), (of, _) in pairs}
-        there, number = leaves_above_zero(found.counts[core.tree.levels[-1]])
-        return Release(plan.spine, there.astype(np.int32), number, card, all_measured=_cells(plan, levels, how))
+    return _of_regions(plan, sizes, gate, card, how)
 
 
 def _edges(plan: DegreeCounts, graph: Graph, nodes: Nodes, how: Run) -> Edges:
@@ -192,7 +197,7 @@ def _edges(plan: DegreeCounts, graph: Graph, nodes: Nodes, how: Run) -> Edges:
     return edges
 
 
-def _cells(plan: DegreeCounts, cells: Mapping[int, Cells], how: Run) -> Measurements | None:
+def _cells(plan: PurePlan, cells: Mapping[int, Cells], how: Run) -> Measurements | None:
     """Keep what was measured, where intervals or later estimates need it."""
     if plan.confidence is None and not how.keep_measurements:
         return None

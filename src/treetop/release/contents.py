@@ -45,6 +45,8 @@ class Contents:
 
     margins: tuple[MarginTable, ...] = field(default=(), repr=False)
     """The tables that were measured beside the spine, and are kept."""
+    public: NDArray[np.int64] | None = field(default=None, repr=False)
+    """Of every leaf region the number of groups, or people, that is public and kept; None where that is not so."""
     reservation: Reservation | None = field(default=None, repr=False)
     """What was charged for it, until a folder is recorded; None where no ledger was charged."""
 
@@ -88,12 +90,14 @@ class Contents:
 
     @cached_property
     def cells(self) -> MeasuredCells | None:
-        """What was measured of degrees, as far as it was kept; None for other counts."""
-        told = self.card.get("plan", {}).get("degrees")
+        """What was measured of group sizes or degrees, as far as it was kept; None for other counts."""
+        plan = self.card.get("plan", {})
+        told = plan.get("degrees") or plan.get("groups")
         if told is None or self.all_measured is None:
             return None
         people = self.total if rebuild_unit(self.card).total_is_exact(False) else None
-        return MeasuredCells(self.tree, self.all_measured, told["form"] == "cumulative", people)
+        kept = self.public is not None
+        return MeasuredCells(self.tree, self.all_measured, told["form"] == "cumulative", people, kept)
 
     @property
     def known(self) -> Measured | MeasuredCells:

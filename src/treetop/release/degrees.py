@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -40,9 +41,10 @@ class DegreeTables:
             selected = selected.whole
         return DegreeTables(selected)
 
-    def table(self, what: OfDegrees, level: str | None = None) -> pa.Table:
+    def table(self, what: OfDegrees, level: str | None = None, confidence: float | None = None) -> pa.Table:
         """Return one of the tables by its name, for each place of a level, or for all together when None."""
-        tables = {"cumulative": self.cumulative, "mean-degree": self.mean_degree, "quantiles": self.quantiles}
+        cumulative = partial(self.cumulative, confidence=confidence)
+        tables = {"cumulative": cumulative, "mean-degree": self.mean_degree, "quantiles": self.quantiles}
         if what not in tables:
             names = get_args(OfDegrees)
             raise QueryError(f"{what!r} is not derived from degrees{nearest(what, names)}; choose {', '.join(names)}")

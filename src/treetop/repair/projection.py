@@ -6,13 +6,11 @@ that there are none nearer (`certificate`). Where a window was too narrow or the
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from treetop.basics.checked import whole_numbers
+from treetop.basics.threads import in_runs
 from treetop.errors import NumberError
 from treetop.noise import Key, Keystream
 from treetop.repair.certificate import NEVER, best_exchange, certify
@@ -92,7 +90,7 @@ def certified(
     totals = _total(total, len(y))
     _refuse_overflow(tree, y, w, float(np.abs(x).max(initial=0)))
     gain, add, remove = (np.empty(len(y), np.int64) for _ in range(3))
-    _each(threads, len(y), lambda own: certify(tree.child, w, y[own], x[own], gain[own], add[own], remove[own]))
+    in_runs(threads, len(y), lambda own: certify(tree.child, w, y[own], x[own], gain[own], add[own], remove[own]))
     if gain.min() < 0:
         return False
     if totals is None:
@@ -130,30 +128,20 @@ def _refuse_overflow(tree: Tree, y: Integers, w: Integers, largest: float) -> No
         raise NumberError("measurements times weights do not fit 64 bits; give smaller weights in the same proportion")
 
 
-def _each(threads: int, copies: int, work: Callable[[slice], object]) -> list[object]:
-    """Do the work on runs of copies, some runs for each thread."""
-    size = max(-(-copies // (8 * max(threads, 1))), 1)
-    runs = [slice(start, start + size) for start in range(0, copies, size)]
-    if threads <= 1 or len(runs) == 1:
-        return [work(run) for run in runs]
-    with ThreadPoolExecutor(max_workers=threads) as pool:
-        return list(pool.map(work, runs))
-
-
 def _relaxed(tree: Tree, y: Integers, w: Integers, total: Total, threads: int) -> NDArray[np.float64]:
     child, room = tree.child, tree.room
     multipliers = np.zeros(len(y))
     if total is not None:
         at, supplied = (np.empty((len(y), int(tree.leaves[0]))) for _ in range(2))
         slope = np.empty(len(y))
-        _each(threads, len(y), lambda own: root_supplies(child, room, w, y[own], at[own], supplied[own], slope[own]))
+        in_runs(threads, len(y), lambda own: root_supplies(child, room, w, y[own], at[own], supplied[own], slope[own]))
         if isinstance(total, int):
             multipliers[:] = find_multiplier(at, supplied, slope, float(total))
         else:
             find_multipliers(at, supplied, slope, total, multipliers)
         del at, supplied
     relaxed = np.empty(y.shape)
-    _each(threads, len(y), lambda own: descend_multipliers(child, room, w, y[own], multipliers[own], relaxed[own]))
+    in_runs(threads, len(y), lambda own: descend_multipliers(child, room, w, y[own], multipliers[own], relaxed[own]))
     return relaxed
 
 
@@ -171,7 +159,7 @@ def _solve(
     public = (tree.child, tree.inner, max(tree.widest, 1), w)
     low, size = np.empty(len(y), np.int64), np.empty(len(y), np.int64)
     slopes = np.full((len(y), 2 * reach + 2), NEVER, np.int64)
-    made = _each(
+    made = in_runs(
         threads,
         len(y),
         lambda own: root_windows(*public, y[own], x[own], reach, low[own], slopes[own], size[own]),
@@ -179,7 +167,7 @@ def _solve(
     roots = _choose_roots(low, size, slopes, total, words[-1]) if all(made) else None
     if roots is None:
         return False
-    lowered = _each(
+    lowered = in_runs(
         threads, len(y), lambda own: lower_windows(*public, y[own], x[own], reach, roots[own], words[:-1][own])
     )
     return all(lowered)

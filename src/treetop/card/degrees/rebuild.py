@@ -38,7 +38,9 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> DegreeCounts:
         name: None if loss[name] is None else Fraction(loss[name]) for name in ("epsilon", "delta", "rho")
     }
     kind: type[DegreeCounts] = PureRegionalPlan if len(spine.attributes) > 1 else PureDegreePlan
+    of_old = kind is PureRegionalPlan and not told["degrees"]["mechanism"].endswith("r+dp")
     return kind(
+        **({"method": "exact"} if of_old else {}),
         spine=spine,
         unit=_unit(told, told["unit"]),
         loss=Loss(**amounts, large_delta=loss.get("large_delta", False)),

@@ -6,6 +6,7 @@ from typing import Any
 
 from treetop.card.facts import Facts
 from treetop.card.groups import words as groups
+from treetop.card.groups.words import OUTSIDE, joint
 from treetop.card.meaning import plural
 from treetop.card.words import reckless
 from treetop.noise.gate import WARNING
@@ -40,7 +41,7 @@ def accuracy(plan: DegreeCounts) -> dict[str, str]:
     """Say what margins and bounds are, and what intervals are where there are any."""
     cumulative = plan.degrees.form == "cumulative"
     of = " of people of a degree and all lower ones" if cumulative else " of people of a degree"
-    if isinstance(plan, PureRegionalPlan):
+    if isinstance(plan, PureRegionalPlan) and not plan.keeps_regions:
         how = ": twice the length of the noise of all levels, which is loose; most are far closer."
     else:
         how = ", each by a part of the risk; most are far closer."
@@ -50,9 +51,15 @@ def accuracy(plan: DegreeCounts) -> dict[str, str]:
         "bound": f"All counts of a level are, at once, within its bound of the truth with this confidence, repairs "
         f"included{how}",
     }
+    source = "the difference of two measured cumulative counts" if cumulative else "its own measurement"
+    if isinstance(plan, PureRegionalPlan) and plan.keeps_regions:
+        said = {
+            "margin": "So far reaches the interval of one number of people, of one degree in one region of the level, "
+            f"to either side of {source}: the exact quantile of the noise in it.",
+            "bound": "No bound is proven for all released counts of a level at once.",
+        }
     if plan.confidence is None:
         return said
-    source = "the difference of two measured cumulative counts" if cumulative else "its own measurement"
     projected = " after edges were left out" if plan.relation == "node" else ""
     said["interval"] = (
         "The bounds beside a count, lower and upper, hold the true number of people of that degree"
@@ -113,6 +120,8 @@ def unknown(plan: DegreeCounts) -> str:
 def post_processing(plan: DegreeCounts) -> list[str]:
     """Say what was done to measurements."""
     cumulative, last = plan.degrees.form == "cumulative", ["Coarser counts are the sums of the released leaves."]
+    if isinstance(plan, PureRegionalPlan) and plan.keeps_regions:
+        return [*joint(cumulative, True, "people", "degree"), *last]
     if isinstance(plan, PureRegionalPlan):
         told = (
             "In each region the cumulative measurements were replaced by the nearest whole numbers that rise from 0 to "
@@ -173,10 +182,7 @@ def caveats(plan: DegreeCounts, facts: Facts) -> list[str]:
             f"{plan.degrees.largest}: true degrees are higher. How many edges those were is private."
         )
     if plan.confidence is not None:
-        told.append(
-            "A count may lie outside its interval: counts were moved so that everything adds up, while an interval "
-            "stands around what was measured. Where they disagree, believe the interval."
-        )
+        told.append(OUTSIDE)
     return [
         *told,
         "Small counts are uncertain: a count that is within the margin of zero may be noise, and a degree that is not "

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from treetop.domain.spine import Spine
+from treetop.plan.accuracy import CONFIDENCE
 from treetop.plan.groups.planned import PureGroupTablePlan
 from treetop.plan.groups.table_unit import GroupTableUnit
 from treetop.plan.groups.unit import GroupUnit
@@ -40,4 +41,7 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> PureGroupTablePlan:
         number=groups["number"],
         public=groups["public"],
         list_sha256=groups["list_sha256"],
+        method="joint" if groups["mechanism"].endswith("r+dp") else "exact",
+        edition=groups.get("edition", 1),
+        confidence=told.get("confidence", CONFIDENCE),
     )

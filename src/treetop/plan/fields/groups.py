@@ -32,6 +32,11 @@ def _list(ran: Ran) -> str | None:
     return None if named is None else Path(named).name
 
 
+def _repair(ran: Ran) -> str | None:
+    """Return how measurements are made to add up, where a plan could say so."""
+    return getattr(ran.plan, "method", None) if getattr(ran.plan, "edition", 1) > 1 else None
+
+
 def _groups(name: str, kind: Kind, help: str, at: str = "", **more: Any) -> Field:
     return Field("groups", name, kind, help, since="0.2", families=(GROUPS,), at=at, **more)
 
@@ -62,8 +67,13 @@ FIELDS = (
             asked=_has_no_list, digest="groups.number", always=True,
             question="How many groups are there in all? It is public and released exactly. Give it, or name a public "
             "list of all groups with their regions as list."),
-    _groups("public", choice(get_args(Public)), 'Of what the number of groups is used: `"total"` or `"regions"`',
-            "plan.public", default="total", digest="groups.public", always=True),
+    _groups("public", choice(get_args(Public)), 'Of what the number of groups is public, used and kept: of every '
+            'region (`"regions"`, the default with a list), or of all together (`"total"`, the default without)',
+            "plan.public", digest="groups.public", always=True),
+    _groups("repair", choice(("joint", "exact")), 'How measurements are made to add up: `"joint"`, all regions and '
+            'sizes at once, or `"exact"`, as the paper has it. The default is the former, but for direct sizes where '
+            "regions are not public",
+            "plan.method", take=_repair, always=True),
     _groups("list", NAME, "A public file with every group and its region; asked for people", asked=_is_people,
             take=_list, place=4,
             question="Which public file lists all groups with their regions? A table of people does not say which "

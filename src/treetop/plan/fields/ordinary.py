@@ -152,6 +152,11 @@ def _resolution(ran: Ran) -> Any:
     return resolve.stated
 
 
+def _has_intervals(ran: Ran) -> bool | None:
+    """Return whether a plan has intervals; a plan of group sizes of before there were any says nothing of it."""
+    return None if getattr(ran.plan, "edition", 2) == 1 else ran.plan.confidence is not None
+
+
 def _stated_confidence(ran: Ran) -> Any:
     confidence = ran.plan.confidence
     return None if confidence is None or confidence == CONFIDENCE else Fraction(str(confidence))
@@ -328,11 +333,11 @@ FIELDS = (
              default="full", at="plan.resolve", digest="resolve", take=_resolution),
     _release("confidence", Kind(_confidence, NUMBER.schema), "The confidence of the [noise intervals](intervals.md)",
              default=CONFIDENCE, at="plan.confidence", digest="confidence", take=_stated_confidence,
-             families=(SPINE, DEGREES)),
-    _release("intervals", FLAG, "`false` leaves the intervals out", default=True, families=(SPINE, DEGREES),
-             take=lambda ran: ran.plan.confidence is not None),
+             families=FAMILIES),
+    _release("intervals", FLAG, "`false` leaves the intervals out", default=True, families=FAMILIES,
+             take=_has_intervals),
     _release("keep_measurements", FLAG, "`true` keeps all that was measured in the folder, for later estimates at no "
-             "cost in privacy", default=False, at="file.keep_measurements", place=None, families=(SPINE, DEGREES)),
+             "cost in privacy", default=False, at="file.keep_measurements", place=None, families=FAMILIES),
 
     _data("source", NAME, "The private table, if it is not named on the command line", place=None),
     _data("query", NAME, "The query, where it is a database", place=None),

@@ -48,10 +48,12 @@ def read_groups(stated: Stated) -> PlanFile:
             form=groups["form"],
             split=stated.values["loss"]["split"],
             public=groups["public"],
+            repair=groups["repair"],
             id=columns.get("group") if groups["event"] == "group" else unit["id"],
             place=place,
             title=stated.values[""]["title"],
             population=unit["population"],
+            confidence=stated.values["release"]["confidence"] if stated.values["release"]["intervals"] else None,
         )
     with stated.sections["data"].located():
         plan.check_table(Source("-", blank_lines=data["blank_lines"]))
@@ -71,6 +73,8 @@ def _refuse_others(stated: Stated) -> None:
             raise attribute.section.problem("is called as a column of group sizes is: call the place another")
     if stated.values["data"]["unknown"] != "error":
         raise section["data"].problem("unknown: the number of groups is public, so none is left out: correct the table")
+    if not stated.values["release"]["intervals"] and section["release"].has("confidence"):
+        raise section["release"].problem("intervals are off, but have a confidence: keep one")
     if stated.values["loss"]["accounting"] == "exact":
         raise section["loss"].problem("accounting: exact accounting is not for group sizes: leave it out")
 

@@ -16,12 +16,13 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.policies import Policies
 from treetop.domain.relation import check_relation
 from treetop.errors import DataError, PlanError
-from treetop.plan.accuracy import CONFIDENCE
+from treetop.plan.accuracy import CONFIDENCE, LevelAccuracy
 from treetop.plan.graphs.degrees import DEGREE, DegreeCounts, degree_fields
 from treetop.plan.graphs.unit import DegreeFacts, DegreeUnit, Form
 from treetop.plan.groups import unit as groups
-from treetop.plan.groups.plan import GroupPlan
-from treetop.plan.groups.planned import core_of, leaves_above_zero, together
+from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
+from treetop.plan.groups.planned import core_of, leaves_above_zero, of_one_size, together
+from treetop.plan.workload import Part
 from treetop.privacy import Loss, Neighbours, Sensitivity, Split
 from treetop.read.counts import Counts
 from treetop.read.graph.edges import Edges
@@ -67,6 +68,9 @@ class PureRegionalPlan(DegreeCounts):
     (Fraction(1, 1), [DiscreteGaussian(variance=Fraction(4, 1)), DiscreteGaussian(variance=Fraction(4, 1))])
     """
 
+    method: GroupRepair = "joint"
+    """How measurements are made to add up; "exact", which did not keep the number of people of regions, is of old."""
+
     @classmethod
     def make(
         cls,
@@ -111,16 +115,33 @@ class PureRegionalPlan(DegreeCounts):
     def core(self) -> GroupPlan:
         """The mechanism for group sizes that this comes to, with the noise of this plan."""
         unit = self.degrees
-        return core_of(self, self.regions, unit.largest, OfPeople(unit), _FORMS[unit.form])
+        public: Public = "regions" if self.keeps_regions else "total"
+        return core_of(self, self.regions, unit.largest, OfPeople(unit), _FORMS[unit.form], self.method, public)
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether released numbers have intervals."""
+        return self.confidence is not None
+
+    @property
+    def keeps_regions(self) -> bool:
+        """Whether the release keeps the number of people of every region, which is public."""
+        return self.method == "joint"
 
     def describe(self) -> dict[str, Any]:
         """Return the plan's decisions as plain values, for cards and digests."""
         described = super().describe()
         return described | {"degrees": described["degrees"] | {"mechanism": self.core.name}}
 
-    def _bound(self, index: int, risk: Fraction) -> int:
-        """How far all counts of a level are from the truth at most, repairs included."""
-        return 0 if index == 0 else together(self, self.core, index, risk)
+    def _row(self, part: Part, risk: Fraction) -> LevelAccuracy:
+        row = super()._row(part, risk)
+        return of_one_size(row, part, self.degrees.form == "cumulative", risk) if self.keeps_regions else row
+
+    def _bound(self, index: int, risk: Fraction) -> int | None:
+        """How far all counts of a level are from the truth at most, repairs included: at first a loose bound."""
+        if index == 0 or self.keeps_regions:
+            return 0 if index == 0 else None
+        return together(self, self.core, index, risk)
 
     def column(self, columns: Mapping[str, str] | None) -> str:
         """Return the column of the node table with the leaf regions."""

@@ -20,14 +20,13 @@ from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.plan.workload import Measured, Part, PassThrough, Workload
 from treetop.privacy import TOTAL, Loss, Split, shares
 from treetop.privacy.mechanism import cost_of, noise_for
-from treetop.read.groups.sizes import CELL_BYTES, MOST_CELLS, check_cells
+from treetop.read.groups.sizes import CELL_BYTES, check_cells
 from treetop.repair import Tree, whole_weights
 from treetop.repair import groups as repairs
 
-GroupRepair: TypeAlias = Literal["exact", "rounded"]
+GroupRepair: TypeAlias = Literal["exact", "rounded", "joint"]
 Public: TypeAlias = Literal["total", "regions"]
 
-MOST_CELLS_ALTERNATING = 1 << 18
 WIDEST = 1 << 34
 
 _WAYS = {
@@ -35,6 +34,8 @@ _WAYS = {
     ("direct", "rounded"): ("M_H^r", repairs.round_direct),
     ("cumulative", "exact"): ("M_c^dp", repairs.repair_cumulative),
     ("cumulative", "rounded"): ("M_c^r", repairs.round_cumulative),
+    ("direct", "joint"): ("M_H^r+dp", repairs.join_direct),
+    ("cumulative", "joint"): ("M_c^r+dp", repairs.join_cumulative),
 }
 
 
@@ -85,14 +86,12 @@ class GroupPlan:
                 raise PlanError(f"{what} is {given!r}{nearest(str(given), names)}; choose one of: {', '.join(names)}")
         if whole(self.largest) is None:
             raise PlanError(f"largest is {self.largest!r}: give the largest size, a whole number, 1 or more")
-        if self.public == "regions" and (self.form, self.repair) != ("cumulative", "exact"):
+        if self.public == "regions" and self.repair != "joint" and (self.form, self.repair) != ("cumulative", "exact"):
             raise PlanError(
-                'public="regions" ends each region\'s cumulative sizes at its number of groups, so it needs '
-                'form="cumulative" and repair="exact"'
+                'public="regions" keeps each region\'s number of groups, so it needs repair="joint"; with '
+                'form="cumulative" and repair="exact" it is used, but not kept'
             )
-        most = MOST_CELLS_ALTERNATING if (self.form, self.repair) == ("cumulative", "rounded") else MOST_CELLS
-        remedy = ', or take repair="exact"' if most < MOST_CELLS else ""
-        check_cells(self.regions, self.largest, most, f" by {self.name}", remedy)
+        check_cells(self.regions, self.largest, by=f" by {self.name}")
 
     def check_number(self, number: int) -> None:
         """Refuse so many groups that repairs would leave 64 bits; their number is public, so a plan can tell."""

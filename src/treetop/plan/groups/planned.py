@@ -8,7 +8,7 @@ one of its levels, and all that a `Plan` and a `Release` can do holds here too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from math import isqrt
@@ -23,11 +23,14 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import DataError, PlanError
+from treetop.noise.sum_noise import sum_margin
+from treetop.plan.accuracy import CONFIDENCE, LevelAccuracy
 from treetop.plan.fields import GROUPS, decided
-from treetop.plan.groups.plan import GroupPlan, Public
+from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
 from treetop.plan.groups.table_unit import GroupTableUnit
 from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.plan.plan import PurePlan
+from treetop.plan.workload import Part
 from treetop.privacy import Loss, Split
 from treetop.read.counts import Counts
 from treetop.read.groups.lists import GroupList
@@ -66,6 +69,10 @@ class PureGroupTablePlan(PurePlan):
     """The public list of groups."""
     list_sha256: str | None = field(default=None, repr=False)
     """Its SHA-256; all that a card keeps of it."""
+    method: GroupRepair = "joint"
+    """How measurements are made to add up: all regions and sizes at once, or as the paper has it."""
+    edition: int = 2
+    """In the first there were no intervals, and the numbers of groups of regions were not kept."""
 
     @classmethod
     def make(
@@ -80,23 +87,27 @@ class PureGroupTablePlan(PurePlan):
         listed: GroupList | None = None,
         form: Form = "cumulative",
         split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform",
-        public: Public = "total",
+        public: Public | None = None,
+        repair: GroupRepair | None = None,
         id: str | None = None,
         place: str = "place",
         title: str = "",
         population: int | None = None,
+        confidence: Number | None = CONFIDENCE,
     ) -> Self:
         """Return a plan; nothing private is read.
 
         The levels of a split are `size`, for all regions together, and those of the place. `number` is of all groups;
-        it may be left out where a public list has them. `id` is the column that tells people apart, `population` the
-        least number of them that is public.
+        it may be left out where a public list has them. What is `public` of them is then the number of every region
+        ("regions"), and else of all together ("total"); every number that is public is kept. `id` is the column that
+        tells people apart, `population` the least number of them that is public.
         """
         check_cells(regions, largest)
         if number is None and listed is None:
             raise PlanError("the number of groups is public and released exactly: give it, or the list of groups")
         if place.casefold() in _COLUMNS:
             raise PlanError(f"the place cannot be called {place!r}, as a column of group sizes is: rename it")
+        public = public or ("total" if listed is None else "regions")
         return cls(
             spine=spine_of_numbers(SIZE, largest, regions, place),
             unit=GroupTableUnit(unit, form, largest, id, population),
@@ -109,6 +120,8 @@ class PureGroupTablePlan(PurePlan):
             public=public,
             listed=listed,
             list_sha256=None if listed is None else listed.digest,
+            method=repair or best_repair(form, public),
+            confidence=confidence,
         )
 
     def __post_init__(self) -> None:
@@ -126,8 +139,10 @@ class PureGroupTablePlan(PurePlan):
                 "a table of people does not say which groups are empty, and whether one is must stay hidden: give the "
                 "public list of groups"
             )
-        if self.public == "regions" and self.list_sha256 is None:
-            raise PlanError('public="regions" uses the number of groups of each region: give the public list of groups')
+        if self.method not in ("joint", "exact"):
+            raise PlanError(f"repair is {self.method!r}: choose one of joint, exact")
+        if self.public == "regions" and self.edition == 2 and self.method != "joint":
+            raise PlanError('public="regions" keeps the number of groups of each region, which needs repair="joint"')
         if self.listed is not None and self.listed.number != self.number:
             raise PlanError(f"number is {self.number:,}, but the public list has {self.listed.number:,} groups")
         object.__setattr__(self, "margins", "none")  # there is no second table of such counts
@@ -155,20 +170,37 @@ class PureGroupTablePlan(PurePlan):
         """The public tree of regions."""
         return self.spine.attributes[self.place]
 
+    @property
+    def has_intervals(self) -> bool:
+        """Whether released numbers have intervals."""
+        return self.edition > 1 and self.confidence is not None
+
+    @property
+    def keeps_regions(self) -> bool:
+        """Whether the release keeps the number of groups of every region."""
+        return self.edition > 1 and self.public == "regions"
+
     @cached_property
     def core(self) -> GroupPlan:
         """The mechanism, with the noise of this plan."""
         unit = self.sizes
-        return core_of(self, self.regions, unit.largest, unit.group, unit.form, self.public)
+        return core_of(self, self.regions, unit.largest, unit.group, unit.form, self.method, self.public)
 
     def describe(self) -> dict[str, Any]:
         """Return the plan's decisions as plain values, for cards and digests."""
         groups = {"mechanism": self.core.name, **decided(self, GROUPS)["groups"]}
-        return super().describe() | {"order": "none", "groups": groups}
+        edition = {} if self.edition == 1 else {"edition": self.edition}
+        return super().describe() | {"order": "none", "groups": groups | edition}
 
-    def _bound(self, index: int, risk: Fraction) -> int:
-        """How far all counts of a level are from the truth at most, repairs included."""
-        return 0 if index == 0 else min(together(self, self.core, index, risk), self.number)
+    def _row(self, part: Part, risk: Fraction) -> LevelAccuracy:
+        row = super()._row(part, risk)
+        return row if self.edition == 1 else of_one_size(row, part, self.sizes.form == "cumulative", risk)
+
+    def _bound(self, index: int, risk: Fraction) -> int | None:
+        """How far all counts of a level are from the truth at most, repairs included: at first a loose bound."""
+        if index == 0 or self.edition > 1:
+            return 0 if index == 0 else None
+        return min(together(self, self.core, index, risk), self.number)
 
     def reader(self, columns: Mapping[str, str] | None = None, count: str | None = None) -> Reader:
         """Return how the private table is read; `columns` as in `release`."""
@@ -241,8 +273,9 @@ class GroupTable:
 def refuse() -> NoReturn:
     """Refuse what is only for counts that are measured from the top down."""
     raise PlanError(
-        "this plan is for group sizes, whose levels are measured together: `treetop plan`, `treetop release` and "
-        "`treetop check` take it, and nothing else does"
+        "this plan is for group sizes, whose levels are measured together and repaired at once; this is about counts "
+        "of records that are measured from the top down. `treetop plan`, with --target or --epsilon-grid too, and "
+        "release, check, query and export take it"
     )
 
 
@@ -260,14 +293,32 @@ def spine_of_numbers(name: str, largest: int, regions: Hierarchy | None, place: 
     return Spine(splits, {name: numbers, place: regions})
 
 
+def best_repair(form: Form, public: Public) -> GroupRepair:
+    """Return the most accurate repair that was measured; of direct sizes alone the nearest numbers can be proven."""
+    return "exact" if (form, public) == ("direct", "total") else "joint"
+
+
+def of_one_size(row: LevelAccuracy, part: Part, cumulative: bool, risk: Fraction) -> LevelAccuracy:
+    """Say how far off the interval of one released number reaches: of cumulative counts it is the difference of two."""
+    if not part.is_measured:
+        return row
+    return replace(row, margin=sum_margin(part.law, 2 if cumulative else 1, risk / 2))
+
+
 def core_of(
-    plan: PurePlan, regions: Hierarchy, largest: int, unit: GroupUnit, form: Form, public: Public = "total"
+    plan: PurePlan,
+    regions: Hierarchy,
+    largest: int,
+    unit: GroupUnit,
+    form: Form,
+    repair: GroupRepair,
+    public: Public,
 ) -> GroupPlan:
     """Return the mechanism, with the noise of a plan whose levels are the sizes of all regions, and of each level."""
     measured = plan.workload.measured
     named = _core_levels(regions)
     split = Split({name: level.share for name, (level, _) in zip(named, measured, strict=True)})
-    core = GroupPlan(regions, largest, unit, plan.loss, form, "exact", split, public=public)
+    core = GroupPlan(regions, largest, unit, plan.loss, form, repair, split, public=public)
     own = [law for _, law in core.workload.measured]
     if own != [law for _, law in measured]:  # exact arithmetic: a bug, not rounding
         raise PlanError(f"the mechanism would add the noise {own}, and not that of the plan")

@@ -109,15 +109,15 @@ def _whole(values: ArrayLike, what: str) -> NDArray[np.int64]:
     return given.astype(np.int64)
 
 
-def check_cells(regions: Hierarchy, largest: int, most: int = MOST_CELLS, by: str = "", remedy: str = "") -> int:
+def check_cells(regions: Hierarchy, largest: int, by: str = "") -> int:
     """Return how many counts there are of every region and size; refuse more than a repair takes."""
     if whole(largest) is None:
         raise PlanError(f"largest is {largest!r}: give the largest size, a whole number, 1 or more")
     nodes = 1 + sum(regions.sizes)
     cells = nodes * (largest + 1)
-    if cells > most:
+    if cells > MOST_CELLS:
         raise PlanError(
-            f"{nodes:,} regions with {largest + 1:,} sizes are {cells:,} counts, more than the {most:,} that can be "
-            f"repaired{by}, and about {CELL_BYTES * cells:,} bytes: lower largest{remedy}"
+            f"{nodes:,} regions with {largest + 1:,} sizes are {cells:,} counts, more than the {MOST_CELLS:,} that can "
+            f"be repaired{by}, and about {CELL_BYTES * cells:,} bytes: lower largest"
         )
     return cells

@@ -2,6 +2,7 @@
 
 from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS
 from treetop.release.folder.place import check_place, claimed
+from treetop.release.folder.public import PUBLIC
 from treetop.release.folder.read import (
     CARD,
     COUNTS,
@@ -31,6 +32,7 @@ __all__ = [
     "PAGE",
     "PLACES",
     "PLAN",
+    "PUBLIC",
     "UNRESOLVED",
     "Draft",
     "check_place",

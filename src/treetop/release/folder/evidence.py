@@ -24,7 +24,7 @@ EVIDENCE, MEASUREMENTS = "evidence.parquet", "measurements.parquet"
 
 
 def evidence_tables(release: Contents) -> dict[str, pa.Table]:
-    """Return both files of a release that keeps measurements; of degrees, the measurements are all."""
+    """Return both files of a release that keeps measurements; of group sizes and degrees, the measurements are all."""
     if release.cells is not None:
         return {MEASUREMENTS: release.cells.measurements.table()}
     if release.evidence is None:
@@ -55,7 +55,7 @@ def with_evidence(release: Contents, folder: Path) -> Contents:
     """Read what was kept, and all measurements where they are more than those under released nodes."""
     told = release.card["plan"]["levels"]
     laws = tuple(None if level["noise"] is None else described_law(level["noise"]) for level in told)
-    if "degrees" in release.card["plan"] and (folder / MEASUREMENTS).is_file():
+    if ("degrees" in release.card["plan"] or "groups" in release.card["plan"]) and (folder / MEASUREMENTS).is_file():
         cells = Measurements.from_table(pq.read_table(folder / MEASUREMENTS), release.spine, laws)
         return replace(release, all_measured=cells)
     if not (folder / EVIDENCE).is_file():

@@ -25,6 +25,7 @@ from treetop.privacy import TOTAL
 from treetop.read.counts import pack
 from treetop.release.contents import Contents
 from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, with_evidence
+from treetop.release.folder.public import PUBLIC, read_public
 from treetop.release.folder.unresolved import UNRESOLVED, read_unresolved
 from treetop.release.margins import MARGINS, read_margins
 
@@ -89,7 +90,9 @@ def read_contents(folder: Path) -> Contents:
         left = read_unresolved(folder / UNRESOLVED, spine) if (folder / UNRESOLVED).is_file() else None
         told = [(part["name"].removeprefix(MARGIN), described_law(part["noise"])) for part in margin_parts(card)]
         margins = read_margins(folder / MARGINS, spine, told) if told else ()
-        return with_evidence(Contents(spine, nodes, count, card, plan_toml, left=left, margins=margins), folder)
+        public = read_public(folder / PUBLIC, spine) if (folder / PUBLIC).is_file() else None
+        release = Contents(spine, nodes, count, card, plan_toml, left=left, margins=margins, public=public)
+        return with_evidence(release, folder)
 
 
 def margin_parts(card: dict[str, Any]) -> list[dict[str, Any]]:
@@ -113,7 +116,7 @@ def _refuse_changes(card: dict[str, Any], folder: Path) -> None:
     if (folder / PAGE).is_file() and file_sha256(folder / CARD).encode() not in (folder / PAGE).read_bytes():
         raise ReleaseError(f"{folder}: {CARD} is not the one that {PAGE} names, so one was changed: {more}")
     # Of hierarchies the content has been compared; nodes and places are not read here.
-    for name in (COUNTS, PLAN, EVIDENCE, MEASUREMENTS, UNRESOLVED, MARGINS):
+    for name in (COUNTS, PLAN, EVIDENCE, MEASUREMENTS, UNRESOLVED, MARGINS, PUBLIC):
         found = file_sha256(folder / name) if (folder / name).is_file() else None
         if found is None and name in stated:
             raise ReleaseError(f"{folder}: {name} is missing, which {CARD} names: {more}")

@@ -23,6 +23,7 @@ from treetop.plan.file import describe_plan
 from treetop.release.contents import Contents
 from treetop.release.folder.evidence import evidence_tables
 from treetop.release.folder.place import check_name, claimed, scratch, sync, take_place, writing
+from treetop.release.folder.public import PUBLIC, public_table
 from treetop.release.folder.read import CARD, COUNTS, HIERARCHIES, NODES, PAGE, PLACES, PLAN, file_sha256
 from treetop.release.folder.unresolved import UNRESOLVED, unresolved_table
 from treetop.release.margins import MARGINS, MarginTable, margins_table
@@ -123,6 +124,8 @@ def _write(release: Contents, folder: Path, nodes: bool, places: Mapping[str, pa
     tables |= evidence_tables(release)
     if release.margins:
         tables[MARGINS] = margins_table(release.margins, release.spine, release.confidence)
+    if release.public is not None:
+        tables[PUBLIC] = public_table(release.spine, release.public)
     rows: dict[str, int | None] = _write_tables(folder, tables)
     progress("writing", 0.3)
     if nodes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +13,27 @@ from numpy.typing import NDArray
 from treetop.basics.nearest import nearest
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import QueryError
+from treetop.plan.accuracy import as_confidence
 from treetop.plan.groups.planned import SIZE
 from treetop.release.contents import Contents
+from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.selection import Selection
 
+Ints = NDArray[np.int64]
 Derived: TypeAlias = Literal["cumulative", "people", "mean-size", "share-of-one"]
+
+
+class _Places(NamedTuple):
+    """The places of a table."""
+
+    codes: pa.StringArray
+    """Their codes."""
+    place: Ints
+    """Which they are among those of the level."""
+    index: int
+    """The level of the spine; of all places together that of the sizes."""
+    number: Ints
+    """Their number of groups (row) by size (column)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +47,7 @@ class GroupTables:
         if "groups" not in self.release.card["plan"]:
             raise QueryError("this release is not of group sizes: there is nothing to derive from sizes")
 
-    def table(self, what: Derived, level: str | None = None) -> pa.Table:
+    def table(self, what: Derived, level: str | None = None, confidence: float | None = None) -> pa.Table:
         """Return one of the tables by its name, for each place of a level, or for all together when None."""
         tables = {
             "cumulative": self.cumulative,
@@ -42,31 +58,77 @@ class GroupTables:
         if what not in tables:
             names = get_args(Derived)
             raise QueryError(f"{what!r} is not a derived table{nearest(what, names)}; there are: {', '.join(names)}")
-        return tables[what](level)
+        return tables[what](level, confidence)
 
-    def cumulative(self, level: str | None = None) -> pa.Table:
-        """Return how many groups have at most each size: a row for every place with groups, and every size."""
-        codes, number = self._sizes(level)
-        at_most = number.cumsum(axis=1)
-        places, sizes = number.shape
-        columns = {} if level is None else {level: codes.take(pa.array(np.repeat(np.arange(places), sizes)))}
-        size = self._tree.codes[-1].take(pa.array(np.tile(np.arange(sizes), places)))
-        return pa.table({**columns, SIZE: size, "groups": at_most.ravel()})
+    def cumulative(self, level: str | None = None, confidence: float | None = None) -> pa.Table:
+        """Return how many groups have at most each size: a row for every place with groups, and every size.
 
-    def people(self, level: str | None = None) -> pa.Table:
+        Their bounds hold for all sizes of a place at once, each with its part of the risk; so they rise, as the truth
+        does: a lower bound is no less than those before it, and an upper one no more than those after it.
+        """
+        places = self._sizes(level)
+        number, sizes = places.number, places.number.shape[1]
+        columns = {}
+        if level is not None:
+            columns[level] = places.codes.take(pa.array(np.repeat(np.arange(len(number)), sizes)))
+        columns[SIZE] = self._tree.codes[-1].take(pa.array(np.tile(np.arange(sizes), len(number))))
+        columns["groups"] = number.cumsum(axis=1).ravel()
+        if (sure := self._confidence(confidence)) is not None:
+            part = 1 - (1 - sure) / max(sizes - 1, 1)  # of the largest size it is the number of all groups
+            bounds = [self._ranges(places, 0, stop, part) for stop in range(1, sizes + 1)]
+            lower, upper = (np.stack(one, axis=1) for one in zip(*bounds, strict=True))
+            columns["lower"] = np.maximum.accumulate(lower, axis=1).ravel()
+            columns["upper"] = np.minimum.accumulate(upper[:, ::-1], axis=1)[:, ::-1].ravel()
+        return pa.table(columns)
+
+    def people(self, level: str | None = None, confidence: float | None = None) -> pa.Table:
         """Return how many people are in the groups: the sizes times their numbers."""
-        codes, number = self._sizes(level)
-        return _named(level, codes, "people", pa.array(number @ self._size))
+        places = self._sizes(level)
+        sure = self._confidence(confidence)
+        bounds = None if sure is None else self._people(places, sure)
+        return _named(level, places.codes, "people", pa.array(places.number @ self._size), bounds)
 
-    def mean_size(self, level: str | None = None) -> pa.Table:
+    def mean_size(self, level: str | None = None, confidence: float | None = None) -> pa.Table:
         """Return the mean size of the groups in which anybody is; null where there is none."""
-        codes, number = self._sizes(level)
-        return _named(level, codes, "mean_size", _ratio(number @ self._size, number[:, 1:].sum(axis=1)))
+        places, sure, bounds = self._sizes(level), self._confidence(confidence), None
+        number = places.number
+        if sure is not None:  # half of the risk on the people, half on the groups
+            half = 1 - (1 - sure) / 2
+            people, groups = self._people(places, half), self._ranges(places, 1, len(self._size), half)
+            bounds = _quotients(people, groups, 1.0, float(self._size[-1]))
+        means = _ratio(number @ self._size, number[:, 1:].sum(axis=1))
+        return _named(level, places.codes, "mean_size", means, bounds)
 
-    def share_of_one(self, level: str | None = None) -> pa.Table:
+    def share_of_one(self, level: str | None = None, confidence: float | None = None) -> pa.Table:
         """Return the share of groups of size one among those in which anybody is; null where there is none."""
-        codes, number = self._sizes(level)
-        return _named(level, codes, "share_of_one", _ratio(number[:, 1], number[:, 1:].sum(axis=1)))
+        places, sure, bounds = self._sizes(level), self._confidence(confidence), None
+        number = places.number
+        if sure is not None:
+            half = 1 - (1 - sure) / 2
+            ones, groups = (self._ranges(places, 1, stop, half) for stop in (2, len(self._size)))
+            bounds = _quotients(ones, groups, 0.0, 1.0)
+        shares = _ratio(number[:, 1], number[:, 1:].sum(axis=1))
+        return _named(level, places.codes, "share_of_one", shares, bounds)
+
+    def _confidence(self, confidence: float | None) -> float | None:
+        """Return the confidence of bounds; None where the release has none, or where only a part of it is asked for."""
+        whole = self.release if isinstance(self.release, Contents) else self.release.whole
+        if self.release is not whole and getattr(self.release, "conditions", ()):
+            return None
+        return whole.confidence if confidence is None or whole.confidence is None else as_confidence(confidence)
+
+    def _cells(self) -> MeasuredCells:
+        whole = self.release if isinstance(self.release, Contents) else self.release.whole
+        assert whole.cells is not None
+        return whole.cells
+
+    def _ranges(self, places: _Places, start: int, stop: int, confidence: float) -> tuple[Ints, Ints]:
+        """Return the bounds of the groups of sizes start … stop − 1, by place."""
+        first, last = np.full(len(places.place), start), np.full(len(places.place), stop)
+        return self._cells().ranges(places.index, first, last, places.place, confidence)
+
+    def _people(self, places: _Places, confidence: float) -> tuple[Ints, Ints]:
+        return self._cells().sums_of_degrees(places.index, places.place, confidence)
 
     @property
     def _at(self) -> int:
@@ -80,12 +142,14 @@ class GroupTables:
     def _size(self) -> NDArray[np.int64]:
         return np.arange(self._tree.sizes[-1])
 
-    def _sizes(self, level: str | None) -> tuple[pa.StringArray, NDArray[np.int64]]:
-        """Return the codes of the places that have groups, and their number of groups by size."""
+    def _sizes(self, level: str | None) -> _Places:
+        """Return the places that have groups, with their number of groups by size."""
         release, size = self.release, self.release.nodes[self._at]
         if level is None:
-            return pa.array([""]), np.bincount(size, release.count, len(self._size)).astype(np.int64)[None, :]
-        (asked,) = release.spine.level(level).parts
+            number = np.bincount(size, release.count, len(self._size)).astype(np.int64)[None, :]
+            return _Places(pa.array([""]), np.zeros(1, np.int64), 1, number)
+        found = release.spine.level(level)
+        (asked,) = found.parts
         if asked.attribute == self._at:
             raise QueryError(f"{level} is the size itself: derived tables are by a level of the place")
         tree = release.spine.trees[asked.attribute]
@@ -93,13 +157,25 @@ class GroupTables:
         number = np.zeros((tree.sizes[asked.depth], len(self._size)), np.int64)
         np.add.at(number, (node, size), release.count)
         there = np.flatnonzero(number.any(axis=1))
-        return tree.codes[asked.depth].take(pa.array(there)), number[there]
+        return _Places(tree.codes[asked.depth].take(pa.array(there)), there, found.index, number[there])
 
 
-def _named(level: str | None, codes: pa.StringArray, name: str, values: pa.Array) -> pa.Table:
-    return pa.table({**({} if level is None else {level: codes}), name: values})
+def _named(
+    level: str | None, codes: pa.StringArray, name: str, values: pa.Array, bounds: tuple[Any, Any] | None
+) -> pa.Table:
+    within = {} if bounds is None else {"lower": pa.array(bounds[0]), "upper": pa.array(bounds[1])}
+    return pa.table({**({} if level is None else {level: codes}), name: values, **within})
 
 
-def _ratio(above: NDArray[np.int64], below: NDArray[np.int64]) -> pa.Array:
+def _ratio(above: Ints, below: Ints) -> pa.Array:
     with np.errstate(invalid="ignore", divide="ignore"):
         return pa.array(above / below, mask=below == 0)
+
+
+def _quotients(
+    above: tuple[Ints, Ints], below: tuple[Ints, Ints], least: float, most: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the bounds of a quotient between two limits, from those of both numbers; 0/0 may be anything."""
+    lower, upper = above[0] / np.maximum(below[1], 1), above[1] / np.maximum(below[0], 1)
+    upper = np.where(below[0] == 0, most, upper)
+    return np.clip(lower, least, most), np.clip(upper, least, most)

@@ -1,11 +1,12 @@
 """The intervals of counts along an axis that are measured cell by cell, all at once: of degrees, of every region.
 
-What is measured is, for each place, the number of people of each degree (a histogram), or of each degree and those
-below (cumulative counts). People whose degree lies in a range are then a sum of n independent measurements, or the
-difference of two of them, of which one, or both, may be known without noise: nobody has less than degree 0 and, of the
-whole graph, the number of people may be public. Noise is symmetric, so that either is off by a sum of n draws, whose
-exact quantiles (`sum_noise`) bound it on both sides, with half of the risk on each. Of a histogram whose people are
-public a range is also what the others leave: the fewer draws serve, which the range decides and not the noise.
+Group sizes are counted alike, groups as people and sizes as degrees. What is measured is, for each place, the number of
+people of each degree (a histogram), or of each degree and those below (cumulative counts). People whose degree lies in
+a range are then a sum of n independent measurements, or the difference of two of them, of which one, or both, may be
+known without noise: nobody has less than degree 0, and the number of people may be public, of the whole graph or of
+every place. Noise is symmetric, so that either is off by a sum of n draws, whose exact quantiles (`sum_noise`) bound it
+on both sides, with half of the risk on each. Of a histogram whose people are public a range is also what the others
+leave: the fewer draws serve, which the range decides and not the noise.
 
 Every public cell has its interval, listed or not, from its own measurements alone: none is more certain because of
 another, and repairs play no part.
@@ -24,9 +25,9 @@ from numpy.typing import NDArray
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
 from treetop.noise import Law
+from treetop.noise.sum_noise import sum_margins, weighted_margin
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.nodes import LevelIntervals, risk_of
-from treetop.release.intervals.sum_noise import sum_margins
 from treetop.release.measurements import LevelMeasurements, Measurements
 from treetop.release.tree import ReleasedTree
 
@@ -51,8 +52,8 @@ class _Ends(NamedTuple):
     """Of cumulative counts: whether noise is in it."""
     first: int
     """Of a histogram: the first degree that is measured."""
-    people: int | None
-    """How many people there are in all, where that is known."""
+    people: Ints | None
+    """How many people each place has in all, where that is known."""
     law: Law
 
 
@@ -84,6 +85,8 @@ class MeasuredCells:
     """Whether cumulative counts were measured, rather than a histogram."""
     people: int | None
     """How many people there are, where that is exact."""
+    kept: bool = False
+    """Whether the number of people of every place is public, and what the release has."""
     _levels: dict[int, _Ends] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -124,10 +127,34 @@ class MeasuredCells:
             # All the others are in the sum of all; of people without edges there may be no measurement.
             others = self.degrees - draws
             instead = start == 0 if ends.first > 0 else others < draws
-            value = np.where(instead, ends.people - (ends.below[-1, place] - value), value)
+            value = np.where(instead, ends.people[place] - (ends.below[-1, place] - value), value)
             draws = np.where(instead, others, draws)
         margin = sum_margins(ends.law, draws, risk_of(confidence) / 2)
-        return np.clip(value - margin, 0, self.people), np.clip(value + margin, 0, self.people)
+        most = self.people if ends.people is None else ends.people[place]
+        return np.clip(value - margin, 0, most), np.clip(value + margin, 0, most)
+
+    def sums_of_degrees(self, index: int, place: Ints, confidence: float) -> tuple[Ints, Ints]:
+        """Return the bounds of the sum of all degrees of places of a level, which is a weighted sum of measurements.
+
+        Of cumulative counts c it is Σ (n − c) over all degrees but the last, with n people: as many draws, and one
+        more with their number as its weight where n is not known.
+        """
+        own = self._measured(index)
+        ends, largest = self._ends(own), self.degrees - 1
+        at = self._places(own, index, np.array([np.zeros_like(place), place][: len(self.tree.spine.attributes)]))
+        if self.cumulative:
+            value = largest * ends.below[-1, at] - ends.below[1:-1, at].sum(axis=0)
+            weights = [1] * largest + ([] if ends.people is not None else [largest])
+        else:
+            value = np.arange(self.degrees) @ np.diff(ends.below[:, at], axis=0)
+            weights = list(range(1, largest + 1))
+        margin = weighted_margin(ends.law, tuple(weights), risk_of(confidence) / 2)
+        most = (
+            None
+            if ends.people is None and self.people is None
+            else largest * (np.full(len(at), self.people) if ends.people is None else ends.people[at])
+        )
+        return np.clip(value - margin, 0, most), np.clip(value + margin, 0, most)
 
     def _range(self, degree: Ints, refined: bool) -> tuple[Ints, Ints]:
         every = np.zeros(len(degree), np.int64)
@@ -149,6 +176,15 @@ class MeasuredCells:
         places: Ints = spine.trees[1].ancestors(depth[0] - 1, finer=spine.depths(index)[1] - 1)[nodes[1]]
         return places
 
+    def _people(self, index: int, places: int) -> Ints | None:
+        """Return how many people each place of a level has, where that is known."""
+        if self.kept:
+            nodes = self.tree.at(index)
+            place = np.zeros(len(nodes.count), np.int64) if places == 1 else nodes.nodes[1]
+            return np.bincount(place, nodes.count, places).astype(np.int64)
+        whole = not any(self.tree.spine.depths(index)[1:])
+        return np.array([self.people]) if whole and self.people is not None else None
+
     def _ends(self, index: int) -> _Ends:
         if index not in self._levels:
             self._levels[index] = self._read(index)
@@ -159,7 +195,7 @@ class MeasuredCells:
         spine, seen, law = self.tree.spine, self.measurements.levels[index - 1], self.measurements.laws[index]
         depth = sum(spine.depths(index)[1:])
         places = spine.trees[1].sizes[depth - 1] if depth else 1
-        people = None if depth else self.people
+        people = self._people(index, places)
         first = 0 if seen is None or len(seen) == 0 else int(seen.nodes[0, 0])
         degrees = 0 if seen is None else len(seen) // places
         known = people is not None

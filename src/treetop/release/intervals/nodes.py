@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from treetop.errors import QueryError
 from treetop.measure.evidence import NOTHING, Evidence
 from treetop.noise import Law
+from treetop.noise.sum_noise import sum_margin
 from treetop.release.intervals.named import named_margins, named_risks
-from treetop.release.intervals.sum_noise import sum_margin
 from treetop.release.tree import ReleasedTree
 
 Ints = NDArray[np.int64]

@@ -9,7 +9,7 @@ the way. With x = q + N for true count, noise and measurement:
   there, whether or not they are released afterwards. The sum of the x differs from that of the q by n draws.
 - *Dropped.* Of the C partial nodes that a level measures, those that are not retained, Z, were low by their own noise.
   Between none and all of each is in the box. Their q sum to at most Σ x + what a sum over |Z| of C selected draws of −N
-  can be (`treetop.release.intervals.sum_noise`), which holds for any selection at all.
+  can be (`treetop.noise.sum_noise`), which holds for any selection at all.
 - *Stopping.* The whole box is also within what was dropped so far and the nodes that go on at any one level, all of
   them: these are a selection of what their level measured, too. The least of such bounds serves. At a level where the
   box is still below a single node this is that node's upper bound.
@@ -35,9 +35,9 @@ from numpy.typing import NDArray
 
 from treetop.measure.evidence import NOTHING, Evidence, LevelEvidence
 from treetop.noise import Law
+from treetop.noise.sum_noise import selected_margins, sum_margin, sum_margins
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.nodes import OWN, risk_of
-from treetop.release.intervals.sum_noise import selected_margins, sum_margin, sum_margins
 from treetop.release.measured import Measured
 
 Ints = NDArray[np.int64]

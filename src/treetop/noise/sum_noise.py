@@ -46,6 +46,27 @@ def sum_margins(law: Law, numbers: Ints, risk: Fraction) -> Ints:
     return np.array([sum_margin(law, number, risk) for number in distinct.tolist()], np.int64)[which]
 
 
+@lru_cache(maxsize=1 << 10)
+def weighted_margin(law: Law, weights: tuple[int, ...], risk: Fraction) -> int:
+    """Return a t with P(w₁N₁ + … + wₙNₙ > t) ≤ risk, for weights of 1 and more: a Chernoff bound, if not all are 1."""
+    largest = max(weights, default=1)
+    if largest == 1:
+        return sum_margin(law, len(weights), risk)
+    if len(weights) == 1:
+        return largest * sum_margin(law, 1, risk)
+    need = math.log(1 / risk)
+    if isinstance(law, DiscreteGaussian):
+        squares = sum(weight * weight for weight in weights)
+        return math.floor(math.sqrt(2 * squares * float(law.variance) * need) * (1 + 1e-9))
+    if not isinstance(law, DiscreteLaplace):  # nothing is known of its sums: each by itself
+        return sum(weights) * max(law.quantile(1 - risk / len(weights)), 0)
+    rates = _rates(law) / largest
+    logs = np.zeros(len(rates))
+    for weight, times in zip(*np.unique(weights, return_counts=True), strict=True):
+        logs += times * np.log(_laplace_moment(law, rates * weight))
+    return math.floor(float(((logs + need) / rates).min()) * (1 + 1e-9))
+
+
 def selected_margins(law: Law, numbers: Ints, selected: Ints, risk: Fraction) -> Ints:
     """Return what no sum over `selected` of so many draws exceeds, however they are selected, but with that risk."""
     if not isinstance(law, DiscreteGaussian | DiscreteLaplace):

@@ -1,0 +1,19 @@
+"""Work on runs of rows, some for each thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+
+def in_runs(threads: int, rows: int, work: Callable[[slice], Result], runs_of_each: int = 8) -> list[Result]:
+    """Do the work on runs of rows, some runs for each thread, and return what it gives, in order."""
+    size = max(-(-rows // (runs_of_each * max(threads, 1))), 1)
+    runs = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+    if threads <= 1 or len(runs) == 1:
+        return [work(run) for run in runs]
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        return list(pool.map(work, runs))
