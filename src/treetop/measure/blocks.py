@@ -435,7 +435,8 @@ def _kept(task: BlockTask, slots: Ints, value: Ints, out: Ints, start: Ints, sto
         value, out, start, stop, slots, above.nodes[step.level.attribute], step.level.first, above.count, above.start,
         above.stop, number, highest, child, count, measured, starts, stops,
     )  # fmt: skip
-    return Refined(number, child, count, starts, stops, measured, highest, value if keep_all else value[:0])
+    slots = value if keep_all else np.empty(0, np.int64)  # not a view of what would then stay in memory
+    return Refined(number, child, count, starts, stops, measured, highest, slots)
 
 
 @kernel
