@@ -268,7 +268,8 @@ class _Piece:
 
     def targets(self) -> Reals:
         _, wanted = self._wanted()
-        return wanted - (0.0 if self.task.step.repair.code == EUCLIDEAN else _far(self.task.step))
+        far = 0.0 if self.task.step.repair.code == EUCLIDEAN else _far(self.task.step)
+        return wanted.astype(np.float64) - far
 
     def _wanted(self) -> tuple[Ints, Ints]:
         slots = self.task.step.fanout(self.task.above)
