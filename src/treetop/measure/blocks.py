@@ -282,7 +282,8 @@ class _Piece:
 
     def targets(self) -> Reals:
         _, wanted = self._wanted()
-        return wanted.astype(np.float64) - (0.0 if self.task.step.repair.code == EUCLIDEAN else far_of(self.task.step))
+        far = 0.0 if self.task.step.repair.code == EUCLIDEAN else far_of(self.task.step)
+        return wanted.astype(np.float64) - far
 
     def _wanted(self) -> tuple[Ints, Ints]:
         slots = self.task.step.fanout(self.task.above)
@@ -456,7 +457,8 @@ def kept_cells(
         value, out, start, stop, slots, above.count, above.start, above.stop, number, highest, rank, count, measured,
         starts, stops,
     )  # fmt: skip
-    return Refined(number, rank, count, starts, stops, measured, highest, value if keep_all else value[:0])
+    slots = value if keep_all else np.empty(0, np.int64)  # not a view of what would then stay in memory
+    return Refined(number, rank, count, starts, stops, measured, highest, slots)
 
 
 @kernel

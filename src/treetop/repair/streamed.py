@@ -165,8 +165,7 @@ def _lift_piece(asked: tuple[Rows, Ints, Ints, Reals, Reals]) -> tuple[Ints, Rea
     piece, known, columns, a, b = asked
     target, likely = piece.targets(), np.zeros(piece.height * len(columns), np.bool_)
     likely[known] = True
-    if lift(target, likely, columns, a, b) == 0:
-        return known[:0], target[:0]
+    lift(target, likely, columns, a, b)
     likely[known] = False
     cell = np.flatnonzero(likely)
     return piece.first * len(columns) + cell, target[cell]
