@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.spine import Spine
+from treetop import Counts, Hierarchy, Spine
 from treetop.errors import DataError
-from treetop.read.counts import Counts, layout, packed_paths
+from treetop.read.counts import layout, packed_paths
 
 PLACE = Hierarchy.from_prefixes(["AX", "AY", "AZ", "BX"], widths=[1], levels=["state", "county"])
 SPINE = Spine.destination_first(origin=PLACE, destination=PLACE)

@@ -8,13 +8,12 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
+from treetop import GroupTablePlan, GroupUnit
 from treetop.errors import Overspent, PlanError, ReleaseError, Unfinished
 from treetop.measure import questions
 from treetop.noise import Key
 from treetop.noise.gate import WARNING, Gate, bind, digest
-from treetop.plan.groups.unit import GroupUnit
 from treetop.publishing import releasing
-from treetop.publishing.plans import GroupTablePlan
 
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(["a", "b"])})
 PLAN = tt.Plan(SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1))

@@ -9,11 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
-from treetop.checking.check import check_folder
+from treetop import GroupTablePlan, GroupUnit, read_plan
 from treetop.domain.spine import RESERVED, WrittenSpine
 from treetop.errors import PlanError, PlanFileError, SpineError
-from treetop.plan.groups.unit import GroupUnit
-from treetop.publishing.plans import GroupTablePlan, read_plan
 
 SEX = tt.Hierarchy.flat(["f", "m"])
 PLAN = """
@@ -72,7 +70,7 @@ def test_folders_that_were_written_with_such_names_are_read(tmp_path: Path) -> N
     plan.release(table, testing_key=bytes(32), keep_measurements=True).save(tmp_path / "out")
     again = tt.Release.load(tmp_path / "out")
     assert again.total == 2 and list(again.spine.attributes) == ["Value", "sex", "Sex"]
-    assert [finding for verdict in check_folder(tmp_path / "out") for finding in verdict.findings] == []
+    assert [finding for verdict in tt.check(tmp_path / "out") for finding in verdict.findings] == []
     again.reestimated().save(tmp_path / "again")
     with pytest.raises(SpineError, match="cannot be called"):
         WrittenSpine(["value"], {"value": SEX})

@@ -18,7 +18,6 @@ import pytest
 
 import treetop as tt
 from treetop.card.html import render
-from treetop.checking.check import check_folder
 from treetop.cli import main
 from treetop.errors import ReleaseError
 from treetop.measure.evidence import NOTHING
@@ -48,7 +47,7 @@ def released(planned: tt.Plan | None = None, run: int = 0) -> tt.Release:
 
 
 def findings(folder: Path) -> list[str]:
-    return [finding for verdict in check_folder(folder) for finding in verdict.findings]
+    return [finding for verdict in tt.check(folder) for finding in verdict.findings]
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +204,7 @@ def test_a_damaged_table_of_remainders_is_one_message(folder: Path) -> None:
 
 def test_a_verdict_counts_what_is_unresolved(pristine: Path) -> None:
     release = tt.Release.load(pristine)
-    said = [verdict.subject for verdict in check_folder(pristine)]
+    said = [verdict.subject for verdict in tt.check(pristine)]
     told = f"{release.unresolved_total:,} at {release.unresolved().num_rows:,} nodes"
     assert f"5 levels add up with what is unresolved ({told}) to the same total, 2,500, node by node" in said
 

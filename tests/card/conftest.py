@@ -13,9 +13,10 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
+from treetop import Ledger
 from treetop.card import Facts, describe_release
 from treetop.card.composition import reserved_composition
-from treetop.ledger import Ledger, unit_text
+from treetop.ledger import unit_text
 
 PLACE = tt.Hierarchy.from_table(
     pa.table({"region": ["N", "N", "S", "S"], "town": ["n1", "n2", "s1", "s2"]}), levels=["region", "town"]

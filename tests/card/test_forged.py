@@ -16,13 +16,14 @@ import pyarrow.csv as csv
 import pytest
 
 import treetop as tt
+from treetop import Ledger
 from treetop.card import Facts, describe_release
 from treetop.card.bond import bind
 from treetop.card.composition import reserved_composition
 from treetop.card.html import render
 from treetop.checking.check import check_folder
 from treetop.cli import main
-from treetop.ledger import Ledger, unit_text
+from treetop.ledger import unit_text
 from treetop.release.folder import file_sha256, read_spine
 
 from .conftest import PLANS, people

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
+from treetop import Ledger
 from treetop.card import facts
 from treetop.card.bond import bind
 from treetop.card.composition import reserved_composition
@@ -22,7 +23,6 @@ from treetop.card.html import render
 from treetop.checking.check import check_folder
 from treetop.cli import main
 from treetop.errors import ReleaseError
-from treetop.ledger import Ledger
 
 OLD = Path(__file__).parents[1] / "fixtures" / "0.2.0"
 FOLDERS = sorted(card.parent.name for card in OLD.glob("*/card.json"))

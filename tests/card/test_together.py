@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import treetop as tt
+from treetop import Ledger
 from treetop.card.composition import sentence
-from treetop.ledger import Ledger
 
 from .conftest import SPINE, people
 from .test_checking import findings, forge, set_to

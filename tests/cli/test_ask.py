@@ -16,15 +16,12 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop import Loss
+from treetop import Graph, Ledger, Loss, read_plan
 from treetop.cli import main
 from treetop.errors import IncompletePlan
-from treetop.ledger import Ledger
 from treetop.measure import questions, workload
 from treetop.noise import NoiseStream
 from treetop.publishing import ask as asking
-from treetop.publishing.plans import read_plan
-from treetop.read.graph.graph import Graph
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 Captured = pytest.CaptureFixture[str]

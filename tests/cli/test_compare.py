@@ -11,9 +11,10 @@ import pytest
 
 from tests.everyday import plan_file
 from treetop.cli import main
-from treetop.compare.comparison import FENCE, LIMITED
 
 ROWS = [("n1", "n1")] * 40 + [("n1", "s1")] * 3 + [("s2", "s1")] * 7 + [("s2", "s2")] * 150
+FENCE = "for the steward only, not for release"
+LIMITED = "The truth is the whole table: records beyond the limit of contributions count as errors."
 Captured = pytest.CaptureFixture[str]
 
 

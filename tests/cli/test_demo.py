@@ -6,36 +6,35 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import treetop as tt
-from treetop.cli.demo import command
+from tests.commands import said
 
 
 def test_the_demo_shows_the_plan_the_release_and_the_truth() -> None:
-    run = CliRunner().invoke(command)
-    assert run.exit_code == 0
+    run = said(["demo"])
+    assert run.code == 0
     for shown in (
         "± one, 95%",
         "destination region × origin region",
         "Released: 3,000,000 flights",
         "origin=CA destination=TX",
     ):
-        assert shown in run.output
+        assert shown in run.out
 
 
 def test_the_demo_draws_a_map_when_asked(tmp_path: Path) -> None:
-    assert "treetop demo --map map.html" in CliRunner().invoke(command).output
-    run = CliRunner().invoke(command, ["--map", str(tmp_path / "map.html")])
-    assert run.exit_code == 0
-    assert f"Open {tmp_path / 'map.html'} in a browser." in run.output
+    assert "treetop demo --map map.html" in said(["demo"]).out
+    run = said(["demo", "--map", str(tmp_path / "map.html")])
+    assert run.code == 0
+    assert f"Open {tmp_path / 'map.html'} in a browser." in run.out
     assert "Flights between US airports" in (tmp_path / "map.html").read_text(encoding="utf-8")
 
 
 def test_the_demo_for_machines_is_near_the_truth_and_can_be_kept(tmp_path: Path) -> None:
-    run = CliRunner().invoke(command, ["--json", "--out", str(tmp_path / "kept")])
-    assert run.exit_code == 0
-    report = json.loads(run.output)
+    run = said(["demo", "--json", "--out", str(tmp_path / "kept")])
+    assert run.code == 0
+    report = json.loads(run.out)
     assert report["total"] == 3_000_000
     noise = {row["name"]: row["noise"] for row in report["accuracy"]}
     for row in [*report["levels"], *report["margins"]]:

@@ -14,7 +14,6 @@ import pytest
 
 import treetop as tt
 from treetop import cli
-from treetop.checking.check import check_folder
 
 TOWNS = ["A\x1b", "Ab", "Ac", "Ba", "Bb", "Ca"]
 PLACE = tt.Hierarchy.from_prefixes(TOWNS, widths=[1], levels=["region", "town"])
@@ -117,7 +116,7 @@ def test_out_writes_a_release_of_lower_error_that_passes_its_check(
     told = json.loads(run(capsys, folder, "--out", out, "--json"))
     assert told["source"] == release.card["id"]
     assert told["next"] == f"treetop check {out}"
-    assert not [finding for verdict in check_folder(out) for finding in verdict.findings]
+    assert not [finding for verdict in tt.check(out) for finding in verdict.findings]
     again = tt.Release.load(out)
     expected = release.reestimated()
     assert np.array_equal(again.nodes, expected.nodes)
@@ -140,7 +139,7 @@ def test_coordinates_go_with_the_release(
         draft.place()
     run(capsys, tmp_path / "one", "--out", tmp_path / "two")
     assert pq.read_table(tmp_path / "two" / "places" / f"{digest}.parquet").equals(places)
-    assert not [finding for verdict in check_folder(tmp_path / "two") for finding in verdict.findings]
+    assert not [finding for verdict in tt.check(tmp_path / "two") for finding in verdict.findings]
 
 
 def test_a_release_that_has_not_kept_its_measurements_says_what_to_do(

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from tests.everyday import plan_file
-from treetop import cli
+from treetop import Loss, cli
 from treetop.basics.exact import plain
-from treetop.privacy import Loss, epsilon_from_rho
+from treetop.privacy import epsilon_from_rho
 
 
 @pytest.fixture

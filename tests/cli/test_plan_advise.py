@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from tests.everyday import plan_file, write
-from treetop import cli
+from treetop import cli, read_plan
 from treetop.choose import design
-from treetop.publishing.plans import read_plan
 
 NONE = ('order = "destination-first"', 'order = "destination-first"  # by the board\nmargins = "none"')
 DATA = 'source = "trips.csv"\n'

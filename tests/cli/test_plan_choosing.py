@@ -17,11 +17,10 @@ import pyarrow.parquet
 import pytest
 
 import treetop as tt
-from treetop import cli
+from treetop import cli, read_plan
 from treetop.choose.public import read_twin
 from treetop.choose.targets import PROMISE
 from treetop.errors import IncompletePlan
-from treetop.publishing.plans import read_plan
 
 PLAN = """
 title = "Trips"   # of one week

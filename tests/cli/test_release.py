@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,15 +25,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
+import treetop as tt
 from tests.everyday import plan_file
 from tests.processes import Running, Server
-from treetop import Loss, Release
-from treetop.card import content
-from treetop.checking.check import check_folder
+from treetop import Ledger, Loss, Release
 from treetop.cli import cli, main
 from treetop.errors import LedgerError, Unfinished
-from treetop.ledger import Ledger
-from treetop.release.folder import file_sha256
 
 PLAN = plan_file(('title = "Trips"', 'title = "Trips"\ndescription = "Who goes where."'), data='period = "2011"\n')
 TREETOP = str(Path(sys.executable).with_name("treetop"))
@@ -66,7 +64,7 @@ def card(folder: str = "out") -> Any:
 
 
 def is_whole(folder: Path) -> bool:
-    return all(verdict.verified for verdict in check_folder(folder))
+    return all(verdict.verified for verdict in tt.check(folder))
 
 
 def test_a_release_is_written_and_summed_up(here: Path, capsys: Captured) -> None:
@@ -242,7 +240,7 @@ def test_another_unit_is_refused_before_the_table_is_read(here: Path, capsys: Ca
 def test_a_card_that_lacks_a_field_stops_the_release_before_it_spends(
     here: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(content, "_unit", lambda plan, facts: {"entity": "trip"})
+    monkeypatch.setattr("treetop.card.content._unit", lambda plan, facts: {"entity": "trip"})
     code, message = fail(capsys, "plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger")
     assert code == 2
     assert "card.unit lacks 'contributions'" in message
@@ -483,8 +481,9 @@ def test_releases_killed_at_random_steps_leave_whole_folders_and_their_loss_spen
         assert is_whole(here / "out")
         now = card(str(here / "out"))["composition"]["reservation"]["number"]
         assert now in {placed, *(entry.number for entry in entries[len(before) :])}
-        assert all(entry.card_sha256 == file_sha256(here / "out" / "card.json") for entry in entries
-                   if entry.number == now and entry.state == "complete")  # fmt: skip
+        digest = sha256((here / "out" / "card.json").read_bytes()).hexdigest()
+        complete = [entry for entry in entries if entry.number == now and entry.state == "complete"]
+        assert all(entry.card_sha256 == digest for entry in complete)
         before, placed = entries, now
     assert len(before) > 1
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from treetop import Loss
+from treetop import Ledger, Loss
 from treetop.cli import main
-from treetop.ledger import Ledger
 
 Captured = pytest.CaptureFixture[str]
 RELEASE = ["release", "plan.toml", "trips.csv", "--ledger", "ledger"]

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+import treetop as tt
 from tests.processes import Server
-from treetop.checking.check import check_folder
+from treetop import Ledger
 from treetop.cli import main
-from treetop.ledger import Ledger
 from treetop.release.folder.place import _beside, scratch
 
 Captured = pytest.CaptureFixture[str]
@@ -57,7 +57,7 @@ def test_a_second_release_to_the_same_place_is_refused_before_it_is_charged(
     main([*RELEASE, "--out", "out", *force])
     assert "another process is writing there now" in messages[1]
     assert entries()[before:] == ["complete"]
-    assert all(verdict.verified for verdict in check_folder(desk / "out"))
+    assert all(verdict.verified for verdict in tt.check(desk / "out"))
     assert not list(desk.glob(".*"))
 
 
@@ -72,7 +72,7 @@ def test_of_processes_that_release_to_one_place_at_once_only_those_that_write_it
     assert set(codes) <= {0, 2} and codes.count(0) >= 1, ended
     assert entries() == ["complete"] * codes.count(0)
     assert codes.count(0) == 1 or force
-    assert all(verdict.verified for verdict in check_folder(desk / "out"))
+    assert all(verdict.verified for verdict in tt.check(desk / "out"))
     assert not list(desk.glob(".*"))
 
 

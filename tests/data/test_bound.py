@@ -11,12 +11,12 @@ import pytest
 from scipy.stats import chisquare
 
 import treetop as tt
+from treetop import Counts
 from treetop.basics.siphash import siphash, siphash_word
 from treetop.errors import DataError
 from treetop.noise import Key
 from treetop.read import bound as bounds
 from treetop.read.bound import Bound
-from treetop.read.counts import Counts
 from treetop.read.encode import read_counts
 from treetop.tables import table as tables
 

@@ -17,15 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
+from treetop import Source, inspect_table, read_plan
 from treetop.basics.resolved import resolved
 from treetop.cli import main
 from treetop.domain import branches
 from treetop.errors import DataError, HierarchyError, PlanFileError, TreetopError
-from treetop.publishing.plans import read_plan
 from treetop.read.encode import read_counts
-from treetop.read.inspect import inspect_table
 from treetop.tables import table as tables
-from treetop.tables.source import Source
 
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(["a", "b", "é"])})
 

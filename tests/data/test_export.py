@@ -18,10 +18,10 @@ import pytest
 
 import treetop as tt
 from tests.processes import Server
+from treetop import export
 from treetop.errors import DataError, QueryError, Refusal, ReleaseError, TreetopError
-from treetop.exporting import FORMATS, export, read_places, records
+from treetop.exporting import FORMATS, Places, read_places, records
 from treetop.exporting.levels import depths_of
-from treetop.exporting.places import Places
 from treetop.exporting.records import Size
 
 TOWNS = ["01001", "01002", "None", 'say "hi", ok', "two\nlines", "a=b"]

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
+from treetop import export
 from treetop.cli import main
-from treetop.exporting import export
 from treetop.exporting.formulas import guard, guard_rows, unguard
 
 CODES = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "'=1+1", "'s-Hertogenbosch", "plain", "a=b", "''-", "'"]

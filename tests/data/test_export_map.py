@@ -18,8 +18,8 @@ import pytest
 
 import treetop as tt
 from tests.everyday import TRIP
+from treetop import export
 from treetop.errors import DataError, QueryError, ReleaseError
-from treetop.exporting import export
 from treetop.exporting.map import layers
 from treetop.exporting.map.arcs import Mesh, Polygon
 from treetop.exporting.map.frame import SIDE, Frame

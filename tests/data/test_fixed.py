@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import treetop as tt
+from treetop import Source
 from treetop.errors import DataError
 from treetop.read.encode import read_counts
 from treetop.tables import csv_file
 from treetop.tables import table as tables
 from treetop.tables.fixed import refuse_fixed
-from treetop.tables.source import Source
 
 FIELDS = {"record": 1, "home": [[3, 5], [7, 9]], "work": [[11, 13], [15, 17]], "people": [19, 28]}
 LINES = [

@@ -8,12 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from treetop import Source, register_format
 from treetop.basics.choices import Choices
 from treetop.errors import DataError, TreetopError
 from treetop.tables import source as sources
 from treetop.tables import table as tables
 from treetop.tables.batch import require
-from treetop.tables.source import Format, Part, Shared, Source, register_format
+from treetop.tables.source import Format, Part, Shared
 
 
 def read_lines(part: Part) -> Shared:

@@ -15,10 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
+from treetop import inspect_table, read_plan
 from treetop.errors import TreetopError
-from treetop.publishing.plans import read_plan
 from treetop.read.encode import read_counts
-from treetop.read.inspect import inspect_table
 
 CODES = ["a", "b", "cc", "é", "=1"]
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(CODES)})

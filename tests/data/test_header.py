@@ -11,16 +11,14 @@ from typing import Any
 import pytest
 
 import treetop as tt
+from treetop import Graph, Source, draft_plan, inspect_table, read_plan
 from treetop.cli import main
 from treetop.errors import DataError, PlanFileError
-from treetop.plan.file import draft_plan
-from treetop.publishing.plans import read_plan
 from treetop.read.encode import read_counts
-from treetop.read.graph.graph import EdgeTable, Graph, NodeTable
-from treetop.read.inspect import inspect_table
+from treetop.read.graph.graph import EdgeTable, NodeTable
 from treetop.tables import header
 from treetop.tables import table as tables
-from treetop.tables.source import Source, as_public
+from treetop.tables.source import as_public
 
 AIRPORTS = ["AER", "KZN", "LED", "SVO"]
 TOWNS = ["Ala", "Bra", "Como", "Dro", "Este", "Fano"]

@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
+from treetop import Source
 from treetop.errors import DataError
 from treetop.read.encode import read_counts
 from treetop.tables import csv_file
 from treetop.tables import table as tables
 from treetop.tables.batch import Batch, as_text
-from treetop.tables.source import Source
 
 PLACE = tt.Hierarchy.flat(["a", "b", "c"], level="place")
 SPINE = tt.Spine(["place"], {"place": PLACE})

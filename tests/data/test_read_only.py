@@ -8,11 +8,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from treetop import Source, inspect_table
 from treetop.cli import main
 from treetop.errors import DataError
-from treetop.read.inspect import inspect_table
 from treetop.tables import table as tables
-from treetop.tables.source import Source
 
 
 @pytest.fixture(params=["duckdb", "sqlite"])

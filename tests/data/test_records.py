@@ -20,14 +20,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import treetop as tt
+from treetop import Graph, GroupList, Source
 from treetop.errors import DataError, PlanError
 from treetop.read.encode import read_counts
-from treetop.read.graph.graph import Graph
-from treetop.read.groups.lists import GroupList
 from treetop.read.groups.read import Columns, Reader
 from treetop.tables import csv_file
 from treetop.tables import table as tables
-from treetop.tables.source import Source
 
 PLACE = tt.Hierarchy.flat(["a", "b", "other"], level="place")
 SPINE = tt.Spine(["place"], {"place": PLACE})

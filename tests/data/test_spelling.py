@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
+from treetop import read_plan
 from treetop.card import words
 from treetop.card.rebuild import rebuild_plan
 from treetop.domain.unit import IdClean
 from treetop.errors import DataError, PlanFileError, UnitError
 from treetop.noise import Key
 from treetop.plan.file import describe_plan
-from treetop.publishing.plans import read_plan
 from treetop.read.bound import Bound
 from treetop.read.encode import read_counts
 from treetop.read.spelling import cleaned, without_zeros

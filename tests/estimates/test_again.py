@@ -12,7 +12,6 @@ import pytest
 from scipy import stats
 
 import treetop as tt
-from treetop.checking.check import check_folder
 from treetop.release.estimates.measured_tree import measured_tree
 from treetop.release.estimates.whole_numbers import lower_error
 from treetop.repair.least_squares import least_squares
@@ -44,7 +43,7 @@ def released(plan: tt.Plan, run: int = 0, keep: bool = True) -> tt.Release:
 
 
 def findings(folder: Path) -> list[str]:
-    return [finding for verdict in check_folder(folder) for finding in verdict.findings]
+    return [finding for verdict in tt.check(folder) for finding in verdict.findings]
 
 
 SUBJECT = "the counts, by least squares from the measurements that were kept"
@@ -108,14 +107,14 @@ def test_a_release_with_gone_nodes_keeps_more_than_what_lies_under_released_ones
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 def test_check_passes_and_says_that_it_has_estimated_again(tmp_path: Path, neighbours: str) -> None:
     released(planned(neighbours, prefer="lower-error")).save(tmp_path / "release")
-    verdicts = {verdict.subject: verdict.findings for verdict in check_folder(tmp_path / "release")}
+    verdicts = {verdict.subject: verdict.findings for verdict in tt.check(tmp_path / "release")}
     assert SUBJECT in verdicts
     assert not any(verdicts.values())
 
 
 def test_check_of_other_releases_does_not_say_so(tmp_path: Path) -> None:
     released(planned()).save(tmp_path / "release")
-    assert SUBJECT not in [verdict.subject for verdict in check_folder(tmp_path / "release")]
+    assert SUBJECT not in [verdict.subject for verdict in tt.check(tmp_path / "release")]
 
 
 def test_check_finds_counts_that_the_measurements_do_not_give(tmp_path: Path) -> None:
@@ -124,7 +123,7 @@ def test_check_finds_counts_that_the_measurements_do_not_give(tmp_path: Path) ->
     largest, other = np.argsort(count)[[-1, -2]]
     count[largest], count[other] = count[largest] + 1, count[other] - 1  # the same nodes and the same total
     replace(release, count=count).save(tmp_path / "release")
-    wrong = {verdict.subject for verdict in check_folder(tmp_path / "release") if verdict.findings}
+    wrong = {verdict.subject for verdict in tt.check(tmp_path / "release") if verdict.findings}
     assert wrong == {SUBJECT}
 
 

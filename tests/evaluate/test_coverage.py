@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import binom
 
 import treetop as tt
+from treetop import Counts
 from treetop.choose.coverage import (
     GROUPS,
     Coverage,
@@ -24,7 +25,6 @@ from treetop.choose.coverage import (
 from treetop.errors import PlanError, PrivatePrior, ReleaseError
 from treetop.measure.evidence import NOTHING
 from treetop.noise import Key
-from treetop.read.counts import Counts
 from treetop.read.encode import read_counts
 from treetop.release.errors import SIZES
 from treetop.release.intervals.nodes import OWN

@@ -12,8 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop import Counts
 from treetop.compare.plots import plot_errors
-from treetop.read.counts import Counts, layout, pack
+from treetop.read.counts import layout, pack
 from treetop.read.encode import read_counts
 from treetop.release.errors import LevelErrors, Values, errors_of, measure_errors
 

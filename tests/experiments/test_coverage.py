@@ -14,8 +14,8 @@ from experiments.coverage.__main__ import command, write
 from experiments.coverage.figures import FIGURES
 from experiments.coverage.measure import EPSILONS, Cell, Study, by_size, invented, lost, measured, study, too_low
 from experiments.kit.cases import Table, tables
+from treetop import Counts
 from treetop.choose.coverage import Coverage
-from treetop.read.counts import Counts
 
 
 def tiny() -> Table:

@@ -35,8 +35,8 @@ from experiments.kit.cases import DOCS, TRIP, Table, made_up
 from experiments.kit.compared import Compared
 from experiments.kit.pages import insert
 from tests.pictures import colours_in
+from treetop import Counts
 from treetop.noise import Key
-from treetop.read.counts import Counts
 from treetop.release.errors import measure_errors
 from treetop.repair import chebyshev
 

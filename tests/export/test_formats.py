@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop import cli
+from treetop import cli, export, register_export
 from treetop.errors import ReleaseError
-from treetop.exporting import FORMATS, Content, Format, Request, Sheet, counts_at, export, register_export
+from treetop.exporting import FORMATS, Content, Format, Request, Sheet, counts_at
 
 
 def largest_first(request: Request) -> Content:

@@ -22,15 +22,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from treetop import Hierarchy, Loss, Spine
+from treetop import DegreePlan, Graph, Hierarchy, Loss, RegionalPlan, Spine, read_plan
 from treetop.cli import main
 from treetop.compare.mechanisms import MECHANISMS
 from treetop.measure.questions import Batch, measure, parse
 from treetop.noise import Key
-from treetop.publishing.plans import DegreePlan, RegionalPlan, read_plan
 from treetop.read.encode import read_counts
 from treetop.read.graph.cleaning import Cleaning
-from treetop.read.graph.graph import Graph
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

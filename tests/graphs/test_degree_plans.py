@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from tests.commands import said
+from treetop import Graph, Policies
 from treetop.card import content
-from treetop.domain.policies import Policies
 from treetop.domain.relation import unit_of
 from treetop.errors import IncompletePlan, PlanError, PlanFileError, QueryError, ReleaseError
 from treetop.ledger import unit_text
@@ -28,7 +28,6 @@ from treetop.plan.graphs.degrees import PureDegreePlan
 from treetop.plan.graphs.regional import PureRegionalPlan
 from treetop.plan.graphs.unit import DegreeUnit
 from treetop.plan.workload import Exact, PassThrough
-from treetop.read.graph.graph import Graph
 from treetop.release.degrees import DegreeTables
 from treetop.release.intervals import cells
 

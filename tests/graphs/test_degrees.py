@@ -15,7 +15,7 @@ import pytest
 
 import treetop as tt
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
-from treetop import DegreePlan, RegionalPlan
+from treetop import DegreePlan, Graph, RegionalPlan
 from treetop.errors import DataError, LossError, Overspent, PlanError
 from treetop.measure import workload
 from treetop.measure.degrees import measure_degrees
@@ -24,7 +24,6 @@ from treetop.plan.graphs.unit import Form
 from treetop.plan.workload import PassThrough
 from treetop.read.graph.cleaning import Cleaning
 from treetop.read.graph.edges import Edges
-from treetop.read.graph.graph import Graph
 from treetop.repair.rebalance import rebalance
 
 KEY = bytes(range(32))

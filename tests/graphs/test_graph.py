@@ -13,12 +13,10 @@ import pytest
 
 import treetop as tt
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
-from treetop.checking.check import check_folder
-from treetop.domain.policies import Policies
+from treetop import Graph, Policies
 from treetop.domain.relation import unit_of
 from treetop.errors import DataError, ManyDropped, PlanError, UnitError
 from treetop.read.graph.cleaning import Cleaning
-from treetop.read.graph.graph import Graph
 from treetop.read.graph.nodes import Nodes
 from treetop.read.tally import Tally
 from treetop.release.errors import measure_errors
@@ -381,4 +379,4 @@ def test_the_card_says_by_which_values_edges_or_nodes_are_kept(tmp_path: Path) -
     release = plan.release(graph.table(), columns={"source": "source.town"})
     assert release.total == 1 and release.card["data"]["keep"] == {"year": ["2008"]}
     release.save(tmp_path / "out")
-    assert all(verdict.verified for verdict in check_folder(tmp_path / "out"))
+    assert all(verdict.verified for verdict in tt.check(tmp_path / "out"))

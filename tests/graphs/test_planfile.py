@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+import treetop as tt
+from treetop import read_plan
 from treetop.card.html import render
-from treetop.checking.check import check_folder
 from treetop.cli import main
 from treetop.errors import IncompletePlan, PlanFileError, TreetopError
-from treetop.publishing.plans import read_plan
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "graph"
 
@@ -166,7 +166,7 @@ def forged(changes: Callable[[dict[str, Any], str], str]) -> str:
     (folder / "card.json").write_text(text, encoding="utf-8")
     page = render(card, hashlib.sha256(text.encode()).hexdigest())
     (folder / "card.html").write_text(page, encoding="utf-8")
-    return "\n".join(finding for verdict in check_folder(folder) for finding in verdict.findings)
+    return "\n".join(finding for verdict in tt.check(folder) for finding in verdict.findings)
 
 
 def _rename(card: dict[str, Any], *parts: str) -> None:
@@ -258,4 +258,4 @@ def test_an_edge_list_without_names_is_read_with_those_of_the_plan(here: Path) -
     assert file.plan.counts(file.table(file.source), file.columns).total == expected
     main(["release", "changed.toml", "--out", "out", "--testing-key", "00" * 32])
     assert "edges_header = false" in Path("out/plan.toml").read_text()
-    assert not any(verdict.findings for verdict in check_folder(Path("out")))
+    assert not any(verdict.findings for verdict in tt.check(Path("out")))

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
+from treetop import Graph, register_relation
 from treetop.basics.choices import Choices
 from treetop.domain import relation as relations
-from treetop.domain.relation import EDGE, Relation, register_relation
+from treetop.domain.relation import EDGE, Relation
 from treetop.errors import TreetopError, UnitError
 from treetop.read.encode import read_counts
-from treetop.read.graph.graph import Graph
 
 NODES = pa.table({"id": ["a", "b", "c"], "town": ["n1", "n2", "s1"]})
 EDGES = pa.table({"source": ["a", "a", "b", "c"], "target": ["b", "c", "a", "b"]})

@@ -16,13 +16,12 @@ import pytest
 from pyarrow import csv
 
 import treetop as tt
+from treetop import GroupSizes, GroupTablePlan, GroupUnit, read_plan
 from treetop.card import Facts, describe_release
 from treetop.card.rebuild import rebuild_plan
 from treetop.checking.check import check_card, check_folder
-from treetop.plan.groups.unit import Event, Form, GroupUnit
+from treetop.plan.groups.unit import Event, Form
 from treetop.publishing.groups import release_groups
-from treetop.publishing.plans import GroupTablePlan, read_plan
-from treetop.read.groups.sizes import GroupSizes
 
 PLACES = tt.Hierarchy.from_prefixes(["a1", "a2", "b1"], [1], ["state", "county"])
 Write = Callable[..., Path]

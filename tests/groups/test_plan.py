@@ -9,18 +9,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from treetop import GroupSizes, GroupTablePlan, GroupUnit, Hierarchy, Loss
 from treetop.basics.memory import TooLarge
-from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError, LossError, PlanError, QueryError
 from treetop.measure.groups import measure_groups
 from treetop.measure.workload import Measuring
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
 from treetop.plan.groups.plan import GroupPlan
-from treetop.plan.groups.unit import Event, Form, GroupUnit
-from treetop.privacy import Loss
+from treetop.plan.groups.unit import Event, Form
 from treetop.publishing.groups import release_groups
-from treetop.publishing.plans import GroupTablePlan
-from treetop.read.groups.sizes import GroupSizes
 
 from .events import neighbours
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from treetop import GroupTablePlan, PlanFile, read_plan
 from treetop.errors import IncompletePlan, LossError, PlanError, PlanFileError, TreetopError, UnitError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
 from treetop.plan.file import describe_plan
-from treetop.publishing.plans import GroupTablePlan, PlanFile, read_plan
 
 Write = Callable[..., Path]
 

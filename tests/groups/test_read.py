@@ -11,15 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from treetop.domain.hierarchy import Hierarchy
+from treetop import GroupList, GroupSizes, GroupTablePlan, GroupUnit, Hierarchy, Loss, Source
 from treetop.errors import DataError
-from treetop.plan.groups.unit import GroupUnit
-from treetop.privacy import Loss
-from treetop.publishing.plans import GroupTablePlan
-from treetop.read.groups.lists import GroupList
 from treetop.read.groups.read import Columns, Reader, Rows
-from treetop.read.groups.sizes import GroupSizes
-from treetop.tables.source import Source
 
 PLACES = Hierarchy.from_prefixes(["a1", "a2", "b1"], [1], ["state", "county"])
 HOMES = {"h1": "a1", "h2": "a1", "h3": "b1", "h4": "a2", "h5": "b1"}

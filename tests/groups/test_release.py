@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from treetop.domain.hierarchy import Hierarchy
+from treetop import GroupSizes, GroupUnit, Hierarchy, Loss
 from treetop.measure.groups import measure_groups
 from treetop.measure.workload import Measuring
 from treetop.noise import Key, NoiseStream
 from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
-from treetop.plan.groups.unit import Form, GroupUnit
-from treetop.privacy import Loss
+from treetop.plan.groups.unit import Form
 from treetop.publishing.groups import release_groups
-from treetop.read.groups.sizes import GroupSizes
 from treetop.repair import relax_tree
 from treetop.repair.groups import Known, join_cumulative, repair_cumulative, repair_direct, round_direct
 

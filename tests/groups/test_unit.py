@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from treetop import GroupUnit
 from treetop.errors import UnitError
-from treetop.plan.groups.unit import Event, Form, GroupUnit
+from treetop.plan.groups.unit import Event, Form
 
 from .events import neighbours
 

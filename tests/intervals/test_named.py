@@ -16,23 +16,21 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop import Counts, Release
 from treetop.card.bond import bind
 from treetop.card.html import render
 from treetop.card.rebuild import rebuild_plan
-from treetop.checking.check import check_folder
 from treetop.errors import PlanError
 from treetop.measure.evidence import NOTHING
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.plan.hypotheses import number_of_tests
-from treetop.read.counts import Counts
 from treetop.release.folder import file_sha256
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.named import named_risks
 from treetop.release.intervals.nodes import node_intervals
 from treetop.release.intervals.remainders import remainder_intervals
 from treetop.release.intervals.sums import box_intervals
-from treetop.release.release import Release
 from treetop.release.run import run_plan
 
 Ints = NDArray[np.int64]
@@ -195,7 +193,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def findings(folder: Path) -> list[str]:
-    return [finding for verdict in check_folder(folder) for finding in verdict.findings]
+    return [finding for verdict in tt.check(folder) for finding in verdict.findings]
 
 
 def test_a_folder_tells_all_that_its_intervals_need_and_check_computes_them_again(folder: Path) -> None:

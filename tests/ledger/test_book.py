@@ -15,12 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from treetop import Ledger, Loss, Unit
 from treetop.basics.exact import plain
 from treetop.errors import LedgerError, LossError, Overspent, Refusal, TreetopError
-from treetop.ledger import Ledger, OldCopy, OtherUnit, unit_text
+from treetop.ledger import OldCopy, OtherUnit, unit_text
 from treetop.ledger.budget import Budget, plain_down
 from treetop.ledger.log import _append
-from treetop.privacy import Loss, Unit, rho_from_epsilon
+from treetop.privacy import rho_from_epsilon
 
 PLAN = "a" * 64
 UNIT = "trip, at most 1 record, replace"

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from treetop import Ledger
 from treetop.cli.ledger import command
 from treetop.errors import LedgerError, LossError, TreetopError
-from treetop.ledger import Ledger, OldCopy
+from treetop.ledger import OldCopy
 from treetop.privacy import rho_from_epsilon
 
 PLAN = "a" * 64

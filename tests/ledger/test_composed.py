@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 import treetop as tt
+from treetop import Ledger, Loss, Unit
 from treetop.errors import LedgerError, Overspent
-from treetop.ledger import Ledger, unit_text
+from treetop.ledger import unit_text
 from treetop.ledger.log import Content
 from treetop.ledger.spending import Spending
 from treetop.measure.questions import Batch, parse
 from treetop.plan.workload import cells_of
-from treetop.privacy import Loss, Unit, epsilon_from_rho, rho_from_epsilon
+from treetop.privacy import epsilon_from_rho, rho_from_epsilon
 from treetop.privacy.composition import Cells, gaussian_room, rho_of
 from treetop.privacy.exact_accounting import cells_moved, exact_delta
 

@@ -15,10 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from treetop import Ledger, Loss
 from treetop.errors import LedgerError, Overspent
-from treetop.ledger import Ledger
-from treetop.ledger.book import TIMEOUT
-from treetop.privacy import Loss
 
 PLAN = "a" * 64
 UNIT = "trip, at most 1 record, replace"
@@ -212,7 +210,7 @@ def test_a_ledger_that_stays_locked_is_an_error_that_says_so(ledger: Ledger) -> 
             patient.reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN)
         with pytest.raises(LedgerError, match="nothing was recorded, try again"):
             patient.spent("trips")
-        assert time.monotonic() - started < TIMEOUT
+        assert time.monotonic() - started < 30  # as long as a ledger waits where nothing is said
     assert patient.reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN).charged == Fraction(1, 2)
 
 

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop import Counts
 from treetop.compare.mechanisms import Estimate, LevelEstimate
 from treetop.noise import Key
-from treetop.read.counts import Counts, layout, pack
+from treetop.read.counts import layout, pack
 
 KEY = Key(bytes(range(32)))
 TRIP = tt.Unit("trip", neighbours="replace")

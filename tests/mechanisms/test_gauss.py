@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import treetop as tt
+from treetop import Counts
 from treetop.compare.mechanisms import BottomUp, VanillaGauss
-from treetop.read.counts import Counts
 
 from . import tables
 from .tables import ANYONE, KEY, LOSS, TRIP

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import treetop as tt
+from treetop import Counts
 from treetop.compare.compare import compare, settings
 from treetop.compare.mechanisms import (
     MECHANISMS,
@@ -26,7 +27,6 @@ from treetop.compare.mechanisms import (
 from treetop.compare.trial import Case
 from treetop.errors import LossError, PlanError, Refusal, TreetopError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
-from treetop.read.counts import Counts
 
 from . import tables
 from .tables import ANYONE, KEY, LOSS, NO_NOISE, SPINES, TRIP

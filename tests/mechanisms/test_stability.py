@@ -15,11 +15,11 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop import Counts
 from treetop.compare.mechanisms import NotServed, StabilityHistogram
 from treetop.compare.mechanisms.stability import tight_threshold
-from treetop.domain.unit import Neighbours
 from treetop.noise import DiscreteLaplace, NoiseStream
-from treetop.read.counts import Counts
+from treetop.privacy import Neighbours
 
 from . import tables
 from .tables import ANYONE, KEY, LOSS, TRIP

@@ -13,16 +13,16 @@ import pytest
 from flint import arb
 
 import treetop as tt
+from treetop import Counts, register_law
 from treetop.card import words as card_words
-from treetop.domain.unit import Sensitivity
 from treetop.errors import LossError, PlanError
 from treetop.measure.descent import run_descent
 from treetop.measure.topdown import descent_of
-from treetop.noise import LAWS, DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream, register_law
+from treetop.noise import LAWS, DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream
 from treetop.noise.law import described_law
 from treetop.plan.workload import Measured, noise_of
+from treetop.privacy import Sensitivity
 from treetop.privacy.mechanism import cost_of, noise_for
-from treetop.read.counts import Counts
 
 
 @dataclass(frozen=True)

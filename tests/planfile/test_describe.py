@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treetop import Hierarchy, Loss, Plan, Spine, Split, Unit
+from treetop import Hierarchy, Loss, Plan, Spine, Split, Unit, read_plan
 from treetop.plan.file import describe_plan
 from treetop.plan.file.describe import key, value
-from treetop.publishing.plans import read_plan
 
 Write = Callable[[str], Path]
 

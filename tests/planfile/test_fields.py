@@ -13,13 +13,13 @@ import jsonschema
 import pytest
 
 from tools import reference
+from treetop import draft_plan, inspect_table
 from treetop.cli import main
 from treetop.errors import IncompletePlan, PlanFileError
 from treetop.plan import fields
 from treetop.plan.fields.kinds import choice
-from treetop.plan.file import describe_plan, draft_plan, plan_schema, read_plan, reader
+from treetop.plan.file import describe_plan, plan_schema, read_plan, reader
 from treetop.plan.plan import PurePlan
-from treetop.read.inspect import inspect_table
 
 Write = Callable[[str], Path]
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*/*.toml"))

@@ -11,11 +11,11 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from treetop import read_plan
 from treetop.errors import TreetopError
 from treetop.plan import fields
 from treetop.plan.fields.ordinary import ATTRIBUTE
 from treetop.plan.file.describe import key, value
-from treetop.publishing.plans import read_plan
 
 KEYS = fields.names(ATTRIBUTE)
 SECTIONS = {name: fields.names(name) for name in fields.sections(fields.SPINE) if name != "graph"}

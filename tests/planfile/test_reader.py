@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from treetop import read_plan
 from treetop.errors import (
     HierarchyError,
     IncompletePlan,
@@ -23,7 +24,6 @@ from treetop.errors import (
     UnitError,
 )
 from treetop.plan.file import describe_plan
-from treetop.publishing.plans import read_plan
 
 Write = Callable[[str], Path]
 

@@ -9,10 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from treetop.domain.hierarchy import Hierarchy
+from treetop import Hierarchy, PlanFile, read_plan
 from treetop.errors import DataError, HierarchyError, PlanFileError, TreetopError
 from treetop.plan.file import describe_plan
-from treetop.publishing.plans import PlanFile, read_plan
 from treetop.read.encode import read_counts
 
 Write = Callable[[str], Path]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from treetop import read_plan
 from treetop.errors import TreetopError
 from treetop.plan.file import describe_plan
 from treetop.plan.resolution import Resolution
-from treetop.publishing.plans import read_plan
 
 Write = Callable[[str], Path]
 

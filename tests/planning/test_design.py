@@ -12,11 +12,11 @@ import pytest
 from scipy.optimize import minimize
 
 import treetop as tt
-from treetop.choose import Prior
+from treetop.choose import Prior, design, expected_errors
 from treetop.choose.cares import read_cares
-from treetop.choose.design import design, with_trials
+from treetop.choose.design import with_trials
 from treetop.choose.drafts import Search
-from treetop.choose.expected import ErrorModel, expected_errors
+from treetop.choose.expected import ErrorModel
 from treetop.choose.shares import LEAST_SHARE, best_shares
 from treetop.errors import PlanError
 

@@ -10,14 +10,15 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.choose.expected import Depths, ErrorModel, Tables, expected_errors
+from treetop import Counts
+from treetop.choose import expected_errors
+from treetop.choose.expected import Depths, ErrorModel, Tables
 from treetop.choose.tried import mean_error
-from treetop.domain.unit import Neighbours
 from treetop.errors import PlanError
 from treetop.measure.questions import leaves_of
 from treetop.noise import Key
 from treetop.plan.preference import Prefer
-from treetop.read.counts import Counts
+from treetop.privacy import Neighbours
 from treetop.release.run import run_plan
 
 PLACES = tt.Hierarchy.from_prefixes(

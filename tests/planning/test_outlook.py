@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import treetop as tt
-from treetop.choose.outlook import known_outlook, outlook
+from treetop import Counts
+from treetop.choose import outlook
+from treetop.choose.outlook import known_outlook
 from treetop.errors import PlanError
 from treetop.noise import Key
-from treetop.read.counts import Counts
 from treetop.release.errors import measure_errors
 from treetop.release.run import run_plan
 

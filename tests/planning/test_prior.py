@@ -15,15 +15,14 @@ import pyarrow.parquet
 import pytest
 
 import treetop as tt
+from treetop import Source
+from treetop.choose import Prior, simulate
 from treetop.choose.coverage import twin_coverage
 from treetop.choose.guard import refuse_private
-from treetop.choose.prior import Prior
-from treetop.choose.simulate import simulate
 from treetop.errors import PlanError, PrivatePrior, Refusal
 from treetop.noise import Key
 from treetop.read.bound import Bound
 from treetop.read.encode import read_counts
-from treetop.tables.source import Source
 
 SOURCE = "Census of 2011, published tables"
 

@@ -9,10 +9,8 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop.choose.prior import Prior
-from treetop.choose.refine import refine_split
-from treetop.choose.simulate import level_errors, simulate, squared_errors, trials
-from treetop.choose.split import optimal_split
+from treetop.choose import Prior, optimal_split, refine_split, simulate
+from treetop.choose.simulate import level_errors, squared_errors, trials
 from treetop.errors import PlanError, PrivatePrior
 from treetop.read.encode import read_counts
 from treetop.release.errors import measure_errors

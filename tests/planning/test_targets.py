@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 import treetop as tt
 from tests.everyday import TRIP
+from treetop.choose import error_grid, loss_for, mean, read_target, within
 from treetop.choose.error_laws import mean_absolute
-from treetop.choose.goals import Target, Within, mean, read_target, within
-from treetop.choose.grid import error_grid, render_grid
-from treetop.choose.targets import PROMISE, loss_for
+from treetop.choose.goals import Target, Within
+from treetop.choose.grid import render_grid
+from treetop.choose.targets import PROMISE
 from treetop.errors import LossError, PlanError
 from treetop.noise import DiscreteGaussian
 from treetop.plan.plan import PurePlan

@@ -41,7 +41,8 @@ def install() -> None:
     A kernel compiles those that it calls while it has its own lock: as none calls itself by way of others, nobody waits
     in a circle. Threads of one process wait for each other first, as they do in Numba.
     """
-    compile_one = Dispatcher.compile
+    kernels: Any = Dispatcher
+    compile_one = kernels.compile
 
     @wraps(compile_one)
     def compiled(kernel: Any, signature: Any) -> Any:
@@ -51,7 +52,7 @@ def install() -> None:
             with alone(f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"):
                 return compile_one(kernel, signature)
 
-    setattr(Dispatcher, "compile", compiled)  # noqa: B010 (what types do not allow)
+    kernels.compile = compiled
 
 
 def pytest_configure(config: pytest.Config) -> None:

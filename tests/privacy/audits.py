@@ -22,11 +22,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.domain.unit import Neighbours
+from treetop import Counts
 from treetop.measure.executor import Threads
 from treetop.measure.topdown import descent_of
 from treetop.noise import DiscreteGaussian, Law
-from treetop.read.counts import Counts
+from treetop.privacy import Neighbours
 
 from .divergence import (
     TOLERANCE,

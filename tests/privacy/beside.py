@@ -18,22 +18,21 @@ import numpy as np
 import pyarrow as pa
 
 import treetop as tt
+from treetop import Counts, Graph
 from treetop.choose import Prior, simulate
 from treetop.choose.coverage import twin_coverage
 from treetop.compare.mechanisms import StabilityHistogram
 from treetop.compare.mechanisms.dense import PublicTree
-from treetop.domain.unit import Neighbours
 from treetop.errors import PrivatePrior
 from treetop.measure import questions
 from treetop.measure.degrees import measure_degrees
 from treetop.noise import Law
 from treetop.plan.graphs.unit import Form as DegreeForm
 from treetop.plan.groups.unit import Event, Form
+from treetop.privacy import Neighbours
 from treetop.publishing.groups import release_groups
 from treetop.read.bound import Bound
-from treetop.read.counts import Counts
 from treetop.read.graph.edges import Edges
-from treetop.read.graph.graph import Graph
 from treetop.read.graph.nodes import Nodes
 
 from . import dwellings, small_graphs

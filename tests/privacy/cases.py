@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from treetop.domain.unit import Neighbours
+from treetop.privacy import Neighbours
 
 from .audits import (
     DEEP,

@@ -12,14 +12,12 @@ from typing import Any
 import pyarrow as pa
 
 import treetop as tt
+from treetop import Graph, Policies
 from treetop.card.bond import bind
 from treetop.card.html import render
-from treetop.checking.check import check_folder
-from treetop.domain.policies import Policies
 from treetop.errors import PlanError
 from treetop.measure import questions
 from treetop.publishing.groups import release_groups
-from treetop.read.graph.graph import Graph
 
 from . import dwellings
 from .audits import Audit, audit
@@ -105,7 +103,7 @@ def _forged(folder: Path, parts: tuple[str, ...]) -> list[str]:
     text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
     (folder / "card.json").write_text(text, encoding="utf-8")
     (folder / "card.html").write_text(render(card, hashlib.sha256(text.encode()).hexdigest()), encoding="utf-8")
-    found = [finding for verdict in check_folder(folder) for finding in verdict.findings]
+    found = [finding for verdict in tt.check(folder) for finding in verdict.findings]
     for name, content in before.items():
         (folder / name).write_bytes(content)
     return found

@@ -10,13 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop import GroupList, GroupSizes, GroupTablePlan, GroupUnit, RegionalPlan
 from treetop.measure.groups import measure_groups
 from treetop.measure.workload import Measuring
 from treetop.noise import Law
-from treetop.plan.groups.unit import Event, Form, GroupUnit
-from treetop.publishing.plans import GroupTablePlan, RegionalPlan
-from treetop.read.groups.lists import GroupList
-from treetop.read.groups.sizes import GroupSizes
+from treetop.plan.groups.unit import Event, Form
 from treetop.repair.groups import Known
 
 from .divergence import loss_of

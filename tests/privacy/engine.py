@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop import Counts
 from treetop.measure.frontier import Frontier
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key, Keystream, Law, NoiseStream
 from treetop.noise.sampler import Sampler
 from treetop.plan.workload import Measured
-from treetop.read.counts import Counts
 
 from .divergence import Shift, masses
 from .neighbours import Rows, counts_of

@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from treetop import Counts, Loss, Unit
 from treetop.domain.unit import TOTAL
 from treetop.measure.evidence import LevelEvidence
 from treetop.measure.frontier import Descended, Frontier
 from treetop.noise import LAWS, DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream, sampler
-from treetop.privacy import Loss, Sensitivity, Unit
+from treetop.privacy import Sensitivity
 from treetop.read import bound as bounds
-from treetop.read.counts import Counts
 
 from .engine import tasks
 

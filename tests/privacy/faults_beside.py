@@ -10,15 +10,14 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
+from treetop import Counts, GroupSizes, GroupUnit, Unit
 from treetop.errors import DataError
 from treetop.measure.questions import Batch
 from treetop.noise import NoiseStream
-from treetop.plan.groups.unit import Event, Form, GroupUnit
+from treetop.plan.groups.unit import Event, Form
 from treetop.plan.plan import PurePlan
-from treetop.privacy import Sensitivity, Unit
+from treetop.privacy import Sensitivity
 from treetop.read.bound import Bounder
-from treetop.read.counts import Counts
-from treetop.read.groups.sizes import GroupSizes
 
 from .faults import Fault, Patch, narrowed
 

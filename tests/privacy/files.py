@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import treetop as tt
+from treetop import Source
 from treetop.errors import DataError, PlanError
-from treetop.tables.source import Source, as_source
+from treetop.tables.source import as_source
 
 from .audits import audit
 

@@ -15,8 +15,9 @@ from itertools import cycle, islice
 from pathlib import Path
 
 import treetop as tt
+from treetop import Ledger
 from treetop.errors import Overspent
-from treetop.ledger import Ledger, unit_text
+from treetop.ledger import unit_text
 from treetop.noise import DiscreteGaussian
 from treetop.publishing.charging import Account
 

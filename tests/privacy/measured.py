@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop import Counts
 from treetop.measure.frontier import Frontier
 from treetop.noise import Key, Law, NoiseStream
-from treetop.read.counts import Counts
 from treetop.release.folder.evidence import evidence_table
 from treetop.release.folder.unresolved import unresolved_table
 from treetop.release.margins import margins_table

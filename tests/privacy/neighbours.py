@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 import treetop as tt
-from treetop.domain.unit import Neighbours
-from treetop.privacy import Split
-from treetop.read.counts import Counts
+from treetop import Counts, Split
+from treetop.privacy import Neighbours
 
 Rows = Mapping[str, int]
 """A private table: how many records each leaf has. A leaf of several attributes is written "origin>destination"."""

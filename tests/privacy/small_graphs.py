@@ -12,11 +12,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop import Graph
 from treetop.measure import questions
 from treetop.read.bound import Bound
 from treetop.read.encode import read_counts
 from treetop.read.graph.edges import Edges
-from treetop.read.graph.graph import Graph
 from treetop.read.graph.nodes import Nodes
 
 from .engine import KEY

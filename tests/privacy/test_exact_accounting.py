@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treetop as tt
+from treetop import Ledger, Loss, Unit
 from treetop.errors import LossError, Overspent
-from treetop.ledger import Ledger, unit_text
+from treetop.ledger import unit_text
 from treetop.noise import DiscreteGaussian
-from treetop.privacy import Loss, Unit, epsilon_from_rho, rho_from_epsilon
+from treetop.privacy import epsilon_from_rho, rho_from_epsilon
 from treetop.privacy.exact_accounting import exact_delta, exact_rho, level_cells
 
 from .divergence import Shift, hockey_stick

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from treetop.domain.unit import Neighbours
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
+from treetop.privacy import Neighbours
 
 from .audits import (
     DEEP,

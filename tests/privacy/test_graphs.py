@@ -19,17 +19,16 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.domain.policies import Policies
+from treetop import Graph, Policies
 from treetop.domain.relation import unit_of
-from treetop.domain.unit import Neighbours
 from treetop.measure import questions
 from treetop.measure.degrees import measure_degrees
 from treetop.noise import DiscreteLaplace
 from treetop.plan.graphs.degrees import PureDegreePlan
 from treetop.plan.graphs.unit import Form, degree_sensitivity
 from treetop.plan.workload import Measured, Workload
+from treetop.privacy import Neighbours
 from treetop.read.graph.edges import Edges
-from treetop.read.graph.graph import Graph
 from treetop.read.graph.nodes import Nodes
 from treetop.read.graph.projection import projected_degrees
 

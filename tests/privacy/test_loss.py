@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from treetop import Loss
 from treetop.basics.exact import plain
 from treetop.errors import LossError
-from treetop.privacy import Loss, epsilon_from_rho, rho_from_epsilon
+from treetop.privacy import epsilon_from_rho, rho_from_epsilon
 
 
 def test_epsilon_with_delta_is_approximate_and_keeps_a_rho() -> None:

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treetop import privacy
+from treetop import Loss, Unit, privacy
 from treetop.errors import LossError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
-from treetop.privacy import Loss, Neighbours, Unit, shares
+from treetop.privacy import Neighbours, shares
 from treetop.privacy.mechanism import cost, level_noise
 
 LEVELS = ["total", "place.state", "place.county", "place.town", "sex", "age", "job"]

@@ -16,10 +16,10 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop import Counts
 from treetop.compare.mechanisms import MECHANISMS, Mechanism, StabilityHistogram
 from treetop.compare.mechanisms.dense import PublicTree
 from treetop.compare.mechanisms.gauss import only_leaves
-from treetop.read.counts import Counts
 
 from .audits import DEEP
 from .cases import PLENTY

@@ -9,7 +9,7 @@ import pytest
 
 import treetop as tt
 from treetop.card.meaning import meaning
-from treetop.domain.unit import Neighbours
+from treetop.privacy import Neighbours
 
 from .one_record import CASES, delta_at, largest_rho, plan_for, record_audits, stated, supremum
 

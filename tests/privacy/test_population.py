@@ -15,14 +15,11 @@ import pyarrow.csv as csv
 import pytest
 
 import treetop as tt
+from treetop import Graph, GroupTablePlan, GroupUnit, read_plan
 from treetop.card import Facts, describe_release
-from treetop.checking.check import check_folder
 from treetop.cli import main
 from treetop.errors import IncompletePlan, LossError, UnitError
 from treetop.measure.questions import Batch, Question
-from treetop.plan.groups.unit import GroupUnit
-from treetop.publishing.plans import GroupTablePlan, read_plan
-from treetop.read.graph.graph import Graph
 
 SPINE = tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])})
 PLAN = """
@@ -108,7 +105,7 @@ def test_a_plan_file_asks_and_takes_the_answer(tmp_path: Path, capsys: pytest.Ca
     main(
         ["release", str(path), str(tmp_path / "people.csv"), "--out", str(tmp_path / "out"), "--testing-key", "0" * 64]
     )
-    assert [finding for verdict in check_folder(tmp_path / "out") for finding in verdict.findings] == []
+    assert [finding for verdict in tt.check(tmp_path / "out") for finding in verdict.findings] == []
     assert "population = 1200" in (tmp_path / "out" / "plan.toml").read_text(encoding="utf-8")
     again = tt.Release.load(tmp_path / "out").card["plan"]
     assert (again["unit"]["population"], again["loss"]["large_delta"]) == (1200, True)
@@ -170,10 +167,10 @@ def test_one_leaf_under_replace_is_released_and_checks(tmp_path: Path) -> None:
         plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), loss)
         assert plan.spent == 0
         plan.release(people(7), testing_key=bytes(32)).save(tmp_path / str(number))
-        assert [finding for one in check_folder(tmp_path / str(number)) for finding in one.findings] == []
+        assert [finding for one in tt.check(tmp_path / str(number)) for finding in one.findings] == []
     exact = replace(plan, loss=tt.Loss(epsilon=1, delta=1e-8, accounting="exact"))
     exact.release(people(7), testing_key=bytes(32)).save(tmp_path / "exact")
-    assert [finding for one in check_folder(tmp_path / "exact") for finding in one.findings] == []
+    assert [finding for one in tt.check(tmp_path / "exact") for finding in one.findings] == []
 
 
 def friends(people: int) -> Graph:

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from treetop import Split
 from treetop.errors import LossError
-from treetop.privacy import Split, shares
+from treetop.privacy import shares
 
 LEVELS = ["place.state", "place.county", "sex"]
 

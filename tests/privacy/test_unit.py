@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from treetop import Unit
 from treetop.errors import UnitError
-from treetop.privacy import Neighbours, Unit
+from treetop.privacy import Neighbours
 
 Cells = tuple[int, ...]
 

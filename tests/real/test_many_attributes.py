@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,6 @@ import pytest
 
 import treetop as tt
 from tests.real.conftest import Command
-from treetop.domain.margin import Margins
 
 KEYS = [bytes([key] * 32) for key in range(3)]
 LOSS = tt.Loss(epsilon=1.0, delta=1e-10)
@@ -37,10 +37,10 @@ class Case:
     spine: tt.Spine
     table: pa.Table
 
-    def plan(self, margins: Margins) -> tt.Plan:
+    def plan(self, margins: Any) -> tt.Plan:
         return tt.Plan(self.spine, tt.Unit("person", contributions=1, neighbours="replace"), LOSS, margins=margins)
 
-    def release(self, margins: Margins, key: bytes = KEYS[0]) -> tt.Release:
+    def release(self, margins: Any, key: bytes = KEYS[0]) -> tt.Release:
         return self.plan(margins).release(self.table, count="n", testing_key=key)
 
     def true(self, level: str) -> dict[str, int]:

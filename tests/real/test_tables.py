@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from treetop import Release
-from treetop.publishing.plans import PlanFile, read_plan
+from treetop import PlanFile, Release, read_plan
 from treetop.read.encode import read_counts
 from treetop.release.errors import LevelErrors, measure_errors
 

@@ -10,12 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop import Counts, register_repair
 from treetop.card import words as card_words
 from treetop.errors import NumberError, PlanError
 from treetop.noise import Key
-from treetop.read.counts import Counts
 from treetop.release.run import run_plan
-from treetop.repair import ORDERS, REPAIRS, Order, chebyshev, register_repair
+from treetop.repair import ORDERS, REPAIRS, Order, chebyshev
 
 Ints = NDArray[np.int64]
 PLACE = tt.Hierarchy.from_prefixes([f"{a}{b}{c}" for a in "ABC" for b in "12" for c in "wxyz"], widths=[1, 2])

@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop import Counts
 from treetop.measure import descent as descents
 from treetop.measure import task as tasks
 from treetop.measure.descent import Descent, run_descent
@@ -20,7 +21,6 @@ from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import Step, refine
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
-from treetop.read.counts import Counts
 
 KEY = Key(bytes(range(32)))
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import treetop as tt
+from treetop import Counts
 from treetop.domain.margin import exact_margins
 from treetop.measure.descent import Outcome, run_descent
 from treetop.measure.executor import Threads
 from treetop.measure.margins import coarser
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
-from treetop.read.counts import Counts
 from treetop.repair import REPAIRS, chebyshev
 
 KEY = Key(b"m" * 32)

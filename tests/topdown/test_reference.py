@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import treetop as tt
+from treetop import Counts
 from treetop.measure import descent as descents
 from treetop.measure.descent import Descent, run_descent
 from treetop.measure.executor import Threads
@@ -21,7 +22,6 @@ from treetop.measure.level import Step
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Measured
-from treetop.read.counts import Counts
 
 Node = tuple[int, ...]
 Nodes = list[tuple[Node, int]]

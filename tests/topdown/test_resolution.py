@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop import Counts
 from treetop.errors import PlanError
 from treetop.measure import descent as descents
 from treetop.measure.descent import run_descent
@@ -23,7 +24,6 @@ from treetop.measure.topdown import descent_of
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law
 from treetop.plan.hypotheses import number_of_tests
 from treetop.plan.resolution import HighMeasurements, Resolution, _p_values, fixed_threshold
-from treetop.read.counts import Counts
 from treetop.release.tree import ReleasedTree
 
 Ints = NDArray[np.int64]

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import treetop as tt
+from treetop import Counts
 from treetop.measure import descent as descents
 from treetop.measure.descent import Outcome, run_descent
 from treetop.measure.executor import Executor, Serial, Threads
@@ -21,7 +22,6 @@ from treetop.measure.frontier import Descended
 from treetop.measure.task import Task, descend
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
-from treetop.read.counts import Counts
 
 T = TypeVar("T")
 R = TypeVar("R")
