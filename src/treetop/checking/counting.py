@@ -62,7 +62,7 @@ def keeps_regions(plan: dict[str, Any]) -> bool:
     """Whether a plan of group sizes, or of degrees by region, keeps the public number of every region."""
     groups, degrees = plan.get("groups", {}), plan.get("degrees", {})
     kept = "edition" in groups and groups["public"] == "regions"
-    return kept or degrees.get("mechanism", "").endswith("r+dp")
+    return bool(kept or degrees.get("mechanism", "").endswith("r+dp"))
 
 
 def rows(path: Path, file: dict[str, Any]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeAlias, get_args
@@ -44,7 +45,11 @@ class DegreeTables:
     def table(self, what: OfDegrees, level: str | None = None, confidence: float | None = None) -> pa.Table:
         """Return one of the tables by its name, for each place of a level, or for all together when None."""
         cumulative = partial(self.cumulative, confidence=confidence)
-        tables = {"cumulative": cumulative, "mean-degree": self.mean_degree, "quantiles": self.quantiles}
+        tables: dict[str, Callable[[str | None], pa.Table]] = {
+            "cumulative": cumulative,
+            "mean-degree": self.mean_degree,
+            "quantiles": self.quantiles,
+        }
         if what not in tables:
             names = get_args(OfDegrees)
             raise QueryError(f"{what!r} is not derived from degrees{nearest(what, names)}; choose {', '.join(names)}")

@@ -96,7 +96,7 @@ def _divide(real: Reals, number: Ints, sums: Ints, word: np.uint64, out: Ints) -
 def _fine(real: float, word: np.uint64, at: int) -> int:
     """Return a target in parts of one, the last of them at random."""
     drawn = np.int64(mix(word + GOLDEN * np.uint64(at + 1)) & np.uint64(PARTS // _COARSE - 1))
-    return np.int64(np.rint(real * _COARSE)) * (PARTS // _COARSE) + drawn
+    return int(np.int64(np.rint(real * _COARSE)) * (PARTS // _COARSE) + drawn)
 
 
 @kernel
@@ -143,7 +143,7 @@ def settle_line(fine: Ints, prices: Ints, count: int, out: Ints) -> int:
             out[cheapest] += 1
             out[dearest] -= 1
         else:
-            return least
+            return int(least)
 
 
 @kernel

@@ -39,8 +39,9 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> DegreeCounts:
     }
     kind: type[DegreeCounts] = PureRegionalPlan if len(spine.attributes) > 1 else PureDegreePlan
     of_old = kind is PureRegionalPlan and not told["degrees"]["mechanism"].endswith("r+dp")
+    method: dict[str, Any] = {"method": "exact"} if of_old else {}
     return kind(
-        **({"method": "exact"} if of_old else {}),
+        **method,
         spine=spine,
         unit=_unit(told, told["unit"]),
         loss=Loss(**amounts, large_delta=loss.get("large_delta", False)),

@@ -30,7 +30,7 @@ class _Places(NamedTuple):
     """Their codes."""
     place: Ints
     """Which they are among those of the level."""
-    index: int
+    level: int
     """The level of the spine; of all places together that of the sizes."""
     number: Ints
     """Their number of groups (row) by size (column)."""
@@ -113,7 +113,7 @@ class GroupTables:
     def _confidence(self, confidence: float | None) -> float | None:
         """Return the confidence of bounds; None where the release has none, or where only a part of it is asked for."""
         whole = self.release if isinstance(self.release, Contents) else self.release.whole
-        if self.release is not whole and getattr(self.release, "conditions", ()):
+        if self.release is not whole and getattr(self.release, "conditions", False):
             return None
         return whole.confidence if confidence is None or whole.confidence is None else as_confidence(confidence)
 
@@ -125,10 +125,10 @@ class GroupTables:
     def _ranges(self, places: _Places, start: int, stop: int, confidence: float) -> tuple[Ints, Ints]:
         """Return the bounds of the groups of sizes start … stop − 1, by place."""
         first, last = np.full(len(places.place), start), np.full(len(places.place), stop)
-        return self._cells().ranges(places.index, first, last, places.place, confidence)
+        return self._cells().ranges(places.level, first, last, places.place, confidence)
 
     def _people(self, places: _Places, confidence: float) -> tuple[Ints, Ints]:
-        return self._cells().sums_of_degrees(places.index, places.place, confidence)
+        return self._cells().sums_of_degrees(places.level, places.place, confidence)
 
     @property
     def _at(self) -> int:
