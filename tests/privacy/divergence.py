@@ -76,7 +76,7 @@ def hockey_stick(shifts: Sequence[Shift], epsilon: float) -> float:
         times = shift.law.rate / unit
         assert times.denominator == 1
         place = _steps(shift, reach) * times.numerator
-        one: NDArray[np.float64] = np.bincount(place - place.min(), weights=masses(shift.law, reach))
+        one = np.bincount(place - place.min(), weights=masses(shift.law, reach)).astype(np.float64)
         low, total = low + int(place.min()), _convolved(total, one)
         cut += float(_CUT)
     loss = float(unit) * (low + np.arange(len(total)))
