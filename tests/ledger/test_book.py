@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from math import inf
 from pathlib import Path
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -449,9 +449,9 @@ def test_thousands_of_data_sets_take_time_in_proportion(tmp_path: Path) -> None:
                 records.append(_append(connection, records, entry))
         best = inf
         for _ in range(3):
-            started = perf_counter()
+            started = thread_time()
             ledger.reserve(names[-1], Fraction(1, 9), "zcdp", UNIT, "Commuting", PLAN)
-            best = min(best, perf_counter() - started)
+            best = min(best, thread_time() - started)
         return best
 
     few, many = seconds(600), seconds(6000)
