@@ -9,7 +9,7 @@ from treetop.card.groups import words as groups
 from treetop.card.meaning import plural
 from treetop.card.words import reckless
 from treetop.noise.gate import WARNING
-from treetop.plan.graphs.degrees import DegreeCounts
+from treetop.plan.graphs.degrees import DegreeCounts, PureDegreePlan
 from treetop.plan.graphs.regional import PureRegionalPlan
 
 _MEASURED = {
@@ -21,7 +21,7 @@ _MEASURED = {
 def mechanism(plan: DegreeCounts) -> str:
     """Say what is measured, and how it becomes a release."""
     what = f"{_MEASURED[plan.degrees.form]} is measured with noise, from 0 to {plan.degrees.largest}"
-    degree = f"A degree is {plan.degrees.graph.degree}."
+    degree = f"A degree is {plan.degrees.graph.meaning}."
     if isinstance(plan, PureRegionalPlan):
         return (
             f"{plan.core.name}: in every region of every level, and in all of them together, {what}; then all levels "
@@ -53,7 +53,7 @@ def accuracy(plan: DegreeCounts) -> dict[str, str]:
     if plan.confidence is None:
         return said
     source = "the difference of two measured cumulative counts" if cumulative else "its own measurement"
-    projected = " after edges were left out" if plan.relation == "node" else ""
+    projected = " after edges were left out" if plan.relation == "node" or plan.degrees.graph.cut else ""
     said["interval"] = (
         "The bounds beside a count, lower and upper, hold the true number of people of that degree"
         f"{projected}, listed or not, with this confidence, as far as the privacy noise is concerned. They come from "
@@ -84,10 +84,15 @@ def conditions(plan: DegreeCounts) -> list[str]:
     largest, relation = plan.degrees.largest, plan.relation
     told = [f"Degrees above {largest} are counted with {largest}, and nobody is dropped (enforced)."]
     if relation == "node":
+        of = "" if plan.degrees.graph.counted == "total" else " coming in, or going out"
         told = [
-            f"Edges are left out, in an order that does not depend on them, until nobody has more than {largest} "
+            f"Edges are left out, in an order that does not depend on them, until nobody has more than {largest}{of} "
             "(enforced); everybody is counted."
         ]
+    if plan.degrees.graph.cut:
+        told.append(
+            f"Of a list at most {plan.unit.contributions} edges are kept, at random, by that list alone (enforced)."
+        )
     if relation == "edge":
         one = "row of the edge table" if plan.degrees.graph.directed else "pair of people"
         told.append(f"One {plan.unit.entity} is one {one} (declared).")
@@ -132,7 +137,7 @@ def post_processing(plan: DegreeCounts) -> list[str]:
         return [f"{told} are the counts.", *last]
     if not plan.people_are_public:
         return ["Measurements below zero were replaced by zero.", *last]
-    if plan.relation == "user-out":
+    if isinstance(plan, PureDegreePlan) and plan.rest:
         return [
             "Measurements below zero were replaced by zero, and lowered to the number of people where they summed to "
             "more, with the least sum of squared changes; people without edges are what the others leave.",
@@ -171,6 +176,11 @@ def caveats(plan: DegreeCounts, facts: Facts) -> list[str]:
         told.append(
             f"Degrees are those of the graph as it was counted, after edges were left out until nobody had more than "
             f"{plan.degrees.largest}: true degrees are higher. How many edges those were is private."
+        )
+    if plan.degrees.graph.cut:
+        told.append(
+            f"Degrees are those of the lists as they were counted, after longer ones were cut to "
+            f"{plan.unit.contributions}: true degrees are higher. How many edges that left out is private."
         )
     if plan.confidence is not None:
         told.append(
