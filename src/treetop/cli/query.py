@@ -25,8 +25,15 @@ if TYPE_CHECKING:
 @click.option("--by", "levels", metavar="LEVEL", multiple=True, help="A row for each code of a level; repeatable.")
 @click.option(
     "--derived",
-    type=click.Choice(["cumulative", "people", "mean-size", "share-of-one", "mean-degree", "quantiles"]),
+    type=click.Choice(["cumulative", "people", "mean-size", "share-of-one", "mean-degree", "quantiles", "share-above"]),
     help="Of group sizes and degrees: a table that follows from them, by one level of the place.",
+)
+@click.option("--above", type=int, metavar="DEGREE", help="With --derived share-above: the degree.")
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Of degrees: draw how many people have how many edges.",
 )
 @click.option("--confidence", type=float, metavar="P", help="Of the noise intervals; that of the plan by default.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the N largest counts, largest first.")
@@ -37,6 +44,8 @@ def command(
     conditions: tuple[str, ...],
     levels: tuple[str, ...],
     derived: Any | None,
+    above: int | None,
+    plot: Path | None,
     confidence: float | None,
     limit: int | None,
     as_csv: bool,
@@ -61,9 +70,14 @@ def command(
     release = Release.load(folder)
     asked = parse_conditions(conditions, release.spine)
     chosen = release.where(**asked)
+    if plot is not None:
+        _draw(chosen, plot, levels[0] if levels else None, confidence)
     if derived is not None:
-        _print_derived(chosen, asked, derived, levels[0] if levels else None, as_csv, as_json)
+        of_degrees = {"confidence": confidence, "above": above} if "degrees" in release.card["plan"] else {}
+        _print_derived(chosen, asked, derived, levels[0] if levels else None, as_csv, as_json, of_degrees)
         return
+    if above is not None:
+        raise click.UsageError("--above is for --derived share-above: add that, or leave it out")
     if confidence is not None and chosen.confidence is None:
         raise QueryError(
             f"{folder} has no intervals: its plan has them off, or has none of its kind; drop --confidence"
@@ -151,14 +165,20 @@ def _summary(
 
 
 def _print_derived(
-    chosen: Selection, asked: dict[str, str], derived: Any, level: str | None, as_csv: bool, as_json: bool
+    chosen: Selection,
+    asked: dict[str, str],
+    derived: Any,
+    level: str | None,
+    as_csv: bool,
+    as_json: bool,
+    of_degrees: dict[str, Any],
 ) -> None:
     from treetop.plan.accuracy import text_table
     from treetop.release.degrees import DegreeTables
     from treetop.release.groups.derived import GroupTables
 
     tables = DegreeTables.of(chosen) if "degrees" in chosen.card["plan"] else GroupTables(chosen)
-    table = tables.table(derived, level)
+    table = tables.table(derived, level, **of_degrees)
     say_warning(chosen.card)
     with standard_output():
         if as_json:
@@ -169,6 +189,14 @@ def _print_derived(
         else:
             rows = [[printable(_cell(value)) for value in row.values()] for row in table.to_pylist()]
             click.echo(without_rule(text_table([table.column_names, *rows], left=(0,) if level else ())))
+
+
+def _draw(chosen: Selection, file: Path, level: str | None, confidence: float | None) -> None:
+    from treetop.release.degree_plot import draw_degrees
+    from treetop.release.degrees import DegreeTables
+
+    draw_degrees(DegreeTables.of(chosen), file, level, confidence)
+    click.echo(f"{file}: drawn.", err=True)
 
 
 def _cell(value: object) -> str:

@@ -46,6 +46,23 @@ def sum_margins(law: Law, numbers: Ints, risk: Fraction) -> Ints:
     return np.array([sum_margin(law, number, risk) for number in distinct.tolist()], np.int64)[which]
 
 
+def weighted_margin(law: Law, weights: Ints, risk: Fraction) -> int:
+    """Return a t with P(w₁N₁ + … + wₙNₙ > t) ≤ risk, of whole weights above 0: a Chernoff bound, a little loose."""
+    if len(weights) == 0:
+        return 0
+    if len(np.unique(weights)) == 1:
+        return int(weights[0]) * sum_margin(law, len(weights), risk)
+    if not isinstance(law, DiscreteGaussian | DiscreteLaplace):
+        return int(weights.sum()) * max(law.quantile(1 - risk / len(weights)), 0)
+    need = math.log(1 / risk)
+    if isinstance(law, DiscreteGaussian):
+        squares = float((weights.astype(np.float64) ** 2).sum())
+        return math.floor(math.sqrt(2 * squares * float(law.variance) * need) * (1 + 1e-9))
+    rates = _rates(law) / float(weights.max())
+    moments = sum(np.log(_laplace_moment(law, rates * weight)) for weight in weights.astype(np.float64))
+    return math.floor(float(((moments + need) / rates).min()) * (1 + 1e-9))
+
+
 def selected_margins(law: Law, numbers: Ints, selected: Ints, risk: Fraction) -> Ints:
     """Return what no sum over `selected` of so many draws exceeds, however they are selected, but with that risk."""
     if not isinstance(law, DiscreteGaussian | DiscreteLaplace):
