@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from treetop.card.facts import Facts
@@ -155,7 +156,22 @@ def notes(plan: DegreeCounts) -> list[str]:
     told = [mechanism(plan), *conditions(plan)]
     if not plan.people_are_public:
         told.append("The number of people is not exact: it is what the measured degrees come to.")
+    if plan.relation == "node":
+        told.append(_of_theta(plan))
     return [*told, *([] if plan.confidence is not None else ["The release will have no noise intervals."])]
+
+
+def _of_theta(plan: DegreeCounts) -> str:
+    """Say what the largest degree costs where edges are left out above it, from public knowledge alone."""
+    ((_, law),) = plan.workload.measured
+    theta, margin, people = plan.degrees.largest, law.margin(Fraction(1, 20)), plan.unit.population
+    share = "" if people is None else f", {100 * margin / people:.2g} % of {people:,} people"
+    return (
+        f"Edges above {theta:,} of a person are left out, and noise grows with that number: a count is within "
+        f"{margin:,} of the truth after that, 19 times in 20{share}; twice the largest degree is twice the noise. "
+        "Where that is little beside the number of people, a larger one loses fewer edges for it. Take it from public "
+        "knowledge, such as the degrees of a public network of the same kind, and never from the graph."
+    )
 
 
 def caveats(plan: DegreeCounts, facts: Facts) -> list[str]:
