@@ -94,10 +94,19 @@ VARIANTS = {
     "node": WHOLE.replace('"edge"', '"node"'),
     "node, histogram, pure": WHOLE.replace('"edge"', '"node"\nform = "histogram"').replace("delta = 1e-8", ""),
     "node, replace": WHOLE.replace('"edge"', '"node"').replace("add-remove", "replace"),
+    "in": WHOLE.replace('"edge"', '"edge"\ndegree = "in"'),
+    "total, histogram": WHOLE.replace('"edge"', '"edge"\ndegree = "total"\nform = "histogram"'),
+    "lists, in": WHOLE.replace('"edge"', '"user-out"\ndegree = "in"').replace("[unit]", "[unit]\ncontributions = 9"),
+    "node, in": WHOLE.replace('"edge"', '"node"\ndegree = "in"'),
     "no intervals": WHOLE + "[release]\nintervals = false\n",
     "confidence": WHOLE + "[release]\nconfidence = 0.8\n",
     "places": WHOLE + PLACE,
     "places, split": WHOLE.replace("delta", f"split = {SPLIT}\ndelta") + PLACE,
+    "places, in": WHOLE.replace('"edge"', '"edge"\ndegree = "in"') + PLACE,
+    "lists of places, total": (
+        WHOLE.replace('"edge"', '"user-out"\ndegree = "total"').replace('"add-remove"', '"replace"\ncontributions = 9')
+        + PLACE
+    ),
     "lists of places": WHOLE.replace('"edge"', '"user-out"').replace("add-remove", "replace") + PLACE,
 }
 
@@ -176,6 +185,10 @@ def test_the_commands_take_it(write: Write, tmp_path: Path) -> None:
         ('neighbours = "add-remove"', "", "unit.neighbours"),
         ('relation = "edge"', 'relation = "node"\ndegree_bound = 9', "degree_bound is not a field"),
         ("largest = 20", "largest = 20\nform = 'direct'", "form must be"),
+        ("largest = 20", "largest = 20\ndegree = 'up'", "degree must be"),
+        ("largest = 20", "largest = 20\ndegree = 'in'\ndirected = false", "neither come in nor go out"),
+        ('relation = "edge"', 'relation = "user-out"\ndegree = "in"', "How many edges of one list count"),
+        ("[unit]", "[unit]\ncontributions = 9", "is said of in-degrees and of all edges"),
         ('neighbours = "add-remove"', 'neighbours = "add-remove"\nentity = "person"', "protects one edge and no more"),
         ('relation = "edge"', 'relation = "user-out"\ndirected = false', "an edge without direction is on two"),
         ("delta = 1e-8", 'delta = 1e-8\naccounting = "exact"', "exact accounting is not for degrees"),

@@ -20,7 +20,7 @@ from treetop.errors import DataError, LossError, Overspent, PlanError
 from treetop.measure import workload
 from treetop.measure.degrees import measure_degrees
 from treetop.noise import NoiseStream
-from treetop.plan.graphs.unit import Form
+from treetop.plan.graphs.sensitivity import Form
 from treetop.plan.workload import PassThrough
 from treetop.read.graph.cleaning import Cleaning
 from treetop.read.graph.edges import Edges
@@ -53,6 +53,26 @@ def test_with_hardly_any_noise_the_out_degrees_are_those_of_the_graph(relation: 
     assert number_of(release) == [4, 1, 0, 1]
     assert release.total == 6 and "the number of people: who is in the graph is public" in release.card["exact"][0]
     assert release.table().column_names == ["degree", "count", "lower", "upper"]
+
+
+@pytest.mark.parametrize("relation", ["edge", "user-out", "node"])
+def test_in_out_and_total_degrees_are_those_of_the_graph(relation: Any) -> None:
+    star = replace(STAR, relation=relation, contributions=9 if relation == "user-out" else None,
+                   degree_bound=9 if relation == "node" else None)  # fmt: skip
+    numbers = {}
+    for degree in ("out", "in", "total"):
+        cut = 9 if relation == "user-out" and degree != "out" else None
+        plan = DegreePlan(relation, "add-remove", EXACT, 5, degree=degree, contributions=cut)
+        release = plan.release(star, testing_key=KEY)
+        numbers[degree] = number_of(release)
+        assert {"out": "go out", "in": "come in", "total": "all edges"}[degree] in release.card["mechanism"]["name"]
+    assert numbers == {"out": [4, 1, 0, 0, 1, 0], "in": [1, 5, 0, 0, 0, 0], "total": [1, 3, 1, 0, 0, 1]}
+
+
+def test_a_degree_that_is_said_though_it_is_usual_makes_no_other_plan() -> None:
+    said = DegreePlan("edge", "add-remove", EXACT, 3, degree="out")
+    assert said.digest == DegreePlan("edge", "add-remove", EXACT, 3).digest
+    assert said.digest != DegreePlan("edge", "add-remove", EXACT, 3, degree="in").digest
 
 
 @pytest.mark.parametrize("form", ["histogram", "cumulative"])

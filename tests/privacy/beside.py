@@ -27,7 +27,7 @@ from treetop.errors import PrivatePrior
 from treetop.measure import questions
 from treetop.measure.degrees import measure_degrees
 from treetop.noise import Law
-from treetop.plan.graphs.unit import Form as DegreeForm
+from treetop.plan.graphs.sensitivity import Form as DegreeForm
 from treetop.plan.groups.unit import Event, Form
 from treetop.privacy import Neighbours
 from treetop.publishing.groups import release_groups

@@ -25,7 +25,7 @@ from treetop.measure import questions
 from treetop.measure.degrees import measure_degrees
 from treetop.noise import DiscreteLaplace
 from treetop.plan.graphs.degrees import PureDegreePlan
-from treetop.plan.graphs.unit import Form, degree_sensitivity
+from treetop.plan.graphs.sensitivity import Form, degree_sensitivity
 from treetop.plan.workload import Measured, Workload
 from treetop.privacy import Neighbours
 from treetop.read.graph.edges import Edges
@@ -158,7 +158,7 @@ def test_an_edge_without_direction_moves_degrees_by_what_was_promised(form: Form
         added["add-remove"] = _larger(added["add-remove"], norms(more - measured(full, form, largest)))
         added["replace"] = _larger(added["replace"], norms(more[:, None] - more))
     for neighbours, found in added.items():
-        promised = degree_sensitivity("edge", False, form, neighbours, largest)
+        promised = degree_sensitivity("edge", "total", form, neighbours, largest)
         assert found <= promised and found[1] <= promised.l2_squared
         if largest == 5:
             assert found == promised, neighbours
@@ -201,7 +201,7 @@ def test_out_degrees_move_by_what_was_promised(relation: Any, form: Form) -> Non
                         exchanged[k] += 1
                         found["replace"] = _larger(found["replace"], norms(counts(exchanged) - own))
     for neighbours, largest_change in found.items():
-        promised = degree_sensitivity(relation, True, form, neighbours, largest)
+        promised = degree_sensitivity(relation, "out", form, neighbours, largest)
         if relation == "user-out" and form == "cumulative" and neighbours == "replace":
             assert largest_change <= promised  # from no edge on it is reached, which is add-remove
         else:

@@ -120,7 +120,27 @@ def notes(plan: PurePlan) -> list[str]:
         told.append(_resolved(plan.resolve)[0].replace("was named", "will be named"))
     if plan.confidence is None:
         told.append("The release will have no noise intervals.")
-    return told
+    return [*told, *_beside_nothing(plan)]
+
+
+WORTH = 10
+"""A table of edges was nearer to the truth than an empty one where the noise of all leaves summed to less than some 10
+to 15 times the edges (docs/results/graphs.md): most of them have no edge, and are repaired to zero."""
+
+
+def _beside_nothing(plan: PurePlan) -> list[str]:
+    """Say how many edges a graph must have for its table to be worth more than none, from the noise alone."""
+    leaves = plan.levels[-1]
+    if plan.graph is None or not plan.graph.kind.bounded or not leaves.is_measured:
+        return []
+    noise = leaves.nodes * leaves.deviation
+    return [
+        f"An empty table would be wrong by one for every edge. The noise here, for people with up to "
+        f"{plan.unit.contributions:,} edges, sums to about {noise:,.0f} over the {leaves.nodes:,} possible cells of "
+        f"{leaves.name}. In studies a table was nearer to the truth than an empty one only where the graph had more "
+        f"than about a tenth of that, {noise / WORTH:,.0f} edges. With fewer, release less of it: coarser groups, or "
+        'fewer levels; or choose the relation "edge" or "user-out", if they protect enough.'
+    ]
 
 
 def unit(plan: PurePlan) -> dict[str, Any]:

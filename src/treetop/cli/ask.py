@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +49,8 @@ def command(plan: Path, table: str | None, as_json: bool, **options: Any) -> Non
 
     --where region=Zilina --where hobby=music is one question; names are attributes, or levels of them. Several with
     --question "region=Zilina hobby=music", or a line each in a --file, share one loss. The ledger keeps the answers: a
-    question that it has answered at least as accurately is answered the same again, and costs nothing.
+    question that it has answered at least as accurately is answered the same again, and costs nothing. "consistent" is
+    what all its answers about this table come to by now: counts that add up, which move as more is asked.
     """
     from treetop.plan.file import read_plan
     from treetop.publishing.ask import ask
@@ -108,7 +110,7 @@ def _lines(listed: Path) -> list[str]:
 
 def summarise(file: PlanFile, outcome: Answers, confidence: float) -> dict[str, Any]:
     """Return the answers and what they cost, as plain values."""
-    charged = outcome.reservation
+    charged, fitted = outcome.reservation, outcome.estimates or (None,) * len(outcome.answers)
     return {
         "title": file.plan.title,
         "answers": [
@@ -121,8 +123,9 @@ def summarise(file: PlanFile, outcome: Answers, confidence: float) -> dict[str, 
                 "margin": one.margin,
                 "noise": {**one.law.describe(), "sigma": one.law.standard_deviation},
                 "free": one.free,
+                "consistent": None if estimate is None else asdict(estimate),
             }
-            for one in outcome.answers
+            for one, estimate in zip(outcome.answers, fitted, strict=True)
         ],
         "confidence": confidence,
         "protects": file.plan.unit.sentence(),
@@ -143,14 +146,18 @@ def render(file: PlanFile, outcome: Answers, confidence: float) -> str:
     """Return the answers for people."""
     from treetop.plan.accuracy import text_table
 
-    rows = [("question", "count", f"± {100 * confidence:g}%", "cost")]
-    for one in outcome.answers:
-        rows.append((_say(one.where), f"{one.count:,}", f"{one.margin:,}", "asked before" if one.free else "charged"))
+    sure = f"{100 * confidence:g}%"
+    rows = [("question", "count", f"± {sure}", "consistent", sure, "cost")]
+    fitted = outcome.estimates or (None,) * len(outcome.answers)
+    for one, estimate in zip(outcome.answers, fitted, strict=True):
+        now = ("-", "-") if estimate is None else (f"{estimate.count:,}", f"{estimate.lower:,} – {estimate.upper:,}")
+        cost = "asked before" if one.free else "charged"
+        rows.append((_say(one.where), f"{one.count:,}", f"{one.margin:,}", *now, cost))
     say, charged = outcome.budget.say, outcome.reservation
     cost = "Nothing was charged" if charged is None else f"Charged {say(charged.charged)}"
     return "\n".join(
         [
-            text_table(rows, left=(0, 3)),
+            text_table(rows, left=(0, 5)),
             "",
             f"{cost} to the data set {outcome.dataset!r}; {outcome.left} is left.",
             f"Ledger head, to be noted elsewhere: {outcome.head}",

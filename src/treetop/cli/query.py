@@ -25,8 +25,15 @@ if TYPE_CHECKING:
 @click.option("--by", "levels", metavar="LEVEL", multiple=True, help="A row for each code of a level; repeatable.")
 @click.option(
     "--derived",
-    type=click.Choice(["cumulative", "people", "mean-size", "share-of-one", "mean-degree", "quantiles"]),
+    type=click.Choice(["cumulative", "people", "mean-size", "share-of-one", "mean-degree", "quantiles", "share-above"]),
     help="Of group sizes and degrees: a table that follows from them, by one level of the place.",
+)
+@click.option("--above", type=int, metavar="DEGREE", help="With --derived share-above: the degree.")
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Of degrees: draw how many people have how many edges.",
 )
 @click.option("--confidence", type=float, metavar="P", help="Of the noise intervals; that of the plan by default.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the N largest counts, largest first.")
@@ -37,6 +44,8 @@ def command(
     conditions: tuple[str, ...],
     levels: tuple[str, ...],
     derived: Any | None,
+    above: int | None,
+    plot: Path | None,
     confidence: float | None,
     limit: int | None,
     as_csv: bool,
@@ -61,12 +70,17 @@ def command(
     release = Release.load(folder)
     asked = parse_conditions(conditions, release.spine)
     chosen = release.where(**asked)
+    if above is not None and derived != "share-above":
+        raise click.UsageError("--above is for --derived share-above: add that, or leave it out")
+    if plot is not None:
+        _draw(chosen, plot, levels[0] if levels else None, confidence)
     if confidence is not None and chosen.confidence is None:
         raise QueryError(
             f"{folder} has no intervals: its plan has them off, or has none of its kind; drop --confidence"
         )
     if derived is not None:
-        _print_derived(chosen, asked, derived, levels[0] if levels else None, confidence, (as_csv, as_json))
+        options = {"confidence": confidence} | ({"above": above} if "degrees" in release.card["plan"] else {})
+        _print_derived(chosen, asked, derived, levels[0] if levels else None, options, (as_csv, as_json))
         return
     table = _table(chosen, levels, confidence)
     shown = table if limit is None else table.sort_by([("count", "descending")]).slice(0, limit)
@@ -155,7 +169,7 @@ def _print_derived(
     asked: dict[str, str],
     derived: Any,
     level: str | None,
-    confidence: float | None,
+    options: dict[str, Any],
     formats: tuple[bool, bool],
 ) -> None:
     from treetop.plan.accuracy import text_table
@@ -164,7 +178,7 @@ def _print_derived(
 
     as_csv, as_json = formats
     tables = DegreeTables.of(chosen) if "degrees" in chosen.card["plan"] else GroupTables(chosen)
-    table = tables.table(derived, level, confidence)
+    table = tables.table(derived, level, **options)
     say_warning(chosen.card)
     with standard_output():
         if as_json:
@@ -175,6 +189,14 @@ def _print_derived(
         else:
             rows = [[printable(_cell(value)) for value in row.values()] for row in table.to_pylist()]
             click.echo(without_rule(text_table([table.column_names, *rows], left=(0,) if level else ())))
+
+
+def _draw(chosen: Selection, file: Path, level: str | None, confidence: float | None) -> None:
+    from treetop.release.degree_plot import draw_degrees
+    from treetop.release.degrees import DegreeTables
+
+    draw_degrees(DegreeTables.of(chosen), file, level, confidence)
+    click.echo(f"{file}: drawn.", err=True)
 
 
 def _cell(value: object) -> str:

@@ -79,7 +79,7 @@ def repaired(plan: PureDegreePlan, measured: Ints, people: int | None) -> Ints:
         return np.diff(ends, prepend=0)
     if people is None:
         return np.maximum(measured, 0)
-    if plan.relation == "user-out":
+    if plan.rest:
         # What the others leave has no noise of its own: take from them only what is more than there are people.
         kept = np.maximum(measured, 0)
         kept = euclidean(kept, people) if kept.sum() > people else kept

@@ -116,7 +116,7 @@ class Batch:
     @cached_property
     def sensitivity(self) -> Sensitivity:
         """How far one unit can move the counts."""
-        matched = _patterns(self.spine, self.questions)
+        matched = patterns(self.spine, self.questions)
         if matched is None:
             most = len(self.questions)
         elif self.unit.neighbours == "add-remove":
@@ -257,18 +257,25 @@ def answer(question: Question, measured: int, law: Law, confidence: float = 0.95
     return Answer(question.where, measured, law.margin(1 - Fraction(str(confidence))), confidence, law, free)
 
 
-def stored(fingerprint: str, measured: int, law: Law) -> dict[str, Any]:
-    """Return a measurement as a ledger keeps it."""
-    return {"question": fingerprint, "measured": measured, **law.describe()}
+def stored(fingerprint: str, scope: str, question: Question, measured: int, law: Law) -> dict[str, Any]:
+    """Return a measurement as a ledger keeps it: found again by its question, and fitted with those of its scope."""
+    return {
+        "question": fingerprint,
+        "scope": scope,
+        "ranges": [list(ends) for ends in question.ranges],
+        "measured": measured,
+        **law.describe(),
+    }
 
 
 def recalled(kept: Iterable[Mapping[str, Any]], fingerprint: str) -> tuple[int, Law] | None:
     """Return the most accurate measurement of a question that a ledger keeps, and its noise."""
-    found = [(int(one["measured"]), _law(one)) for one in kept if one["question"] == fingerprint]
+    found = [(int(one["measured"]), law_of(one)) for one in kept if one["question"] == fingerprint]
     return min(found, key=lambda one: one[1].standard_deviation, default=None)
 
 
-def _law(kept: Mapping[str, Any]) -> Law:
+def law_of(kept: Mapping[str, Any]) -> Law:
+    """Return the noise of a measurement that a ledger keeps."""
     if "scale" in kept:
         return DiscreteLaplace(Fraction(kept["scale"]))
     return DiscreteGaussian(Fraction(kept["variance"]))
@@ -289,9 +296,9 @@ def leaves_of(spine: Spine, counts: Counts) -> tuple[list[NDArray[np.int64]], ND
     return nodes, np.diff(counts.before)
 
 
-def _patterns(spine: Spine, questions: Sequence[Question]) -> set[int] | None:
+def patterns(spine: Spine, questions: Sequence[Question]) -> set[int] | None:
     """Return the sets of questions that a leaf can match, as bits, with the empty one; None where they are too many."""
-    patterns = {(1 << len(questions)) - 1}
+    found = {(1 << len(questions)) - 1}
     for attribute in range(len(spine.trees)):
         cuts = sorted({end for question in questions for end in question.ranges[attribute]} | {0})
         masks = {
@@ -299,11 +306,11 @@ def _patterns(spine: Spine, questions: Sequence[Question]) -> set[int] | None:
             for piece in pairwise([*cuts, spine.trees[attribute].sizes[-1]])
             if piece[0] < piece[1]
         }
-        if len(patterns) * len(masks) > MOST_PATTERNS:
+        if len(found) * len(masks) > MOST_PATTERNS:
             return None
-        patterns = {pattern & mask for pattern in patterns for mask in masks}
+        found = {pattern & mask for pattern in found for mask in masks}
     # Nobody has to have a record, or as many as another.
-    return patterns | {0}
+    return found | {0}
 
 
 def _covers(outer: Range, inner: Range) -> bool:
@@ -334,9 +341,9 @@ def place(location: str) -> str:
         raise DataError(f"{location!r}: cannot be read: {problem}") from problem
 
 
-def fingerprint(question: Question, plan: PurePlan, columns: Mapping[str, str], read: Mapping[str, Any]) -> str:
+def fingerprint(question: Question | None, plan: PurePlan, columns: Mapping[str, str], read: Mapping[str, Any]) -> str:
     """Return what makes two questions the same: the domain, the unit, the ranges, and in `read` where the table is and
-    how it is read.
+    how it is read. Without a question it is what those have in common that are about the same table.
 
     The title of a plan, its loss and what it declares of the total have no part in it.
     """
@@ -344,6 +351,6 @@ def fingerprint(question: Question, plan: PurePlan, columns: Mapping[str, str], 
     same = {name: told[name] for name in ("attributes", "unit", "unknown")}
     for name in ("may_be_missing", "population"):  # how the total of a release is told, and what is known of it
         same["unit"].pop(name, None)
-    ranges = dict(zip(plan.spine.attributes, question.ranges, strict=True))
+    ranges = None if question is None else dict(zip(plan.spine.attributes, question.ranges, strict=True))
     parts = {**same, "columns": dict(columns), "read": dict(read), "ranges": ranges}
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()

@@ -48,12 +48,10 @@ def sum_margins(law: Law, numbers: Ints, risk: Fraction) -> Ints:
 
 @lru_cache(maxsize=1 << 10)
 def weighted_margin(law: Law, weights: tuple[int, ...], risk: Fraction) -> int:
-    """Return a t with P(w₁N₁ + … + wₙNₙ > t) ≤ risk, for weights of 1 and more: a Chernoff bound, if not all are 1."""
+    """Return a t with P(w₁N₁ + … + wₙNₙ > t) ≤ risk, of whole weights above 0; a Chernoff bound if they differ."""
     largest = max(weights, default=1)
-    if largest == 1:
-        return sum_margin(law, len(weights), risk)
-    if len(weights) == 1:
-        return largest * sum_margin(law, 1, risk)
+    if min(weights, default=1) == largest:
+        return largest * sum_margin(law, len(weights), risk)
     need = math.log(1 / risk)
     if isinstance(law, DiscreteGaussian):
         squares = sum(weight * weight for weight in weights)

@@ -31,6 +31,7 @@ from treetop.measure.questions import (
 from treetop.plan.file import PlanFile, read_plan
 from treetop.privacy import Loss
 from treetop.publishing.charging import Account, Milestone, nothing, spending
+from treetop.release.zoom import Estimate, estimates
 
 Asked = str | Sequence[str] | Mapping[str, str]
 """A question: as it is typed, `region=Zilina hobby=music`; as a list of such conditions; or as codes by name."""
@@ -42,6 +43,9 @@ class Answers:
 
     answers: tuple[Answer, ...]
     """The answers, in the order in which they were asked."""
+    estimates: tuple[Estimate, ...] | None
+    """What all answers about this table come to by now, for the same questions: they add up, and move when more is
+    asked. None where the answers are too many to be fitted, or from before version 0.4."""
     reservation: Reservation | None
     """What was charged; None where every question was answered before."""
     dataset: str
@@ -75,7 +79,8 @@ def ask(
     """Ask how many records of the private table of a plan file match some codes; all that is asked shares one loss.
 
     The ledger keeps the answers: a question that it has answered at least as accurately is answered the same again, and
-    costs nothing. The loss is the plan's, unless one is given.
+    costs nothing. The loss is the plan's, unless one is given. Beside each answer stands an estimate from all that the
+    ledger has answered about this table, so that a region is the sum of its towns.
     """
     file = plan if isinstance(plan, PlanFile) else read_plan(plan)
     file.plan.refuse_unless_top_down()  # a question counts records, and other plans bound something else
@@ -83,7 +88,7 @@ def ask(
     if location is None:
         raise PlanError("name the private TABLE, or give the plan a [data] source")
     source = file.table(location, query)  # what cannot be read so is refused before a ledger is opened
-    asked = _asked(file, location, query, questions)
+    asked, scope = _asked(file, location, query, questions)
     account = Account(ledger, dataset, expect_head)
     told = loss or file.plan.loss
     batch = Batch(file.plan.spine, tuple(asked.values()), file.plan.unit, told)
@@ -102,7 +107,10 @@ def ask(
                 progress=progress,
                 allow_dropped=allow_dropped,
             )
-            answers = [stored(name, number, batch.law) for name, number in zip(new, measured, strict=True)]
+            answers = [
+                stored(name, scope, question, number, batch.law)
+                for (name, question), number in zip(new.items(), measured, strict=True)
+            ]
             before_recording()
             # Recorded before it is told: an answer that was seen can always be had again.
             account.complete(sha256(json.dumps(answers).encode()).hexdigest(), answers)
@@ -110,8 +118,11 @@ def ask(
             found[name] = answer(question, number, batch.law, confidence)
     book = account.ledger
     balance = book.balance(account.dataset)
+    kept = book.answers(account.dataset)
+    fitted = estimates(file.plan.spine, list(asked.values()), kept, scope, confidence)
     return Answers(
         tuple(found[name] for name in asked),
+        None if fitted is None else tuple(fitted),
         account.reservation,
         account.dataset,
         balance.remaining,
@@ -145,8 +156,10 @@ def _recalled(
     return found, new
 
 
-def _asked(file: PlanFile, location: str, query: str | None, questions: Sequence[Asked]) -> dict[str, Question]:
-    """Return the questions by what makes them the same, each once."""
+def _asked(
+    file: PlanFile, location: str, query: str | None, questions: Sequence[Asked]
+) -> tuple[dict[str, Question], str]:
+    """Return the questions by what makes them the same, each once, and what makes the table the same."""
     if not questions:
         raise QueryError("there is no question: ask at least one")
     read: dict[str, Any] = {
@@ -163,7 +176,8 @@ def _asked(file: PlanFile, location: str, query: str | None, questions: Sequence
     read |= {"header": file.header, "names": file.names} if file.header is False else {}
     read |= {"blank_lines": file.blank_lines} if file.blank_lines != "record" else {}
     found = [_question(one, file.plan.spine) for one in questions]
-    return {fingerprint(one, file.plan, file.columns, read): one for one in found}
+    named = {fingerprint(one, file.plan, file.columns, read): one for one in found}
+    return named, fingerprint(None, file.plan, file.columns, read)
 
 
 def _question(asked: Asked, spine: Spine) -> Question:

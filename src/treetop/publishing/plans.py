@@ -18,7 +18,7 @@ from treetop.plan import file as plan_files
 from treetop.plan.accuracy import CONFIDENCE
 from treetop.plan.graphs.degrees import PureDegreePlan
 from treetop.plan.graphs.regional import PureRegionalPlan
-from treetop.plan.graphs.unit import Form
+from treetop.plan.graphs.sensitivity import Degree, Form
 from treetop.plan.groups.planned import PureGroupTablePlan
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss, Neighbours, Split
@@ -90,10 +90,11 @@ class GroupTablePlan(Plan, PureGroupTablePlan):
 class DegreePlan(Plan, PureDegreePlan):
     """What will be released of the degrees of a graph: how many people have how many edges. `release` takes a `Graph`.
 
-    Where edges have a direction, out-degrees are counted; without, and under "node", all edges of a person. `largest`
-    is the largest degree that is told apart, and stands for more as well: under "node" it is theta, and edges are left
-    out until nobody has more. `form` says what is measured: how many people have each degree, or each degree and those
-    below. `policies` are those of the graph.
+    `degree` says which edges of a person are counted, "out", "in" or "total": left out, those that go out where edges
+    have a direction, and all of them without, and under "node". `largest` is the largest degree that is told apart, and
+    stands for more as well: under "node" it is theta, and edges are left out until nobody has more. `form` says what is
+    measured: how many people have each degree, or each degree and those below. `contributions` is how many edges of a
+    list count where, under "user-out", its edges are counted at other people. `policies` are those of the graph.
 
     >>> print(DegreePlan("node", "add-remove", Loss(rho=1), largest=9).sentence())
     The neighbour relation is "node": graphs that differ in one person, with all edges, in and out. It rests on no \
@@ -110,6 +111,8 @@ Zero-concentrated differential privacy with rho 1; Gaussian noise.
         form: Form = "cumulative",
         directed: bool = True,
         *,
+        degree: Degree | None = None,
+        contributions: int | None = None,
         policies: Policies | None = None,
         entity: str | None = None,
         population: int | None = None,
@@ -117,8 +120,8 @@ Zero-concentrated differential privacy with rho 1; Gaussian noise.
         confidence: Number | None = CONFIDENCE,
     ) -> None:
         made = PureDegreePlan.make(
-            relation, neighbours, loss, largest, form, directed, policies=policies, entity=entity,
-            population=population, title=title, confidence=confidence,
+            relation, neighbours, loss, largest, form, directed, degree=degree, contributions=contributions,
+            policies=policies, entity=entity, population=population, title=title, confidence=confidence,
         )  # fmt: skip
         self.__dict__.update(made.__dict__)
 
@@ -141,6 +144,8 @@ class RegionalPlan(Plan, PureRegionalPlan):
         directed: bool = True,
         form: Form = "cumulative",
         *,
+        degree: Degree | None = None,
+        contributions: int | None = None,
         split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform",
         place: str = "place",
         policies: Policies | None = None,
@@ -149,8 +154,8 @@ class RegionalPlan(Plan, PureRegionalPlan):
         confidence: Number | None = CONFIDENCE,
     ) -> None:
         made = PureRegionalPlan.make(
-            regions, largest, relation, loss, directed, form, split=split, place=place, policies=policies,
-            population=population, title=title, confidence=confidence,
+            regions, largest, relation, loss, directed, form, degree=degree, contributions=contributions, split=split,
+            place=place, policies=policies, population=population, title=title, confidence=confidence,
         )  # fmt: skip
         self.__dict__.update(made.__dict__)
 

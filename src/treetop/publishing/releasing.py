@@ -172,9 +172,7 @@ def _degrees(plan: PureDegreePlan, table: Table, how: Run) -> Release:
     nodes = graph.read_nodes([])
     with measured_degrees(plan, nodes, _edges(plan, graph, nodes, how), gate, how.charge) as found:
         (there,) = np.nonzero(found.number)
-        # Of lists, people without edges are not measured.
-        first = int(plan.relation == "user-out" and plan.degrees.form == "histogram")
-        measured = _cells(plan, {1: Cells(first, found.measured[:, None])}, how)
+        measured = _cells(plan, {1: Cells(int(plan.rest), found.measured[:, None])}, how)
         return Release(plan.spine, there[None, :].astype(np.int32), found.number[there], card, all_measured=measured)
 
 
@@ -185,7 +183,7 @@ def _degrees_by_region(plan: PureRegionalPlan, table: Table, how: Run) -> Releas
     graph = plan.of_table(table)
     card = how.card(plan, gate, kept(graph.edges))
     nodes = graph.read_nodes([plan.column(how.columns)])
-    sizes = plan.sizes(nodes, _edges(plan, graph, nodes, how), how.columns)
+    sizes = plan.sizes(nodes, _edges(plan, graph, nodes, how), how.columns, gate.choice("order"))
     return _of_regions(plan, sizes, gate, card, how)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -17,7 +18,7 @@ from treetop.release.contents import Contents
 from treetop.release.selection import Selection
 
 Ints = NDArray[np.int64]
-OfDegrees: TypeAlias = Literal["cumulative", "mean-degree", "quantiles"]
+OfDegrees: TypeAlias = Literal["cumulative", "mean-degree", "quantiles", "share-above"]
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 """The quantiles that are told."""
 
@@ -42,18 +43,22 @@ class DegreeTables:
             selected = selected.whole
         return DegreeTables(selected)
 
-    def table(self, what: OfDegrees, level: str | None = None, confidence: float | None = None) -> pa.Table:
+    def table(
+        self, what: OfDegrees, level: str | None = None, confidence: float | None = None, above: int | None = None
+    ) -> pa.Table:
         """Return one of the tables by its name, for each place of a level, or for all together when None."""
-        cumulative = partial(self.cumulative, confidence=confidence)
-        tables: dict[str, Callable[[str | None], pa.Table]] = {
-            "cumulative": cumulative,
-            "mean-degree": self.mean_degree,
-            "quantiles": self.quantiles,
-        }
-        if what not in tables:
-            names = get_args(OfDegrees)
+        if what not in (names := get_args(OfDegrees)):
             raise QueryError(f"{what!r} is not derived from degrees{nearest(what, names)}; choose {', '.join(names)}")
-        return tables[what](level)
+        if (above is None) == (what == "share-above"):
+            raise QueryError(
+                "the share of people above a degree names that degree, and no other table does: give above"
+            )
+        if what == "share-above":
+            assert above is not None
+            return self.share_above(above, level, confidence)
+        if what == "quantiles":
+            return self.quantiles(level, confidence=confidence)
+        return (self.cumulative if what == "cumulative" else self.mean_degree)(level, confidence=confidence)
 
     def cumulative(self, level: str | None = None, confidence: float | None = None) -> pa.Table:
         """Return how many people have at most each degree, with the bounds of it where the release has intervals."""
@@ -62,29 +67,86 @@ class DegreeTables:
         columns = self._named(level, codes, degrees)
         columns["degree"] = self.release.spine.trees[0].codes[-1].take(pa.array(np.tile(np.arange(degrees), places)))
         columns["people"] = number.cumsum(axis=1).ravel()
-        confidence, cells = confidence or self.release.confidence, self.release.cells
-        if cells is not None and confidence is not None:
-            stop = np.tile(np.arange(1, degrees + 1), places)
-            at = self._index(level)
-            columns["lower"], columns["upper"] = cells.ranges(
-                at, np.zeros_like(stop), stop, np.repeat(place, degrees), confidence
-            )
+        if (sure := self._sure(confidence)) is not None:
+            columns["lower"], columns["upper"] = (ends.ravel() for ends in self._at_most(level, place, sure))
         return pa.table(columns)
 
-    def mean_degree(self, level: str | None = None) -> pa.Table:
-        """Return the mean degree of all people, those without edges too."""
-        codes, _, number = self._degrees(level)
-        mean = number @ np.arange(number.shape[1]) / number.sum(axis=1)
-        return pa.table({**self._named(level, codes), "mean_degree": mean})
-
-    def quantiles(self, level: str | None = None) -> pa.Table:
-        """Return, by shares of the people, the least degree that so many have or stay below."""
-        codes, _, number = self._degrees(level)
-        below = number.cumsum(axis=1) / number.sum(axis=1)[:, None]
-        columns = self._named(level, codes, len(SHARES))
-        columns["share"] = np.tile(SHARES, len(number))
-        columns["degree"] = np.array([np.searchsorted(row, SHARES) for row in below]).ravel()
+    def mean_degree(self, level: str | None = None, confidence: float | None = None) -> pa.Table:
+        """Return the mean degree of all people, those without edges too, with its bounds."""
+        codes, place, number = self._degrees(level)
+        columns = self._named(level, codes)
+        columns["mean_degree"] = number @ np.arange(number.shape[1]) / number.sum(axis=1)
+        if (sure := self._sure(confidence)) is not None:
+            assert self.release.cells is not None
+            columns["lower"], columns["upper"] = self.release.cells.means(self._index(level), place, sure)
         return pa.table(columns)
+
+    def quantiles(
+        self, level: str | None = None, shares: Sequence[float] = SHARES, confidence: float | None = None
+    ) -> pa.Table:
+        """Return, by shares of the people, the least degree that so many have or stay below, with its bounds.
+
+        Those take no more risk than one cumulative count has: the quantile q is below the lower bound only where the
+        upper bound of the people of degree q or less is too low, and above the upper bound only where the lower bound
+        of those of degree q − 1 or less is too high.
+        """
+        if not all(0 < share < 1 for share in shares):
+            raise QueryError("a quantile is by a share of the people between 0 and 1")
+        codes, place, number = self._degrees(level)
+        columns = self._named(level, codes, len(shares))
+        columns["share"] = np.tile(shares, len(number))
+        columns["degree"] = np.array([_reached(row.cumsum(), row.sum(), shares) for row in number]).ravel()
+        if (sure := self._sure(confidence)) is not None:
+            fewest, most, low, high = self._shared(level, place, sure)
+            last = number.shape[1] - 1
+            rows = zip(fewest, most, low, high, strict=True)
+            ends = [(_reached(up, few, shares), _passed(down, many, shares)) for few, many, down, up in rows]
+            columns["lower"] = np.minimum(np.array([lower for lower, _ in ends]).ravel(), last)
+            columns["upper"] = np.minimum(np.array([upper for _, upper in ends]).ravel(), last)
+        return pa.table(columns)
+
+    def share_above(self, above: int, level: str | None = None, confidence: float | None = None) -> pa.Table:
+        """Return the share of people with more edges than `above`, with its bounds."""
+        codes, place, number = self._degrees(level)
+        if not 0 <= above < number.shape[1] - 1:
+            raise QueryError(f"{above} is no degree that others are told apart from: give 0 to {number.shape[1] - 2}")
+        columns = self._named(level, codes)
+        columns["above"] = np.full(len(number), above)
+        columns["share"] = number[:, above + 1 :].sum(axis=1) / number.sum(axis=1)
+        if (sure := self._sure(confidence)) is not None:
+            fewest, most, low, high = self._shared(level, place, sure)
+            columns["lower"] = 1 - np.minimum(high[:, above] / np.maximum(fewest, 1), 1)
+            columns["upper"] = 1 - np.minimum(low[:, above] / np.maximum(most, 1), 1)
+        return pa.table(columns)
+
+    def _sure(self, confidence: float | None) -> float | None:
+        """Return the confidence of bounds, where there are any."""
+        if self.release.cells is None or self.release.confidence is None:
+            if confidence is not None:
+                raise QueryError("this release has no intervals: its plan has them off; leave the confidence out")
+            return None
+        return self.release.confidence if confidence is None else confidence
+
+    def _at_most(self, level: str | None, place: Ints, confidence: float) -> tuple[Ints, Ints]:
+        """Return the bounds of how many people have at most each degree (column), by place (row)."""
+        cells = self.release.cells
+        assert cells is not None
+        stop = np.tile(np.arange(1, cells.degrees + 1), len(place))
+        start = np.zeros_like(stop)
+        found = cells.ranges(self._index(level), start, stop, np.repeat(place, cells.degrees), confidence)
+        low, high = (ends.reshape(len(place), cells.degrees) for ends in found)
+        return low, high
+
+    def _shared(self, level: str | None, place: Ints, confidence: float) -> tuple[Ints, Ints, Ints, Ints]:
+        """Return the bounds of all people, and of those of at most each degree: half of the risk each, unless the
+        number of people is public."""
+        cells = self.release.cells
+        assert cells is not None
+        fewest, most = cells.people_of(self._index(level), place, confidence)
+        if (fewest < most).any():
+            confidence = (1 + confidence) / 2
+            fewest, most = cells.people_of(self._index(level), place, confidence)
+        return fewest, most, *self._at_most(level, place, confidence)
 
     def _named(self, level: str | None, codes: pa.StringArray, times: int = 1) -> dict[str, object]:
         return {} if level is None else {level: codes.take(pa.array(np.repeat(np.arange(len(codes)), times)))}
@@ -110,3 +172,18 @@ class DegreeTables:
         there = np.flatnonzero(number.any(axis=1))
         codes = pa.array([""]) if tree is None else tree.codes[depth].take(pa.array(there))
         return codes, there, number[there]
+
+
+def _needed(people: int, share: float) -> int:
+    """Return the least whole number that is a share of so many people or more."""
+    return math.ceil(Fraction(str(share)) * int(people))
+
+
+def _reached(below: Ints, people: int, shares: Sequence[float]) -> list[int]:
+    """Return by share the first degree up to which there are so many; the counts need not rise."""
+    return [int(np.append(below >= _needed(people, share), True).argmax()) for share in shares]
+
+
+def _passed(below: Ints, people: int, shares: Sequence[float]) -> list[int]:
+    """Return by share the degree after the last up to which there are fewer."""
+    return [int(np.flatnonzero(below < _needed(people, share)).max(initial=-1)) + 1 for share in shares]

@@ -23,10 +23,12 @@ def rebuild_unit(card: Mapping[str, Any]) -> DegreeUnit:
 def _unit(plan: Mapping[str, Any], unit: Mapping[str, Any]) -> DegreeUnit:
     graph, degrees = plan["graph"], plan["degrees"]
     policies = Policies(**{name: graph[name] for name in ("self_loops", "repeated", "unknown")})
-    facts = DegreeFacts(graph["relation"], graph["directed"], graph.get("degree_bound"), policies)
-    return DegreeUnit(
-        facts, unit["neighbours"], degrees["form"], degrees["largest"], unit["entity"], unit.get("population")
+    facts = DegreeFacts(
+        graph["relation"], graph["directed"], graph.get("degree_bound"), policies, degrees.get("degree")
     )
+    most = unit["contributions"] if facts.cut else None
+    entity, population = unit["entity"], unit.get("population")
+    return DegreeUnit(facts, unit["neighbours"], degrees["form"], degrees["largest"], entity, population, most)
 
 
 def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> DegreeCounts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from treetop.card.facts import Facts
@@ -10,7 +11,7 @@ from treetop.card.groups.words import OUTSIDE, joint
 from treetop.card.meaning import plural
 from treetop.card.words import reckless
 from treetop.noise.gate import WARNING
-from treetop.plan.graphs.degrees import DegreeCounts
+from treetop.plan.graphs.degrees import DegreeCounts, PureDegreePlan
 from treetop.plan.graphs.regional import PureRegionalPlan
 
 _MEASURED = {
@@ -22,7 +23,7 @@ _MEASURED = {
 def mechanism(plan: DegreeCounts) -> str:
     """Say what is measured, and how it becomes a release."""
     what = f"{_MEASURED[plan.degrees.form]} is measured with noise, from 0 to {plan.degrees.largest}"
-    degree = f"A degree is {plan.degrees.graph.degree}."
+    degree = f"A degree is {plan.degrees.graph.meaning}."
     if isinstance(plan, PureRegionalPlan):
         return (
             f"{plan.core.name}: in every region of every level, and in all of them together, {what}; then all levels "
@@ -60,7 +61,7 @@ def accuracy(plan: DegreeCounts) -> dict[str, str]:
         }
     if plan.confidence is None:
         return said
-    projected = " after edges were left out" if plan.relation == "node" else ""
+    projected = " after edges were left out" if plan.relation == "node" or plan.degrees.graph.cut else ""
     said["interval"] = (
         "The bounds beside a count, lower and upper, hold the true number of people of that degree"
         f"{projected}, listed or not, with this confidence, as far as the privacy noise is concerned. They come from "
@@ -91,10 +92,15 @@ def conditions(plan: DegreeCounts) -> list[str]:
     largest, relation = plan.degrees.largest, plan.relation
     told = [f"Degrees above {largest} are counted with {largest}, and nobody is dropped (enforced)."]
     if relation == "node":
+        of = "" if plan.degrees.graph.counted == "total" else " coming in, or going out"
         told = [
-            f"Edges are left out, in an order that does not depend on them, until nobody has more than {largest} "
+            f"Edges are left out, in an order that does not depend on them, until nobody has more than {largest}{of} "
             "(enforced); everybody is counted."
         ]
+    if plan.degrees.graph.cut:
+        told.append(
+            f"Of a list at most {plan.unit.contributions} edges are kept, at random, by that list alone (enforced)."
+        )
     if relation == "edge":
         one = "row of the edge table" if plan.degrees.graph.directed else "pair of people"
         told.append(f"One {plan.unit.entity} is one {one} (declared).")
@@ -141,7 +147,7 @@ def post_processing(plan: DegreeCounts) -> list[str]:
         return [f"{told} are the counts.", *last]
     if not plan.people_are_public:
         return ["Measurements below zero were replaced by zero.", *last]
-    if plan.relation == "user-out":
+    if isinstance(plan, PureDegreePlan) and plan.rest:
         return [
             "Measurements below zero were replaced by zero, and lowered to the number of people where they summed to "
             "more, with the least sum of squared changes; people without edges are what the others leave.",
@@ -159,7 +165,22 @@ def notes(plan: DegreeCounts) -> list[str]:
     told = [mechanism(plan), *conditions(plan)]
     if not plan.people_are_public:
         told.append("The number of people is not exact: it is what the measured degrees come to.")
+    if plan.relation == "node":
+        told.append(_of_theta(plan))
     return [*told, *([] if plan.confidence is not None else ["The release will have no noise intervals."])]
+
+
+def _of_theta(plan: DegreeCounts) -> str:
+    """Say what the largest degree costs where edges are left out above it, from public knowledge alone."""
+    ((_, law),) = plan.workload.measured
+    theta, margin, people = plan.degrees.largest, law.margin(Fraction(1, 20)), plan.unit.population
+    share = "" if people is None else f", {100 * margin / people:.2g} % of {people:,} people"
+    return (
+        f"Edges above {theta:,} of a person are left out, and noise grows with that number: a count is within "
+        f"{margin:,} of the truth after that, 19 times in 20{share}; twice the largest degree is twice the noise. "
+        "Where that is little beside the number of people, a larger one loses fewer edges for it. Take it from public "
+        "knowledge, such as the degrees of a public network of the same kind, and never from the graph."
+    )
 
 
 def caveats(plan: DegreeCounts, facts: Facts) -> list[str]:
@@ -180,6 +201,11 @@ def caveats(plan: DegreeCounts, facts: Facts) -> list[str]:
         told.append(
             f"Degrees are those of the graph as it was counted, after edges were left out until nobody had more than "
             f"{plan.degrees.largest}: true degrees are higher. How many edges those were is private."
+        )
+    if plan.degrees.graph.cut:
+        told.append(
+            f"Degrees are those of the lists as they were counted, after longer ones were cut to "
+            f"{plan.unit.contributions}: true degrees are higher. How many edges that left out is private."
         )
     if plan.confidence is not None:
         told.append(OUTSIDE)

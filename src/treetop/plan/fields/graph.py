@@ -10,7 +10,7 @@ from treetop.domain.relation import RELATIONS
 from treetop.plan.fields.field import DEGREES, SPINE, Field, Values
 from treetop.plan.fields.kinds import FLAG, INTEGER, NAME, TEXTS, WHOLE, Kind, choice
 from treetop.plan.fields.section import Section
-from treetop.plan.graphs.unit import Form
+from treetop.plan.graphs.sensitivity import Degree, Form
 
 CLEANING = "graph.clean.COLUMN"
 """The section of a rule of cleaning, as it is declared."""
@@ -73,6 +73,9 @@ FIELDS = (
            since="0.3", asked=lambda _: True, digest="degrees.largest", always=True,
            question="Which is the largest degree to tell apart? Higher ones are counted with it. Take it from public "
            "knowledge, never from the graph."),
+    _graph("degree", choice(get_args(Degree)), 'Which edges of a person are counted: `"out"`, `"in"` or `"total"`. '
+           'Left out, those that go out where edges have a direction, and all of them without, and under `"node"`',
+           "plan.unit.graph.degree", families=(DEGREES,), since="0.4", digest="degrees.degree"),
     _graph("form", choice(get_args(Form)), 'How degrees are measured: `"cumulative"` or `"histogram"`',
            "plan.unit.form", families=(DEGREES,), since="0.3", default="cumulative", digest="degrees.form",
            always=True),

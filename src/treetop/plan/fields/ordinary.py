@@ -172,6 +172,12 @@ def _person(ran: Ran) -> str | None:
     return None if isinstance(unit, GroupTableUnit) and unit.group.event == "group" else unit.id
 
 
+def _cuts_lists(read: Values) -> bool:
+    """Whether edges of one list are counted at other people."""
+    graph = read["graph"]
+    return graph["relation"] == "user-out" and graph["degree"] in ("in", "total")
+
+
 def _declare(section: str, made: str, told: str, name: str, kind: Kind, help: str, **more: Any) -> Field:
     """Declare a field that is called the same in its section, in what is made of it, and in the digest."""
     places = {"at": made and f"{made}.{name}", "digest": told and f"{told}.{name}"}
@@ -271,6 +277,11 @@ FIELDS = (
     _unit("contributions", WHOLE, "The most records of one of them", asked=always, sketch="1", always=True,
           question="How many records can one of them have at most? More records need more noise; a limit that is too "
           "low leaves those above it less protected."),
+    _unit("contributions", WHOLE, 'Of in-degrees and of all edges under `"user-out"`: how many edges of a list count; '
+          "of longer ones so many are kept, at random", families=(DEGREES,), since="0.4", asked=_cuts_lists,
+          take=lambda ran: ran.plan.unit.contributions if ran.plan.unit.contributions > 1 else None,
+          question="How many edges of one list count? Longer ones are cut to so many, at random. More need more noise. "
+          "Take it from public knowledge, never from the graph."),
     _unit("neighbours", choice(get_args(Neighbours)), '`"replace"` or `"add-remove"`', asked=always, always=True,
           families=(SPINE, DEGREES),
           question='What must stay hidden? "replace" hides what the records of one of them say; with one record each '

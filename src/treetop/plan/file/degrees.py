@@ -61,7 +61,8 @@ def read_degrees(stated: Stated) -> PlanFile:
 def _plan(stated: Stated, trees: Mapping[str, Hierarchy], **more: Any) -> DegreeCounts:
     told, unit, release = (stated.values[name] for name in ("graph", "unit", "release"))
     both: dict[str, Any] = {
-        **{name: told[name] for name in ("relation", "largest", "form", "directed")},
+        **{name: told[name] for name in ("relation", "largest", "form", "directed", "degree")},
+        "contributions": unit["contributions"],
         "title": stated.values[""]["title"],
         "population": unit["population"],
         "confidence": release["confidence"] if release["intervals"] else None,

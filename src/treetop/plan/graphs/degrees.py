@@ -17,7 +17,8 @@ from treetop.errors import LossError, PlanError
 from treetop.noise import Key, Law
 from treetop.plan.accuracy import CONFIDENCE
 from treetop.plan.fields import DEGREES, decided
-from treetop.plan.graphs.unit import DegreeFacts, DegreeUnit, Form
+from treetop.plan.graphs.sensitivity import Degree, Form
+from treetop.plan.graphs.unit import DegreeFacts, DegreeUnit
 from treetop.plan.groups.planned import spine_of_numbers
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss, Neighbours
@@ -27,6 +28,7 @@ from treetop.read.graph.edges import Edges
 from treetop.read.graph.graph import Graph
 from treetop.read.graph.nodes import Nodes
 from treetop.read.graph.projection import projected_degrees
+from treetop.read.graph.shortening import shortened
 from treetop.read.tally import Tally
 from treetop.tables.table import Table
 
@@ -108,8 +110,19 @@ class DegreeCounts(PurePlan):
 
     def own_degrees(self, nodes: Nodes, edges: Edges) -> NDArray[np.int64]:
         """Return the degree of everybody, with no edge left out: private."""
-        out = self.degrees.graph.directed and self.relation != "node"
-        return edges.out_degrees(len(nodes)) if out else edges.degrees(len(nodes))
+        return edges.degrees(len(nodes), self.degrees.graph.counted)
+
+    def bounded_degrees(self, nodes: Nodes, edges: Edges, key: Key) -> NDArray[np.int64]:
+        """Return the degree of everybody, as far as one unit may move them: private.
+
+        The key decides which edges are left out, where any are; what it comes to does not depend on others.
+        """
+        unit = self.degrees
+        if self.relation == "node":
+            return projected_degrees(nodes, edges, unit.largest, key, unit.graph.counted)
+        if unit.graph.cut:
+            edges = shortened(nodes, edges, unit.contributions, key)
+        return self.own_degrees(nodes, edges)
 
     def refuse_unless_top_down(self) -> None:
         """Refuse: degrees are not measured from the top down."""
@@ -135,6 +148,8 @@ class PureDegreePlan(DegreeCounts):
         form: Form = "cumulative",
         directed: bool = True,
         *,
+        degree: Degree | None = None,
+        contributions: int | None = None,
         policies: Policies | None = None,
         entity: str | None = None,
         population: int | None = None,
@@ -142,8 +157,8 @@ class PureDegreePlan(DegreeCounts):
         confidence: Number | None = CONFIDENCE,
     ) -> Self:
         """Return a plan; nothing private is read."""
-        facts = DegreeFacts(relation, directed, policies=policies or Policies())
-        unit = DegreeUnit(facts, neighbours, form, largest, entity, population)
+        facts = DegreeFacts(relation, directed, policies=policies or Policies(), degree=degree)
+        unit = DegreeUnit(facts, neighbours, form, largest, entity, population, contributions)
         return cls(**degree_fields(unit, loss, None, title=title, confidence=confidence))
 
     @property
@@ -161,7 +176,16 @@ class PureDegreePlan(DegreeCounts):
             "form": unit.form,
             "directed": unit.graph.directed,
             "noise": self.law.describe(),
+            # What was the only choice once is not said, so that the same key still gives the same noise.
+            **({} if unit.graph.degree is None else {"degree": unit.graph.degree}),
+            **({"contributions": unit.contributions} if unit.graph.cut else {}),
         }
+
+    @property
+    def rest(self) -> bool:
+        """Whether people without edges are not measured: of lists they are what the others leave."""
+        graph = self.degrees.graph
+        return graph.relation == "user-out" and graph.counted == "out" and self.degrees.form == "histogram"
 
     def _bound(self, index: int, risk: Fraction) -> int:
         """How far all counts of a level are from the truth at most, repairs included.
@@ -171,7 +195,7 @@ class PureDegreePlan(DegreeCounts):
         m; one that is shifted to sum to the people is shifted by m at most, and rounded. Under "user-out" the people
         without edges are what the others leave.
         """
-        cells = self.degrees.largest + (self.relation != "user-out" or self.degrees.form == "cumulative")
+        cells = self.degrees.largest + (not self.rest)
         m = self.law.margin(risk / cells)
         if index == 0 and self.people_are_public:
             return 0
@@ -179,7 +203,7 @@ class PureDegreePlan(DegreeCounts):
             return m if index == 0 else 2 * m
         if not self.people_are_public:
             return cells * m if index == 0 else m
-        return max(2 * m + 1, cells * m) if self.relation == "user-out" else 2 * m + 1
+        return max(2 * m + 1, cells * m) if self.rest else 2 * m + 1
 
     def check_people(self, people: int) -> None:
         """Refuse what does not fit so many people; nothing is told of how many there are unless that is public."""
@@ -193,13 +217,9 @@ class PureDegreePlan(DegreeCounts):
 
     def truth(self, nodes: Nodes, edges: Edges, order: Key) -> NDArray[np.int64]:
         """Return the counts that are measured, without noise: private."""
-        if self.relation == "node":
-            degrees = projected_degrees(nodes, edges, self.degrees.largest, order)
-        else:
-            degrees = self.own_degrees(nodes, edges)
-        number = self.histogram(degrees)
+        number = self.histogram(self.bounded_degrees(nodes, edges, order))
         if self.degrees.form == "histogram":
-            return number[1:] if self.relation == "user-out" else number
+            return number[1:] if self.rest else number
         total = number.cumsum()
         return total[:-1] if self.people_are_public else total  # the last is everyone, which is then known
 

@@ -16,9 +16,11 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.policies import Policies
 from treetop.domain.relation import check_relation
 from treetop.errors import DataError, PlanError
+from treetop.noise import Key
 from treetop.plan.accuracy import CONFIDENCE, LevelAccuracy
 from treetop.plan.graphs.degrees import DEGREE, DegreeCounts, degree_fields
-from treetop.plan.graphs.unit import DegreeFacts, DegreeUnit, Form
+from treetop.plan.graphs.sensitivity import Degree, Form
+from treetop.plan.graphs.unit import DegreeFacts, DegreeUnit
 from treetop.plan.groups import unit as groups
 from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
 from treetop.plan.groups.planned import core_of, leaves_above_zero, of_one_size, together
@@ -81,6 +83,8 @@ class PureRegionalPlan(DegreeCounts):
         directed: bool = True,
         form: Form = "cumulative",
         *,
+        degree: Degree | None = None,
+        contributions: int | None = None,
         split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform",
         place: str = "place",
         policies: Policies | None = None,
@@ -97,8 +101,10 @@ class PureRegionalPlan(DegreeCounts):
         check_cells(regions, largest)
         if place.casefold() == DEGREE:
             raise PlanError(f"the place cannot be called {place!r}, as the degrees are: rename it")
-        facts = DegreeFacts(relation, directed, policies=policies or Policies())
-        unit = DegreeUnit(facts, NEIGHBOURS[relation], form, largest, population=population)
+        facts = DegreeFacts(relation, directed, policies=policies or Policies(), degree=degree)
+        unit = DegreeUnit(
+            facts, NEIGHBOURS[relation], form, largest, population=population, contributions=contributions
+        )
         return cls(**degree_fields(unit, loss, regions, place, split=split, title=title, confidence=confidence))
 
     @property
@@ -147,14 +153,16 @@ class PureRegionalPlan(DegreeCounts):
         """Return the column of the node table with the leaf regions."""
         return (columns or {}).get(self.place, self.place)
 
-    def sizes(self, nodes: Nodes, edges: Edges, columns: Mapping[str, str] | None) -> GroupSizes:
-        """Return how many people of each region have each degree: private."""
+    def sizes(
+        self, nodes: Nodes, edges: Edges, columns: Mapping[str, str] | None, key: Key | None = None
+    ) -> GroupSizes:
+        """Return how many people of each region have each degree: private; without a key, with no edge left out."""
         column = self.column(columns)
         if nodes.unvouched:
             refuse_code(column, self.regions.codes, "the node table")
         if self.relation == "user-out":
             self.loss.refuse_large_delta(len(nodes), "the number of people, which is public")
-        degrees = self.own_degrees(nodes, edges)
+        degrees = self.own_degrees(nodes, edges) if key is None else self.bounded_degrees(nodes, edges, key)
         return GroupSizes.from_rows(self.regions, self._leaves(nodes, column), degrees, largest=self.degrees.largest)
 
     def _leaves(self, nodes: Nodes, column: str) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ repeated edges makes the data the set of different edges, and one edge more in t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -56,13 +56,11 @@ class Edges:
     def __repr__(self) -> str:
         return "Edges(private)"
 
-    def degrees(self, nodes: int) -> NDArray[np.int64]:
-        """Return the number of edges of each node, in and out."""
-        return np.bincount(self.source, minlength=nodes) + np.bincount(self.target, minlength=nodes)
-
-    def out_degrees(self, nodes: int) -> NDArray[np.int64]:
-        """Return the number of edges that start at each node."""
-        return np.bincount(self.source, minlength=nodes)
+    def degrees(self, nodes: int, which: Literal["out", "in", "total"] = "total") -> NDArray[np.int64]:
+        """Return the number of edges of each node: that start there, that end there, or both."""
+        ends = {"out": [self.source], "in": [self.target], "total": [self.source, self.target]}[which]
+        degrees: NDArray[np.int64] = np.array([np.bincount(end, minlength=nodes) for end in ends]).sum(axis=0)
+        return degrees
 
     @property
     def mutual(self) -> float:

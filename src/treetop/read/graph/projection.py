@@ -5,9 +5,18 @@ puts down one. Going on in the order, an edge of two others that is kept in one 
 is full in the other: it takes a token from that end and puts one down at the other end, or takes two. So there are
 never more than k tokens, k ≤ theta, although all the edges that are kept may be others. That bounds the degrees, and
 only them: counts of kept edges between groups have no such bound.
+
+For in- and out-degrees a person is two nodes, one where edges start and one where they end, each with room for theta;
+so an edge of two others is kept while its source has room going out, and its target coming in. A person who goes takes
+both nodes away, one after the other. Where the out-node goes, every token at an in-node is an edge less, and every one
+at an out-node an edge more: an edge that is kept only without it takes a token from its target and puts one down at its
+source, and one that is kept only with it the other way round. Where then the in-node goes, it is in-nodes that have
+more. So in-degrees of others take at most theta steps down and theta steps up.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +34,26 @@ from treetop.read.graph.nodes import Nodes
 Words = NDArray[np.uint64]
 
 
-def projected_degrees(nodes: Nodes, edges: Edges, theta: int, key: Key) -> NDArray[np.int64]:
-    """Return the degrees, in and out together, of the edges that are kept: at most `theta` each.
+def projected_degrees(
+    nodes: Nodes, edges: Edges, theta: int, key: Key, which: Literal["out", "in", "total"] = "total"
+) -> NDArray[np.int64]:
+    """Return the degrees of the edges that are kept, at most `theta` each: all of a person, or those in one direction.
 
     The order of an edge comes from the key and the ids of its ends, so it is the same whoever else is in the graph.
     """
     theta = whole_number(theta, "the largest degree", least=1)
+    rank = edge_ranks(nodes, edges, key, ordered=which != "total")
+    _, order = sort_rows([rank], np.arange(len(edges)))
+    assert order is not None
+    out, come = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.int64)
+    if which == "total":
+        come = out  # one room for both
+    _add_edges(edges.source, edges.target, order, theta, out, come)
+    return come if which == "in" else out
+
+
+def edge_ranks(nodes: Nodes, edges: Edges, key: Key, ordered: bool) -> Words:
+    """Return a rank for every edge, random by the key, from the ids of its ends alone: in their order, or in any."""
     for ends in (edges.source, edges.target):
         if len(ends) and not 0 <= ends.min() <= ends.max() < len(nodes):
             raise NumberError(f"an edge ends at a node that is none of the {len(nodes):,}")
@@ -38,19 +61,17 @@ def projected_degrees(nodes: Nodes, edges: Edges, theta: int, key: Key) -> NDArr
     names = np.empty(len(nodes), np.uint64)
     siphash_texts(secret[0], secret[1], *buffers(nodes.ids), names)
     rank = np.empty(len(edges), np.uint64)
-    _rank_edges(edges.source, edges.target, names, secret, rank)
-    _, order = sort_rows([rank], np.arange(len(edges)))
-    assert order is not None
-    degrees = np.zeros(len(nodes), np.int64)
-    _add_edges(edges.source, edges.target, order, theta, degrees)
-    return degrees
+    _rank_edges(edges.source, edges.target, names, secret, ordered, rank)
+    return rank
 
 
 @kernel
-def _rank_edges(source: NDArray[np.int32], target: NDArray[np.int32], names: Words, secret: Words, rank: Words) -> None:
+def _rank_edges(
+    source: NDArray[np.int32], target: NDArray[np.int32], names: Words, secret: Words, ordered: bool, rank: Words
+) -> None:
     for i in range(len(rank)):
         one, other = names[source[i]], names[target[i]]
-        low, high = (one, other) if one < other else (other, one)
+        low, high = (one, other) if ordered or one < other else (other, one)
         rank[i] = siphash_word(secret[2] ^ low, secret[3], high)
 
 
@@ -60,9 +81,10 @@ def _add_edges(
     target: NDArray[np.int32],
     order: NDArray[np.int64],
     theta: int,
-    degrees: NDArray[np.int64],
+    out: NDArray[np.int64],
+    come: NDArray[np.int64],
 ) -> None:
     for i in order:
-        if degrees[source[i]] < theta and degrees[target[i]] < theta:
-            degrees[source[i]] += 1
-            degrees[target[i]] += 1
+        if out[source[i]] < theta and come[target[i]] < theta:
+            out[source[i]] += 1
+            come[target[i]] += 1

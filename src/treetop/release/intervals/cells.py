@@ -25,13 +25,14 @@ from numpy.typing import NDArray
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
 from treetop.noise import Law
-from treetop.noise.sum_noise import sum_margins, weighted_margin
+from treetop.noise.sum_noise import sum_margin, sum_margins, weighted_margin
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.nodes import LevelIntervals, risk_of
 from treetop.release.measurements import LevelMeasurements, Measurements
 from treetop.release.tree import ReleasedTree
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 class Cells(NamedTuple):
@@ -116,6 +117,38 @@ class MeasuredCells:
         own = self._measured(index)
         nodes = np.array([start, place][: len(self.tree.spine.attributes)])
         return self.bounds(own, start, stop, self._places(own, index, nodes), confidence)
+
+    def people_of(self, index: int, place: Ints, confidence: float) -> tuple[Ints, Ints]:
+        """Return the bounds of all people of places of a level: one number where they are public."""
+        none = np.zeros(len(place), np.int64)
+        return self.ranges(index, none, none + self.degrees, place, confidence)
+
+    def means(self, index: int, place: Ints, confidence: float) -> tuple[Floats, Floats]:
+        """Return the bounds of the mean degree of places of a level, where degrees above the largest count as that.
+
+        With L the largest degree, N people and C(d) of degree d or less, it is L less ΣC(d)/N, d < L: a sum of as many
+        measurements, or of those of a histogram, each as often as its degree. Where N is not public it takes half of
+        the risk.
+        """
+        own = self._measured(index)
+        ends, last = self._ends(own), self.degrees - 1
+        fewest, most = self.people_of(index, place, confidence)
+        risk = risk_of(confidence)
+        if (fewest < most).any():
+            risk /= 2
+            fewest, most = self.people_of(index, place, 1 - float(risk))
+        at = self._places(own, index, np.array([place, place][: len(self.tree.spine.attributes)]))
+        if self.cumulative:
+            below = ends.below[1:-1, at].sum(axis=0)
+            margin = sum_margin(ends.law, last, risk / 2)
+            low = last - (below + margin) / np.maximum(fewest, 1)
+            high = last - np.maximum(below - margin, 0) / np.maximum(most, 1)
+        else:
+            edges = np.arange(1, last + 1) @ np.diff(ends.below, axis=0)[1:, at]
+            margin = weighted_margin(ends.law, tuple(range(1, last + 1)), risk / 2)
+            low = (edges - margin) / np.maximum(most, 1)
+            high = (edges + margin) / np.maximum(fewest, 1)
+        return np.clip(low, 0, last), np.where(fewest == 0, last, np.clip(high, 0, last))
 
     def bounds(self, index: int, start: Ints, stop: Ints, place: Ints, confidence: float) -> tuple[Ints, Ints]:
         """Return the bounds of the numbers of people of places of a measured level, of degrees start … stop − 1."""

@@ -1,0 +1,115 @@
+"""Answers that add up: all that a ledger has answered about one table, fitted together.
+
+Answers were drawn one by one, so that a region and its towns need not agree. Whoever has them all can fit them; this
+does it for everyone alike, from answers that the ledger keeps and from nothing else, so that it costs nothing. What was
+answered stays what it was: an estimate stands beside it, and moves when more is asked.
+
+An interval of a question is that of its own best measurement, by the exact law of the noise, or that of the linear
+combination of all measurements with the least variance, where it is narrower; the questions decide which, and not the
+noise. A sum of discrete Gaussians with any weights has tails below e^(−t²/2v), v its variance (Canonne, Kamath and
+Steinke 2020), so that such an interval is a little wide. Both hold where questions were not chosen by earlier answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.domain.spine import Spine
+from treetop.measure.questions import Question, law_of, patterns
+from treetop.noise import DiscreteGaussian, Law
+from treetop.repair.boxes import fit_boxes
+
+MOST_COMBINED = 400
+"""Up to so many measurements are combined for intervals; beyond, each question has that of its own."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What all answers about a table come to for one question: public, and free."""
+
+    count: int
+    """The count, whole and not negative; those of questions that add up do."""
+    lower: int
+    """The least that its interval leaves."""
+    upper: int
+    """The most."""
+    answers: int
+    """How many answers it takes into account."""
+
+
+@dataclass(frozen=True)
+class _Measured:
+    ranges: tuple[tuple[int, int], ...]
+    value: int
+    law: Law
+
+
+def estimates(
+    spine: Spine, asked: Sequence[Question], kept: Iterable[Mapping[str, Any]], scope: str, confidence: float
+) -> list[Estimate] | None:
+    """Fit all kept answers about a table, and return what they come to for what is asked, which is among them.
+
+    `scope` tells a table and how it is read: answers about others are not mixed in. None where the answers cut the
+    domain into too many pieces.
+    """
+    found = [_measured(one) for one in kept if one.get("scope") == scope]
+    boxes = {one.ranges: Question({}, one.ranges) for one in found}
+    pieces = patterns(spine, tuple(boxes.values())) if boxes else None
+    if pieces is None or any(question.ranges not in boxes for question in asked):
+        return None
+    at = {ranges: index for index, ranges in enumerate(boxes)}
+    own = np.array([at[one.ranges] for one in found])
+    value = np.array([one.value for one in found], np.float64)
+    variance = np.array([one.law.standard_deviation**2 for one in found])
+    # A box that was measured twice counts as measured once, with the mean of least variance.
+    precision = np.bincount(own, 1 / variance).astype(np.float64)
+    mean = np.bincount(own, value / variance) / precision
+    listed = sorted(piece for piece in pieces if piece)
+    counts = fit_boxes(mean, 1 / precision, listed)
+    margins = _intervals(found, own, mean, precision, listed, confidence)
+    told = []
+    for question in asked:
+        index = at[question.ranges]
+        middle, margin = margins[index]
+        low, high = math.ceil(middle - margin), math.floor(middle + margin)
+        told.append(Estimate(int(counts[index]), max(0, low), max(0, high), len(found)))
+    return told
+
+
+def _intervals(
+    found: Sequence[_Measured], own: NDArray[np.int64], mean: Floats, precision: Floats, pieces: Sequence[int],
+    confidence: float,
+) -> list[tuple[float, float]]:  # fmt: skip
+    """Return for each box the middle of its interval and how far it reaches."""
+    risk = 1 - Fraction(str(confidence))
+    best: dict[int, _Measured] = {}
+    for index, one in zip(own.tolist(), found, strict=True):
+        if index not in best or one.law.standard_deviation < best[index].law.standard_deviation:
+            best[index] = one
+    told: list[tuple[float, float]] = [(best[index].value, best[index].law.margin(risk)) for index in range(len(mean))]
+    if len(mean) > MOST_COMBINED or not all(isinstance(one.law, DiscreteGaussian) for one in found):
+        return told
+    inside = np.array([[piece >> box & 1 for piece in pieces] for box in range(len(mean))], np.float64)
+    root = np.sqrt(precision)
+    left, size, _ = np.linalg.svd(root[:, None] * inside, full_matrices=False)
+    basis = left[:, size > 1e-9 * size.max()]
+    middle = (basis @ (basis.T @ (root * mean))) / root
+    reach = np.sqrt((basis**2).sum(axis=1)) / root * math.sqrt(2 * math.log(2 / risk)) * (1 + 1e-9)
+    return [
+        (float(middle[index]), float(reach[index])) if reach[index] < told[index][1] else told[index]
+        for index in range(len(mean))
+    ]
+
+
+def _measured(kept: Mapping[str, Any]) -> _Measured:
+    ranges = tuple((int(start), int(stop)) for start, stop in kept["ranges"])
+    return _Measured(ranges, int(kept["measured"]), law_of(kept))
