@@ -58,7 +58,7 @@ def test_what_the_ledger_does_not_cover_is_refused(released: Path, tmp_path: Pat
 def test_queries_and_derived_tables(released: Path) -> None:
     assert run("query", released).output == "3000\n"
     lines = run("query", released, "--by", "place.state").output.splitlines()
-    assert lines[0].split() == ["place.state", "count"] and len(lines) == 3
+    assert lines[0].split() == ["place.state", "count", "lower", "upper"] and len(lines) == 3
     means = run("query", released, "--derived", "mean-size", "--by", "place.county", "--json").output
     assert [row["place.county"] for row in json.loads(means)["rows"]] == ["a1", "a2", "b1"]
     people = run("query", released, "--derived", "people", "--csv").output.splitlines()

@@ -52,17 +52,18 @@ def weighted_margin(law: Law, weights: tuple[int, ...], risk: Fraction) -> int:
     largest = max(weights, default=1)
     if min(weights, default=1) == largest:
         return largest * sum_margin(law, len(weights), risk)
+    apart = sum(weights) * sum_margin(law, 1, risk / len(weights))  # each by itself, which is less for a few
     need = math.log(1 / risk)
     if isinstance(law, DiscreteGaussian):
         squares = sum(weight * weight for weight in weights)
-        return math.floor(math.sqrt(2 * squares * float(law.variance) * need) * (1 + 1e-9))
-    if not isinstance(law, DiscreteLaplace):  # nothing is known of its sums: each by itself
-        return sum(weights) * max(law.quantile(1 - risk / len(weights)), 0)
+        return min(apart, math.floor(math.sqrt(2 * squares * float(law.variance) * need) * (1 + 1e-9)))
+    if not isinstance(law, DiscreteLaplace):  # nothing is known of its sums
+        return apart
     rates = _rates(law) / largest
     logs = np.zeros(len(rates))
     for weight, times in zip(*np.unique(weights, return_counts=True), strict=True):
         logs += times * np.log(_laplace_moment(law, rates * weight))
-    return math.floor(float(((logs + need) / rates).min()) * (1 + 1e-9))
+    return min(apart, math.floor(float(((logs + need) / rates).min()) * (1 + 1e-9)))
 
 
 def selected_margins(law: Law, numbers: Ints, selected: Ints, risk: Fraction) -> Ints:

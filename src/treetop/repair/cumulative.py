@@ -139,7 +139,7 @@ def relax_direct(
 
     >>> tree = Tree.from_levels([[0, 2]])
     >>> relax_direct(tree, [[4, 6], [3, 1], [2, 4]], [10, 5, 5]).round(2).tolist()
-    [[4.67, 5.33], [3.33, 1.67], [1.33, 3.67]]
+    [[4.33, 5.67], [3.17, 1.83], [1.17, 3.83]]
     """
     y, numbers = _given(tree, measurements, total)
     return _alternate(tree, y, weights, numbers, (_share, -1.0), most_steps, tolerance, threads)
