@@ -24,6 +24,7 @@ ALGORITHMS = {
     "estimates": "least squares over what was measured",
     "evaluate": "errors and coverage, and the comparison of mechanisms",
     "experiments": "the studies behind docs/results",
+    "facts": "what public facts leave possible, and by how much they bound it",
     "intervals": "bounds of nodes and of sums",
     "mechanisms": "what Treetop is compared with",
     "noise": "laws, samplers and keys",
@@ -41,6 +42,11 @@ ALGORITHMS = {
 """The folders and modules of tests that may know what they test from the inside, and what that is."""
 
 KNOWING = {
+    "cli/test_ask_adds_up.py",
+    "graphs/test_degree_intervals.py",
+    "graphs/test_worth.py",
+    "groups/test_cli.py",
+    "groups/test_intervals.py",
     "benchmarks/test_peers.py",
     "card/test_checking.py",
     "card/test_content.py",

@@ -112,7 +112,7 @@ def test_a_plan_is_tried_on_a_public_twin_and_the_card_says_what_came_of_it(here
     assert "Tried 5 times on a public table of the same kind" in capsys.readouterr().out
     told = card()["accuracy"]["coverage"]
     assert (told["nominal"], told["runs"]) == (0.95, 5)
-    assert [level["level"] for level in told["twin"]] == [1, 2, 3, 4]
+    assert [level["level"] for level in told["twin"]] == [1, 2, 3, 4, 5, 6, 7]  # four levels and three margins
     assert all(0 < level["covered"] <= level["nodes"] for level in told["twin"])
     assert is_whole(here / "out")
     run("--twin", str(twin(here)), "--force", "--json")

@@ -68,10 +68,10 @@ def test_every_variant_is_a_plan_that_anybody_can_make() -> None:
     plans = {variant: variant.plan(table, 1.0) for variant in VARIANTS}
     before, default = plans[BEFORE], plans[EACH]
     assert before.margins == "none" and before.loss == tt.Loss(epsilon=1.0, delta=1e-8, accounting="zcdp")
-    assert default == tt.Plan(table.spine, default.unit, tt.Loss(epsilon=1.0, delta=1e-8))
+    assert default.digest == tt.Plan(table.spine, default.unit, tt.Loss(epsilon=1.0, delta=1e-8)).digest
     noises = [plans[one].levels[-1].law.standard_deviation for one in (PAPER, BEFORE, NONE)]
     assert noises == sorted(noises, reverse=True), "each accounting needs less noise than the one before"
-    assert plans[LOWER].prefer == plans[ADVISED].prefer == "lower-error"
+    assert plans[LOWER].preference == plans[ADVISED].preference == "lower-error"
     assert plans[ADVISED].workload != plans[LOWER].workload
 
 

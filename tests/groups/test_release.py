@@ -20,7 +20,7 @@ from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
 from treetop.plan.groups.unit import Form
 from treetop.publishing.groups import release_groups
 from treetop.repair import relax_tree
-from treetop.repair.groups import Known, join_cumulative, repair_cumulative, repair_direct, round_direct
+from treetop.repair.groups import Known, repair_direct, round_direct
 
 PLACES = Hierarchy.from_prefixes(
     [f"{state}{county}" for state in "abcd" for county in "12345"], [1], ["state", "county"]
@@ -117,22 +117,6 @@ def test_a_joint_release_keeps_the_number_of_groups_of_every_region_at_every_lev
     release = release_groups(plan, sizes)
     assert release.counts.dtype == np.int64 and release.counts.min() >= 0 and release.violations == 0
     assert (release.counts.sum(axis=1) == truth(plan, sizes).sum(axis=1)).all()
-
-
-def test_joint_repair_and_known_numbers_of_regions_lower_the_error_of_the_same_measurements() -> None:
-    sizes = some_sizes(largest=8)
-    plan = GroupPlan(PLACES, 8, PERSON, Loss(epsilon=0.3))
-    exact = truth(plan, sizes)
-    errors = np.zeros(3)
-    for seed in range(12):
-        measured, total = measure_groups(plan, sizes, Measuring(plan.workload, Key(bytes([seed] * 32))))
-        known = Known(total.total, exact.sum(axis=1), np.full(plan.tree.nodes, True), total.spread)
-        ways = ((repair_cumulative, total), (join_cumulative, total), (join_cumulative, known))
-        for way, (repair, what) in enumerate(ways):
-            found = repair(plan.tree, measured, plan.weights, what, KEY, 1)
-            errors[way] += np.abs(found - exact).sum()
-    apart, joint, with_regions = errors
-    assert joint < 0.99 * apart and with_regions < 0.95 * apart
 
 
 def test_rounding_may_break_sums_which_exact_repair_does_not() -> None:
