@@ -256,11 +256,11 @@ def tables(data: Path | None, quick: bool = False) -> Iterator[Table]:
     if quick:
         yield cases.made_up("random-sparse")
         return
-    yield from map(cases.made_up, cases.MADE_UP)
-    yield cases.patients()
     if data is not None:
-        readers = (cases.slovenia, cases.sardinia, cases.flights, cases.hawaii, cases.new_york)
-        yield from (read(data) for read in (*readers, cases.commuters_in_counties))
+        readers = (cases.new_york, cases.slovenia, cases.sardinia, cases.flights, cases.commuters_in_counties)
+        yield from (read(data) for read in (*readers, cases.hawaii))
+    yield cases.patients()
+    yield from map(cases.made_up, cases.MADE_UP)
 
 
 def study(

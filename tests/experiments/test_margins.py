@@ -68,10 +68,10 @@ def test_every_variant_is_a_plan_that_anybody_can_make() -> None:
     plans = {variant: variant.plan(table, 1.0) for variant in VARIANTS}
     before, default = plans[BEFORE], plans[EACH]
     assert before.margins == "none" and before.loss == tt.Loss(epsilon=1.0, delta=1e-8, accounting="zcdp")
-    assert default == tt.Plan(table.spine, default.unit, tt.Loss(epsilon=1.0, delta=1e-8))
+    assert default.digest == tt.Plan(table.spine, default.unit, tt.Loss(epsilon=1.0, delta=1e-8)).digest
     noises = [plans[one].levels[-1].law.standard_deviation for one in (PAPER, BEFORE, NONE)]
     assert noises == sorted(noises, reverse=True), "each accounting needs less noise than the one before"
-    assert plans[LOWER].prefer == plans[ADVISED].prefer == "lower-error"
+    assert plans[LOWER].repair == plans[ADVISED].repair == "least-squares"
     assert plans[ADVISED].workload != plans[LOWER].workload
 
 
@@ -153,7 +153,7 @@ def test_runs_are_kept_and_those_of_another_plan_are_not_taken_for_them(tmp_path
 def test_the_page_says_how_many_runs_there_were(found: Study) -> None:
     fewer = replace(found, found={**found.found, (EPSILON, LOWER): found.found[EPSILON, LOWER][:1]})
     assert page.runs([found]) == "3 runs each"
-    assert page.runs([fewer]) == "3 runs each, but 1 of Tiny (each, lower-error at 1)"
+    assert page.runs([fewer]) == "3 runs each; 1 of Tiny, each, lower-error, at ε = 1"
 
 
 def test_every_number_is_written_for_programs(found: Study, tmp_path: Path) -> None:
