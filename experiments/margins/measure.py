@@ -270,7 +270,7 @@ def study(
     epsilons: Sequence[float] = EPSILONS,
     variants: Sequence[Variant] = VARIANTS,
 ) -> Study:
-    """Run every variant at every epsilon, so many times.
+    """Run every variant at every epsilon, so many times; with 0, take those that are kept, and run nothing.
 
     The runs of one number have one key: all variants see the same random words, which takes some of the chance from
     ratios. A run is known by what its plan measures, so that runs of a plan that has changed are not taken for its.
@@ -280,9 +280,12 @@ def study(
     for epsilon in epsilons:
         for variant in variants:
             plan = variant.plan(table, epsilon)
-            named = [f"{table.name} {epsilon:g} {run}" for run in range(number or _runs(table, epsilon, variant))]
+            keys = [f"{table.name} {epsilon:g} {run}" for run in range(number or _runs(table, epsilon, variant))]
+            named = {f"{key} {variant.label} {_mark(plan)}": key for key in keys}
             found[epsilon, variant] = tuple(
-                keep.run(Run, f"{one} {variant.label} {_mark(plan)}", partial(_run, truth, plan, one)) for one in named
+                keep.run(Run, name, partial(_run, truth, plan, key))
+                for name, key in named.items()
+                if number != 0 or name in keep.found
             )
     return Study(table, found)
 

@@ -146,6 +146,8 @@ def test_runs_are_kept_and_those_of_another_plan_are_not_taken_for_them(tmp_path
     first = study(tiny(), 1, Kept(file), (EPSILON,), (EACH, LOWER))
     again = study(tiny(), 1, Kept(file), (EPSILON,), (EACH, LOWER))
     assert again.found == first.found and len(file.read_text().splitlines()) == 2
+    alone = study(tiny(), 0, Kept(file), (EPSILON,), (EACH, NONE))
+    assert alone.found == {(EPSILON, EACH): first.found[EPSILON, EACH], (EPSILON, NONE): ()}
     other = replace(EACH, margins="none")
     assert study(tiny(), 1, Kept(file), (EPSILON,), (other,)).found[EPSILON, other] != first.found[EPSILON, EACH]
 
