@@ -11,14 +11,15 @@ from experiments.margins import figures, page
 from experiments.margins.measure import Study, study, tables
 
 
-@as_command("--out")
+@as_command("--out", least_runs=0)
 def command(call: Call) -> Iterator[Path]:
     """Compare releases with and without margins, and write docs/results/margins.md with its figures and numbers.
 
     It takes hours, of which lower-error on the two largest tables takes most. Keep runs with --out: they are taken up
-    again, but for those whose plan has changed. With --quick one made-up table: a few seconds.
+    again, but for those whose plan has changed; with --runs 0 the page is of these alone. With --quick one made-up
+    table: a few seconds.
     """
-    runs = call.runs or (3 if call.quick else None)
+    runs = 3 if call.quick and call.runs is None else call.runs
     every = call.timed(tables(None if call.quick else call.real(), call.quick))
     yield from write([study(table, runs, call.kept(table.name)) for table in every], call.docs)
 

@@ -38,11 +38,14 @@ LEAVES: tuple[Point, ...] = tuple(
 def draw(studies: Sequence[Study], folder: Path) -> list[Path]:
     """Draw both, and return their files."""
     dense = sorted(studies, key=lambda study: study.density)
-    figures = _dots(studies[::-1], GAINS, (4, 10)), _dots(dense, LEAVES, (1.4,))
+    figures = (
+        _dots(studies[::-1], GAINS, (4, 10), (0.7, 1, 1.4, 2, 3, 4, 6, 10, 20, 30)),
+        _dots(dense, LEAVES, (1.4,), (0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6, 1.8, 2)),
+    )
     return save_all(dict(zip(FIGURES, figures, strict=True)), folder)
 
 
-def _dots(studies: Sequence[Study], points: Sequence[Point], goals: Sequence[float]) -> Figure:
+def _dots(studies: Sequence[Study], points: Sequence[Point], goals: Sequence[float], marks: Sequence[float]) -> Figure:
     """Draw a row a table, and in it how many times better than 0.2.0 each point is."""
     figure, ((axes,),) = grid(1, 1, (8.0, 0.34 * len(studies) + 1.6))
     for label, colour, marker, which in points:
@@ -55,11 +58,6 @@ def _dots(studies: Sequence[Study], points: Sequence[Point], goals: Sequence[flo
     for goal in goals:
         axes.axvline(goal, color=BLACK, linewidth=1, linestyle="--")
     axes.set_xscale("log")
-    marks = [
-        one
-        for one in (0.7, 0.8, 0.9, 1, 1.2, 1.4, 1.7, 2, 3, 4, 6, 10, 20, 30)
-        if axes.get_xlim()[0] < one < axes.get_xlim()[1]
-    ]
     axes.set_xticks(marks, [f"{one:g}" for one in marks])
     axes.minorticks_off()
     axes.set_yticks(range(len(studies)), [study.title for study in studies])

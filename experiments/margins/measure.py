@@ -256,11 +256,11 @@ def tables(data: Path | None, quick: bool = False) -> Iterator[Table]:
     if quick:
         yield cases.made_up("random-sparse")
         return
-    yield from map(cases.made_up, cases.MADE_UP)
-    yield cases.patients()
     if data is not None:
-        readers = (cases.slovenia, cases.sardinia, cases.flights, cases.hawaii, cases.new_york)
-        yield from (read(data) for read in (*readers, cases.commuters_in_counties))
+        readers = (cases.new_york, cases.slovenia, cases.sardinia, cases.flights, cases.commuters_in_counties)
+        yield from (read(data) for read in (*readers, cases.hawaii))
+    yield cases.patients()
+    yield from map(cases.made_up, cases.MADE_UP)
 
 
 def study(
@@ -270,7 +270,7 @@ def study(
     epsilons: Sequence[float] = EPSILONS,
     variants: Sequence[Variant] = VARIANTS,
 ) -> Study:
-    """Run every variant at every epsilon, so many times.
+    """Run every variant at every epsilon, so many times; with 0, take those that are kept, and run nothing.
 
     The runs of one number have one key: all variants see the same random words, which takes some of the chance from
     ratios. A run is known by what its plan measures, so that runs of a plan that has changed are not taken for its.
@@ -280,9 +280,12 @@ def study(
     for epsilon in epsilons:
         for variant in variants:
             plan = variant.plan(table, epsilon)
-            named = [f"{table.name} {epsilon:g} {run}" for run in range(number or _runs(table, epsilon, variant))]
+            keys = [f"{table.name} {epsilon:g} {run}" for run in range(number or _runs(table, epsilon, variant))]
+            named = {f"{key} {variant.label} {_mark(plan)}": key for key in keys}
             found[epsilon, variant] = tuple(
-                keep.run(Run, f"{one} {variant.label} {_mark(plan)}", partial(_run, truth, plan, one)) for one in named
+                keep.run(Run, name, partial(_run, truth, plan, key))
+                for name, key in named.items()
+                if number != 0 or name in keep.found
             )
     return Study(table, found)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from experiments.kit.compared import CONFIDENCE as CHANCE
@@ -24,7 +24,7 @@ from experiments.margins.measure import (
     Study,
     Variant,
 )
-from experiments.margins.targets import EPSILON, TARGETS, Judged
+from experiments.margins.targets import EPSILON, TARGETS, Judged, Target
 
 RATES = ("invented", "invented_mass", "lost", "lost_mass")
 HEAD = (
@@ -53,7 +53,7 @@ def page(studies: Sequence[Study]) -> str:
         dense=f"{DENSE:.0%}",
         runs=runs(studies),
         targets=[_verdict(target.title, found) for target, found in judged],
-        missed=[_missed(target.title, one, target.why) for target, found in judged for one in _off(found)],
+        missed=[row for target, found in judged for row in _missed(target, found)],
         errors=[_errors(study) for study in studies],
         others=[row for study in studies for row in _others(study)],
         leaves=[_leaves(study) for study in studies],
@@ -75,35 +75,33 @@ def _verdict(title: str, found: Sequence[Judged]) -> tuple[str, str, str, str]:
     return title, f"**{verdict if found else 'not tried'}**", counted, "; ".join(where)
 
 
-def _off(found: Sequence[Judged]) -> list[Judged]:
-    return [one for one in found if one.verdict != "met"]
-
-
 def _times(one: Judged) -> str:
     """Say how much better, or worse, something came out."""
     value = one.found.value
     return f"{1 / value:.2f} × better" if value <= 1 else f"{value:.2f} × worse"
 
 
-def _missed(title: str, one: Judged, why: Callable[[Judged], str]) -> tuple[str, ...]:
-    before, after = one.errors
-    what = f"{one.study.title}, {one.study.name(one.depths)}"
-    return title, what, f"{number(before)} → {number(after)}", f"{_times(one)}, {one.verdict}", why(one)
+def _missed(target: Target, found: Sequence[Judged]) -> Iterator[tuple[str, ...]]:
+    """Yield where a target was not met, with the numbers and the reason."""
+    title = target.title
+    for one in found:
+        if one.verdict != "met":
+            what = f"{one.study.title}, {one.study.name(one.depths)}"
+            errors = " → ".join(map(number, one.errors))
+            yield title, what, errors, f"{_times(one)}, {one.verdict}", target.why(one)
+            title = ""
 
 
 def runs(studies: Sequence[Study]) -> str:
-    """Say how many runs there were."""
+    """Say how many runs there were, and of what fewer."""
     usual = max(len(found) for study in studies for found in study.found.values())
-    fewer: dict[tuple[str, int], list[str]] = {}
+    fewer: dict[tuple[str, int, str], list[str]] = {}
     for study in studies:
         for (epsilon, variant), found in study.found.items():
             if len(found) < usual:
-                fewer.setdefault((study.title, len(found)), []).append(f"{variant.label} at {epsilon:g}")
-    several = [
-        f"{less} of {title}" + ("" if len(which) == len(VARIANTS) * 3 else f" ({'; '.join(which)})")
-        for (title, less), which in fewer.items()
-    ]
-    return f"{usual} runs each" + (f", but {', '.join(several)}" if several else "")
+                fewer.setdefault((study.title, len(found), variant.label), []).append(f"{epsilon:g}")
+    told = (f"{less} of {title}, {label}, at ε = {', '.join(at)}" for (title, less, label), at in fewer.items())
+    return "; ".join((f"{usual} runs each", *told))
 
 
 def _errors(study: Study) -> tuple[str, ...]:

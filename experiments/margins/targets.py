@@ -99,10 +99,7 @@ def _advised(study: Study) -> Iterator[Judged]:
 
 def _little_to_gain(one: Judged) -> str:
     own = one.noise(one.depths)[1] * math.sqrt(2 / math.pi)
-    gain = one.errors[0] / own
-    return (
-        f"0.2.0 was not far off: a margin with this share of the loss is by {number(own)} if alone, {gain:.1f} × less"
-    )
+    return f"a margin alone, with this share of the loss, is off by {number(own)}; 0.2.0 was by {number(one.errors[0])}"
 
 
 def _told_already(one: Judged) -> str:
@@ -112,8 +109,8 @@ def _told_already(one: Judged) -> str:
     nodes, codes = (np.count_nonzero(cell_sums(spine, *Truth(study.table).leaves, at)) for at in (told, one.depths))
     own = one.noise(one.depths)[1] / one.noise(told)[0]
     return (
-        f"0.2.0 sums such a total from {nodes / codes:.1f} measured nodes that occur, so that it is nearly measured "
-        f"itself; the margin has {own:.2f} × the noise of one of them"
+        f"the tree of 0.2.0 has {nodes / codes:.1f} measured nodes a code that occurs, so that totals were nearly "
+        f"measured already; the margin has {own:.2f} × the noise of one of them"
     )
 
 
