@@ -8,7 +8,8 @@ from pathlib import Path
 from experiments.kit import pages
 from experiments.kit.command import Call, as_command
 from experiments.margins import figures, page
-from experiments.margins.measure import Study, study, tables
+from experiments.margins.measure import EPSILONS, Study, study, tables
+from experiments.margins.targets import EPSILON
 
 
 @as_command("--out", least_runs=0)
@@ -21,7 +22,8 @@ def command(call: Call) -> Iterator[Path]:
     """
     runs = 3 if call.quick and call.runs is None else call.runs
     every = call.timed(tables(None if call.quick else call.real(), call.quick))
-    yield from write([study(table, runs, call.kept(table.name)) for table in every], call.docs)
+    epsilons = (EPSILON,) if call.quick else EPSILONS
+    yield from write([study(table, runs, call.kept(table.name), epsilons) for table in every], call.docs)
 
 
 def write(studies: Sequence[Study], docs: Path) -> list[Path]:
