@@ -87,21 +87,21 @@ def test_children_of_a_node_within_its_bounds_always_have_room_for_its_count(see
         table = Cells(SPINE, SPINE.depths(level.index - 1))
         every = np.arange(table.number)
         lower, upper = facts.at(table.depths).of(every)
-        slots = facts.children(level.parts[0], SPINE.depths(level.index), table.nodes(every))
+        nodes, fanout = table.nodes(every), level.fanout(table.nodes(every))
         for at in range(len(every)):
-            own = slice(slots.start[at], slots.start[at + 1])
-            assert slots.lower[own].sum() <= lower[at]
-            assert sum(map(int, slots.upper[own])) >= upper[at]
+            children = np.repeat(nodes[:, at : at + 1], fanout[at], axis=1)
+            level.go_down(children, np.arange(fanout[at]))
+            least, most = facts.bounds(SPINE.depths(level.index), children)
+            assert least.sum() <= lower[at]
+            assert sum(map(int, most)) >= upper[at]
 
 
 def test_a_finer_node_has_at_most_what_the_cell_around_it_has() -> None:
     facts = read_facts(SPINE, {"sex": tt.Fact(at_most={"f": 7}), "place.county": tt.Fact(at_most={"AX": 5, "AY": 0})})
-    level = SPINE.level("sex")  # of the counties AX and BX
-    slots = facts.children(level.parts[0], SPINE.depths(level.index), np.array([[0, 2], [0, 0]]))
-    assert slots.upper.tolist() == [7, NO_BOUND, 7, NO_BOUND]
-    # A child that can have nothing is none.
-    level = SPINE.level("place.county")
-    assert facts.children(level.parts[0], SPINE.depths(level.index), np.array([[0], [0]])).child.tolist() == [0]
+    # Both sexes of the counties AX and BX.
+    nodes = np.array([[0, 0, 2, 2], [0, 1, 0, 1]])
+    lower, upper = facts.around(SPINE.depths(SPINE.level("sex").index), nodes)
+    assert upper.tolist() == [5, 5, 7, NO_BOUND] and not lower.any()
 
 
 def test_exact_counts_decide_coarser_levels_too() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
-import pyarrow as pa
 import pytest
 
 import treetop as tt
@@ -20,7 +20,7 @@ levels = ["state", "county"]
 [attributes.sex]
 values = ["f", "m"]
 [spine]
-order = ["place.state", "sex", "place.county"]
+order = ["place.state", "place.county", "sex"]
 [unit]
 entity = "person"
 contributions = 1
@@ -121,11 +121,76 @@ def test_an_invariant_needs_neighbours_that_keep_it(folder: Path) -> None:
         read(folder, facts, PLAN.replace('"replace"', '"add-remove"'))
 
 
-def test_no_release_ignores_facts_and_no_ledger_is_charged(folder: Path) -> None:
-    ledger = tt.Ledger.create(folder / "ledger.db", loss=tt.Loss(epsilon=5, delta=1e-5), datasets=("people",))
-    file = read(folder)
-    with pytest.raises(PlanError, match="no release keeps yet"):
-        file.plan.release(folder / "people.csv", ledger=ledger, dataset="people")
-    with pytest.raises(PlanError, match="no release keeps yet"):
-        file.plan.release(pa.table({"place": ["A1"], "sex": ["f"]}), testing_key=bytes(32))
+def test_facts_beside_the_spine_that_zeros_may_contradict_are_refused_with_another_order(folder: Path) -> None:
+    other = PLAN.replace('"place.state", "place.county", "sex"', '"place.state", "sex", "place.county"')
+    with pytest.raises(FactError, match=r"place\.county .*Put place\.county first in the order"):
+        read(folder, plan=other)
+
+
+def ledger_of(folder: Path) -> tt.Ledger:
+    return tt.Ledger.create(folder / "ledger.db", loss=tt.Loss(epsilon=5, delta=1e-5), datasets=("people",))
+
+
+def test_a_table_that_contradicts_a_fact_is_refused_before_anything_is_charged(folder: Path) -> None:
+    ledger, private = ledger_of(folder), folder / "people.csv"
+    private.write_text(private.read_text() + "A2,f\n")
+    with pytest.raises(FactError, match=r"'A' has 5 records where the fact says 4\. Nothing was measured or charged"):
+        read(folder).plan.release(private, ledger=ledger, dataset="people")
+    private.write_text(private.read_text().replace("A2,f\nB1", "A2,m\nB1").removesuffix("A2,f\n"))
+    with pytest.raises(FactError, match=r"1 records are in cells that are impossible, such as .*'A2', sex 'm'"):
+        read(folder).plan.release(private, ledger=ledger, dataset="people")
     assert not ledger.entries("people")
+
+
+def test_a_plan_can_keep_a_fact_whatever_the_table_says(folder: Path) -> None:
+    unchecked = FACTS.replace('"population.csv"', '{ exact = "population.csv", unchecked = true }').replace(
+        '{ impossible = "rules.csv" }', '{ impossible = "rules.csv", unchecked = true }'
+    )
+    private = folder / "people.csv"
+    private.write_text(private.read_text() + "A2,m\nA2,m\nA2,m\nB1,f\n")
+    ledger, plan = ledger_of(folder), read(folder, unchecked).plan
+    release = plan.release(private, ledger=ledger, dataset="people")
+    assert release.by("place.state", intervals=False).to_pylist() == [
+        {"place.state": "A", "count": 4},
+        {"place.state": "B", "count": 3},
+    ]
+    assert release.query(**{"place.county": "A2", "sex": "m"}) == 0
+    assert len(ledger.entries("people")) == 1
+
+
+def test_contradicting_facts_are_refused_when_the_plan_is_read_and_no_ledger_is_touched(folder: Path) -> None:
+    (folder / "population.csv").write_text("state,count\nA,4\nB,3\n")
+    (folder / "dwellings.csv").write_text("county,count\nB1,2\n")
+    ledger = ledger_of(folder)
+    with pytest.raises(FactError, match=r"these cannot all be true: place\.state .*; place\.county"):
+        tt.publish(folder_plan(folder), folder / "people.csv", folder / "out", ledger=ledger, dataset="people")
+    assert not ledger.entries("people") and not (folder / "out").exists()
+
+
+def folder_plan(folder: Path) -> Path:
+    path = folder / "plan.toml"
+    path.write_text(PLAN + FACTS)
+    return path
+
+
+def test_a_release_with_facts_goes_the_whole_way(folder: Path) -> None:
+    published = tt.publish(folder_plan(folder), folder / "people.csv", folder / "out", testing_key=bytes(32))
+    assert all(verdict.verified for verdict in tt.check(folder / "out"))
+    card = published.release.card
+    assert [fact["table"] for fact in card["facts"]] == ["place.state", "place.county", "place.county * sex"]
+    assert [level.get("exact", False) for level in card["levels"]] == [False, True, False, False]
+    assert card["levels"][0]["cost"]["exact"] == card["levels"][1]["cost"]["exact"] == "0"
+    again = tt.Release.load(folder / "out")
+    assert again.interval(**{"place.state": "A"}) == (4, 4)
+    assert again.interval(**{"place.county": "A2", "sex": "m"}) == (0, 0)
+    assert again.interval(**{"place.county": "A1"}).upper <= 3
+
+
+def test_check_finds_a_count_that_contradicts_a_fact(folder: Path) -> None:
+    tt.publish(folder_plan(folder), folder / "people.csv", folder / "out", testing_key=bytes(32))
+    release = tt.Release.load(folder / "out")
+    moved = release.count.copy()
+    moved[0] += 1
+    replace(release, count=moved).save(folder / "forged")
+    found = [finding for verdict in tt.check(folder / "forged") for finding in verdict.findings]
+    assert any("place.state" in finding and "the fact says 4" in finding for finding in found)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 import treetop as tt
 from treetop.domain.cells import Cells, above
 from treetop.domain.facts import PublicFacts
+from treetop.domain.narrowed import narrowed
 from treetop.domain.possible import MOST_ROWS, Rule
 from treetop.errors import FactError
 from treetop.read.facts import read_facts
@@ -77,14 +78,21 @@ def test_the_children_of_possible_nodes_are_those_that_are_possible(seed: int) -
         nodes = table.nodes(np.arange(table.number))
         nodes = nodes[:, facts.possible.allows(table.depths, nodes)]
         (part,), depths = level.parts, SPINE.depths(level.index)
-        slots = facts.children(part, depths, nodes)
+        narrow = narrowed(SPINE, facts.possible).levels[level.index - 1]
+        start = np.concatenate([[0], np.cumsum(narrow.fanout(nodes))])
         for at in range(nodes.shape[1]):
             own = nodes[part.attribute, at]
             children = np.arange(part.first[own], part.first[own + 1])
             inside = np.repeat(nodes[:, at : at + 1], len(children), axis=1)
             inside[part.attribute] = children
             expected = children[facts.possible.allows(depths, inside)]
-            assert slots.child[slots.start[at] : slots.start[at + 1]].tolist() == expected.tolist()
+            assert start[at + 1] - start[at] == len(expected)
+            found = np.repeat(nodes[:, at : at + 1], len(expected), axis=1)
+            narrow.go_down(found, np.arange(len(expected)))
+            assert found[part.attribute].tolist() == expected.tolist()
+            assert narrow.ranks(found).tolist() == list(range(len(expected)))
+            narrow.go_up(found)
+            assert (found == nodes[:, at : at + 1]).all()
 
 
 @pytest.mark.parametrize("seed", range(15))
@@ -121,10 +129,16 @@ def test_flows_within_a_county_are_as_many_as_there_are_counties() -> None:
     assert len(rule.cells) == 4
     level = ends.level("destination.county")
     # Of origins in the counties AX and BZ, whose destination is known by state, one county is left.
-    assert facts.children(level.parts[0], ends.depths(level.index), np.array([[0, 3], [0, 1]])).child.tolist() == [0, 3]
+    narrow = narrowed(ends, facts.possible)
+    nodes = np.array([[0, 3], [0, 1]])
+    assert narrow.levels[level.index - 1].fanout(nodes).tolist() == [1, 1]
+    assert not narrow.levels[level.index - 1].divides
+    narrow.levels[level.index - 1].go_down(nodes, np.zeros(2, np.int64))
+    assert nodes[1].tolist() == [0, 3]
     # Below, tracts are free.
-    level = ends.level("destination.tract")
-    assert facts.children(level.parts[0], ends.depths(level.index), np.array([[0], [0]])).child.tolist() == [0, 1]
+    level = narrow.level("destination.tract")
+    assert level.fanout(np.array([[0], [0]])).tolist() == [2] and level.is_plain
+    assert narrow.leaves < ends.leaves
 
 
 def test_what_lies_above_a_node_is_found_without_listing_the_level() -> None:

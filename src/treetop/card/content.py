@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Protocol
 
-from treetop.card import words
+from treetop.card import known, words
 from treetop.card.composition import amount, sentence
 from treetop.card.degrees import words as degree_words
 from treetop.card.facts import FORMAT, Facts
@@ -120,7 +120,7 @@ def of_plan(plan: PurePlan) -> dict[str, Any]:
     part = {
         "treetop": FORMAT,
         "title": plan.title or UNTITLED,
-        "protects": plan.unit.sentence(),
+        "protects": plan.unit.sentence() + known.agreeing(plan),
         **({} if plan.graph is None else {"graph": plan.graph.card()}),
         "hierarchies": _hierarchies(plan),
         "loss": _loss(plan),
@@ -128,6 +128,7 @@ def of_plan(plan: PurePlan) -> dict[str, Any]:
         "exact": exact(plan),
         "levels": _levels(plan),
         **({"margins": _margins(plan)} if plan.margin_tables else {}),
+        **({"facts": known.facts(plan)} if plan.public_facts else {}),
         "accuracy": _accuracy(plan),
         "post_processing": words_of(plan).post_processing(plan),
         "plan": plan.describe(),
@@ -215,6 +216,7 @@ def _level(plan: PurePlan, level: Part, accuracy: LevelAccuracy) -> dict[str, An
         **({"counts": accuracy.title} if plan.margin_tables else {}),
         "nodes": level.nodes,
         "measured": measured,
+        **({"exact": True} if level.is_exact and level.index > 0 else {}),
         "sensitivity": {"l1": change.l1, "l2_squared": change.l2_squared} if measured else None,
         "share": amount(level.share),
         "cost": amount(level.cost),

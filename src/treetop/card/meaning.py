@@ -7,6 +7,7 @@ from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import Any
 
+from treetop.card.known import told_exactly
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Unit, epsilon_from_rho
 from treetop.privacy.loss import COMPARED_AT
@@ -85,7 +86,8 @@ def exact(plan: PurePlan) -> list[str]:
         "the hierarchies: their levels, codes and parents are public, and published as they are",
         "the plan itself: the unit, the loss and the noise of every level",
     ]
-    if plan.levels[0].is_exact:
+    told = told_exactly(plan) + told
+    if plan.levels[0].is_exact and not plan.public_facts.decides((0,) * len(plan.spine.trees)):
         told.insert(0, plan.unit.exact_total)
     return told
 

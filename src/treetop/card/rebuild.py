@@ -8,6 +8,7 @@ from typing import Any
 
 from treetop.card.degrees import rebuild as degrees
 from treetop.card.groups import rebuild as groups
+from treetop.domain.facts import PublicFacts
 from treetop.domain.graph_unit import Facts, GraphUnit
 from treetop.domain.margin import MARGIN, Margins, margins_of
 from treetop.domain.spine import Spine
@@ -31,8 +32,8 @@ def rebuild_unit(card: Mapping[str, Any]) -> Unit:
     )
 
 
-def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> PurePlan:
-    """Return the plan that a card describes, on the spine that was read from its folder."""
+def rebuild_plan(card: Mapping[str, Any], spine: Spine, facts: PublicFacts | None = None) -> PurePlan:
+    """Return the plan that a card describes, on the spine, and with the facts, that were read from its folder."""
     if "groups" in card["plan"]:
         return groups.rebuild_plan(card, spine)
     if "degrees" in card["plan"]:
@@ -59,7 +60,8 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> PurePlan:
         title=told["title"],
         resolve=_resolution(told["resolve"]) if "resolve" in told else "full",
         confidence=told.get("confidence", CONFIDENCE),
-        margins=_margins(spine, [name.removeprefix(MARGIN) for name in beside]),
+        margins=_margins(spine, [name.removeprefix(MARGIN) for name in beside], facts),
+        facts=facts or {},
     )
 
 
@@ -73,11 +75,12 @@ def _shares(tables: Sequence[Mapping[str, Any]]) -> dict[str, Fraction]:
     return {table["name"]: Fraction(table["share"]) for table in tables if table["noise"] is not None}
 
 
-def _margins(spine: Spine, names: list[str]) -> Margins:
+def _margins(spine: Spine, names: list[str], facts: PublicFacts | None) -> Margins:
     """Return what a plan says of its margins, in one word where there is one."""
     if not names:
         return "none"
-    return "each" if [margin.name for margin in margins_of(spine, "each")] == names else names
+    every = [one.name for one in margins_of(spine, "each") if facts is None or not facts.decides(one.depths)]
+    return "each" if every == names else names
 
 
 def _unit(told: Mapping[str, Any]) -> Unit:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from treetop.basics.exact import plain
+from treetop.card import known
 from treetop.card.facts import Facts
 from treetop.card.meaning import epsilon_beside_others, epsilon_of, plural, say_epsilon
 from treetop.domain.margin import exact_margins, title_of
@@ -163,11 +164,11 @@ def neighbours(plan: PurePlan, facts: Facts) -> str:
         if unit.exactly_one:
             return (
                 f"Two tables are neighbours when one becomes the other by changing the values ({values}) of one "
-                f"{one}, that of one {unit.entity}."
+                f"{one}, that of one {unit.entity}.{known.agreeing(plan)}"
             )
         return (
             f"Two tables are neighbours when one becomes the other by exchanging the {rows} of one {unit.entity}, at "
-            f"most {unit.contributions}, for at most {unit.contributions} others."
+            f"most {unit.contributions}, for at most {unit.contributions} others.{known.agreeing(plan)}"
         )
     many = f"the one {one}" if unit.contributions == 1 else f"all the {rows}, at most {unit.contributions},"
     return f"Two tables are neighbours when one becomes the other by adding or removing {many} of one {unit.entity}."
@@ -208,6 +209,7 @@ def post_processing(plan: PurePlan) -> list[str]:
     """Say what was done to measurements; it reads no private data, so it costs nothing."""
     repair, order = REPAIRS[plan.repair], ORDERS[plan.order]
     told = [text.format(order=order.words) for text in repair.words]
+    told[1:1] = known.post_processing(plan)
     if plan.margin_tables:
         told = [_MARGINS_KEPT, told[0], _TWO_SIDED, *_nearly(plan), *([_SHARED_AGAIN] if repair.again else [])]
     if isinstance(plan.resolve, Resolution):
@@ -274,7 +276,8 @@ def caveats(plan: PurePlan, facts: Facts) -> list[str]:
         )
     if unit.per_node:
         told.append("The limits of records per node were declared, not enforced.")
-    if plan.levels[0].is_exact:
+    told += known.caveats(plan)
+    if plan.reads_total:
         told.append(f"The total is exact: whether a {unit.entity} is in the data at all is not hidden.")
     if plan.accounting == "exact":
         told.append(

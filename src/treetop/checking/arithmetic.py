@@ -54,7 +54,8 @@ def loss(card: dict[str, Any]) -> Iterator[str]:
     for level in _tables(card):
         if level["noise"] is None:
             told = unit.total_is_exact(card["plan"]["unknown"] == "drop") or unit.total_follows
-            if level["name"] == TOTAL and not told:
+            # Whether facts decide the total is found where all that the plan gives is computed again.
+            if level["name"] == TOTAL and not told and "facts" not in card["plan"]:
                 yield "levels.total is not measured, but neighbours may differ in their total"
             continue
         yield from _sensitivity(unit, level)

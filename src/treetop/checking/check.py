@@ -34,6 +34,7 @@ from treetop.release.folder import (
     file_sha256,
     read_card,
     read_contents,
+    read_domain,
     read_spine,
 )
 from treetop.release.release import Release
@@ -177,6 +178,9 @@ class _Check:
         if "margins" in card:
             said = f"{len(card['margins'])} margins are what the leaves add up to, cell by cell"
             yield said + counting.left_over(card["released"]), self.margins
+        if "facts" in card["plan"]:
+            tables = ", ".join(fact["table"] for fact in card["plan"]["facts"])
+            yield f"every public fact is kept, node by node: {tables}", self.facts
         if self._lists(MEASUREMENTS):
             yield "the interval of every count, from the measurements that were kept", self.intervals
             if card["plan"].get("repair") == "least-squares":
@@ -205,7 +209,7 @@ class _Check:
 
     @cached_property
     def plan(self) -> PurePlan:
-        return rebuild_plan(self.card, self.spine)
+        return rebuild_plan(self.card, *read_domain(self.folder, self.card))
 
     @cached_property
     def release(self) -> Release:
@@ -284,6 +288,9 @@ class _Check:
 
     def margins(self) -> Iterator[str]:
         yield from counting.margins(self.release)
+
+    def facts(self) -> Iterator[str]:
+        yield from counting.facts(self.release)
 
     def intervals(self) -> Iterator[str]:
         yield from counting.intervals(self.release, self.folder)

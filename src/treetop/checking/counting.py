@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from treetop.card.bond import bound, statement_sha256
 from treetop.checking.compare import differences
+from treetop.domain.fact import COUNTED, LISTED
+from treetop.domain.facts import TableFact
 from treetop.errors import ReleaseError
 from treetop.plan.file import describe_plan
 from treetop.plan.plan import PurePlan
@@ -21,6 +24,7 @@ from treetop.release.estimates.again import with_lower_error
 from treetop.release.folder import (
     COUNTS,
     EVIDENCE,
+    FACTS,
     HIERARCHIES,
     MARGINS,
     MEASUREMENTS,
@@ -49,6 +53,7 @@ def needed(card: dict[str, Any]) -> list[str]:
     tables += [UNRESOLVED] if "resolve" in card["plan"] else []
     tables += [MARGINS] if "margins" in card["plan"] else []
     tables += [PUBLIC] if keeps_regions(card["plan"]) else []
+    tables += [FACTS] if "facts" in card["plan"] else []
     if "interval" not in card["accuracy"]:
         return tables
     return (
@@ -93,6 +98,7 @@ def plan_file(folder: Path, plan: PurePlan, card: dict[str, Any]) -> Iterator[st
         told["data"] = {"unknown": told.get("data", {}).get("unknown")}
         for name in NAMES:
             told.get("groups", {}).pop(name, None)
+        told["facts"] = {name: _nameless(fact) for name, fact in told.get("facts", {}).items()}
         told["graph"] = {name: entry for name, entry in told.get("graph", {}).items() if name in GRAPH}
     if "accounting" not in stated.get("loss", {}) and expected["loss"].get("accounting") == "zcdp":
         del expected["loss"]["accounting"]  # up to version 0.3 it was what is meant where nothing is said
@@ -103,6 +109,11 @@ def plan_file(folder: Path, plan: PurePlan, card: dict[str, Any]) -> Iterator[st
         expected["loss"]["split"] = dict.fromkeys(split, next(iter(split.values())))
     for where, one, other in differences(stated, expected):
         yield f"{PLAN}: {where} is {one}, but the card's plan has {other}"
+
+
+def _nameless(fact: dict[str, Any]) -> dict[str, Any]:
+    """Return what a plan.toml states of a table without the names of files, which its SHA-256 stands for."""
+    return {name: "" if name in (*COUNTED, *LISTED) else value for name, value in fact.items()}
 
 
 def said(stated: dict[str, Any]) -> dict[str, Any]:
@@ -214,6 +225,37 @@ def margins(release: Release) -> Iterator[str]:
                 f"{MARGINS}: {table.margin.name} {codes} is {table.count[cell]:,}, but its leaves add up to "
                 f"{table.count[cell] - missing[cell]:,}"
             )
+
+
+def facts(release: Release) -> Iterator[str]:
+    """Compare every cell that a fact names with what is released; what is unresolved may belong to any."""
+    assert release.facts is not None
+    finest = tuple(len(tree.levels) for tree in release.spine.trees)
+    for fact in release.facts:
+        levels = {attribute: depth - 1 for attribute, depth in enumerate(fact.table.depths) if depth}
+        leaf, count = release.tree.resolved(levels)
+        cells, place = np.unique(fact.table.numbers(leaf, finest), return_inverse=True)
+        sums = np.bincount(place, count, len(cells)).astype(np.int64)
+        if fact.rule is not None and len(wrong := cells[~np.isin(cells, fact.rule.cells)]):
+            yield f"{fact.words}: {fact.table.words(int(wrong[0]))} is impossible, and is released"
+        if fact.boxes is not None:
+            yield from _beyond(fact, cells, sums, release.total - int(count.sum()))
+
+
+def _beyond(fact: TableFact, cells: NDArray[np.int64], sums: NDArray[np.int64], missing: int) -> Iterator[str]:
+    """Say which released counts are not within bounds, whatever of what is missing belongs to them."""
+    boxes = fact.boxes
+    assert boxes is not None
+    at = np.searchsorted(cells, boxes.cells)
+    found = np.where(np.append(cells, -1)[at] == boxes.cells, np.append(sums, 0)[at], 0)
+    for wrong in np.flatnonzero((found > boxes.upper) | (found + missing < boxes.lower))[:1].tolist():
+        told = (
+            f"{boxes.lower[wrong]:,}"
+            if boxes.lower[wrong] == boxes.upper[wrong]
+            else f"between {boxes.lower[wrong]:,} and {boxes.upper[wrong]:,}"
+        )
+        cell = fact.table.words(int(boxes.cells[wrong]))
+        yield f"{fact.words}: {cell} is released as {found[wrong]:,}, and the fact says {told}"
 
 
 def left_over(released: dict[str, Any]) -> str:

@@ -64,7 +64,7 @@ def _degrees(card: Mapping[str, Any], release: Release) -> Iterator[str]:
     """Compare the degrees with those of the plan and, of a whole graph, repair the measurements again."""
     yield from _axis(release, "degree", card["plan"]["degrees"]["largest"])
     yield from _regions(card, release, "people")
-    plan = rebuild_plan(card, release.spine)
+    plan = rebuild_plan(card, release.spine, release.facts)
     if release.cells is None or not isinstance(plan, PureDegreePlan):
         return
     release.intervals_at(0.5)  # refuses measurements that are not those of all degrees

@@ -55,7 +55,11 @@ def compare_with_truth(
     data = release.card["data"]
     if plan is None:
         _refuse_unless_plain(release)
-        reader, named, counted = rebuild_plan(release.card, release.spine), data["columns"] or {}, data["count_column"]
+        reader, named, counted = (
+            rebuild_plan(release.card, release.spine, release.facts),
+            data["columns"] or {},
+            data["count_column"],
+        )
         source = Source(truth, query, keep=data.get("keep"))
     else:
         file = plan if isinstance(plan, PlanFile) else read_plan(plan)

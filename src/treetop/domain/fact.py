@@ -13,6 +13,8 @@ COUNTED = ("exact", "at_least", "at_most")
 """What is a number of every cell that is listed."""
 LISTED = ("possible", "impossible")
 """What is a list of cells."""
+INVARIANT = "invariant"
+"""What the private table itself says, told as it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +64,7 @@ class Fact:
     def kinds(self) -> tuple[str, ...]:
         """What it states."""
         stated = tuple(kind for kind in (*COUNTED, *LISTED) if getattr(self, kind) is not None)
-        return (*stated, "invariant") if self.invariant else stated
+        return (*stated, INVARIANT) if self.invariant else stated
 
     @staticmethod
     def of(stated: Any) -> Fact:

@@ -8,17 +8,18 @@ known before anything is spent; where they cannot, the fewest that contradict ea
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.frozen import FrozenMap
 from treetop.domain.boxes import Boxes
 from treetop.domain.cells import Cells, Depths, Ints, is_coarser, meet
-from treetop.domain.level import Refinement
+from treetop.domain.fact import INVARIANT
 from treetop.domain.possible import MOST_ROWS, Possible, Rule, complement
 from treetop.domain.spine import Spine
 from treetop.errors import FactError
@@ -44,6 +45,8 @@ class TableFact:
     """Of what it says, however it was written."""
     places: Mapping[str, str] = field(default_factory=dict)
     """By what is stated, the name of its file, or "same"; empty where it was given in memory."""
+    stated: Mapping[str, tuple[Ints, Ints]] = field(default_factory=dict, repr=False)
+    """By what is stated, the cells, ascending, and their numbers where they have any."""
 
     @property
     def name(self) -> str:
@@ -56,25 +59,20 @@ class TableFact:
         stated = (f"{kind} = {self.places[kind]!r}" if self.places.get(kind) else kind for kind in self.kinds)
         return f"{self.name} ({', '.join(stated)})"
 
+    def told(self, count: Ints | None) -> TableFact:
+        """Return it with the counts of all its cells, in their order; as it is where there are none."""
+        if count is None:
+            return self
+        cells = np.arange(len(count))
+        stated = {**self.stated, INVARIANT: (cells, count)}
+        return replace(self, boxes=Boxes(self.table, cells, count, count), stated=FrozenMap(stated))
+
     def describe(self) -> dict[str, Any]:
         """Return it as plain values, for cards and digests."""
         told: dict[str, Any] = {"table": self.name, "states": list(self.kinds)}
         if self.sha256:
             told["sha256"] = self.sha256
         return told | ({"unchecked": True} if self.unchecked else {})
-
-
-class Slots(NamedTuple):
-    """The children of some nodes that facts allow, with their bounds."""
-
-    start: Ints
-    """Where those of each node start; one more than there are nodes."""
-    child: Ints
-    """The refined attribute's node."""
-    lower: Ints
-    """The least that each has."""
-    upper: Ints
-    """The most; `NO_BOUND` where there is none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +99,7 @@ class PublicFacts:
     @cached_property
     def invariants(self) -> tuple[Depths, ...]:
         """The tables whose private counts are published as they are."""
-        return tuple(fact.table.depths for fact in self.facts if "invariant" in fact.kinds)
+        return tuple(fact.table.depths for fact in self.facts if INVARIANT in fact.kinds)
 
     @cached_property
     def bounded(self) -> tuple[Depths, ...]:
@@ -132,30 +130,42 @@ class PublicFacts:
         number = int(self.possible.number(boxes.table, root, np.zeros(1, np.int64))[0])
         return boxes if len(boxes.cells) == number else None
 
-    def children(self, part: Refinement, depths: Depths, nodes: NDArray[np.integer]) -> Slots:
-        """Return the children of possible nodes, given by attribute, that can have a count above zero.
+    def decides(self, depths: Depths) -> bool:
+        """Whether all counts of a table are known: by exact facts, or by an invariant that a run reads."""
+        if any(is_coarser(depths, invariant) for invariant in self.invariants):
+            return True
+        return bool(self.bounded) and self.exact(depths) is not None
 
-        `part` refines one attribute, and the children have these depths. It costs as much as there are such children,
-        whatever the domain.
+    @cached_property
+    def of_total(self) -> tuple[int, int]:
+        """What the total is at least, and at most."""
+        boxes = self.at((0,) * len(self.spine.trees))
+        lower, upper = boxes.of(np.zeros(1, np.int64))
+        return int(lower[0]), int(upper[0])
+
+    def says_something(self, depths: Depths) -> bool:
+        """Whether there are bounds of the cells of a table, by its own facts or those of finer tables."""
+        return len(self.at(depths).cells) > 0
+
+    def bounds(self, depths: Depths, nodes: NDArray[np.integer]) -> tuple[Ints, Ints]:
+        """Return the least and the most that nodes have, given by attribute: such that their children can share it."""
+        return self.at(depths).of(Cells(self.spine, depths).numbers(nodes, depths))
+
+    def around(self, depths: Depths, nodes: NDArray[np.integer]) -> tuple[Ints, Ints]:
+        """Return all that is known of nodes: their bounds, and that none has more than a cell that it is in.
+
+        Impossible nodes have none.
         """
-        start, child = self.possible.children(part, depths, nodes)
-        parent = np.repeat(np.arange(len(start) - 1), np.diff(start))
-        inside = np.asarray(nodes, np.int64)[:, parent]
-        inside[part.attribute] = child
-        lower, upper = self.at(depths).of(Cells(self.spine, depths).numbers(inside, depths))
-        for around in self._around(depths, part.attribute):
-            boxes = self.at(around)
-            upper = np.minimum(upper, boxes.of(boxes.table.numbers(inside, depths))[1])
-        there = upper > 0
-        if not there.all():
-            number = np.bincount(parent[there], minlength=len(start) - 1)
-            start = np.concatenate([[0], np.cumsum(number)])
-        return Slots(start, child[there], lower[there], upper[there])
+        lower, upper = self.bounds(depths, nodes)
+        for coarser in {meet(one, depths) for one in self.bounded} - {depths}:
+            boxes = self.at(coarser)
+            upper = np.minimum(upper, boxes.of(boxes.table.numbers(nodes, depths))[1])
+        there = self.possible.allows(depths, nodes)
+        return np.where(there, lower, 0), np.where(there, upper, 0)
 
-    def _around(self, depths: Depths, attribute: int) -> set[Depths]:
-        """Return the tables whose cells bound nodes of finer ones, and tell the attribute apart that is refined."""
-        coarser = {meet(one, depths) for one in self.bounded} - {depths}
-        return {one for one in coarser if one[attribute] == depths[attribute]}
+    def with_exact(self, told: Mapping[Depths, Ints]) -> PublicFacts:
+        """Return these facts with the counts of invariants, which a run has read: of all cells, in their order."""
+        return PublicFacts(self.spine, tuple(fact.told(told.get(fact.table.depths)) for fact in self.facts))
 
     def check(self) -> None:
         """Refuse facts that cannot all be true, naming the fewest that contradict each other."""

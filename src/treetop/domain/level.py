@@ -66,6 +66,11 @@ class Level:
         return len(self.parts) > 1
 
     @property
+    def is_plain(self) -> bool:
+        """Whether the children of a node are nodes of one attribute that follow each other."""
+        return len(self.parts) == 1
+
+    @property
     def widest(self) -> int:
         """The largest number of children that a node is divided into."""
         return math.prod(part.widest for part in self.parts)
@@ -116,16 +121,17 @@ class Level:
     def numbered(self, nodes: Nodes) -> tuple[NDArray[np.int32], Ints]:
         """Return nodes of the level above as numbers v, and where the children of each v start in a numbering of these.
 
-        By one attribute, these are its own nodes; else the nodes are numbered as they come, and so are their children.
+        Where children follow each other, these are the attribute's nodes; else the nodes are numbered as they come, and
+        so are their children.
         """
-        if not self.is_merged:
+        if self.is_plain:
             return nodes[self.parts[0].attribute].astype(np.int32, copy=False), self.parts[0].first
         fanout = self.fanout(nodes)
         return np.arange(len(fanout), dtype=np.int32), np.concatenate([[0], np.cumsum(fanout)])
 
     def go_down_to(self, nodes: Nodes, parent: Nodes, child: Nodes, first: Ints) -> None:
         """Turn nodes, in place, into the children that have these numbers; `parent` is the number v of each node."""
-        if not self.is_merged:
+        if self.is_plain:
             nodes[self.parts[0].attribute] = child
         else:
             self.go_down(nodes, child - first[parent])

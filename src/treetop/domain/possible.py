@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.domain.cells import Cells, Depths, Ints, below, meet
-from treetop.domain.level import Refinement
 from treetop.domain.spine import Spine
 from treetop.errors import FactError
 
@@ -113,18 +112,6 @@ class Possible:
             there &= rule.allows(depths, nodes)
         return there
 
-    def children(self, part: Refinement, depths: Depths, nodes: NDArray[np.integer]) -> tuple[Ints, Ints]:
-        """Return the possible children of possible nodes: where those of each start, and the refined attribute's nodes.
-
-        Impossible children are not looked at, so that they cost nothing.
-        """
-        own = np.asarray(nodes[part.attribute], np.int64)
-        first, last = part.first[own], part.first[own + 1]
-        for rule in self.rules:
-            if rule.depths[part.attribute] >= depths[part.attribute]:
-                return _children(rule, part.attribute, depths, nodes, first, last)
-        return _ranges(first, last - first)
-
     def number(self, table: Cells, depths: Depths, cells: Ints) -> Ints:
         """Return how many possible cells of a table lie in each of some cells of a coarser one."""
         inside = Cells(self.spine, depths).nodes(cells)
@@ -147,24 +134,6 @@ def refuse_many(size: int, what: str) -> None:
             f"{what} {size:,} combinations, and at most {MOST_ROWS:,} are kept: state the rule at coarser levels, or "
             "as fewer rules that share attributes"
         )
-
-
-def _ranges(start: Ints, size: Ints) -> tuple[Ints, Ints]:
-    """Return where each range of numbers starts among all, and the numbers."""
-    before = np.concatenate([[0], np.cumsum(size)])
-    return before, np.arange(before[-1]) + np.repeat(start - before[:-1], size)
-
-
-def _children(
-    rule: Rule, attribute: int, depths: Depths, nodes: NDArray[np.integer], first: Ints, last: Ints
-) -> tuple[Ints, Ints]:
-    """Find the range of possible children of each node where the refined attribute stands last in their numbers."""
-    beside, width, families = rule.families(depths, attribute)
-    refined = tuple(depth - (one == attribute) for one, depth in enumerate(depths))
-    asked = beside.numbers(nodes, refined) * width
-    start, stop = np.searchsorted(families, asked + first), np.searchsorted(families, asked + last)
-    before, found = _ranges(start, stop - start)
-    return before, families[found] % width
 
 
 def _number(rule: Rule, fine: Depths, coarse: Depths, inside: Ints) -> Ints:

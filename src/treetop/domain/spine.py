@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import itertools
 import math
@@ -111,7 +112,13 @@ class Spine:
     @property
     def leaves(self) -> int:
         """How many leaves the public domain has."""
-        return math.prod(tree.sizes[-1] for tree in self.trees)
+        return self.levels[-1].nodes
+
+    def with_levels(self, levels: Sequence[Level]) -> Spine:
+        """Return the same order with levels that know more of what is possible."""
+        same = copy.copy(self)
+        object.__setattr__(same, "levels", tuple(levels))
+        return same
 
     @cached_property
     def digest(self) -> str:

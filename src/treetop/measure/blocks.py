@@ -127,9 +127,9 @@ def refine_blocks(
     Evidence is kept as `refine` keeps it.
     """
     order = np.lexsort((above.nodes[step.level.parts[0].attribute], groups))
-    tasks = _cut(step, in_order(above, order), groups[order], columns, counts, key)
+    tasks = block_tasks(step, in_order(above, order), groups[order], columns, counts, key)
     for near in nearly:
-        tasks = _moved(tasks, near, order, executor)
+        tasks = moved_tasks(tasks, near, order, executor)
     keep_all = every is not None and step.level.nodes <= every
     small = executor.map(_run_all if keep_all else _run, [task for task in tasks if not _is_large(task)])
     parts = [_run_large(task, executor, keep_all) if _is_large(task) else next(small) for task in tasks]
@@ -141,7 +141,7 @@ def in_order(above: Frontier, order: Ints) -> Frontier:
     return Frontier(above.nodes[:, order], above.count[order], above.start[order], above.stop[order])
 
 
-def _moved(tasks: Sequence[BlockTask], near: Near, order: Ints, executor: Executor) -> list[BlockTask]:
+def moved_tasks(tasks: Sequence[BlockTask], near: Near, order: Ints, executor: Executor) -> list[BlockTask]:
     """Move measurements towards a table, each by its part of the gap between the table and what they sum to.
 
     That is the best linear update of independent measurements by a noisy sum of them.
@@ -168,12 +168,14 @@ def _sum_up(asked: tuple[BlockTask, Ints, tuple[int, int]]) -> tuple[Reals, Real
     cell = np.repeat(groups, slots) * shape[1] + _children(task, slots)
     size = shape[0] * shape[1]
     total, number = (np.zeros(size), np.zeros(size))
-    total += np.bincount(cell, _wanted(task, slots, value), minlength=size)
+    total += np.bincount(cell, wanted_of(task, slots, value), minlength=size)
     number += np.bincount(cell, minlength=size)
     return total.reshape(shape), number.reshape(shape)
 
 
-def _cut(step: Step, above: Frontier, groups: Ints, columns: Columns, counts: Counts, key: Key) -> list[BlockTask]:
+def block_tasks(
+    step: Step, above: Frontier, groups: Ints, columns: Columns, counts: Counts, key: Key
+) -> list[BlockTask]:
     """Cut rows into tasks of whole blocks; a large block is a task of its own."""
     node, slots = above.nodes[step.level.parts[0].attribute], step.fanout(above)
     before = np.concatenate([[0], np.cumsum(slots)])
@@ -210,7 +212,7 @@ def _run(task: BlockTask, keep_all: bool = False) -> Refined:
     step, above = task.step, task.above
     slots = step.fanout(above)
     value, start, stop = measure_cells(task, slots)
-    wanted, ties, far = _wanted(task, slots, value), _ties(task), far_of(step)
+    wanted, ties, far = wanted_of(task, slots, value), ties_of(task), far_of(step)
     alone = value[:0] if step.repair.code is not None else repaired_rows(step, wanted, slots, above.count, ties)
     out, (refined,) = np.zeros(len(value), np.int64), step.level.parts
     node = np.ascontiguousarray(above.nodes[refined.attribute])  # for other strides it would be compiled again
@@ -221,12 +223,12 @@ def _run(task: BlockTask, keep_all: bool = False) -> Refined:
     return kept_cells(task, slots, value, out, start, stop, keep_all)
 
 
-def _wanted(task: BlockTask, slots: Ints, value: Ints) -> Ints:
+def wanted_of(task: BlockTask, slots: Ints, value: Ints) -> Ints:
     """Return the measurements of a task as they are fitted: moved towards tables that they nearly agree with."""
     return value + np.rint(_moves(task, slots)).astype(np.int64) if task.moves else value
 
 
-def _ties(task: BlockTask) -> int:
+def ties_of(task: BlockTask) -> int:
     """Return the word that breaks the ties of a task's first row."""
     return int.from_bytes(task.key.derive("ties").secret[:6], "little") + task.rows
 
@@ -240,7 +242,7 @@ def _is_large(task: BlockTask) -> bool:
     """Whether a task is one block that is not to be in memory as a whole."""
     (refined,) = task.step.level.parts
     node, groups = task.above.nodes[refined.attribute], task.groups
-    is_one = node[0] == node[-1] and groups[0] == groups[-1]
+    is_one = node[0] == node[-1] and groups[0] == groups[-1] and task.step.level.is_plain
     return bool(is_one) and int(task.step.fanout(task.above[:1])[0]) * len(node) > LARGE
 
 
@@ -273,7 +275,7 @@ class _Piece:
         return len(self.task.above)
 
     def opened(self) -> tuple[Reals, NDArray[np.bool_]]:
-        step, count, ties = self.task.step, self.task.above.count, _ties(self.task)
+        step, count, ties = self.task.step, self.task.above.count, ties_of(self.task)
         slots, wanted = self._wanted()
         alone = wanted[:0] if step.repair.code is not None else repaired_rows(step, wanted, slots, count, ties)
         target, likely = np.empty(len(wanted)), np.empty(len(wanted), np.bool_)
@@ -287,7 +289,7 @@ class _Piece:
 
     def _wanted(self) -> tuple[Ints, Ints]:
         slots = self.task.step.fanout(self.task.above)
-        return slots, _wanted(self.task, slots, measure_cells(self.task, slots)[0])
+        return slots, wanted_of(self.task, slots, measure_cells(self.task, slots)[0])
 
 
 def _run_large(task: BlockTask, executor: Executor, keep_all: bool) -> Refined:
@@ -302,7 +304,7 @@ def _run_large(task: BlockTask, executor: Executor, keep_all: bool) -> Refined:
         cell, whole = np.arange(width), columns
     else:
         pieces = [_Piece(one, one.rows - task.rows) for one in tasks]
-        cell, whole = repair_streamed(pieces, count, columns, spare, _scale(far_of(task.step)), executor.map)
+        cell, whole = repair_streamed(pieces, count, columns, spare, scale_of(far_of(task.step)), executor.map)
     bounds = np.searchsorted(cell, [one.cells - task.cells for one in tasks] + [width * len(count)])
     asked = [
         (one, cell[a:b] - (one.cells - task.cells), whole[a:b], keep_all)
@@ -341,6 +343,9 @@ def measure_cells(task: BlockTask, slots: Ints) -> tuple[Ints, Ints, Ints]:
 def _children(task: BlockTask, slots: Ints) -> Ints:
     """Return the nodes that the cells of a task are of."""
     (refined,) = task.step.level.parts
+    if not task.step.level.is_plain:
+        listed: Ints = task.step.children(task.above)[refined.attribute].astype(np.int64)
+        return listed
     before = np.cumsum(slots) - slots
     eldest = refined.first[task.above.nodes[refined.attribute]]
     children: Ints = np.arange(int(slots.sum())) + np.repeat(eldest - before, slots)
@@ -406,7 +411,7 @@ def repair_blocks(
             own = slice(at, at + width * height)
             set_targets(value[own], alone[own], count[i:end], far, kind, order, ties + i, target, likely)
             repair_block(
-                target, likely, count[i:end], columns, spare, _scale(far), TOLERANCE, MOST_SWEEPS, MOST_ROUNDS,
+                target, likely, count[i:end], columns, spare, scale_of(far), TOLERANCE, MOST_SWEEPS, MOST_ROUNDS,
                 out[at : at + width * height],
             )  # fmt: skip
         at += width * height
@@ -438,7 +443,7 @@ def set_targets(
 
 
 @kernel
-def _scale(far: float) -> float:
+def scale_of(far: float) -> float:
     """Return how far one step of a fit may go."""
     return 0.5 * far + 1.0
 

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
 
 from treetop.basics.progress import Progress
+from treetop.domain.facts import PublicFacts
 from treetop.measure.blocks import Columns, Near, refine_blocks
 from treetop.measure.evidence import Evidence, LevelEvidence, Remainders
 from treetop.measure.executor import Executor, Serial
+from treetop.measure.facts import possible_counts, with_invariants
 from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import CHUNK, Step
+from treetop.measure.limited import refine_limited
 from treetop.measure.margins import Kept, Margins, Under, by_group, groups_under, measure_margins
 from treetop.measure.measure import measure_total
 from treetop.measure.merged import refine_merged
 from treetop.measure.naming import leave_unnamed
 from treetop.measure.task import Task, Tests, descend_all, least_named
 from treetop.noise import Key
-from treetop.plan.workload import How, Measured, noise_of
+from treetop.plan.workload import Exact, How, Measured, noise_of
 from treetop.read.counts import Counts
 
 LARGEST_TRUNK = 1 << 14
@@ -43,11 +46,21 @@ class Descent:
     """The tables that are measured before all else."""
     under: tuple[tuple[Under | None, ...], ...] = ()
     """By level and attribute that it refines, which of them its counts agree with; empty without margins."""
+    facts: PublicFacts | None = None
+    """What is public, and stays true."""
 
     @property
     def trunk(self) -> int:
         """The level down to which the tree is descended in one piece: a function of the public tree only."""
         return max((step.level.index for step in self.steps if step.level.nodes <= LARGEST_TRUNK), default=0)
+
+    def with_invariants(self, counts: Counts) -> Descent:
+        """Return the descent with the private counts that the plan publishes as they are."""
+        if self.facts is None or not self.facts.invariants:
+            return self
+        facts = with_invariants(self.facts, counts)
+        steps = (step if step.facts is None else replace(step, facts=facts) for step in self.steps)
+        return replace(self, facts=facts, steps=tuple(steps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +75,8 @@ class Outcome:
     """What was left at nodes, as unresolved; nothing where no evidence is asked for."""
     margins: Kept | None = None
     """What was measured of tables beside the spine, and what is kept of it."""
+    facts: PublicFacts | None = None
+    """What was public, with the counts that were published as they are."""
 
 
 def run_descent(
@@ -79,19 +94,23 @@ def run_descent(
     `Task.every` says. The cut into tasks looks at public and released values only, and the noise of
     a task is a function of its own key: so the result does not depend on the executor, or on `chunk`.
     """
-    total = measure_total(counts, descent.total, key.derive("total"))
+    descent = descent.with_invariants(counts)
+    total = measure_total(counts, descent.total, key.derive("total"), descent.facts)
+    if descent.facts is not None:
+        counts = possible_counts(descent.facts, counts)
     root = Frontier.root(descent.attributes, total, len(counts))
     run = _Run(descent, counts, key, executor or Serial(), progress, chunk, every, Tests(descent.steps))
     kept = None
     if descent.margins is not None:
-        kept = measure_margins(descent.margins, counts, total, key.derive("margins"))
+        kept = measure_margins(descent.margins, counts, total, key.derive("margins"), descent.facts)
     reached = run.by_subtrees(root) if kept is None else run.by_levels(root, kept)
     evidence = None
     if every is not None:
         laws = tuple(noise_of(how) for how in (descent.total, *(step.how for step in descent.steps)))
         levels = tuple(LevelEvidence.join(parts) for parts in reached.levels)
         evidence = Evidence(None if laws[0] is None else total, levels, laws)
-    return Outcome(reached.frontier, evidence, Remainders.join(reached.left, descent.attributes), kept)
+    left = Remainders.join(reached.left, descent.attributes)
+    return Outcome(reached.frontier, evidence, left, kept, descent.facts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +153,7 @@ class _Run:
         """Descend level by level: under a margin, children of far nodes depend on each other."""
         reached = Descended(root)
         for step, under in zip(self.descent.steps, self.descent.under, strict=True):
-            if not any(under):
+            if not any(under) or isinstance(step.how, Exact):
                 below = self._subtrees(reached.frontier, (step,), self.key)
             else:
                 below = self._under(step, reached.frontier, under, kept)
@@ -175,7 +194,8 @@ class _Run:
             )
             for depths, how in under.nearly
         ]
-        return refine_blocks(step, self.counts, above, groups, columns, nearly, key, self.executor, every)
+        refine = refine_limited if under.limited else refine_blocks
+        return refine(step, self.counts, above, groups, columns, nearly, key, self.executor, every)
 
 
 def _cut(trunk: Frontier, below: Sequence[Step]) -> list[Frontier]:

@@ -10,14 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.kernel import kernel
+from treetop.domain.facts import PublicFacts
 from treetop.domain.level import Level
 from treetop.measure.batch import Children, Ints, Leaves, Parents, keep, refine_batch, refine_batch_by
 from treetop.measure.evidence import NOTHING, LevelEvidence, Remainders
 from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.measure import add_counts
+from treetop.measure.within import refine_batch_within
 from treetop.noise import Key, NoiseStream
 from treetop.plan.resolution import Resolution, fixed_threshold
-from treetop.plan.workload import How, Measured
+from treetop.plan.workload import Exact, How, Measured
 from treetop.read.counts import Counts, Digit
 from treetop.repair import NodeRepair, RepairOrder
 from treetop.repair.settle import begin
@@ -46,6 +48,8 @@ class Step:
     """Whether the children are leaves: then nobody asks which private leaves lie under them."""
     resolution: Resolution | None = None
     """When a child is named; None where every one is that is repaired to more than zero."""
+    facts: PublicFacts | None = None
+    """What is public of the nodes of the level; None where that is nothing."""
 
     @property
     def tests_together(self) -> bool:
@@ -72,23 +76,50 @@ class Step:
     def leaves(self, counts: Counts, above: Frontier) -> Leaves:
         """Return what of the private counts the level needs under some nodes.
 
-        By one attribute, the ranks of children stand in the keys; by several they are put together, as many as there
-        are leaves.
+        By one attribute, the ranks of children stand in the keys; by several they are put together, and where not all
+        children are possible they are counted anew: as many as there are leaves.
         """
-        if not self.level.is_merged:
+        if self.level.is_plain:
             (digit,) = self.digits
             return Leaves(counts.keys[digit.word], digit.shift, np.uint64(2**digit.bits - 1), counts.before)
-        ranks = np.empty(len(counts), np.uint64)
+        ranks = np.zeros(len(counts), np.uint64)
         for part, digit in zip(self.level.parts, self.digits, strict=True):
             keys, mask = counts.keys[digit.word], np.uint64(2**digit.bits - 1)
             begins = part is self.level.parts[0]
             _append(ranks, keys, digit.shift % 64, mask, above.start, above.stop, part.fanout(above.nodes), begins)
+        if not self.level.is_merged:
+            self._rank_possible(ranks, above)
         return Leaves(ranks, 0, np.uint64(2**64 - 1), counts.before)
+
+    def _rank_possible(self, ranks: NDArray[np.uint64], above: Frontier) -> None:
+        """Turn the ranks of leaves among all children of their nodes, in place, into those among possible ones."""
+        (part,), size = self.level.parts, above.stop - above.start
+        leaf = np.arange(int(size.sum())) + np.repeat(above.start - (np.cumsum(size) - size), size)
+        nodes = above.nodes.repeat(size, axis=1)
+        nodes[part.attribute] = part.first[nodes[part.attribute]] + ranks[leaf].astype(np.int64)
+        ranks[leaf] = self.level.ranks(nodes).astype(np.uint64)
 
     def fanout(self, above: Frontier) -> Ints:
         """Return how many children each node has that are measured: an only child has its parent's count."""
         fanout = self.level.fanout(above.nodes)
         return np.where(fanout > 1, fanout, 0)
+
+    def bounds(self, above: Frontier) -> tuple[Ints, Ints]:
+        """Return the least and the most that each of these children has, node by node."""
+        assert self.facts is not None
+        return self.facts.bounds(self.facts.spine.depths(self.level.index), self.children(above))
+
+    def children(self, above: Frontier) -> NDArray[np.int32]:
+        """Return the nodes of these children, by attribute, node by node."""
+        slots = self.fanout(above)
+        nodes = above.nodes.repeat(slots, axis=1)
+        self.level.go_down(nodes, np.arange(len(nodes[0])) - np.repeat(np.cumsum(slots) - slots, slots))
+        return nodes
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether the repair sees all children of a node at once, however many: one of somebody's own, or in bounds."""
+        return self.repair.code is None or self.facts is not None
 
 
 @kernel
@@ -167,8 +198,7 @@ class _Measuring:
         if inherited is not None:
             self.denied = (self.slots == 0) & (above.seen < inherited[above.seen_at])
         self.noise = NoiseStream(step.how.law, key.derive("noise")) if isinstance(step.how, Measured) else None
-        # A repair of somebody's own sees all children of a node at once, however many.
-        widest = int(self.slots.max(initial=0)) if step.repair.code is None else 0
+        widest = int(self.slots.max(initial=0)) if step.sees_all else 0
         if _room.size < (size := chunk + max(chunk, widest)):
             _room.resize(size)
 
@@ -183,7 +213,7 @@ class _Measuring:
 
     def is_wide(self, node: int) -> bool:
         """Whether a node has so many children that they are never all in memory."""
-        return self.step.repair.code is not None and bool(self.slots[node] > self.chunk)
+        return not self.step.sees_all and bool(self.slots[node] > self.chunk)
 
     def draw(self, children: Children, start: int, stop: int) -> int:
         """Write the noise of a batch behind as many free places as there are only children; return how many."""
@@ -217,7 +247,13 @@ def _refine_batch(measuring: _Measuring, start: int, stop: int, ties: int, every
     node, first = step.level.numbered(above.nodes)
     parents = Parents(node, above.count, above.start, above.stop, first, measuring.denied[start:stop])
     only = measuring.draw(children, start, stop)
-    if step.repair.code is None:
+    if step.facts is not None:
+        bounds, exact = step.bounds(above), isinstance(step.how, Exact)
+        code, order = step.repair.code or 0, step.order.code
+        size = refine_batch_within(
+            *children, *parents, *measuring.leaves, *bounds, exact, only, ties, code, order, named
+        )  # fmt: skip
+    elif step.repair.code is None:
         size = refine_batch_by(step.repair, children, parents, measuring.leaves, only, ties, step.order, named)
     else:
         code, order = step.repair.code, step.order.code

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.checked import NO_BOUND
 from treetop.basics.kernel import kernel
+from treetop.domain.facts import PublicFacts
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.margin import cells_of, depths_alone
 from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Measured
 from treetop.read.counts import Counts, Digit
 from treetop.repair.least_squares import MeasuredLevel, least_squares
-from treetop.repair.sharing import share_by_least_squares
+from treetop.repair.sharing import share_by_least_squares, share_within
 from treetop.repair.two_sided import MOST_ROUNDS, MOST_SWEEPS, TOLERANCE, repair_block
 
 Ints = NDArray[np.int64]
@@ -56,6 +59,8 @@ class Under:
     """How many levels of every attribute are refined then."""
     is_measured: bool = False
     """Whether the level is itself a table that is measured before the descent."""
+    limited: bool = False
+    """Whether some of its cells cannot have just any count: then it agrees as nearly as they can."""
     nearly: tuple[tuple[Depths, Measured], ...] = ()
     """The tables that cross that one, each with its noise: its counts agree with them as nearly as that allows."""
 
@@ -70,6 +75,8 @@ class Margins:
     """By attribute and level, where the ranks stand in the keys of the counts."""
     tables: tuple[Table, ...]
     """The tables: margins, and those levels of the spine that are tables of an attribute alone which has margins."""
+    exact: tuple[Depths, ...] = ()
+    """The finest tables of one attribute that facts decide, and that are kept without being measured."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,14 +138,15 @@ def coarser(trees: Sequence[Hierarchy], values: Ints, fine: Depths, coarse: Dept
     return values
 
 
-def measure_margins(margins: Margins, counts: Counts, total: int, key: Key) -> Kept:
-    """Measure all tables, and make them add up to a total that is known, and to each other."""
+def measure_margins(margins: Margins, counts: Counts, total: int, key: Key, facts: PublicFacts | None = None) -> Kept:
+    """Measure all tables, and make them add up to a total that is known, to each other, and to what is public."""
     measured = {}
     for table, true in zip(margins.tables, _true_tables(margins, counts), strict=True):
         noise = np.empty(true.size, np.int64)
         NoiseStream(table.how.law, key.derive("margin", table.part)).fill(noise, 0)
         measured[table.depths] = true + noise.reshape(true.shape)
-    return consistent(margins.trees, margins.tables, measured, total)
+    known = None if facts is None else Known(facts, margins.exact)
+    return consistent(margins.trees, margins.tables, measured, total, known)
 
 
 def _true_tables(margins: Margins, counts: Counts) -> Iterator[Ints]:
@@ -188,19 +196,65 @@ def _count(table: Ints, cell: Ints, before: Ints) -> None:
         table[cell[i]] += before[i + 1] - before[i]
 
 
+class Bounds(NamedTuple):
+    """What the nodes of one level of an attribute have at least, and at most."""
+
+    lower: Ints
+    upper: Ints
+
+    @property
+    def exact(self) -> bool:
+        """Whether that says what each has."""
+        return bool((self.lower == self.upper).all())
+
+    @property
+    def anything(self) -> bool:
+        """Whether that says something."""
+        return bool((self.lower > 0).any() or (self.upper < NO_BOUND).any())
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What facts say of attributes alone."""
+
+    facts: PublicFacts
+    """All facts of the plan."""
+    exact: tuple[Depths, ...] = ()
+    """The finest tables of one attribute that they decide, beside the spine."""
+
+    def of(self, attribute: int) -> dict[int, Bounds]:
+        """Return what they say of the nodes of each level of an attribute, by depth; nothing where that is nothing."""
+        tree, size, found = self.facts.spine.trees[attribute], len(self.facts.spine.trees), {}
+        for depth in range(1, len(tree.levels) + 1):
+            nodes = np.zeros((size, tree.sizes[depth - 1]), np.int64)
+            nodes[attribute] = np.arange(tree.sizes[depth - 1])
+            bounds = Bounds(*self.facts.around(depths_alone(size, attribute, depth), nodes))
+            if bounds.anything:
+                found[depth] = bounds
+        return found
+
+    def deepest(self, attribute: int) -> int:
+        """Return how deep an attribute is known exactly beside the spine."""
+        return max((depths[attribute] for depths in self.exact), default=0)
+
+
 def consistent(
-    trees: Sequence[Hierarchy], tables: Sequence[Table], measured: Mapping[Depths, Ints], total: int
-) -> Kept:
+    trees: Sequence[Hierarchy], tables: Sequence[Table], measured: Mapping[Depths, Ints], total: int,
+    known: Known | None = None,
+) -> Kept:  # fmt: skip
     """Make whole numbers of what was measured that add up to a total and to each other: nothing private is read.
 
     Equals are treated alike by the order of the hierarchies: the same measurements give the same counts.
     """
     counts: dict[Depths, Ints] = {}
     for attribute, tree in enumerate(trees):
-        levels = _alone(tables, measured, attribute)
-        if levels:
-            for depth, count in enumerate(_whole_tree(tree, levels, total), start=1):
-                counts[depths_alone(len(trees), attribute, depth)] = count
+        levels, deepest = _alone(tables, measured, attribute), 0
+        bounds: dict[int, Bounds] = {}
+        if known is not None:
+            bounds, deepest = known.of(attribute), known.deepest(attribute)
+        depth = max([*levels, deepest])
+        for refined, count in enumerate(_whole_tree(tree, levels, total, depth, bounds), start=1):
+            counts[depths_alone(len(trees), attribute, refined)] = count
     kept = Kept(tuple(trees), tuple(tables), measured, counts)
     for table in tables:
         if np.count_nonzero(table.depths) > 1:
@@ -226,19 +280,26 @@ def _alone(tables: Sequence[Table], measured: Mapping[Depths, Ints], attribute: 
     return found
 
 
-def _whole_tree(tree: Hierarchy, measured: Mapping[int, tuple[Reals, float]], total: int) -> Iterator[Ints]:
-    """Yield whole numbers for every level of a tree, down to the finest that was measured, that add up to a total."""
+def _whole_tree(
+    tree: Hierarchy, measured: Mapping[int, tuple[Reals, float]], total: int, deepest: int, bounds: Mapping[int, Bounds]
+) -> Iterator[Ints]:
+    """Yield whole numbers for every level of a tree, down to a depth, that add up to a total and are within bounds."""
     levels = [MeasuredLevel(np.zeros(1, np.int64), np.array([total]), np.zeros(1))]
-    for depth in range(1, max(measured) + 1):
+    for depth in range(1, deepest + 1):
         first = tree.first[depth - 1]
         value, variance = measured.get(depth, (np.zeros(tree.sizes[depth - 1]), np.inf))
+        if depth in bounds and bounds[depth].exact:
+            value, variance = bounds[depth].lower.astype(np.float64), 0.0
         parent = np.repeat(np.arange(len(first) - 1), np.diff(first))
         levels.append(MeasuredLevel(parent, value, np.full(len(value), variance)))
     above = np.array([total])
-    for first, estimate in zip(tree.first, least_squares(levels)[1:], strict=False):
-        out = np.empty(len(estimate.value), np.int64)
+    for depth, estimate in enumerate(least_squares(levels)[1:], start=1):
+        first, out = tree.first[depth - 1], np.empty(len(estimate.value), np.int64)
         spread = np.where(np.isfinite(estimate.variance), np.maximum(estimate.variance, 1e-9), 1.0)
-        share_by_least_squares(first, estimate.value, spread, np.ones(len(out), np.bool_), above, 0, out)
+        if depth in bounds:
+            share_within(first, estimate.value, spread, *bounds[depth], above, out)
+        else:
+            share_by_least_squares(first, estimate.value, spread, np.ones(len(out), np.bool_), above, 0, out)
         yield out
         above = out
 

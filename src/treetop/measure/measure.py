@@ -8,22 +8,25 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.checked import NO_BOUND
 from treetop.basics.kernel import kernel
+from treetop.domain.facts import PublicFacts
 from treetop.errors import PlanError
 from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Exact, How, Measured
 from treetop.read.counts import Counts
 
 
-def measure_total(counts: Counts, how: How, key: Key) -> int:
-    """Return the total: measured and not below zero, or exact where it is public."""
+def measure_total(counts: Counts, how: How, key: Key, facts: PublicFacts | None = None) -> int:
+    """Return the total: measured and within what is public of it, or exact: as facts have it, or else the counts."""
+    least, most = (0, NO_BOUND) if facts is None else facts.of_total
     if isinstance(how, Exact):
-        return counts.total
+        return least if least == most else counts.total
     if not isinstance(how, Measured):
         raise PlanError("a total that follows from other tables is not measured from the top down")
     noise = np.empty(1, np.int64)
     NoiseStream(how.law, key).fill(noise, 0)
-    return max(counts.total + int(noise[0]), 0)
+    return min(max(counts.total + int(noise[0]), least), most)
 
 
 @kernel

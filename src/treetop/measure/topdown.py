@@ -6,12 +6,15 @@ from functools import lru_cache
 
 import numpy as np
 
+from treetop.domain.cells import Depths
 from treetop.domain.margin import decided_at, exact_margins, margin_at, stages_of
+from treetop.domain.narrowed import NarrowLevel
 from treetop.errors import PlanError
 from treetop.measure.descent import Descent
 from treetop.measure.level import Step
 from treetop.measure.margins import Margins, Table, Under
 from treetop.noise.sampler import sampler
+from treetop.plan.facts import exact_beside, limited_levels
 from treetop.plan.plan import PurePlan
 from treetop.plan.resolution import EDITION, Resolution
 from treetop.plan.workload import Measured
@@ -39,20 +42,30 @@ def descent_of(plan: PurePlan) -> Descent:
             ORDERS[plan.order],
             last=level.index == leaf,
             resolution=resolve,
+            facts=plan.public_facts if _has_bounds(plan, level.index) else None,
         )
         for level, digits, planned in zip(plan.spine.levels, ranks_of(plan.spine), below, strict=True)
     )
-    margins, under = _margins(plan) if plan.margin_tables else (None, ())
-    return Descent(len(plan.spine.attributes), total.how, tuple(steps), margins, under)
+    facts, beside = plan.public_facts, exact_beside(plan.spine, plan.public_facts)
+    margins, under = _margins(plan, beside) if plan.margin_tables or beside else (None, ())
+    return Descent(len(plan.spine.attributes), total.how, tuple(steps), margins, under, facts or None)
 
 
-def _margins(plan: PurePlan) -> tuple[Margins, tuple[tuple[Under | None, ...], ...]]:
-    """Return the tables that are measured before the descent, and which of them each level agrees with."""
+def _has_bounds(plan: PurePlan, index: int) -> bool:
+    """Whether facts bound the nodes of a level, or say what they have."""
+    facts, depths = plan.public_facts, plan.spine.depths(index)
+    return bool(facts) and (facts.says_something(depths) or facts.decides(depths))
+
+
+def _margins(plan: PurePlan, beside: tuple[Depths, ...]) -> tuple[Margins, tuple[tuple[Under | None, ...], ...]]:
+    """Return the tables that are known before the descent, and which of them each level agrees with."""
     spine, digits = plan.spine, ranks_of(plan.spine)
+    limited = {level.index for level in limited_levels(spine, plan.public_facts)}
     exact = exact_margins(spine, plan.margin_tables)
     about = zip(plan.margin_tables, plan.margin_parts, exact, strict=True)
     tables = [Table(margin.depths, Measured(part.law), part.index, kept) for margin, part, kept in about]
-    told = {attribute for margin in plan.margin_tables for attribute in margin.attributes}
+    known = [margin_at(spine, depths) for depths in beside]
+    told = {attribute for margin in (*plan.margin_tables, *known) for attribute in margin.attributes}
     # Levels at which nothing else is refined yet are tables of an attribute alone as well, and measured once.
     for part in plan.levels[1:]:
         depths = spine.depths(part.index)
@@ -65,7 +78,7 @@ def _margins(plan: PurePlan) -> tuple[Margins, tuple[tuple[Under | None, ...], .
             own[refined.attribute].append(digit)
     parts = {table.part for table in tables}
     agreed = [margin for margin, kept in zip(plan.margin_tables, exact, strict=True) if kept]
-    agreed += [margin_at(spine, table.depths) for table in tables if table.part < len(plan.levels)]
+    agreed += [margin_at(spine, table.depths) for table in tables if table.part < len(plan.levels)] + known
     under = []
     for level in spine.levels:
         stages = []
@@ -74,6 +87,7 @@ def _margins(plan: PurePlan) -> tuple[Margins, tuple[tuple[Under | None, ...], .
             own_depth = stage.depths[stage.attribute]
             nearly = [table for table in tables if not table.exact and table.depths[stage.attribute] >= own_depth]
             near = tuple((tuple(map(min, table.depths, stage.depths)), table.how) for table in nearly)
-            stages.append(None if decided is None else Under(decided, stage.depths, level.index in parts, near))
+            soft = level.index in limited or isinstance(level, NarrowLevel)
+            stages.append(None if decided is None else Under(decided, stage.depths, level.index in parts, soft, near))
         under.append(tuple(stages))
-    return Margins(spine.trees, tuple(map(tuple, own)), tuple(tables)), tuple(under)
+    return Margins(spine.trees, tuple(map(tuple, own)), tuple(tables), beside), tuple(under)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.domain.level import Level
+from treetop.domain.narrowed import NarrowLevel
 
 Ints = NDArray[np.int64]
 
@@ -22,6 +23,8 @@ def number_of_tests(levels: Sequence[Level], index: int, nodes: NDArray[np.integ
     That are all children of the given nodes of the level above (columns) that have several. They and the public tree
     decide it, so that a folder tells it as well as a descent. `levels` are all of the spine.
     """
+    if any(isinstance(level, NarrowLevel) for level in levels[index - 1 :]):
+        return _one_by_one(levels, index, nodes)
     level = levels[index - 1]
     tests = np.zeros(len(levels) + 1, np.int64)
     nodes = nodes[:, level.fanout(nodes) > 1]
@@ -41,4 +44,19 @@ def number_of_tests(levels: Sequence[Level], index: int, nodes: NDArray[np.integ
         tests[later.index] = np.prod([number[single] for _, number in children.values()], axis=0).sum()
         if tests[later.index] == 0:  # nor any further down
             break
+    return tests
+
+
+def _one_by_one(levels: Sequence[Level], index: int, nodes: NDArray[np.integer]) -> Ints:
+    """Return the same where some children are impossible, by listing what is measured."""
+    level, tests = levels[index - 1], np.zeros(len(levels) + 1, np.int64)
+    fanout = level.fanout(nodes)
+    fanout = np.where(fanout > 1, fanout, 0)
+    children = nodes.repeat(fanout, axis=1)
+    level.go_down(children, np.arange(len(children[0])) - np.repeat(np.cumsum(fanout) - fanout, fanout))
+    tests[index] = len(children[0])
+    for later in levels[index:]:
+        children = children[:, later.fanout(children) == 1]
+        later.go_down(children, np.zeros(len(children[0]), np.int64))
+        tests[later.index] = len(children[0])
     return tests

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from fractions import Fraction
 from typing import Literal
 
@@ -35,12 +35,16 @@ def plan_tables(
     split: Literal["uniform"] | Mapping[str, Number] | Split,
     margins: Sequence[Margin] = (),
     *,
+    known: Container[int] = (),
     records_may_be_dropped: bool,
 ) -> tuple[Fraction, Workload]:
-    """Return what the tables divide among them (epsilon when pure, otherwise rho), and each: levels, then margins."""
-    public_total = unit.total_is_exact(records_may_be_dropped)
+    """Return what the tables divide among them (epsilon when pure, otherwise rho), and each: levels, then margins.
+
+    The levels that are `known`, by their positions, follow from public facts and cost nothing.
+    """
+    public_total = unit.total_is_exact(records_may_be_dropped) or 0 in known
     nodes = [(TOTAL, 1, not (public_total or unit.total_follows))]
-    nodes += [(level.name, level.nodes, level.divides) for level in spine.levels]
+    nodes += [(level.name, level.nodes, level.divides and level.index not in known) for level in spine.levels]
     measured = [name for name, _, is_measured in nodes if is_measured]
     share = table_shares(split, measured, [margin.part for margin in margins])
     divided = _spent_by(unit, loss, share)
@@ -49,9 +53,8 @@ def plan_tables(
     parts = []
     for index, (name, size, _) in enumerate(nodes):
         if name not in share:
-            parts.append(
-                Part(index, name, size, Fraction(0), Exact() if index == 0 and public_total else PassThrough())
-            )
+            is_exact = public_total if index == 0 else index in known and spine.levels[index - 1].divides
+            parts.append(Part(index, name, size, Fraction(0), Exact() if is_exact else PassThrough()))
             continue
         law = level_noise(unit, divided, name, share[name])
         _refuse_overflow(name, law, widest[index])

@@ -19,9 +19,11 @@ from treetop.basics.nearest import nearest
 from treetop.domain.facts import PublicFacts
 from treetop.domain.graph_unit import Facts as GraphFacts
 from treetop.domain.margin import DEFAULT_MARGINS, Margin, Margins, margins_of, refuse_crossing, title_of
+from treetop.domain.narrowed import is_narrow, narrowed
 from treetop.domain.spine import Spine
 from treetop.errors import FactError, PlanError
 from treetop.plan.accuracy import CONFIDENCE, Accuracy, LevelAccuracy, as_confidence
+from treetop.plan.facts import FactCheck, exact_beside
 from treetop.plan.fields import decided
 from treetop.plan.levels import plan_tables
 from treetop.plan.preference import PREFERENCES, Prefer, preference_of
@@ -83,6 +85,9 @@ class PurePlan:
             if not isinstance(value, kind):
                 raise PlanError(f"{what} is {value!r}: give a treetop.{kind.__name__}")
         self._settle_preference()
+        object.__setattr__(self, "facts", self._read_facts())
+        if self.facts or is_narrow(self.spine):
+            object.__setattr__(self, "spine", narrowed(self.spine, self.public_facts.possible))
         _choice("repair", self.repair, tuple(REPAIRS))
         _choice("order", self.order, tuple(ORDERS))
         object.__setattr__(self, "resolve", Resolution.of(self.resolve) or "full")
@@ -106,12 +111,15 @@ class PurePlan:
             object.__setattr__(self, "margins", "none")
         self._check_caps()
         refuse_crossing(self.spine, self.margin_tables)
-        self._check_facts()
+        FactCheck(self.spine, self.public_facts, self.margin_tables)(
+            self.unit, REPAIRS[self.repair], self.unknown == "drop"
+        )
         self.loss.refuse_large_delta(self.population, f"the least number of units ({self.unit.entity}) that is public")
         dropped = self.unknown == "drop"
         budget, workload = plan_tables(
-            self.spine, self.unit, self.loss, self.split, self.margin_tables, records_may_be_dropped=dropped
-        )
+            self.spine, self.unit, self.loss, self.split, self.margin_tables, known=self._known,
+            records_may_be_dropped=dropped,
+        )  # fmt: skip
         object.__setattr__(self, "budget", budget)
         object.__setattr__(self, "workload", workload)
 
@@ -139,15 +147,26 @@ class PurePlan:
                     f"the unit caps records per node of {name!r}, which is not a level{nearest(name, names)}"
                 )
 
-    def _check_facts(self) -> None:
-        """Read the facts, which must not contradict each other; refuse an invariant that leaves no neighbours."""
-        if not isinstance(self.facts, Mapping | PublicFacts):
+    def _read_facts(self) -> PublicFacts:
+        """Read the facts, which must not contradict each other."""
+        if isinstance(self.facts, PublicFacts):
+            if self.facts and self.facts.spine.digest != self.spine.digest:
+                raise FactError("facts: these were read for another spine: give them by their tables")
+            return self.facts
+        if not isinstance(self.facts, Mapping):
             raise PlanError(f'facts is {self.facts!r}: give facts by table, as in {{"place.state": "population.csv"}}')
-        if self.public_facts.invariants and self.unit.neighbours != "replace":
-            raise PlanError(
-                f"facts: an invariant is the same for all neighbours, and to add or remove one {self.unit.entity} "
-                'changes it, so that nobody would be protected: choose neighbours = "replace", or leave invariant out'
-            )
+        try:
+            return read_facts(self.spine, self.facts)
+        except FactError as problem:
+            raise FactError(f"facts: {problem}") from problem
+
+    @property
+    def _known(self) -> set[int]:
+        """The levels that follow from facts, the total being 0."""
+        if not self.public_facts:
+            return set()
+        every = range(len(self.spine.levels) + 1)
+        return {index for index in every if self.public_facts.decides(self.spine.depths(index))}
 
     def _check_unknown(self) -> None:
         for name, code in self.unknown.items():  # type: ignore[union-attr]
@@ -189,28 +208,27 @@ class PurePlan:
         return self.workload.parts[: len(self.spine.levels) + 1]
 
     @property
+    def reads_total(self) -> bool:
+        """Whether the total is the private table's own, because all neighbours have the same."""
+        facts, root = self.public_facts, (0,) * len(self.spine.trees)
+        return self.levels[0].is_exact and (bool(facts.invariants) or not facts.decides(root))
+
+    @property
     def margin_parts(self) -> tuple[Part, ...]:
         """Every margin, with noise and cost."""
         return self.workload.parts[len(self.spine.levels) + 1 :]
 
     @cached_property
     def margin_tables(self) -> tuple[Margin, ...]:
-        """The margins: public tables beside the spine."""
-        return margins_of(self.spine, self.margins)
+        """The margins: public tables beside the spine. One that follows from facts is not measured."""
+        margins = margins_of(self.spine, self.margins)
+        return tuple(margin for margin in margins if not self.public_facts.decides(margin.depths))
 
-    @cached_property
+    @property
     def public_facts(self) -> PublicFacts:
         """The facts, read and checked against each other."""
-        if isinstance(self.facts, PublicFacts):
-            if self.facts.spine.digest == self.spine.digest:
-                return self.facts
-            if self.facts:
-                raise FactError("facts: these were read for another spine: give them by their tables")
-            return read_facts(self.spine, {})
-        try:
-            return read_facts(self.spine, self.facts)
-        except FactError as problem:
-            raise FactError(f"facts: {problem}") from problem
+        assert isinstance(self.facts, PublicFacts)
+        return self.facts
 
     @cached_property
     def digest(self) -> str:
@@ -249,7 +267,7 @@ class PurePlan:
                 "dropped must agree. Take the unit of the plan from the graph, as in unit=graph.unit(…), and release "
                 "graph.table()"
             )
-        refuse_exact_total(self.unit, self.levels[0].is_exact, table)
+        refuse_exact_total(self.unit, self.reads_total, table)
 
     def accuracy(self, confidence: float | None = None) -> Accuracy:
         """Return what to expect of every level, at the plan's confidence if none is given; reads no private data.
@@ -274,7 +292,7 @@ class PurePlan:
 
     def _bound(self, index: int, risk: Fraction) -> int | None:
         """Return within what all counts of a level are; what two tables decide together has no proved bound."""
-        if self.margin_tables and index > 0:
+        if index > 0 and (self.margin_tables or exact_beside(self.spine, self.public_facts)):
             return None
         measured = [level for level in self.levels[: index + 1] if level.is_measured]
         bound = 0
@@ -285,10 +303,6 @@ class PurePlan:
 
     def refuse_unless_top_down(self) -> None:
         """Refuse a kind of plan that is not measured from the top down, for what is only about those that are."""
-        if self.public_facts:
-            raise PlanError(
-                "the plan has facts, which are read and checked, but which no release keeps yet: leave [facts] out"
-            )
 
     def own_table(self, table: Table) -> Table:
         """Return a private table as this kind of plan reads it."""

@@ -18,6 +18,7 @@ from treetop.basics.progress import Progress
 from treetop.card import Facts, describe_release
 from treetop.errors import DataError, PlanError
 from treetop.measure.degrees import measured_degrees
+from treetop.measure.facts import refuse_contradiction
 from treetop.measure.groups import measured_groups
 from treetop.measure.topdown import descent_of
 from treetop.measure.workload import measuring
@@ -98,6 +99,7 @@ def _top_down(plan: PurePlan, table: Table, how: Run) -> Release:
     counts = read_counts(table, plan.spine, how.columns, how.facts.count, plan.unknown, bound, how.progress, tally)
     _refuse_large_delta(plan, table, counts)
     tally.settle(plan.unit, how.allow_dropped)
+    refuse_contradiction(plan.public_facts, counts)
     with measuring(plan.workload, gate, how.charge, "run", decided, counts.digest) as door:
         return run_plan(
             plan,
@@ -115,7 +117,7 @@ def _refuse_large_delta(plan: PurePlan, table: Table, counts: Counts) -> None:
 
     It would be published, or is public already: to refuse for it tells nothing of anyone.
     """
-    if plan.levels[0].is_exact:
+    if plan.reads_total:
         plan.loss.refuse_large_delta(counts.total, f"the number of units ({plan.unit.entity}), which is exact")
     elif isinstance(table, MadeTable):
         plan.loss.refuse_large_delta(table.public_units, f"the number of units ({plan.unit.entity}), which is public")

@@ -17,10 +17,10 @@ from treetop.basics.frozen import FrozenMap
 from treetop.basics.nearest import nearest
 from treetop.domain.boxes import Boxes
 from treetop.domain.cells import Cells, Ints
-from treetop.domain.fact import COUNTED, LISTED, SAME, Fact
+from treetop.domain.fact import COUNTED, INVARIANT, LISTED, SAME, Fact
 from treetop.domain.facts import PublicFacts, TableFact
 from treetop.domain.margin import depths_named
-from treetop.domain.possible import Rule, complement, equal_codes
+from treetop.domain.possible import Rule, complement, equal_codes, refuse_many
 from treetop.domain.spine import TIMES, Spine
 from treetop.errors import DataError, FactError, SpineError, TreetopError
 from treetop.read.codebook import Codebook
@@ -54,20 +54,36 @@ def _read(spine: Spine, name: str, fact: Fact) -> TableFact:
     """Read one fact."""
     table = Cells(spine, _depths(spine, name))
     parts = [part.strip() for part in name.split(TIMES.strip())]
-    own = {kind: _Listed(table, parts, kind).read(getattr(fact, kind)) for kind in fact.kinds if kind != "invariant"}
-    boxes = _boxes(table, {kind: own[kind] for kind in COUNTED if kind in own})
+    own = {kind: _Listed(table, parts, kind).read(getattr(fact, kind)) for kind in fact.kinds if kind != INVARIANT}
+    if not own:
+        refuse_many(table.number, f"{name}, of which all cells are published, has")
+    places = {kind: _place_of(getattr(fact, kind)) for kind in own}
+    found = fact_of(table, fact.kinds, own, unchecked=fact.unchecked, places=places)
+    if fact.sha256 is not None and fact.sha256.lower() != found.sha256:
+        raise FactError(
+            f"what is stated has SHA-256 {found.sha256}, but sha256 is {fact.sha256}: the plan was made for other facts"
+        )
+    return found
+
+
+def fact_of(
+    table: Cells,
+    kinds: tuple[str, ...],
+    own: Mapping[str, tuple[Ints, Ints]],
+    *,
+    unchecked: bool = False,
+    places: Mapping[str, str] | None = None,
+) -> TableFact:
+    """Return what is known of a table, from the cells and numbers that are stated of it, by kind."""
+    boxes = _boxes(table, {kind: own[kind] for kind in (*COUNTED, INVARIANT) if kind in own})
     rule = None
     for kind in LISTED:
         if kind in own:
             cells = own[kind][0]
             rule = Rule(table, cells if kind == "possible" else complement(table, cells))
-    digest = _digest(table, own) if own else ""
-    if fact.sha256 is not None and fact.sha256.lower() != digest:
-        raise FactError(
-            f"what is stated has SHA-256 {digest}, but sha256 is {fact.sha256}: the plan was made for other facts"
-        )
-    places = FrozenMap({kind: _place_of(getattr(fact, kind)) for kind in own})
-    return TableFact(table, fact.kinds, boxes, rule, fact.unchecked, digest, places)
+    public = {kind: stated for kind, stated in own.items() if kind != INVARIANT}
+    digest = _digest(table, public) if public else ""
+    return TableFact(table, kinds, boxes, rule, unchecked, digest, FrozenMap(places or {}), FrozenMap(own))
 
 
 def _depths(spine: Spine, name: str) -> tuple[int, ...]:

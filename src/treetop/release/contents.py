@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.card.rebuild import rebuild_unit
+from treetop.domain.facts import PublicFacts
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
 from treetop.ledger import Reservation
@@ -45,6 +46,8 @@ class Contents:
 
     margins: tuple[MarginTable, ...] = field(default=(), repr=False)
     """The tables that were measured beside the spine, and are kept."""
+    facts: PublicFacts | None = field(default=None, repr=False)
+    """What was public and is kept, with counts that were published as they are; None where there was nothing."""
     public: NDArray[np.int64] | None = field(default=None, repr=False)
     """Of every leaf region the number of groups, or people, that is public and kept; None where that is not so."""
     reservation: Reservation | None = field(default=None, repr=False)
@@ -86,7 +89,7 @@ class Contents:
                 "this release has no intervals and no measurements: its plan has intervals off, or it is not from the "
                 "top down"
             )
-        return Measured(self.tree, self.evidence, self.all_measured, self.selective)
+        return Measured(self.tree, self.evidence, self.all_measured, self.selective, self.facts)
 
     @cached_property
     def cells(self) -> MeasuredCells | None:

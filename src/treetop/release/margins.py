@@ -11,11 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from treetop.domain.cells import Cells
+from treetop.domain.facts import PublicFacts
 from treetop.domain.margin import Margin, cells_of, exact_margins, margins_of
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
 from treetop.measure.margins import Kept, coarser
 from treetop.noise import Law
+from treetop.plan.facts import kept_exactly
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.nodes import risk_of
 from treetop.release.tree import ReleasedTree
@@ -39,6 +42,8 @@ class MarginTable:
     """True count plus noise."""
     exact: bool = True
     """Whether the counts agree with it exactly; it may cross another, and then they do so as nearly as that allows."""
+    known: tuple[Ints, Ints] | None = field(default=None, repr=False)
+    """What facts say that each cell has at least, and at most."""
 
     @property
     def left_over(self) -> Ints:
@@ -53,7 +58,8 @@ class MarginTable:
         """Return the bounds of every true count: its own measurement, give or take an exact quantile of the noise."""
         within = self.law.margin(risk_of(confidence))
         upper = np.maximum(self.measured + within, 0)
-        return np.clip(self.measured - within, 0, upper), upper
+        lower = np.clip(self.measured - within, 0, upper)
+        return (lower, upper) if self.known is None else (np.clip(lower, *self.known), np.clip(upper, *self.known))
 
     def cells(self, boxes: Boxes) -> Ints:
         """Return which cell each box is."""
@@ -80,15 +86,31 @@ def _cells(spine: Spine, margin: Margin, leaf: NDArray[np.integer]) -> Ints:
 
 
 def tables_of(
-    margins: Sequence[Margin], laws: Sequence[Law], kept: Kept | None, leaves: ReleasedTree
-) -> tuple[MarginTable, ...]:
+    margins: Sequence[Margin], laws: Sequence[Law], kept: Kept | None, leaves: ReleasedTree,
+    facts: PublicFacts | None = None,
+) -> tuple[MarginTable, ...]:  # fmt: skip
     """Return the margins of a release; of one that the counts agree with nearly, what the leaves add up to."""
     found = []
-    for margin, law in zip(margins, laws, strict=True):
+    for margin, law, exact in zip(margins, laws, agreed_margins(leaves.spine, margins, facts), strict=True):
         assert kept is not None
         count, measured = (values[margin.depths].ravel() for values in (kept.counts, kept.measured))
-        found.append(MarginTable(margin, law, count, measured, kept.is_exact(margin.depths)).under(leaves))
+        known = _known(leaves.spine, margin, facts)
+        found.append(MarginTable(margin, law, count, measured, exact, known).under(leaves))
     return tuple(found)
+
+
+def _known(spine: Spine, margin: Margin, facts: PublicFacts | None) -> tuple[Ints, Ints] | None:
+    """Return what facts say of the cells of a margin."""
+    return (
+        None
+        if facts is None
+        else facts.around(margin.depths, Cells(spine, margin.depths).nodes(np.arange(margin.nodes)))
+    )
+
+
+def agreed_margins(spine: Spine, margins: Sequence[Margin], facts: PublicFacts | None) -> tuple[bool, ...]:
+    """Return which margins the counts agree with exactly; facts about single cells leave some only nearly."""
+    return exact_margins(spine, margins) if facts is None else kept_exactly(spine, facts, margins)
 
 
 def find(tables: Sequence[MarginTable], spine: Spine, depths: Sequence[int]) -> MarginTable | None:
@@ -142,7 +164,9 @@ def margins_table(tables: Sequence[MarginTable], spine: Spine, confidence: float
     return pa.concat_tables(parts, promote_options="permissive").cast(schema).combine_chunks()
 
 
-def read_margins(path: Path, spine: Spine, told: Sequence[tuple[str, Law]]) -> tuple[MarginTable, ...]:
+def read_margins(
+    path: Path, spine: Spine, told: Sequence[tuple[str, Law]], facts: PublicFacts | None = None
+) -> tuple[MarginTable, ...]:
     """Read what `margins_table` wrote, of margins with these names and noises."""
     margins = margins_of(spine, [name for name, _ in told])
     table = pq.read_table(path)
@@ -161,6 +185,9 @@ def read_margins(path: Path, spine: Spine, told: Sequence[tuple[str, Law]]) -> t
     if len(count) and count.min() < 0:
         raise ReleaseError(f"{path} has a count below zero")
     bounds = np.cumsum(sizes)[:-1]
-    exact = exact_margins(spine, margins)
+    exact = agreed_margins(spine, margins, facts)
     every = zip(margins, told, np.split(count, bounds), np.split(measured, bounds), exact, strict=True)
-    return tuple(MarginTable(margin, law, own, seen, agrees) for margin, (_, law), own, seen, agrees in every)
+    return tuple(
+        MarginTable(margin, law, own, seen, agrees, _known(spine, margin, facts))
+        for margin, (_, law), own, seen, agrees in every
+    )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
+
+from treetop.domain.facts import PublicFacts
 from treetop.measure.evidence import Evidence
 from treetop.release.estimates.align import descended
 from treetop.release.intervals.named import named_risks
@@ -25,6 +29,8 @@ class Measured:
     """All that was measured, where the released nodes are not those of the descent but were made from it later."""
     selective: bool = False
     """Whether the intervals of nodes account for that these were chosen by their measurements."""
+    facts: PublicFacts | None = None
+    """What is public of them."""
     _intervals: dict[float, tuple[LevelIntervals, ...]] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -52,5 +58,13 @@ class Measured:
         """Return the noise intervals of the released nodes, from the total down."""
         if confidence not in self._intervals:
             self._intervals.clear()  # one set of them is as large as the tree
-            self._intervals[confidence] = node_intervals(self.tree, self.evidence, confidence, self.selective)
+            found = node_intervals(self.tree, self.evidence, confidence, self.selective)
+            self._intervals[confidence] = found if self.facts is None else tuple(self._within_facts(found))
         return self._intervals[confidence]
+
+    def _within_facts(self, found: Sequence[LevelIntervals]) -> Iterator[LevelIntervals]:
+        """Yield intervals without what facts rule out: they are narrower, and hold no less often."""
+        assert self.facts is not None
+        for index, own in enumerate(found):
+            known = self.facts.around(self.tree.spine.depths(index), self.tree.at(index).nodes)
+            yield replace(own, lower=np.clip(own.lower, *known), upper=np.clip(own.upper, *known))

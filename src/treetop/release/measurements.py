@@ -106,7 +106,7 @@ class Measurements:
         value = table.column("value").to_numpy()
         levels: list[LevelMeasurements | None] = []
         for level, start, stop in zip(spine.levels, bounds[1:], bounds[2:], strict=False):
-            if start == stop and laws[level.index] is not None:
+            if start == stop and (laws[level.index] is not None or level.divides):  # not kept, exact ones neither
                 levels.append(None)
                 continue
             nodes = nodes_at(spine, level.index, table.slice(start, stop - start))

@@ -49,9 +49,10 @@ def run_plan(
         card,
         left=found.left if plan.resolve != "full" else None,
         evidence=found.evidence if evidence or again else None,
+        facts=found.facts,
     )
     laws = [part.law for part in plan.margin_parts]
-    release = replace(release, margins=tables_of(plan.margin_tables, laws, found.margins, release.tree))
+    release = replace(release, margins=tables_of(plan.margin_tables, laws, found.margins, release.tree, found.facts))
     if not again:
         return release
     estimated = with_lower_error(release)

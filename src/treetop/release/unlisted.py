@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.domain.cells import Cells
+from treetop.domain.facts import PublicFacts
 from treetop.domain.spine import Spine
 from treetop.release.contents import Contents
 from treetop.release.intervals.nodes import LevelIntervals
@@ -38,7 +40,7 @@ def level_sums(release: Contents, intervals: Sequence[LevelIntervals]) -> list[L
     them counts, for every v, its descendants less those of its released children; by level, that is a sum over released
     nodes of descendants times the bound of the node less that of its parent.
     """
-    spine, tree = release.spine, release.tree
+    spine, tree, facts = release.spine, release.tree, release.facts
     found = [LevelSums(np.zeros(0, np.int64), int(release.measured.evidence.laws[0] is not None), 0.0, 0.0)]
     nodes = tree.at(0)
     gains: list[tuple[LevelNodes, Floats]] = [(nodes, intervals[0].absent.astype(np.float64))]
@@ -47,7 +49,9 @@ def level_sums(release: Contents, intervals: Sequence[LevelIntervals]) -> list[L
         several = fanouts > 1
         nodes, parent = tree.at(level.index), tree.parents(level.index)
         inherited = above.absent[parent].astype(np.float64)
-        bounds = sum(float(_descendants(spine, at, level.index, one) @ gain) for at, (one, gain) in enumerate(gains))
+        bounds = sum(
+            float(_descendants(spine, facts, at, level.index, one) @ gain) for at, (one, gain) in enumerate(gains)
+        )
         shared = float(fanouts[several].astype(np.float64) @ above.absent[several].astype(np.float64))
         found.append(
             LevelSums(
@@ -61,8 +65,12 @@ def level_sums(release: Contents, intervals: Sequence[LevelIntervals]) -> list[L
     return found
 
 
-def _descendants(spine: Spine, at: int, index: int, nodes: LevelNodes) -> Floats:
+def _descendants(spine: Spine, facts: PublicFacts | None, at: int, index: int, nodes: LevelNodes) -> Floats:
     """Return how many public nodes of a level are below each released node of one above it."""
+    if facts is not None and facts.possible.rules:
+        coarse, fine = Cells(spine, spine.depths(at)), Cells(spine, spine.depths(index))
+        cells = coarse.numbers(nodes.nodes, coarse.depths)
+        return facts.possible.number(fine, coarse.depths, cells).astype(np.float64)
     number = np.ones(len(nodes))
     for attribute, (start, stop) in enumerate(zip(spine.depths(at), spine.depths(index), strict=True)):
         if start == stop:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.kernel import kernel
+from treetop.repair.bounded import repair_bounded
 from treetop.repair.settle import begin, settled, solve
 from treetop.repair.state import ASCENDING, CHEBYSHEV, EUCLIDEAN, STATE_SIZE
 from treetop.repair.sweep import SCRATCH_SIZE
@@ -54,3 +55,18 @@ def share_by_least_squares(
             if open_[j]:
                 out[j] = settled(state, among[size])
                 size += 1
+
+
+@kernel
+def share_within(first: Ints, value: Reals, variance: Reals, lower: Ints, upper: Ints, count: Ints, out: Ints) -> None:
+    """Share counts among children by their estimates, each within its bounds, which must allow it."""
+    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
+    for i in range(len(count)):
+        a, b = first[i], first[i + 1]
+        gap, together = count[i] - value[a:b].sum(), variance[a:b].sum()
+        wanted = np.empty(b - a, np.int64)
+        for j in range(a, b):
+            wanted[j - a] = np.int64(np.rint(value[j] + gap * variance[j] / together))
+        repair_bounded(
+            wanted, lower[a:b], upper[a:b], count[i], CHEBYSHEV, ASCENDING, np.uint64(a), state, scratch, out[a:b]
+        )

@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from treetop.basics.nearest import nearest
 from treetop.domain.branches import Ragged
+from treetop.domain.fact import INVARIANT
 from treetop.domain.margin import DEFAULT_MARGINS
 from treetop.domain.spine import RESERVED, Spine
 from treetop.domain.unit import Neighbours
@@ -129,7 +130,7 @@ def _stated_facts(ran: Ran) -> Any:
     """Return the facts with the names of their files; what was given in memory is left open."""
     return {
         fact.name: {
-            **{kind: fact.places[kind] or OPEN if kind in fact.places else True for kind in fact.kinds},
+            **{kind: True if kind == INVARIANT else fact.places.get(kind) or OPEN for kind in fact.kinds},
             **({"unchecked": True} if fact.unchecked else {}),
             **({"sha256": fact.sha256} if fact.sha256 else {}),
         }

@@ -30,7 +30,7 @@ STEP = "the next release can, with keep_measurements=True (--keep-measurements),
 def all_measurements(release: Contents) -> Measurements:
     """Return all that was measured for a release, refusing one that has not kept it."""
     if release.evidence is None:
-        rebuild_plan(release.card, release.spine).refuse_unless_top_down()  # others have nothing to keep
+        rebuild_plan(release.card, release.spine, release.facts).refuse_unless_top_down()  # others have nothing to keep
     if release.evidence is None or not release.measured.measurements.complete:
         raise ReleaseError(f"estimates need all that was measured, and this release has not kept it: {STEP}")
     return release.measured.measurements
@@ -56,7 +56,7 @@ def why_not_again(release: Contents) -> str | None:
             "this release of a graph says in words only which graphs are neighbours, as version 0.2.0 did, and a new "
             "card could not vouch for that. Ask it for `estimates`, which writes no card, or release the graph again"
         )
-    plan = rebuild_plan(release.card, release.spine)
+    plan = rebuild_plan(release.card, release.spine, release.facts)
     if REPAIRS[plan.repair].again:
         return "the counts of this release are those of lower error already: there is nothing to do"
     if plan.resolve != "full":
@@ -72,7 +72,7 @@ def estimated_again(release: AnyRelease) -> AnyRelease:
     all_measurements(release)
     if (reason := why_not_again(release)) is not None:
         raise ReleaseError(reason)
-    plan = rebuild_plan(release.card, release.spine)
+    plan = rebuild_plan(release.card, release.spine, release.facts)
     # It keeps what intervals come from, and so has them.
     confidence = plan.confidence or CONFIDENCE
     plan = replace(plan, prefer="lower-error", repair="least-squares", order="ascending", confidence=confidence)

@@ -59,4 +59,4 @@ def measured_tree(measurements: Measurements, total: int) -> list[TreeLevel]:
 
 
 def _variance(law: Law | None) -> float:
-    return np.inf if law is None else max(law.standard_deviation**2, LEAST_VARIANCE)
+    return LEAST_VARIANCE if law is None else max(law.standard_deviation**2, LEAST_VARIANCE)

@@ -1,6 +1,7 @@
 """The release folder: written whole or not at all, and read back with its own hierarchies."""
 
 from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS
+from treetop.release.folder.facts import FACTS
 from treetop.release.folder.place import check_place, claimed
 from treetop.release.folder.public import PUBLIC
 from treetop.release.folder.read import (
@@ -15,6 +16,7 @@ from treetop.release.folder.read import (
     load,
     read_card,
     read_contents,
+    read_domain,
     read_spine,
 )
 from treetop.release.folder.unresolved import UNRESOLVED
@@ -25,6 +27,7 @@ __all__ = [
     "CARD",
     "COUNTS",
     "EVIDENCE",
+    "FACTS",
     "HIERARCHIES",
     "MARGINS",
     "MEASUREMENTS",
@@ -44,6 +47,7 @@ __all__ = [
     "nodes_table",
     "read_card",
     "read_contents",
+    "read_domain",
     "read_spine",
     "save",
     "sizes",

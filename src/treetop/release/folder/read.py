@@ -16,8 +16,11 @@ import pyarrow.parquet as pq
 
 from treetop.basics.sorting import first_disorder
 from treetop.card.schema import findings
+from treetop.domain.facts import PublicFacts
 from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.level import Level
 from treetop.domain.margin import MARGIN
+from treetop.domain.narrowed import narrowed
 from treetop.domain.spine import Spine, WrittenSpine
 from treetop.errors import ReleaseError, TreetopError
 from treetop.noise.law import described_law
@@ -25,6 +28,7 @@ from treetop.privacy import TOTAL
 from treetop.read.counts import pack
 from treetop.release.contents import Contents
 from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, with_evidence
+from treetop.release.folder.facts import FACTS, read_facts_table
 from treetop.release.folder.public import PUBLIC, read_public
 from treetop.release.folder.unresolved import UNRESOLVED, read_unresolved
 from treetop.release.margins import MARGINS, read_margins
@@ -70,8 +74,8 @@ def read_contents(folder: Path) -> Contents:
     for finding in findings(card):  # all that is read by a card that fits may trust its types
         raise ReleaseError(f"{folder}: {CARD} does not fit its schema: {finding}")
     with _reading(folder, (KeyError, TypeError, AttributeError), _DAMAGE):
-        spine = read_spine(folder, card)
-        _refuse_other_levels(card, spine, folder)
+        spine, facts = read_domain(folder, card)
+        _refuse_other_levels(card, spine, facts, folder)
         leaves = pq.read_table(folder / COUNTS, columns=[*spine.attributes, "count"])
         trees = zip(spine.attributes, spine.trees, strict=True)
         nodes = np.array([tree.encode(leaves.column(name).combine_chunks()) for name, tree in trees], np.int32)
@@ -89,9 +93,9 @@ def read_contents(folder: Path) -> Contents:
     with _reading(folder, damage=_DAMAGE):
         left = read_unresolved(folder / UNRESOLVED, spine) if (folder / UNRESOLVED).is_file() else None
         told = [(part["name"].removeprefix(MARGIN), described_law(part["noise"])) for part in margin_parts(card)]
-        margins = read_margins(folder / MARGINS, spine, told) if told else ()
+        margins = read_margins(folder / MARGINS, spine, told, facts) if told else ()
         public = read_public(folder / PUBLIC, spine) if (folder / PUBLIC).is_file() else None
-        release = Contents(spine, nodes, count, card, plan_toml, left=left, margins=margins, public=public)
+        release = Contents(spine, nodes, count, card, plan_toml, left=left, margins=margins, facts=facts, public=public)
         return with_evidence(release, folder)
 
 
@@ -101,10 +105,14 @@ def margin_parts(card: dict[str, Any]) -> list[dict[str, Any]]:
     return parts
 
 
-def _refuse_other_levels(card: dict[str, Any], spine: Spine, folder: Path) -> None:
+def _refuse_other_levels(card: dict[str, Any], spine: Spine, facts: PublicFacts | None, folder: Path) -> None:
     """Refuse a card whose levels are not those of its spine: noise is then looked up where there is none."""
     stated = [(level["name"], level["noise"] is not None) for level in card["plan"]["levels"]]
-    expected = [(level.name, level.divides) for level in spine.levels]
+
+    def measured(level: Level) -> bool:
+        return level.divides and not (facts is not None and facts.decides(spine.depths(level.index)))
+
+    expected = [(level.name, measured(level)) for level in spine.levels]
     if [name for name, _ in stated[:1]] != [TOTAL] or stated[1:] != expected:
         raise ReleaseError(f"{folder}: {CARD} has other levels than its spine, or noise at others than it measures")
 
@@ -116,7 +124,7 @@ def _refuse_changes(card: dict[str, Any], folder: Path) -> None:
     if (folder / PAGE).is_file() and file_sha256(folder / CARD).encode() not in (folder / PAGE).read_bytes():
         raise ReleaseError(f"{folder}: {CARD} is not the one that {PAGE} names, so one was changed: {more}")
     # Of hierarchies the content has been compared; nodes and places are not read here.
-    for name in (COUNTS, PLAN, EVIDENCE, MEASUREMENTS, UNRESOLVED, MARGINS, PUBLIC):
+    for name in (COUNTS, PLAN, EVIDENCE, MEASUREMENTS, UNRESOLVED, MARGINS, PUBLIC, FACTS):
         found = file_sha256(folder / name) if (folder / name).is_file() else None
         if found is None and name in stated:
             raise ReleaseError(f"{folder}: {name} is missing, which {CARD} names: {more}")
@@ -137,6 +145,16 @@ def read_spine(folder: Path, card: dict[str, Any]) -> Spine:
             if trees[name].digest != about["sha256"]:
                 raise ReleaseError(f"{folder}: the hierarchy of {name!r} is not the one that the card names")
         return WrittenSpine(card["plan"]["spine"], trees)
+
+
+def read_domain(folder: Path, card: dict[str, Any]) -> tuple[Spine, PublicFacts | None]:
+    """Read the spine of a card with the facts that its plan states, which say what is possible."""
+    spine = read_spine(folder, card)
+    if "facts" not in card["plan"]:
+        return spine, None
+    with _reading(folder, damage=_DAMAGE):
+        facts = read_facts_table(folder / FACTS, spine, card["plan"]["facts"])
+        return narrowed(spine, facts.possible), facts
 
 
 def read_card(folder: Path) -> dict[str, Any]:

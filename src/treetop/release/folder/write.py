@@ -22,6 +22,7 @@ from treetop.card.schema import validate
 from treetop.plan.file import describe_plan
 from treetop.release.contents import Contents
 from treetop.release.folder.evidence import evidence_tables
+from treetop.release.folder.facts import FACTS, facts_table
 from treetop.release.folder.place import check_name, claimed, scratch, sync, take_place, writing
 from treetop.release.folder.public import PUBLIC, public_table
 from treetop.release.folder.read import CARD, COUNTS, HIERARCHIES, NODES, PAGE, PLACES, PLAN, file_sha256
@@ -124,6 +125,8 @@ def _write(release: Contents, folder: Path, nodes: bool, places: Mapping[str, pa
     tables |= evidence_tables(release)
     if release.margins:
         tables[MARGINS] = margins_table(release.margins, release.spine, release.confidence)
+    if release.facts is not None:
+        tables[FACTS] = facts_table(release.facts)
     if release.public is not None:
         tables[PUBLIC] = public_table(release.spine, release.public)
     rows: dict[str, int | None] = _write_tables(folder, tables)
@@ -169,7 +172,7 @@ def _write_nodes(release: Contents, path: Path, progress: Progress) -> int:
 
 
 def _plan_toml(release: Contents) -> str:
-    return describe_plan(rebuild_plan(release.card, release.spine), Facts.of_card(release.card))
+    return describe_plan(rebuild_plan(release.card, release.spine, release.facts), Facts.of_card(release.card))
 
 
 def _about_file(folder: Path, name: str, rows: int | None) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.domain.facts import PublicFacts
 from treetop.measure.evidence import NOTHING, Evidence, LevelEvidence
 from treetop.noise import Law
 from treetop.noise.sum_noise import selected_margins, sum_margin, sum_margins
@@ -110,7 +111,17 @@ def box_intervals(released: Measured, boxes: Boxes, confidence: float) -> tuple[
             there = boxes.settled[rows] == index
             lower[rows] = np.where(there, found.lower[node], 0)
             upper[rows] = np.where(there, found.upper[node], found.absent[node])
-    return lower, upper
+    return (lower, upper) if released.facts is None else _within_facts(boxes, released.facts, lower, upper)
+
+
+def _within_facts(boxes: Boxes, facts: PublicFacts, lower: Ints, upper: Ints) -> tuple[Ints, Ints]:
+    """Return the bounds of boxes without what facts rule out."""
+    nodes = np.zeros_like(boxes.leaf)
+    for attribute, (tree, depth) in enumerate(zip(boxes.spine.trees, boxes.depth, strict=True)):
+        if depth:
+            nodes[attribute] = tree.ancestors(depth - 1)[boxes.leaf[attribute]]
+    known = facts.around(boxes.depth, nodes)
+    return np.clip(lower, *known), np.clip(upper, *known)
 
 
 def _most_of_nothing(evidence: Evidence, risk: Fraction) -> int:

@@ -1,0 +1,94 @@
+"""What a card says about public facts: what is known of which table, and what is not protected because of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from treetop.domain.fact import INVARIANT
+from treetop.domain.facts import TableFact
+from treetop.domain.margin import title_of
+from treetop.plan.facts import kept_exactly
+from treetop.plan.plan import PurePlan
+
+_STATES = {
+    "exact": "the counts, which are public, were released as they are and not measured",
+    "at_least": "counts are not below what is public",
+    "at_most": "counts are not above what is public",
+    "possible": "only cells that are possible, by what is public, were measured and can have counts",
+    "impossible": "cells that are impossible, by what is public, were not measured and have no counts",
+    INVARIANT: "the counts are those of the private table, told as they are: they are not protected",
+}
+
+
+def facts(plan: PurePlan) -> list[dict[str, Any]]:
+    """Return what is known of each table, with a sentence."""
+    return [fact.describe() | {"sentence": _sentence(plan, fact)} for fact in plan.public_facts]
+
+
+def _sentence(plan: PurePlan, fact: TableFact) -> str:
+    said = "; ".join(_STATES[kind] for kind in fact.kinds)
+    unchecked = "; the private table was not compared with it" if fact.unchecked else ""
+    return f"{_title(plan, fact)}: {said}{unchecked}."
+
+
+def _title(plan: PurePlan, fact: TableFact) -> str:
+    return title_of(plan.spine, fact.table.depths)
+
+
+def told_exactly(plan: PurePlan) -> list[str]:
+    """Say what a release tells without noise because of facts."""
+    told = []
+    for fact in plan.public_facts:
+        if INVARIANT in fact.kinds:
+            told.append(f"the true counts by {_title(plan, fact)}, and what they add up to: they are not protected")
+        elif "exact" in fact.kinds:
+            told.append(f"the counts by {_title(plan, fact)}, which were public before")
+    return told
+
+
+def agreeing(plan: PurePlan) -> str:
+    """Say which neighbours are left where counts are told as they are; empty where all are."""
+    about = [_title(plan, fact) for fact in plan.public_facts if INVARIANT in fact.kinds]
+    return f" Only tables with the same counts by {' and by '.join(about)} are neighbours." if about else ""
+
+
+def caveats(plan: PurePlan) -> list[str]:
+    """Say what facts leave unprotected, and what rests on their being true."""
+    entity, told = plan.unit.entity, []
+    for fact in plan.public_facts:
+        if INVARIANT in fact.kinds:
+            title = _title(plan, fact)
+            told.append(
+                f"The true counts by {title} are published as they are. Someone who knows all others there learns "
+                f"whether one more {entity} is there. What is protected is everything else about a {entity} whose "
+                f"{title} is taken for known."
+            )
+    if any(INVARIANT not in fact.kinds for fact in plan.public_facts):
+        told.append(
+            "Intervals leave out what public facts rule out: they hold as stated where these facts are true of the "
+            "table."
+        )
+    if any(not fact.unchecked and INVARIANT not in fact.kinds for fact in plan.public_facts):
+        told.append(
+            "The private table agreed with the public facts: without that there would be no release. That it did is "
+            "told without noise."
+        )
+    return told
+
+
+def post_processing(plan: PurePlan) -> list[str]:
+    """Say how facts were kept."""
+    if not plan.public_facts:
+        return []
+    told = [
+        "Children were repaired within what is public of them: what they have at least and at most. Impossible "
+        "children were no children."
+    ]
+    agrees = kept_exactly(plan.spine, plan.public_facts, plan.margin_tables)
+    every = zip(plan.margin_tables, agrees, strict=True)
+    if nearly := [title_of(plan.spine, margin.depths) for margin, exact in every if not exact]:
+        told.append(
+            f"Facts about single cells may leave no counts that agree with every margin: {', '.join(nearly)} are kept "
+            "as nearly as the facts allow. How far the counts are off what was measured of them is stated."
+        )
+    return told

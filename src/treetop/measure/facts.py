@@ -1,0 +1,110 @@
+"""Public facts and private counts: what a run reads exactly because the plan says so, and what it may not contradict.
+
+An invariant is told as it is: the neighbours that are protected have the same. All other facts are public already, and
+here the private counts are compared with them before anything is charged: whether they agree is then told, by the
+release or by its refusal, and the plan can choose to leave that open.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.domain.cells import Cells, Depths
+from treetop.domain.fact import INVARIANT
+from treetop.domain.facts import PublicFacts, TableFact
+from treetop.domain.spine import Spine
+from treetop.errors import FactError
+from treetop.read.counts import Counts, go_down
+
+Ints = NDArray[np.int64]
+
+_SHOWN = 3
+
+
+def leaf_nodes(spine: Spine, counts: Counts) -> Ints:
+    """Return the leaves that are there, by attribute (row): private."""
+    nodes = np.zeros((len(spine.trees), len(counts)), np.int64)
+    for level in spine.levels:
+        go_down(spine, level.index, counts, nodes)
+    return nodes
+
+
+def with_invariants(facts: PublicFacts, counts: Counts) -> PublicFacts:
+    """Return the facts with the private table's own counts of what the plan publishes as it is."""
+    if not facts.invariants:
+        return facts
+    nodes, number = leaf_nodes(facts.spine, counts), np.diff(counts.before)
+    return facts.with_exact({depths: _table(facts.spine, depths, nodes, number) for depths in facts.invariants})
+
+
+def _table(spine: Spine, depths: Depths, nodes: Ints, number: Ints) -> Ints:
+    table = Cells(spine, depths)
+    finest = tuple(len(tree.levels) for tree in spine.trees)
+    count = np.zeros(table.number, np.int64)
+    np.add.at(count, table.numbers(nodes, finest), number)
+    return count
+
+
+def possible_counts(facts: PublicFacts, counts: Counts) -> Counts:
+    """Return the counts of leaves that are possible: others, which a plan may choose not to refuse, count nowhere."""
+    if not facts.possible.rules:
+        return counts
+    spine = facts.spine
+    there = facts.possible.allows(tuple(len(tree.levels) for tree in spine.trees), leaf_nodes(spine, counts))
+    if there.all():
+        return counts
+    number = np.diff(counts.before)[there]
+    return Counts(tuple(key[there] for key in counts.keys), np.concatenate([[0], np.cumsum(number)]))
+
+
+def refuse_contradiction(facts: PublicFacts, counts: Counts) -> None:
+    """Refuse private counts that contradict a public fact, unless the plan leaves that open; nothing is spent yet."""
+    checked = [fact for fact in facts if not fact.unchecked and INVARIANT not in fact.kinds]
+    if not checked:
+        return
+    nodes, number = leaf_nodes(facts.spine, counts), np.diff(counts.before)
+    for fact in checked:
+        found = _impossible(fact, nodes, number) or _beyond(fact, nodes, number)
+        if found is not None:
+            raise FactError(
+                f"the private table contradicts {fact.words}: {found}. Nothing was measured or charged; but who learns "
+                "of this refusal learns that they disagree. Correct the fact or the table, or write unchecked = true "
+                "with the fact: it is then kept whatever the table says"
+            )
+
+
+def _impossible(fact: TableFact, nodes: Ints, number: Ints) -> str | None:
+    if fact.rule is None:
+        return None
+    spine = fact.table.spine
+    finest = tuple(len(tree.levels) for tree in spine.trees)
+    wrong = np.flatnonzero(~fact.rule.allows(finest, nodes))
+    if len(wrong) == 0:
+        return None
+    cells = np.unique(fact.table.numbers(nodes[:, wrong], finest))
+    return f"{int(number[wrong].sum()):,} records are in cells that are impossible, such as {_named(fact, cells)}"
+
+
+def _beyond(fact: TableFact, nodes: Ints, number: Ints) -> str | None:
+    """Say which counts are not within the bounds of a fact."""
+    if fact.boxes is None:
+        return None
+    finest = tuple(len(tree.levels) for tree in fact.table.spine.trees)
+    cells, place = np.unique(fact.table.numbers(nodes, finest), return_inverse=True)
+    sums = np.bincount(place, number, len(cells)).astype(np.int64) if len(cells) else np.zeros(0, np.int64)
+    where = np.searchsorted(cells, fact.boxes.cells)
+    there = np.append(cells, -1)[where] == fact.boxes.cells
+    count = np.where(there, np.append(sums, 0)[where], 0)
+    wrong = np.flatnonzero((count < fact.boxes.lower) | (count > fact.boxes.upper))
+    if len(wrong) == 0:
+        return None
+    first = int(wrong[0])
+    low, high, own = fact.boxes.lower[first], fact.boxes.upper[first], count[first]
+    told = f"{low:,}" if low == high else f"at least {low:,}" if own < low else f"at most {high:,}"
+    more = f", and so for {len(wrong) - 1:,} more" if len(wrong) > 1 else ""
+    return f"{fact.table.words(int(fact.boxes.cells[first]))} has {own:,} records where the fact says {told}{more}"
+
+
+def _named(fact: TableFact, cells: Ints) -> str:
+    return "; ".join(fact.table.words(int(cell)) for cell in cells[:_SHOWN])
