@@ -31,7 +31,7 @@ from treetop.basics.siphash import siphash, siphash_texts, siphash_word
 from treetop.basics.sorting import sort_rows
 from treetop.domain.unit import IdClean, Unit
 from treetop.noise import Key
-from treetop.read.counts import LARGEST_TOTAL
+from treetop.read.counts import LARGEST_TOTAL, Counts
 
 _BUCKETS = 256
 
@@ -100,6 +100,10 @@ class Bounder:
         ]
         weights = [weight for *_, weight in self._batches if weight is not None]
         return paths, np.concatenate(weights) if weights else None
+
+    def counts(self) -> Counts:
+        """Return the counts of the records that are kept."""
+        return Counts.from_keys(*self.kept())
 
     def kept(self) -> tuple[list[Words], Weights | None]:
         """Return the packed paths of the records that are kept, and how many each row stands for."""

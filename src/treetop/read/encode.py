@@ -21,6 +21,7 @@ from treetop.read.bound import Bound, Bounder
 from treetop.read.codebook import Codebook
 from treetop.read.counts import Counts, join_paths, packed_paths
 from treetop.read.dropping import MadeTable
+from treetop.read.gather import Gathered
 from treetop.read.spelling import cleaned
 from treetop.read.tally import Tally
 from treetop.read.weights import Weighing
@@ -87,7 +88,7 @@ def read_counts(
     if not rows:
         tables.warn_of_none(table)
     every = None if bounder is None or not tally.compares else Counts.from_keys(*bounder.all())
-    counts = Counts.from_keys(*collected.kept())
+    counts = collected.counts()
     if tally.compares:
         tally.every = (every or counts).digest
     if bounder is not None and (made is None or not made.one_row_each):
@@ -95,31 +96,6 @@ def read_counts(
     if progress is not None:
         progress("reading", 1.0)
     return counts
-
-
-class Gathered:
-    """All rows of a table."""
-
-    def __init__(self, words: int) -> None:
-        self._keys: list[list[NDArray[np.uint64]]] = [[] for _ in range(words)]
-        self._weights: list[NDArray[np.int64]] = []
-
-    def add(
-        self, keys: Sequence[NDArray[np.uint64]], weights: NDArray[np.int64] | None, ids: pa.StringArray | None
-    ) -> None:
-        """Add rows: their packed paths, how many records each stands for (1 when None), and their units."""
-        for word, key in zip(self._keys, keys, strict=True):
-            word.append(key)
-        if weights is not None:
-            self._weights.append(weights)
-
-    def kept(self) -> tuple[list[NDArray[np.uint64]], NDArray[np.int64] | None]:
-        """Return all rows."""
-        weights = np.concatenate(self._weights) if self._weights else None
-        keys = []
-        while self._keys:
-            keys.append(np.concatenate(self._keys.pop(0)))
-        return keys, weights
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,51 @@
+"""Counts that are gathered in blocks are those that are counted all at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from treetop.errors import DataError
+from treetop.read.counts import Counts
+from treetop.read.gather import Gathered
+
+
+@pytest.mark.parametrize("words", [1, 2])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("most", "batch"), [(1, 3), (7, 3), (50, 20), (1000, 100), (10**9, 100)])
+def test_however_rows_are_cut_into_blocks_the_counts_are_the_same(
+    words: int, weighted: bool, most: int, batch: int
+) -> None:
+    rng = np.random.default_rng(most)
+    keys = [rng.integers(0, 30, 997).astype(np.uint64) for _ in range(words)]
+    weights = rng.integers(0, 4, 997) if weighted else None
+    gathered = Gathered(words, most)
+    for start in range(0, 997, batch):
+        part = slice(start, start + batch)
+        gathered.add([key[part] for key in keys], None if weights is None else weights[part], None)
+    found = gathered.counts()
+    expected = Counts.from_keys([key.copy() for key in keys], None if weights is None else weights.copy())
+    assert found.digest == expected.digest
+
+
+def test_nothing_is_a_table_too() -> None:
+    for most in (1, 10):
+        gathered = Gathered(1, most)
+        gathered.add([np.empty(0, np.uint64)], None, None)
+        assert len(gathered.counts()) == 0
+
+
+def test_what_is_wrong_with_a_block_that_is_sorted_ahead_is_told() -> None:
+    gathered = Gathered(1, 2)
+    gathered.add([np.array([1, 2], np.uint64)], np.array([2**52, 2**53]), None)
+    with pytest.raises(DataError, match="more than 2"):
+        gathered.counts()
+
+
+def test_there_are_never_more_than_a_few_blocks() -> None:
+    gathered, rng = Gathered(1, 10), np.random.default_rng(1)
+    for _ in range(500):
+        gathered.add([rng.integers(0, 2**40, 10).astype(np.uint64)], None, None)
+        gathered._wait()
+        assert len(gathered._blocks) < 14
+    assert gathered.counts().total == 5000
