@@ -194,3 +194,20 @@ def test_check_finds_a_count_that_contradicts_a_fact(folder: Path) -> None:
     replace(release, count=moved).save(folder / "forged")
     found = [finding for verdict in tt.check(folder / "forged") for finding in verdict.findings]
     assert any("place.state" in finding and "the fact says 4" in finding for finding in found)
+
+
+def test_exact_counts_are_not_compared_with_tables_whose_neighbours_all_have_others(folder: Path) -> None:
+    adding = PLAN.replace('"replace"', '"add-remove"')
+    facts = '[facts]\n"place.state" = { exact = "population.csv" }\n'
+    with pytest.raises(PlanError, match=r"place\.state .*nobody would be protected: write unchecked = true"):
+        read(folder, facts, adding)
+    plan = read(folder, facts.replace(" }", ", unchecked = true }"), adding).plan
+    assert plan.levels[1].is_exact
+    assert "neighbours" not in plan.release(folder / "people.csv", testing_key=bytes(32)).card["protects"]
+
+
+def test_a_card_says_that_neighbours_agree_with_what_was_compared(folder: Path) -> None:
+    card = read(folder).plan.release(folder / "people.csv", testing_key=bytes(32)).card
+    assert card["protects"].endswith(
+        "Only tables that agree with what is public of place state, place county × sex are neighbours."
+    )

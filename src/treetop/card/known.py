@@ -47,9 +47,18 @@ def told_exactly(plan: PurePlan) -> list[str]:
 
 
 def agreeing(plan: PurePlan) -> str:
-    """Say which neighbours are left where counts are told as they are; empty where all are."""
-    about = [_title(plan, fact) for fact in plan.public_facts if INVARIANT in fact.kinds]
-    return f" Only tables with the same counts by {' and by '.join(about)} are neighbours." if about else ""
+    """Say which neighbours are left where counts are told as they are, or tables are compared; empty where all are."""
+    same = [_title(plan, fact) for fact in plan.public_facts if INVARIANT in fact.kinds]
+    told = f" Only tables with the same counts by {' and by '.join(same)} are neighbours." if same else ""
+    compared = [_title(plan, fact) for fact in plan.public_facts if _compared(fact)]
+    if compared:
+        told += f" Only tables that agree with what is public of {', '.join(compared)} are neighbours."
+    return told
+
+
+def _compared(fact: TableFact) -> bool:
+    """Whether the private table must agree with a fact, or there is no release."""
+    return not fact.unchecked and INVARIANT not in fact.kinds
 
 
 def caveats(plan: PurePlan) -> list[str]:
@@ -68,7 +77,7 @@ def caveats(plan: PurePlan) -> list[str]:
             "Intervals leave out what public facts rule out: they hold as stated where these facts are true of the "
             "table."
         )
-    if any(not fact.unchecked and INVARIANT not in fact.kinds for fact in plan.public_facts):
+    if any(map(_compared, plan.public_facts)):
         told.append(
             "The private table agreed with the public facts: without that there would be no release. That it did is "
             "told without noise."

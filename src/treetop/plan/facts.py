@@ -48,11 +48,23 @@ class FactCheck:
             )
         if self.facts.invariants:
             _check_invariants(unit, drops)
+        if unit.neighbours != "replace":
+            self._refuse_compared(unit)
         self._check_merged()
         levels = [self.spine.depths(level.index) for level in self.spine.levels]
         for fact in filter(_counts, self.facts):
             if fact.table.depths not in levels:
                 self._check_beside(fact)
+
+    def _refuse_compared(self, unit: Unit) -> None:
+        """Refuse exact counts that a table must have where every neighbour of it has others: nobody is protected."""
+        for fact in self.facts:
+            if "exact" in fact.kinds and not fact.unchecked:
+                raise PlanError(
+                    f"facts: {fact.words} is compared with the private table, and to add or remove one {unit.entity} "
+                    "changes whether they agree, so that nobody would be protected: write unchecked = true with it "
+                    '(it is kept whatever the table says), or choose neighbours = "replace"'
+                )
 
     def _check_merged(self) -> None:
         """Refuse bounds of single cells where several attributes are refined at once under margins."""
