@@ -35,7 +35,7 @@ def test_nothing_heavy_is_imported_before_it_is_used(code: str) -> None:
 def test_every_public_name_is_there() -> None:
     for name in treetop.__all__:
         assert getattr(treetop, name).__name__ == name
-    assert set(treetop.__all__) <= set(dir(treetop))
+    assert sorted(treetop.__all__) == dir(treetop)
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         treetop.Nothing  # noqa: B018
 

@@ -39,7 +39,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("query x --limit 3", "--limit is for the rows of a table: add --by LEVEL (see treetop query --help)"),
         ("ledger create x --epsilon a", "invalid value for '--epsilon': 'a' is not a positive number; write one such "
                                         "as 0.5, 1e-8 or 1/3 (see treetop ledger create --help)"),
-        ("relase plan.toml", "no such command 'relase' (see treetop --help)"),
+        ("relase plan.toml", "no such command 'relase' (did you mean 'release'?) (see treetop --help)"),
         ("plan no.toml", "no.toml: no such file; `treetop inspect TABLE --out no.toml` drafts one"),
     ],
 )  # fmt: skip

@@ -57,6 +57,15 @@ class _Lazy(click.Group):
         command: click.Command = import_module(f"treetop.cli.{name}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from treetop.basics.nearest import nearest
+
+            raise click.UsageError(f"no such command {args[0]!r}{nearest(args[0], COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         if (little := too_little()) is not None:
             raise click.ClickException(little)
