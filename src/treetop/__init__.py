@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from treetop.release.release import Release, reestimate
     from treetop.release.selection import Selection
     from treetop.repair import register_repair
+    from treetop.tables.prepare import Prepare
     from treetop.tables.source import Source, register_format
 
 _HOME = {
@@ -57,6 +58,7 @@ _HOME = {
     "Plan": "treetop.publishing.plans",
     "PlanFile": "treetop.publishing.plans",
     "Policies": "treetop.domain.policies",
+    "Prepare": "treetop.tables.prepare",
     "Published": "treetop.publishing.publish",
     "RegionalPlan": "treetop.publishing.plans",
     "Release": "treetop.release.release",
@@ -103,6 +105,7 @@ __all__ = [
     "Plan",
     "PlanFile",
     "Policies",
+    "Prepare",
     "Published",
     "RegionalPlan",
     "Release",

@@ -84,6 +84,7 @@ def draft_card(plan: PurePlan, facts: Facts) -> dict[str, Any]:
             "count_column": facts.count,
             "unknown_codes": said.unknown(plan),
             **_kept(facts),
+            **({"prepared": list(facts.prepared)} if facts.prepared else {}),
         },
         "unit": _unit(plan, facts),
         "mechanism": {

@@ -74,6 +74,8 @@ class Facts:
     """The column that says how many records a row stands for."""
     keep: Mapping[str, Sequence[str]] | None = None
     """The values that a row must have to be in the data at all, by column."""
+    prepared: Sequence[str] = ()
+    """What was done to columns of text before they were read as codes, in short words."""
     composition: Mapping[str, Any] | None = None
     """What the ledger says; None when no ledger was used."""
     coverage: Mapping[str, Any] | None = None
@@ -97,6 +99,7 @@ class Facts:
             columns=dict(file.columns),
             count=file.count,
             keep=file.keep,
+            prepared=file.prepared,
             composition=composition,
         )
 
@@ -122,6 +125,7 @@ class Facts:
             columns=data["columns"],
             count=data["count_column"],
             keep=data.get("keep"),
+            prepared=tuple(data.get("prepared", ())),
             composition=composition if composition["ledger"] else None,
             coverage={"twin": tried["twin"], "runs": tried["runs"]} if "twin" in tried else None,
             id=card["id"],

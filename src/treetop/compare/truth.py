@@ -93,3 +93,5 @@ def _refuse_unless_plain(release: Release) -> None:
         raise ReleaseError(f"the truth of this release is made from a graph, of several tables. {_PLAN}")
     if "blank_lines" in tomllib.loads(text).get("data", {}):  # without it, other records would be counted in silence
         raise ReleaseError(f"the plan of this release says what blank lines are (blank_lines). {_PLAN}")
+    if "prepared" in release.card["data"]:
+        raise ReleaseError(f"columns of the table were prepared before they were read. {_PLAN}")

@@ -175,6 +175,7 @@ def _asked(
     # What is as it was before there was a choice is not said, so that earlier answers are found.
     read |= {"header": file.header, "names": file.names} if file.header is False else {}
     read |= {"blank_lines": file.blank_lines} if file.blank_lines != "record" else {}
+    read |= {"prepared": list(file.prepared)} if file.prepared else {}
     found = [_question(one, file.plan.spine) for one in questions]
     named = {fingerprint(one, file.plan, file.columns, read): one for one in found}
     return named, fingerprint(None, file.plan, file.columns, read)

@@ -7,7 +7,7 @@ charged raises, and nothing is measured.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import singledispatch
 from typing import Any
@@ -31,7 +31,7 @@ from treetop.plan.plan import PurePlan
 from treetop.plan.workload import noise_of
 from treetop.read.bound import Bound
 from treetop.read.counts import Counts
-from treetop.read.dropping import MadeTable, kept
+from treetop.read.dropping import MadeTable, kept, prepared
 from treetop.read.encode import read_counts
 from treetop.read.graph.edges import Edges
 from treetop.read.graph.graph import Graph
@@ -75,9 +75,10 @@ class Run:
         """How many threads there are."""
         return self.threads or os.cpu_count() or 1
 
-    def card(self, plan: PurePlan, gate: Gate, keep: Any) -> dict[str, Any]:
+    def card(self, plan: PurePlan, gate: Gate, keep: Any, prepared: Sequence[str] = ()) -> dict[str, Any]:
         """Draft the card, before anything is spent: one that lacks a required field stops the release."""
         facts = self.facts if self.facts.keep is not None else replace(self.facts, keep=keep)
+        facts = facts if facts.prepared else replace(facts, prepared=prepared)
         return describe_release(plan, replace(facts, private=gate.private))
 
 
@@ -91,7 +92,7 @@ def run(plan: object, table: Table, how: Run) -> Release:
 def _top_down(plan: PurePlan, table: Table, how: Run) -> Release:
     gate = Gate(how.testing_key)
     plan.check_table(table)
-    card = how.card(plan, gate, kept(table))
+    card = how.card(plan, gate, kept(table), prepared(table))
     descent_of(plan)  # now, before data is read: a noise that cannot be drawn is refused here
     decided = bytes.fromhex(plan.digest)
     bound = None if plan.unit.id is None else Bound.of(plan.unit, gate.choice("bound", decided))

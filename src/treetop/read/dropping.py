@@ -59,6 +59,12 @@ def kept(table: Table) -> Mapping[str, Sequence[str]] | None:
     return None if source is None else source.keep
 
 
+def prepared(table: Table) -> tuple[str, ...]:
+    """Say what is done to columns of a table before they are read, for its card."""
+    source = None if isinstance(table, MadeTable) else as_source(table)
+    return () if source is None or source.prepare is None else tuple(source.prepare.words())
+
+
 def may_drop(table: Table) -> str | None:
     """Say what may leave records of a table out before they are counted; None where nothing does."""
     if isinstance(table, MadeTable):

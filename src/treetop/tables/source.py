@@ -18,6 +18,7 @@ from treetop.errors import DataError
 from treetop.errors.showing import discreet
 from treetop.tables.files import files_at, refuse_twice
 from treetop.tables.positions import as_positions
+from treetop.tables.prepare import Prepare
 
 BlankLines = Literal["record", "skip"]
 Shared = Iterator[tuple[pa.RecordBatch, float]]
@@ -60,6 +61,8 @@ class Source:
     blank_lines: BlankLines = "record"
     """What a line with nothing in it is: a record in which everything is missing, or nothing. A record may then vanish
     by being emptied, so a plan that releases the total exactly does not take such a table."""
+    prepare: Prepare | None = None
+    """What is done to columns of text before they are read as codes; None for nothing."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.location, str | Path):

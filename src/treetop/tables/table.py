@@ -40,9 +40,9 @@ def batches(table: Table, columns: Sequence[str] | None = None, dictionaries: bo
         yield from _numbered(_from_memory(table, columns), "the table")
     elif source.keep:
         wanted = None if columns is None else list(dict.fromkeys([*columns, *source.keep]))
-        yield from _only_kept(_all_batches(source, wanted, dictionaries), source, columns)
+        yield from _only_kept(_prepared(source, wanted, dictionaries), source, columns)
     else:
-        yield from _all_batches(source, columns, dictionaries)
+        yield from _prepared(source, columns, dictionaries)
 
 
 def read(table: Table, columns: Sequence[str] | None = None) -> pa.Table:
@@ -80,6 +80,17 @@ def _all_batches(source: Source, columns: Sequence[str] | None, dictionaries: bo
             with closing(_ahead(_from_file(replace(part, where=str(path), path=path), path))) as parts:
                 shares = ((rows, (number + done) / len(files)) for rows, done in parts)
                 yield from _numbered(shares, str(path))
+
+
+def _prepared(source: Source, columns: Sequence[str] | None, dictionaries: bool) -> Iterator[Batch]:
+    """Yield the rows with their columns as the source says that they are meant."""
+    if not source.prepare:
+        yield from _all_batches(source, columns, dictionaries)
+        return
+    for batch in _all_batches(source, columns, dictionaries):
+        if columns is None:
+            require(source.prepare.named, batch.rows.schema.names, batch.where)
+        yield replace(batch, rows=source.prepare.rows(batch.rows))
 
 
 def _only_kept(parts: Iterable[Batch], source: Source, columns: Sequence[str] | None) -> Iterator[Batch]:

@@ -369,6 +369,16 @@ FIELDS = (
     _data("keep", KEEP, 'Values that a row must have, `{ record = "S", year = ["2007", "2008"] }`: the data set is '
           "these rows, and the others are no part of it. Card and plan say so. The total is then always measured",
           since="0.2", at="said.keep"),
+    _data("trim", either(list, TEXTS, FLAG), "Columns of text whose blanks at both ends do not count, or `true` for "
+          "all. This and the next four are rules that the card states; a column goes through them in this order",
+          since="0.4"),
+    _data("missing", TEXTS, 'Texts that stand for a missing value, `["NA", "?"]`', since="0.4"),
+    _data("replace", table(NAME), "By column, a public file of two columns: codes, and what each is counted as, "
+          'such as those of merged districts, `{ home = "merged.csv" }`', since="0.4"),
+    _data("pad", table(WHOLE), "By column, how long codes are: shorter ones get zeros in front, `{ home = 5 }`",
+          since="0.4"),
+    _data("bands", table(WHOLES), 'By column, where bands of numbers begin: `{ age = [0, 15, 65] }` makes `"0-14"`, '
+          '`"15-64"` and `"65+"`', since="0.4"),
     _data("header", FLAG, "Of a CSV file: `false` where it has no line of names. When left out, the first line holds "
           "the names, and a column whose name is a code of its hierarchy, a number, a date or a mark like `NA` is "
           "refused; `true` vouches for it. `inspect` also compares the first line with the rows below it, and vouches "

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from treetop.errors import PlanError
+from treetop.errors import DataError, PlanError
 from treetop.plan.file.attributes import Lookup
 from treetop.plan.file.graph import GraphFile
 from treetop.plan.plan import PurePlan
+from treetop.tables.batch import as_text
 from treetop.tables.positions import Positions
-from treetop.tables.source import BlankLines, Source
+from treetop.tables.prepare import Prepare
+from treetop.tables.source import BlankLines, Source, as_public
+from treetop.tables.table import read
 
 
 class Said(Protocol):
@@ -37,6 +41,10 @@ class Said(Protocol):
     @property
     def keep(self) -> Mapping[str, Sequence[str]] | None:
         """The values that a row must have to be in the data at all, by column."""
+
+    @property
+    def prepared(self) -> Sequence[str]:
+        """What was done to columns of text before they were read as codes, in short words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +89,16 @@ class PlanFile:
     """The names of all columns of a CSV file that does not hold them."""
     blank_lines: BlankLines = "record"
     """What a line with nothing in it is: a record, or nothing."""
+    trim: bool | tuple[str, ...] | None = None
+    """The columns of text whose blanks at both ends do not count; True for all."""
+    missing: tuple[str, ...] | None = None
+    """Texts that stand for a missing value."""
+    replace: Mapping[str, str] | None = None
+    """By column, a public file of codes and what each is counted as."""
+    pad: Mapping[str, int] | None = None
+    """By column, how long codes are."""
+    bands: Mapping[str, tuple[int, ...]] | None = None
+    """By column, where bands of numbers begin."""
     graph: GraphFile | None = None
     """The graph whose edges or nodes are the private table."""
     keep_measurements: bool = False
@@ -97,6 +115,36 @@ class PlanFile:
                     "a view or a file of what is to be read"
                 )
             return self.graph.table(location)
-        options = ("delimiter", "encoding", "fields", "keep", "header", "names", "blank_lines")
+        options = ("delimiter", "encoding", "fields", "keep", "header", "names", "blank_lines", "prepare")
         source = Source(location, query or self.query, **{name: getattr(self, name) for name in options})
         return self.plan.own_table(source)
+
+    @cached_property
+    def prepare(self) -> Prepare | None:
+        """What is done to columns of text before they are read as codes; None for nothing."""
+        replaced = {column: _codes(self.path.parent / name) for column, name in (self.replace or {}).items()}
+        made = Prepare(self.trim or (), self.missing or (), replaced, self.pad or {}, self.bands or {})
+        return made or None
+
+    @property
+    def prepared(self) -> tuple[str, ...]:
+        """What is done to them, in short words."""
+        return () if self.prepare is None else tuple(self.prepare.words())
+
+
+def _codes(path: Path) -> dict[str, str]:
+    """Read a public file of two columns: codes, and what each is counted as."""
+    table = read(as_public(path))
+    if table.num_columns != 2:
+        raise DataError(f"{path}: has {table.num_columns} columns: give two, codes and what each is counted as")
+    codes, others = (
+        as_text(column.combine_chunks(), name) for name, column in zip(table.column_names, table.columns, strict=True)
+    )
+    for row, (code, other) in enumerate(zip(codes.to_pylist(), others.to_pylist(), strict=True), start=1):
+        if not code or not other:
+            raise DataError(f"{path}, row {row}: a code is missing: give both, or delete the row")
+    found = dict(zip(codes.to_pylist(), others.to_pylist(), strict=True))
+    if len(found) < len(codes):
+        twice = next(code for code in found if codes.to_pylist().count(code) > 1)
+        raise DataError(f"{path}: the code {twice!r} is replaced twice: keep one row")
+    return found

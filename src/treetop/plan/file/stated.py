@@ -20,6 +20,7 @@ from treetop.plan.file.attributes import Attribute, read_attributes, read_lookup
 from treetop.plan.file.planfile import PlanFile
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss
+from treetop.tables.prepare import Prepare
 from treetop.tables.source import Source
 
 _FIRST_ASKED = ("graph", ATTRIBUTE, "", "spine", "groups")
@@ -161,3 +162,9 @@ def _check_data(section: Section, data: dict[str, Any], folder: Path) -> None:
         raise section.problem("fields are of fixed-width text, which has no delimiter: keep one")
     with section.located():
         Source("-", **{key: data[key] for key in ("fields", "header", "names", "blank_lines")})
+        Prepare(data["trim"] or (), data["missing"] or (), {}, data["pad"] or {}, data["bands"] or {})
+    for column, name in (data["replace"] or {}).items():
+        if data["source"] is not None and same_file(folder / name, Path(data["source"])):
+            raise section.problem(
+                f"replace: the codes of {column} would be the private table itself: give a public file"
+            )

@@ -1,0 +1,174 @@
+"""Columns that are prepared: by plan file and in Python, said on the card, and never in the way of what is private."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import treetop as tt
+from treetop.errors import DataError, PlanFileError, ReleaseError
+from treetop.tables.table import read
+
+PLAN = """
+[attributes.home]
+hierarchy = "places.csv"
+levels = ["county", "town"]
+[attributes.age]
+values = ["0-14", "15-64", "65+", "not known"]
+[spine]
+order = ["home.county", "age", "home.town"]
+[unit]
+entity = "person"
+contributions = 1
+neighbours = "replace"
+[loss]
+epsilon = 1.0
+delta = 1e-6
+[data]
+source = "people.csv"
+unknown = { age = "not known", home = "99999" }
+trim = true
+missing = ["NA", "?"]
+replace = { home = "merged.csv" }
+pad = { home = 5 }
+bands = { age = [0, 15, 65] }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "places.csv").write_text("county,town\n01,01001\n01,01002\n99,99999\n")
+    (tmp_path / "merged.csv").write_text("old,new\n1003,1002\n")
+    (tmp_path / "people.csv").write_text("home,age\n 1001 ,7\n1003,70\n01002, 15\nNA,64.5\n1001,?\n")
+    (tmp_path / "plan.toml").write_text(PLAN)
+    return tmp_path
+
+
+def test_a_messy_table_is_read_as_the_plan_says(folder: Path) -> None:
+    file = tt.read_plan(folder / "plan.toml")
+    counts = file.plan.counts(file.table(str(folder / "people.csv")))
+    expected = pa.table(
+        {
+            "home": ["01001", "01002", "01002", "99999", "01001"],
+            "age": ["0-14", "65+", "15-64", "15-64", "not known"],
+        }
+    )
+    assert counts.digest == file.plan.counts(expected).digest
+
+
+def test_the_card_says_what_was_done_and_the_truth_needs_the_plan(folder: Path) -> None:
+    tt.publish(folder / "plan.toml", out=folder / "out", testing_key=bytes(32))
+    assert all(verdict.verified for verdict in tt.check(folder / "out"))
+    assert tt.Release.load(folder / "out").card["data"]["prepared"] == [
+        "blanks at the ends of all text do not count",
+        "'NA', '?' stand for a missing value",
+        "1 codes of home are counted as others",
+        "codes of home have zeros in front up to 5 characters",
+        "age is counted in bands: 0-14, 15-64, 65+",
+    ]
+    with pytest.raises(ReleaseError, match="columns of the table were prepared"):
+        tt.compare_with_truth(folder / "out", str(folder / "people.csv"))
+    errors = tt.compare_with_truth(folder / "out", str(folder / "people.csv"), plan=folder / "plan.toml")
+    assert errors.levels[0].largest == 0
+    again = tt.read_plan(folder / "plan.toml")
+    (folder / "again.toml").write_text((folder / "out" / "plan.toml").read_text())
+    assert tt.read_plan(folder / "again.toml").prepared == again.prepared
+
+
+def test_in_python_a_source_is_prepared_too(folder: Path) -> None:
+    plan = tt.read_plan(folder / "plan.toml").plan
+    prepare = tt.Prepare(True, ["NA", "?"], {"home": {"1003": "1002"}}, {"home": 5}, {"age": [0, 15, 65]})
+    release = plan.release(tt.Source(folder / "people.csv", prepare=prepare), testing_key=bytes(32))
+    assert release.total == 5 and len(release.card["data"]["prepared"]) == 5
+    assert (
+        "prepared"
+        not in plan.release(pa.table({"home": ["01001"], "age": ["0-14"]}), testing_key=bytes(32)).card["data"]
+    )
+
+
+def test_dictionaries_numbers_and_what_is_not_named(tmp_path: Path) -> None:
+    rows = pa.record_batch(
+        {
+            "code": pa.array([7, None, 123456]),
+            "town": pa.array([" x", "NA", " x"]).dictionary_encode(),
+            "other": pa.array([" x", "NA", "y"]),
+            "size": pa.array([1, 2, 3]),
+        }
+    )
+    made = tt.Prepare(trim=["town"], missing=["NA"], pad={"code": 5}, replace={"town": {"x": "z"}}).rows(rows)
+    assert made.to_pydict() == {
+        "code": ["00007", None, "123456"],
+        "town": ["z", None, "z"],
+        "other": [" x", None, "y"],
+        "size": [1, 2, 3],
+    }
+
+
+def test_codes_are_replaced_once() -> None:
+    rows = pa.record_batch({"town": ["a", "b", "c"]})
+    made = tt.Prepare(replace={"town": {"a": "b", "b": "a"}}).rows(rows)
+    assert made.column("town").to_pylist() == ["b", "a", "c"]
+
+
+def test_numbers_outside_of_bands_stay_unknown() -> None:
+    rows = pa.record_batch({"age": ["-1", "0", "14.9", "15", "1e3", "inf", "nan", "old", None, ""]})
+    made = tt.Prepare(bands={"age": [0, 15]}).rows(rows).column("age").to_pylist()
+    assert made == ["-1", "0-14", "0-14", "15+", "15+", "inf", "nan", "old", None, ""]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"pad": {"a": 0}}, "pad: 'a' has the width 0"),
+        ({"pad": {"a": True}}, "pad: 'a' has the width True"),
+        ({"bands": {"a": [0, 0]}}, "bands: those of 'a' begin at"),
+        ({"bands": {"a": []}}, "bands: those of 'a' begin at"),
+        ({"bands": {"a": [0.5, 1]}}, "bands: those of 'a' begin at"),
+        ({"bands": {"a": [0, 9]}, "pad": {"a": 3}}, "padded and put into bands"),
+    ],
+)
+def test_rules_that_make_no_sense_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        tt.Prepare(**given)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("pad = { home = 0 }", r"plan\.toml: \[data\.pad\] home"),
+        ("bands = { age = [3, 2] }", r"plan\.toml: \[data\] bands: those of 'age'"),
+        ('replace = { home = "people.csv" }', "would be the private table itself"),
+    ],
+)
+def test_a_plan_file_names_the_place_of_a_mistake(folder: Path, line: str, message: str) -> None:
+    name = line.partition(" ")[0]
+    text = "\n".join(one for one in PLAN.splitlines() if not one.startswith(name))
+    (folder / "plan.toml").write_text(f"{text}\n{line}\n")
+    with pytest.raises((PlanFileError, DataError), match=message):
+        tt.read_plan(folder / "plan.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("old,new\n1,2\n1,3\n", "'1' is replaced twice"),
+        ("old,new\n1,\n", "row 1: a code is missing"),
+        ("old\n1\n", "has 1 columns: give two"),
+    ],
+)
+def test_a_file_of_codes_that_makes_no_sense_is_refused_before_anything_is_spent(
+    folder: Path, text: str, message: str
+) -> None:
+    (folder / "merged.csv").write_text(text)
+    with pytest.raises(DataError, match=message):
+        tt.publish(folder / "plan.toml", out=folder / "out", testing_key=bytes(32))
+    assert not (folder / "out").exists()
+
+
+def test_a_column_that_is_not_there_is_refused(folder: Path) -> None:
+    source = tt.Source(folder / "people.csv", prepare=tt.Prepare(pad={"hmoe": 5}))
+    with pytest.raises(DataError, match="no column 'hmoe'"):
+        read(source)
