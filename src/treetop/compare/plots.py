@@ -54,6 +54,12 @@ STYLES = {
     "bottom-up": Style("Bottom-up", "#999999", "X", ":"),
     "hay": Style("Hay", "#000000", "*", ":"),
     "per-level": Style("Per level", "#56B4E9", "h", ":"),
+    "direct-rounded": Style("M_H, rounded", "#E69F00", "s", ":"),
+    "direct-exact": Style("M_H, exact", "#D55E00", "D", "--"),
+    "direct-joint": Style("M_H, joint", "#CC79A7", "v", "-"),
+    "cumulative-rounded": Style("M_c, rounded", "#56B4E9", "h", ":"),
+    "cumulative-exact": Style("M_c, exact", "#009E73", "^", "--"),
+    "cumulative-joint": Style("M_c, joint", "#0072B2", "o", "-"),
 }
 """By mechanism, in the order of legends."""
 
