@@ -56,7 +56,8 @@ def group_forecast(
                  for one in (plan, plans[int(np.argmin(tried))]))  # fmt: skip
     chosen, kept = plans[int(np.argmin(tried))], ""
     saved = (own - best) @ by_level
-    if saved.mean() <= SURE * saved.std(ddof=min(1, runs - 1)) / math.sqrt(runs):
+    unsure = saved.std(ddof=1) / math.sqrt(runs) if runs > 1 else math.inf
+    if saved.mean() <= SURE * unsure:
         chosen, best = plan, own
         kept = " No split was better by more than two standard errors: the plan keeps its own."
     words = (

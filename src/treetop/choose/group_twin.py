@@ -102,16 +102,20 @@ def _reader(plan: PureGroupTablePlan, file: PlanFile, present: list[str] | None,
     if present is None or all(name in present for name in own.columns.wanted()):
         return replace(own, largest=widest, number=None, listed=own.listed if own.rows == "people" else None)
     columns = file.columns or {}
-    place, size = columns.get(plan.place, plan.place), columns.get(SIZE, SIZE)
-    place = place if place in present else plan.regions.levels[-1]
-    number = next((name for name in (file.count, *_PUBLIC_COUNTS) if name in present), None)
-    if place not in present or size not in present or number is None:
+    place = _first(present, columns.get(plan.place), plan.place, plan.regions.levels[-1])
+    size = _first(present, columns.get(SIZE), SIZE)
+    number = _first(present, file.count, *_PUBLIC_COUNTS)
+    if place is None or size is None or number is None:
         missing = ", ".join(repr(name) for name in own.columns.wanted() if name not in present)
         raise PlanError(
-            f"a public table for this plan has the plan's own columns ({missing} is not there), or those of a "
+            f"a public table for this plan has the plan's own columns (without {missing}), or those of a "
             f"published one: {plan.place!r}, {SIZE!r} and 'count', the number of groups of that size in that place"
         )
     return Reader(own.regions, widest, "histogram", Columns(region=place, size=size, number=number), None)
+
+
+def _first(present: list[str], *names: str | None) -> str | None:
+    return next((name for name in names if name in present), None)
 
 
 def _with_empty(plan: PureGroupTablePlan, reader: Reader, sizes: GroupSizes) -> GroupSizes:
