@@ -18,19 +18,24 @@ from treetop.plan.groups.plan import Public
 from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.privacy import Loss
 from treetop.publishing.plans import GroupTablePlan
-from treetop.release.groups.derived import GroupTables
+from treetop.release.groups.derived import Derived, GroupTables
 from treetop.release.release import Release
 
 Ints = NDArray[np.int64]
 
 EPSILONS = (0.1, 1.0)
+RUNS = 20
+MANY = 100_000
+"""Tables with more counts than this are released less often."""
 WAYS: Mapping[str, tuple[Form, Public]] = {
     "M_c^r+dp, regions": ("cumulative", "regions"),
     "M_c^r+dp": ("cumulative", "total"),
     "M_H^dp": ("direct", "total"),
 }
 """The default with a public list, the default without, and the direct form."""
-DERIVED = ("cumulative", "people", "mean-size", "share-of-one")
+DERIVED: tuple[Derived, ...] = ("cumulative", "people", "mean-size", "share-of-one")
+WIDEST = 10_000
+"""Tables of more sizes are left out: all cumulative tables of all regions would take too long."""
 UNIT = GroupUnit("person", event="join-leave")
 
 
@@ -74,13 +79,16 @@ def run_coverage(
     """Release every table in every way at every epsilon, and ask its intervals."""
     keep, found = kept("coverage"), []
     for table in tables:
-        # A large table takes a minute to derive everything of: it is for the default.
-        ways = list(WAYS)[:1] if table.sizes.number.size > 1_000_000 else list(WAYS)
-        for way, epsilon, run in product(ways, EPSILONS, range(runs)):
+        for way, epsilon, run in product(WAYS, EPSILONS, range(releases_of(table, runs))):
             make = partial(cover_once, table, classes, way, epsilon, run)
             found.append(keep.run(Covered, f"{table.name} {way} {epsilon:g} {run}", make))
         say(f"coverage of {table.name}: done")
     return found
+
+
+def releases_of(table: Table, runs: int) -> int:
+    """Return how often a table is released: a large one has so many intervals that two releases will do."""
+    return min(runs, max(2, runs * MANY // table.sizes.number.size))
 
 
 def cover_once(
@@ -107,9 +115,7 @@ def cover_once(
     return Covered(table.name, way, epsilon, tuple(found))
 
 
-def _cells(
-    release: Release, level: int, truth: Ints, classes: Mapping[str, tuple[int, int | None]]
-) -> Iterator[Held]:
+def _cells(release: Release, level: int, truth: Ints, classes: Mapping[str, tuple[int, int | None]]) -> Iterator[Held]:
     assert release.cells is not None
     for name, (first, stop) in classes.items():
         size, place = np.meshgrid(np.arange(truth.shape[1])[first:stop], np.arange(len(truth)))
@@ -134,14 +140,12 @@ def _derived(release: Release, level: int, truth: Ints) -> Iterator[Held]:
     tables = GroupTables(release)
     for what in DERIVED:
         table = tables.table(what, name)
-        if what == "cumulative":
-            table, wanted = table, truth.cumsum(axis=1)
         lower, upper = (table[bound].to_numpy() for bound in ("lower", "upper"))
         place = np.zeros(len(lower), np.int64) if codes is None else _places(table[str(name)], codes)
         if what == "cumulative":
             at = np.tile(size, len(lower) // len(size))
-            inside_of = (lower <= wanted[place, at]) & (wanted[place, at] <= upper)
-            held = inside_of.reshape(-1, len(size)).all(axis=1)
+            own = truth.cumsum(axis=1)[place, at]
+            held = ((lower <= own) & (own <= upper)).reshape(-1, len(size)).all(axis=1)
             widths = float((upper - lower).sum()) / len(size)
         else:
             asked = (inside > 0)[place] if what != "people" else np.full(len(place), True)
