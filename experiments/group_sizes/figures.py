@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.group_sizes.measure import CLASSES, EPSILONS, WAYS, Run
@@ -84,7 +86,7 @@ def seconds(times: Sequence[Run], solved: Sequence[Solved]) -> Figure:
 def classes(runs: Sequence[Run]) -> Figure:
     """A panel a table: which part of the error lies on which sizes, at ε = 1."""
     tables = list(dict.fromkeys(run.table for run in runs))
-    figure, (panels,) = grid(1, len(tables), (2.6 * len(tables) + 0.6, 3.2), sharey=True)
+    figure, panels = _rows_of_three(len(tables), 2.4)
     shades = ("#08306b", "#2171b5", "#6baed6", "#c6dbef", "#eeeeee")
     for panel, name in zip(panels, tables, strict=True):
         ways = [way for way in WAYS if any((run.table, run.mechanism, run.epsilon) == (name, way, 1.0) for run in runs)]
@@ -96,13 +98,13 @@ def classes(runs: Sequence[Run]) -> Figure:
             own = shares[:, at]
             panel.barh(range(len(ways)), own, left=left, color=shade, edgecolor="#666666", linewidth=0.4, label=word)
             left += own
-        panel.set_yticks(range(len(WAYS)), [label(way) for way in WAYS])
+        panel.set_yticks(range(len(ways)), [label(way) for way in ways])
+        panel.invert_yaxis()
         panel.set_title(name, fontsize=8)
         panel.set_xlim(0, 1)
         panel.set_xlabel("part of the error", fontsize=8)
         panel.tick_params(which="both", labelsize=7)
         panel.grid(visible=False)
-    panels[0].invert_yaxis()
     legend(figure, panels, len(CLASSES), frameon=True, fontsize=8, title="sizes", title_fontsize=8)
     return figure
 
@@ -110,7 +112,7 @@ def classes(runs: Sequence[Run]) -> Figure:
 def runtimes(runs: Sequence[Run], what: str = "seconds", words: str = "processor seconds") -> Figure:
     """A panel a table: time, or error, of every mechanism at each epsilon: the paper's figures 9 and 10."""
     tables = list(dict.fromkeys(run.table for run in runs))
-    figure, (panels,) = grid(1, len(tables), (2.9 * len(tables) + 0.6, 3.0))
+    figure, panels = _rows_of_three(len(tables), 2.4)
     for panel, name in zip(panels, tables, strict=True):
         for at, way in enumerate(WAYS):
             found = [[run for run in runs if (run.table, run.mechanism, run.epsilon) == (name, way, epsilon)]
@@ -124,9 +126,20 @@ def runtimes(runs: Sequence[Run], what: str = "seconds", words: str = "processor
         panel.set_title(name, fontsize=8)
         panel.set_xlabel("epsilon", fontsize=8)
         panel.tick_params(which="both", labelsize=6)
-    panels[0].set_ylabel(words, fontsize=8)
-    legend(figure, panels, 3, frameon=True, fontsize=7)
+    for panel in panels[::3]:
+        panel.set_ylabel(words, fontsize=8)
+    legend(figure, panels, len(WAYS), frameon=True, fontsize=7)
     return figure
+
+
+def _rows_of_three(number: int, height: float) -> tuple[Figure, list[Axes]]:
+    """Return a figure with so many panels, three in a row."""
+    columns = min(3, number)
+    rows = ceil(number / columns)
+    figure, every = grid(rows, columns, (3.1 * columns + 0.4, height * rows + 0.6))
+    for panel in every.flat[number:]:
+        panel.set_visible(False)
+    return figure, list(every.flat[:number])
 
 
 def label(name: str) -> str:
