@@ -135,6 +135,17 @@ def test_a_public_table_of_other_columns_is_refused_with_those_that_it_needs(
     assert "without 'persons', 'homes'" in message and "'place', 'size' and 'count'" in message
 
 
+def test_conditions_on_columns_that_a_public_table_lacks_are_left_out_and_told(
+    write: Write, twin: Path, tmp_path: Path
+) -> None:
+    sizes = (tmp_path / "sizes.csv").read_text(encoding="utf-8").splitlines()
+    kept = [f"{line},{'year' if at == 0 else '2020'}" for at, line in enumerate(sizes)]
+    (tmp_path / "sizes.csv").write_text("\n".join([*kept, "a1,1,7,2010"]), encoding="utf-8")
+    plan = write(('count = "homes"', 'count = "homes"\nkeep = { year = ["2020"] }'))
+    (note,) = told("plan", plan, "--twin", twin, "--runs", 1)["notes"]
+    assert "keeps some rows only, by 'year'" in note
+
+
 def test_the_split_is_chosen_by_trials_on_a_prior(households: Path) -> None:
     shares = (0.06, 0.3, 0.3, 0.14, 0.12, 0.05, 0.02, 0.01)
     places = [row["municipality"] for row in rows(households / "places.csv")]

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from treetop.choose.prior import Kind, Prior, column_names, of_its_kind, prior_levels
+from treetop.choose.guard import Role
+from treetop.choose.prior import Kind, Prior, keeping_alike, prior_levels
 from treetop.domain.spine import Spine
 from treetop.errors import PlanError, PrivatePrior
 from treetop.measure.questions import leaves_of
@@ -18,9 +19,11 @@ from treetop.plan.file import PlanFile
 from treetop.plan.groups.planned import SIZE, PureGroupTablePlan, inner, leaves_above_zero
 from treetop.read.counts import Counts
 from treetop.read.groups.read import Columns, Reader
-from treetop.read.groups.sizes import MOST_CELLS, GroupSizes
+from treetop.read.groups.sizes import GroupSizes
 from treetop.release.release import Release
 
+MOST_CELLS = 1 << 24
+"""No more counts of a public table are held than this, unless the plan itself has more."""
 WIDE = 1_000
 """Sizes of a public table are told apart up to this, or four times the plan's largest, where there is memory."""
 _PUBLIC_COUNTS = ("count", "number", "groups")
@@ -39,14 +42,16 @@ class GroupTwin:
     """Whether the last of them stands for larger ones as well."""
 
 
-def read_group_twin(plan: PureGroupTablePlan, file: PlanFile, location: str, source: str) -> GroupTwin:
-    """Read a public table of group sizes; the caller has seen to it that it is not the private one."""
-    stated = of_its_kind(inner(file.table(location)))
-    present = column_names(stated)
-    widest = max(plan.sizes.largest, min(max(WIDE, 4 * plan.sizes.largest), MOST_CELLS // plan.core.tree.nodes - 1))
+def read_group_twin(
+    plan: PureGroupTablePlan, file: PlanFile, location: str, source: str, role: Role = "twin"
+) -> tuple[GroupTwin, list[str]]:
+    """Read a public table of group sizes, and say what was not done alike; that it is not private, the caller knows."""
+    stated, present, notes = keeping_alike(inner(file.table(location)), role)
+    most = MOST_CELLS // plan.regions.sizes[-1] - 1
+    widest = max(plan.sizes.largest, min(max(WIDE, 4 * plan.sizes.largest), most))
     reader = _reader(plan, file, present, widest)
     sizes = _with_empty(plan, reader, reader.read(stated))
-    return _twin(plan, sizes, "public table", source, bool(sizes.number[:, -1].any()))
+    return _twin(plan, sizes, "public table", source, bool(sizes.number[:, -1].any())), notes
 
 
 def released_group_twin(plan: PureGroupTablePlan, location: str, source: str) -> GroupTwin:

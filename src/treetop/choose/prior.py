@@ -190,16 +190,7 @@ def read_alike(source: Source, unit: Unit, role: Role) -> tuple[Source, Bound | 
     `source` has the options of the plan. Those that its kind of file has no use for are left out; so are conditions on
     columns that it lacks, and the limit of contributions where it does not tell units apart.
     """
-    source = of_its_kind(source)
-    present = column_names(source)
-    notes = []
-    absent = [name for name in source.keep or () if present is not None and name not in present]
-    if source.keep is not None and absent:
-        named = ", ".join(map(repr, absent))
-        notes.append(
-            f"The plan keeps some rows only, by {named}; the {role} has no such column, so all its rows count."
-        )
-        source = replace(source, keep={name: kept for name, kept in source.keep.items() if name not in absent})
+    source, present, notes = keeping_alike(source, role)
     if unit.id is None:
         return source, None, notes
     limit = f"The limit of {unit.contributions:,} record{'s' * (unit.contributions != 1)}"
@@ -208,6 +199,19 @@ def read_alike(source: Source, unit: Unit, role: Role) -> tuple[Source, Bound | 
         return source, None, [*notes, f"{limit} is not in the {what}: the {role} has no column {unit.id!r}."]
     notes.append(f"{limit} is in the {what}: of the {role} only the records that it keeps are counted.")
     return source, Bound.of(unit, Key.fresh()), notes
+
+
+def keeping_alike(source: Source, role: Role) -> tuple[Source, list[str] | None, list[str]]:
+    """Return a public table without conditions on columns that it lacks, its columns, and what to say of that."""
+    source = of_its_kind(source)
+    present = column_names(source)
+    absent = [name for name in source.keep or () if present is not None and name not in present]
+    if source.keep is None or not absent:
+        return source, present, []
+    named = ", ".join(map(repr, absent))
+    told = f"The plan keeps some rows only, by {named}; the {role} has no such column, so all its rows count."
+    kept = {name: kept for name, kept in source.keep.items() if name not in absent}
+    return replace(source, keep=kept), present, [told]
 
 
 def of_its_kind(source: Source) -> Source:

@@ -65,8 +65,8 @@ def read_public_groups(
         return released_group_twin(plan, location, source), []
     for private in private_tables(file):
         refuse_private(location, private, role)
-    twin = read_group_twin(plan, file, location, source)
-    return twin, _compare(file, twin.prior, role) if compare else []
+    twin, notes = read_group_twin(plan, file, location, source, role)
+    return twin, notes + (_compare(file, twin.prior, role) if compare else [])
 
 
 def _compare(file: PlanFile, prior: Prior, role: Role) -> list[str]:

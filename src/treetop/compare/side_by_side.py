@@ -144,7 +144,7 @@ def _read_groups(file: PlanFile, plan: PureGroupTablePlan, location: str, query:
     if location == file.source:
         counts = plan.counts(file.table(location, query), file.columns, file.count)
     else:
-        counts = public_twin(read_group_twin(plan, file, location, location).prior)
+        counts = public_twin(read_group_twin(plan, file, location, location)[0].prior)
     return Case(plan.spine, plan.unit, counts, split=plan.split)
 
 
