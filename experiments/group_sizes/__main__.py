@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from experiments.group_sizes import page
-from experiments.group_sizes.coverage import RUNS, WIDEST, run_coverage
+from experiments.group_sizes.coverage import RUNS, WIDEST, run_coverage, tiny
 from experiments.group_sizes.measure import CLASSES, LARGEST, run_solver, run_tables, run_times, tables
 from experiments.kit import pages
 from experiments.kit.command import Call, as_command
@@ -30,7 +30,7 @@ def command(call: Call) -> Iterator[Path]:
     times = run_times(sizes, 1 if quick else 5, say)
     solved = run_solver(sizes, 1 if quick else 3, say, call.kept)
     few = [table for table in every if table.sizes.largest < (100 if quick else WIDEST)]
-    covered = run_coverage(few, CLASSES, 1 if quick else RUNS, say, call.kept)
+    covered = run_coverage([*few, tiny()], CLASSES, 1 if quick else RUNS, say, call.kept)
     found = page.Found(every, runs, times, refused, solved, covered)
     yield pages.write(call.docs / "results" / "group-sizes.md", page.page(found))
     yield from draw(runs, times, solved, call.docs / "images")

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from experiments.group_sizes.tables import Table
+from experiments.group_sizes.tables import Table, census_like
 from experiments.kit.runs import Kept, key
 from treetop.plan.groups.plan import Public
 from treetop.plan.groups.unit import Form, GroupUnit
@@ -25,6 +25,8 @@ Ints = NDArray[np.int64]
 
 EPSILONS = (0.1, 1.0)
 RUNS = 20
+FEW = 1_000
+"""Tables with fewer counts are released far more often."""
 MANY = 100_000
 """Tables with more counts than this are released less often."""
 WAYS: Mapping[str, tuple[Form, Public]] = {
@@ -86,8 +88,18 @@ def run_coverage(
     return found
 
 
+def tiny() -> Table:
+    """Return a table of four counties, whose releases take no time."""
+    return census_like(groups=200_000, largest=7, states=2, counties=4, name="census-like, tiny")
+
+
 def releases_of(table: Table, runs: int) -> int:
-    """Return how often a table is released: a large one has so many intervals that two releases will do."""
+    """Return how often a table is released: a large one has so many intervals that two releases will do.
+
+    At the root there is one of each a release: what they hold is to be told from many releases of a tiny table.
+    """
+    if table.sizes.number.size < FEW:
+        return 30 * runs
     return min(runs, max(2, runs * MANY // table.sizes.number.size))
 
 

@@ -28,6 +28,10 @@ THEIRS = {"Census 2000 with a tail": "census", "census-like": "census", "taxi-li
 """Which of our tables stand beside the paper's."""
 
 
+FEW_HELD = 100
+"""Of fewer intervals no share is told: it would be of chance."""
+
+
 @dataclass(frozen=True)
 class Found:
     """All that was measured."""
@@ -51,7 +55,6 @@ def page(found: Found) -> str:
     runs = found.runs
     tables = list(dict.fromkeys(run.table for run in runs))
     at_one = {name: some for name in tables if (some := of(runs, name, "M_H^r", 1.0))}
-    judged = Verdicts(runs, tables)
     return render(
         "group_sizes/page.md",
         cores=os.cpu_count(),
@@ -64,8 +67,8 @@ def page(found: Found) -> str:
         wins=_wins(runs, tables),
         best_of_paper=verdict(runs, tables, PAPERS, "M_c^dp"),
         best_of_all=verdict(runs, tables, CONSISTENT, "M_c^r+dp"),
-        concentrated=judged.concentrated("M_c^dp", "M_H^dp"),
-        redistributed=judged.concentrated("M_c^r", "M_c^dp"),
+        concentrated=shares(found.tables, runs, "M_c^dp", "M_H^dp"),
+        redistributed=shares(found.tables, runs, "M_c^r", "M_c^dp"),
         by_size=_by_size(found.tables, runs),
         ratios=lambda one, other, what="error": _ratios(runs, tables, one, other, what),
         worst=max((run.violations for run in runs if run.mechanism.endswith("dp")), default=0),
@@ -184,26 +187,39 @@ def _wins(runs: Sequence[Run], tables: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Verdicts:
-    """Where errors sit."""
+class Shares:
+    """Whose error sits on small sizes: by table and epsilon, where not all sizes are small."""
 
-    runs: Sequence[Run]
-    tables: Sequence[str]
+    more: int
+    """In so many settings one mechanism has clearly a larger part of its error there than another."""
+    less: tuple[str, ...]
+    """In these it has clearly a smaller one."""
+    settings: int
+    """How many there are."""
+    most: int
+    """In so many more than half of its error is there."""
+    below: int
+    """In so many its part is smaller than that of the groups."""
 
-    def concentrated(self, one: str, other: str) -> tuple[int, int, int]:
-        """Return in how many settings one has clearly a larger part of its error on small sizes, clearly a smaller one,
-        and of how many: those where sizes are not all small."""
-        more = less = settings = 0
-        for name, epsilon in product(self.tables, EPSILONS):
-            ours, theirs = (_small(of(self.runs, name, way, epsilon)) for way in (one, other))
-            if min(len(ours), len(theirs)) < 2 or min(ours.min(), theirs.min()) == 1:
-                continue
-            settings += 1
-            apart = float(ours.mean() - theirs.mean())
-            error = float(np.sqrt(ours.var(ddof=1) / len(ours) + theirs.var(ddof=1) / len(theirs)))
-            more += apart > 2 * error
-            less += apart < -2 * error
-        return more, less, settings
+
+def shares(tables: Sequence[Table], runs: Sequence[Run], one: str, other: str) -> Shares:
+    """Judge where the error of one mechanism sits, by itself and beside another."""
+    more = settings = most = below = 0
+    less = []
+    for where, epsilon in product(tables, EPSILONS):
+        ours, theirs = (_small(of(runs, where.name, way, epsilon)) for way in (one, other))
+        if min(len(ours), len(theirs)) < 2 or min(ours.min(), theirs.min()) == 1:
+            continue
+        settings += 1
+        apart = float(ours.mean() - theirs.mean())
+        error = float(np.sqrt(ours.var(ddof=1) / len(ours) + theirs.var(ddof=1) / len(theirs)))
+        more += apart > 2 * error
+        if apart < -2 * error:
+            less.append(f"{where.name}, ε = {epsilon:g}")
+        stop = list(CLASSES.values())[SMALL - 1][1]
+        most += ours.mean() > 0.5
+        below += ours.mean() < where.sizes.number[:, :stop].sum() / where.groups
+    return Shares(more, tuple(less), settings, most, below)
 
 
 def _small(runs: Sequence[Run]) -> NDArray[np.float64]:
@@ -289,8 +305,11 @@ def _held(covered: Sequence[Covered], what: Sequence[str] = tuple(CLASSES)) -> s
         for kind in what:
             some = [held for held in found if (held.what, held.level) == (kind, level)]
             number = sum(held.intervals for held in some)
-            share = sum(held.held for held in some) / number if number else float("nan")
-            cells.append(f"{share:.1%} ({number:,})" if number else "-")
+            good = sum(held.held for held in some)
+            if not number:
+                cells.append("-")
+                continue
+            cells.append(f"{good} of {number}" if number < FEW_HELD else f"{good / number:.1%} ({number:,})")
         often = sum((one.table, one.way, one.epsilon) == setting for one in covered)
         rows.append((name, way, f"{epsilon:g}", str(often), str(level), *cells))
     return table(("table", "mechanism", "ε", "releases", "level", *what), rows)
