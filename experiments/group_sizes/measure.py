@@ -32,7 +32,7 @@ from treetop.publishing.groups import release_groups
 
 EPSILONS = (0.1, 0.5, 1.0)
 REPEATS = 30
-LARGE_REPEATS = 8
+LARGE_REPEATS = 10
 """Tables of the paper's sizes, a run of which takes seconds, are run less often."""
 LARGE = 1_000_000
 """From so many counts on a table is large."""
