@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -11,7 +11,17 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.group_sizes.tables import CENSUS_LARGEST, Table, census_like, households, taxi_like
+from experiments.group_sizes.solver import FORMS, Solved, solve_once
+from experiments.group_sizes.tables import (
+    CENSUS_GROUPS,
+    CENSUS_LARGEST,
+    TAXI_LARGEST,
+    TRIPS,
+    Table,
+    census_like,
+    households,
+    taxi_like,
+)
 from experiments.kit.runs import Kept
 from treetop.errors import TreetopError
 from treetop.noise import Key
@@ -22,6 +32,10 @@ from treetop.publishing.groups import release_groups
 
 EPSILONS = (0.1, 0.5, 1.0)
 REPEATS = 30
+LARGE_REPEATS = 10
+"""Tables of the paper's sizes, a run of which takes seconds, are run less often."""
+LARGE = 1_000_000
+"""From so many counts on a table is large."""
 WAYS: dict[str, tuple[Form, GroupRepair, Public]] = {
     "M_H^r": ("direct", "rounded", "total"),
     "M_H^dp": ("direct", "exact", "total"),
@@ -31,8 +45,10 @@ WAYS: dict[str, tuple[Form, GroupRepair, Public]] = {
     "M_c^r+dp, regions": ("cumulative", "joint", "regions"),
 }
 """The paper's four, ours, and ours where the number of groups of every region is public."""
-SMALL = 10
-"""Sizes up to this are small."""
+CLASSES = {"0 to 2": (0, 3), "3 to 6": (3, 7), "7 to 10": (7, 11), "11 to 100": (11, 101), "above 100": (101, None)}
+"""Sizes in classes: the first and the one after the last."""
+SMALL = 3
+"""So many classes are of small sizes: up to 10."""
 LARGEST = (5, 10, 20, 30, 40, 50)
 """The largest sizes of the paper's figure 8."""
 UNIT = GroupUnit("person", event="join-leave")
@@ -60,8 +76,8 @@ class Run:
     """That of its parts."""
     level_3: float
     """That of the finest regions."""
-    small: float
-    """That of the small sizes, over all levels."""
+    classes: tuple[float, ...]
+    """That of each class of sizes, over all levels."""
     violations: int
     """How many counts of regions with parts are not the sum of their parts."""
 
@@ -88,43 +104,57 @@ def run_once(table: Table, mechanism: str, epsilon: float, seed: int) -> Run:
         level_1=one,
         level_2=two,
         level_3=three,
-        small=float(wrong[:, : SMALL + 1].sum()),
+        classes=tuple(float(wrong[:, first:stop].sum()) for first, stop in CLASSES.values()),
         violations=release.violations,
     )
 
 
 def tables(data: Path | None, quick: bool) -> Iterator[Table]:
-    """Make the tables; quick ones are a hundredth of the size."""
+    """Make the tables, those of the paper's sizes first; quick ones are a hundredth of the size."""
     if quick:
         yield census_like(groups=1_000_000, largest=40, states=8, counties=120)
         yield taxi_like(largest=200, taxis=300)
         return
-    yield census_like()
+    yield (None if data is None else households(data, CENSUS_LARGEST)) or census_like()
     yield taxi_like()
-    yield taxi_like(by_zone=False)
-    for largest in (7, CENSUS_LARGEST):
-        real = None if data is None else households(data, largest)
-        if real is not None:
-            yield real
+    yield census_like(groups=CENSUS_GROUPS // 10, states=10, counties=314, name="census-like, a tenth")
+    yield taxi_like(largest=TAXI_LARGEST // 10, by_zone=False, trips=TRIPS // 10)
+    real = None if data is None else households(data)
+    if real is not None:
+        yield real
+
+
+def often(table: Table, runs: int | None) -> int:
+    """Return how often each setting of a table is run: large ones less often, and none more often than is asked."""
+    usual = LARGE_REPEATS if table.sizes.number.size >= LARGE else REPEATS
+    return usual if runs is None else runs
 
 
 def run_tables(
-    every: Iterable[Table], repeats: int, say: Callable[[str], object], kept: Callable[[str], Kept] = lambda _: Kept()
+    every: Sequence[Table],
+    runs: int | None,
+    say: Callable[[str], object],
+    kept: Callable[[str], Kept] = lambda _: Kept(),
 ) -> tuple[list[Run], list[str]]:
-    """Run every mechanism on every table at every epsilon; return the runs, and what was refused."""
-    runs: list[Run] = []
-    refused: list[str] = []
-    for table in every:
-        keep = kept(table.name)
-        for mechanism in WAYS:
-            try:
-                for epsilon, seed in product(EPSILONS, range(repeats)):
+    """Run every mechanism on every table at every epsilon; return the runs, and what was refused.
+
+    Every setting is run once before any is run twice, so that what is kept of a study that was stopped is of use.
+    """
+    found: list[Run] = []
+    refused: dict[str, None] = {}
+    keeps = {table.name: kept(table.name) for table in every}
+    for seed in range(max(often(table, runs) for table in every)):
+        for table in every:
+            if seed >= often(table, runs):
+                continue
+            for mechanism, epsilon in product(WAYS, EPSILONS):
+                try:
                     make = partial(run_once, table, mechanism, epsilon, seed)
-                    runs.append(keep.run(Run, f"{mechanism} {epsilon:g} {seed}", make))
-            except TreetopError as problem:
-                refused.append(f"{mechanism} on {table.name} at ε = {epsilon}: {problem}")
-        say(f"{table.name}: done")
-    return runs, refused
+                    found.append(keeps[table.name].run(Run, f"{mechanism} {epsilon:g} {seed}", make))
+                except TreetopError as problem:
+                    refused[f"{mechanism} on {table.name} at ε = {epsilon:g}: {problem}"] = None
+        say(f"run {seed + 1}: done")
+    return found, list(refused)
 
 
 def run_times(largest: Sequence[int], repeats: int, say: Callable[[str], object]) -> list[Run]:
@@ -141,3 +171,17 @@ def run_times(largest: Sequence[int], repeats: int, say: Callable[[str], object]
                 say(f"  {mechanism} with sizes to {size}: {problem}")
         say(f"times with sizes to {size}: done")
     return runs
+
+
+def run_solver(
+    largest: Sequence[int], repeats: int, say: Callable[[str], object], kept: Callable[[str], Kept] = lambda _: Kept()
+) -> list[Solved]:
+    """Run the paper's integer programs by a solver on the tables of figure 8, at ε = 1."""
+    keep, found = kept("solver"), []
+    for size in largest:
+        table = taxi_like(largest=size)
+        for mechanism, seed in product(FORMS, range(repeats)):
+            make = partial(solve_once, table, mechanism, 1.0, seed)
+            found.append(keep.run(Solved, f"{mechanism} {size} {seed}", make))
+        say(f"solver with sizes to {size}: done")
+    return found

@@ -11,8 +11,12 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from experiments.group_sizes.measure import EPSILONS, SMALL, WAYS, Run
+from experiments.group_sizes.coverage import DERIVED, Covered
+from experiments.group_sizes.measure import CLASSES, EPSILONS, SMALL, WAYS, Run
+from experiments.group_sizes.solver import FORMS, Solved
+from experiments.group_sizes.tables import Table
 from experiments.kit.pages import render
 from experiments.kit.tables import table
 
@@ -20,34 +24,80 @@ LEVELS = ("level_1", "level_2", "level_3")
 _ROWS = csv.DictReader(Path(__file__).with_name("paper.csv").read_text().splitlines(), delimiter=";")
 PAPER = {(row["table"], float(row["epsilon"]), row["mechanism"]): " / ".join(list(row.values())[3:]) for row in _ROWS}
 """The paper's table 1, in units: errors of three levels, and broken sums."""
+THEIRS = {"Census 2000 with a tail": "census", "census-like": "census", "taxi-like, taxis in zones": "taxi"}
+"""Which of our tables stand beside the paper's."""
 
 
-def page(runs: Sequence[Run], times: Sequence[Run], refused: Sequence[str], about: Sequence[str] = ()) -> str:
+FEW_HELD = 100
+"""Of fewer intervals no share is told: it would be of chance."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """All that was measured."""
+
+    tables: Sequence[Table]
+    """The tables."""
+    runs: Sequence[Run]
+    """The runs on them."""
+    times: Sequence[Run]
+    """Those against the largest size."""
+    refused: Sequence[str] = ()
+    """What could not be run."""
+    solved: Sequence[Solved] = ()
+    """What the solver found."""
+    covered: Sequence[Covered] = ()
+    """What the intervals of releases held."""
+
+
+def page(found: Found) -> str:
     """Return the page."""
+    runs = found.runs
     tables = list(dict.fromkeys(run.table for run in runs))
     at_one = {name: some for name in tables if (some := of(runs, name, "M_H^r", 1.0))}
     return render(
         "group_sizes/page.md",
-        often=max(len(of(runs, run.table, run.mechanism, run.epsilon)) for run in runs),
         cores=os.cpu_count(),
         machine=f"{platform.machine()}, Python {platform.python_version()}",
-        small=SMALL,
-        about=about,
+        about=[_about(one, runs) for one in found.tables],
+        unsure=_unsure(runs, tables),
         tables=tables,
         errors=lambda name: _errors(runs, name),
-        refused=refused,
+        refused=found.refused,
         wins=_wins(runs, tables),
         best_of_paper=verdict(runs, tables, PAPERS, "M_c^dp"),
         best_of_all=verdict(runs, tables, CONSISTENT, "M_c^r+dp"),
-        concentrated=_concentrated(runs, tables),
-        by_size=_by_size(runs, tables),
+        concentrated=shares(found.tables, runs, "M_c^dp", "M_H^dp"),
+        redistributed=shares(found.tables, runs, "M_c^r", "M_c^dp"),
+        by_size=_by_size(found.tables, runs),
         ratios=lambda one, other, what="error": _ratios(runs, tables, one, other, what),
         worst=max((run.violations for run in runs if run.mechanism.endswith("dp")), default=0),
         broken=[f"{name}: {mean(some, 'violations'):,.0f}" for name, some in at_one.items()],
         falls=_falls(runs, tables),
         seconds=_seconds(runs, tables),
-        times=_times(times) if times else "",
+        times=_times(found.times) if found.times else "",
+        solved=_solved(found.solved) if found.solved else "",
+        same=all(one.cost == one.others[0].cost for one in found.solved if one.mechanism == "M_H" and one.solved),
+        held=_held(found.covered),
+        derived=_held(found.covered, DERIVED),
+        worst_held=_worst(found.covered),
     )
+
+
+def _about(one: Table, runs: Sequence[Run]) -> str:
+    often = max((len(of(runs, one.name, way, 1.0)) for way in WAYS), default=0)
+    return f"{one}; {often} runs of each setting"
+
+
+def _unsure(runs: Sequence[Run], tables: Sequence[str]) -> str:
+    """Return between which parts of themselves the standard errors of mean errors lie, level by level."""
+    parts: dict[str, list[float]] = {level: [] for level in LEVELS}
+    for name, way, epsilon, level in product(tables, WAYS, EPSILONS, LEVELS):
+        values = [getattr(run, level) for run in of(runs, name, way, epsilon)]
+        if len(values) > 1 and np.mean(values) > 0:
+            parts[level].append(float(np.std(values, ddof=1) / np.sqrt(len(values)) / np.mean(values)))
+    told = (f"{max(some):.1%} of it at level {level[-1]}" for level, some in parts.items() if some)
+    return ", ".join(told) or "not known from one run"
 
 
 def of(runs: Sequence[Run], table: str, mechanism: str, epsilon: float) -> list[Run]:
@@ -69,7 +119,8 @@ def _errors(runs: Sequence[Run], name: str) -> str:
         if some:
             cells = [f"{mean(some, one):,.0f} ({np.std([getattr(r, one) for r in some]):,.0f})" for one in LEVELS]
             cells += [f"{mean(some, 'violations'):,.0f}", str(len(some))]
-        rows.append((f"{epsilon:g}", way, *cells, *([PAPER[key]] if (key := (name, epsilon, way)) in PAPER else [])))
+        paper = [PAPER.get((THEIRS[name], epsilon, way), "-")] if name in THEIRS else []
+        rows.append((f"{epsilon:g}", way, *cells, *paper))
     head = ("ε", "mechanism", "level 1", "level 2", "level 3", "#CV", "runs", "the paper's")
     return table(head[: len(rows[0])], rows)
 
@@ -135,25 +186,58 @@ def _wins(runs: Sequence[Run], tables: Sequence[str]) -> str:
     return table(("mechanism", "clearly the best", "as good as the best", "worse", "settings"), rows)
 
 
-def _shares(runs: Sequence[Run], name: str, way: str) -> list[float]:
-    found = [of(runs, name, way, epsilon) for epsilon in EPSILONS]
-    return [mean(some, "small") / mean(some) for some in found if some]
+@dataclass(frozen=True)
+class Shares:
+    """Whose error sits on small sizes: by table and epsilon, where not all sizes are small."""
+
+    more: int
+    """In so many settings one mechanism has clearly a larger part of its error there than another."""
+    less: tuple[str, ...]
+    """In these it has clearly a smaller one."""
+    settings: int
+    """How many there are."""
+    most: int
+    """In so many more than half of its error is there."""
+    below: int
+    """In so many its part is smaller than that of the groups."""
 
 
-def _by_size(runs: Sequence[Run], tables: Sequence[str]) -> str:
-    """Return the part of the error that lies on small sizes."""
-    rows = ((name, way, *(f"{share:.1%}" for share in _shares(runs, name, way))) for name in tables for way in WAYS)
-    return table(("table", "mechanism", *_HEAD), (row for row in rows if len(row) == 2 + len(_HEAD)))
+def shares(tables: Sequence[Table], runs: Sequence[Run], one: str, other: str) -> Shares:
+    """Judge where the error of one mechanism sits, by itself and beside another."""
+    more = settings = most = below = 0
+    less = []
+    for where, epsilon in product(tables, EPSILONS):
+        ours, theirs = (_small(of(runs, where.name, way, epsilon)) for way in (one, other))
+        if min(len(ours), len(theirs)) < 2 or min(ours.min(), theirs.min()) == 1:
+            continue
+        settings += 1
+        apart = float(ours.mean() - theirs.mean())
+        error = float(np.sqrt(ours.var(ddof=1) / len(ours) + theirs.var(ddof=1) / len(theirs)))
+        more += apart > 2 * error
+        if apart < -2 * error:
+            less.append(f"{where.name}, ε = {epsilon:g}")
+        stop = list(CLASSES.values())[SMALL - 1][1]
+        most += ours.mean() > 0.5
+        below += ours.mean() < where.sizes.number[:, :stop].sum() / where.groups
+    return Shares(more, tuple(less), settings, most, below)
 
 
-def _concentrated(runs: Sequence[Run], tables: Sequence[str]) -> tuple[int, int]:
-    """Return in how many settings M_c^dp has more of its error on small sizes than M_H^dp, and of how many."""
-    pairs = [
-        pair
-        for name in tables
-        for pair in zip(_shares(runs, name, "M_c^dp"), _shares(runs, name, "M_H^dp"), strict=False)
-    ]
-    return sum(cumulative > direct for cumulative, direct in pairs), len(pairs)
+def _small(runs: Sequence[Run]) -> NDArray[np.float64]:
+    """Return the part of each run's error that lies on small sizes."""
+    return np.array([sum(run.classes[:SMALL]) / run.error for run in runs if run.error > 0])
+
+
+def _by_size(tables: Sequence[Table], runs: Sequence[Run]) -> str:
+    """Return the part of the error that lies on each class of sizes, and that of the groups, at ε = 1."""
+    rows = []
+    for one in tables:
+        groups = [one.sizes.number[:, first:stop].sum() / one.groups for first, stop in CLASSES.values()]
+        rows.append((one.name, "the groups themselves", *(f"{share:.1%}" for share in groups)))
+        for way in WAYS:
+            if some := of(runs, one.name, way, 1.0):
+                parts = np.mean([run.classes for run in some], axis=0)
+                rows.append((one.name, way, *(f"{share:.1%}" for share in parts / parts.sum())))
+    return table(("table", "error of", *CLASSES), rows)
 
 
 def _complete(runs: Sequence[Run], tables: Sequence[str]) -> Iterator[list[list[Run]]]:
@@ -182,3 +266,65 @@ def _times(times: Sequence[Run]) -> str:
         found = ([run for run in times if (run.mechanism, run.largest) == (name, size)] for size in sizes)
         rows.append((name, *(f"{mean(some, 'seconds'):.3f}" if some else "-" for some in found)))
     return table(("mechanism", *(f"N = {size}" for size in sizes)), rows)
+
+
+def _solved(solved: Sequence[Solved]) -> str:
+    """Return what the solver took and found, beside the repairs of the same measurements."""
+    rows = []
+    for size, name in product(sorted({one.largest for one in solved}), FORMS):
+        every = [one for one in solved if (one.largest, one.mechanism) == (size, name)]
+        some = [one for one in every if one.solved]
+        cells = [f"{len(some)} of {len(every)}", f"{np.mean([one.seconds for one in every]):.2f}"]
+        for at in (0, 1):
+            for what in ("cost", "error"):
+                ratios = [getattr(one.others[at], what) / getattr(one, what) for one in some]
+                cells.append(f"{np.mean(ratios):.3f}" if ratios else "-")
+        rows.append((str(size), name, *cells))
+    dp, joint = "exact (dp)", "joint (r+dp)"
+    head = (
+        "N",
+        "program",
+        "solved",
+        "seconds",
+        f"cost of {dp}",
+        f"error of {dp}",
+        f"cost of {joint}",
+        f"error of {joint}",
+    )
+    return table(head, rows)
+
+
+def _held(covered: Sequence[Covered], what: Sequence[str] = tuple(CLASSES)) -> str:
+    """Return, for each table, mechanism, epsilon and level, which part of the intervals held the truth."""
+    rows = []
+    settings = dict.fromkeys((one.table, one.way, one.epsilon) for one in covered)
+    for setting, level in product(settings, (1, 2, 3)):
+        name, way, epsilon = setting
+        found = [held for one in covered if (one.table, one.way, one.epsilon) == setting for held in one.found]
+        cells = []
+        for kind in what:
+            some = [held for held in found if (held.what, held.level) == (kind, level)]
+            number = sum(held.intervals for held in some)
+            good = sum(held.held for held in some)
+            if not number:
+                cells.append("-")
+                continue
+            cells.append(f"{good} of {number}" if number < FEW_HELD else f"{good / number:.1%} ({number:,})")
+        often = sum((one.table, one.way, one.epsilon) == setting for one in covered)
+        rows.append((name, way, f"{epsilon:g}", str(often), str(level), *cells))
+    return table(("table", "mechanism", "ε", "releases", "level", *what), rows)
+
+
+def _worst(covered: Sequence[Covered]) -> str:
+    """Return the lowest share held among classes of at least a thousand intervals."""
+    lowest = 1.0
+    sums: dict[tuple[str, ...], list[int]] = {}
+    for one in covered:
+        for held in one.found:
+            cell = sums.setdefault((one.table, one.way, f"{one.epsilon}", held.what, f"{held.level}"), [0, 0])
+            cell[0] += held.held
+            cell[1] += held.intervals
+    for good, number in sums.values():
+        if number >= 1_000:
+            lowest = min(lowest, good / number)
+    return f"{lowest:.1%}"

@@ -78,7 +78,12 @@ def household_shares(largest: int) -> NDArray[np.float64]:
 
 
 def census_like(
-    groups: int = CENSUS_GROUPS, largest: int = CENSUS_LARGEST, states: int = 52, counties: int = 3_143, seed: int = 1
+    groups: int = CENSUS_GROUPS,
+    largest: int = CENSUS_LARGEST,
+    states: int = 52,
+    counties: int = 3_143,
+    seed: int = 1,
+    name: str = "census-like",
 ) -> Table:
     """Return households of made-up counties, of very unequal sizes, whose shares differ a little from each other."""
     rng = np.random.default_rng(seed)
@@ -92,10 +97,12 @@ def census_like(
     number = rng.multinomial(per_county, shares).astype(np.int64)
     low = min(10, largest)
     np.add.at(number, (rng.integers(counties, size=OUTLIERS), rng.integers(low, largest + 1, OUTLIERS)), 1)
-    return Table("census-like", GroupSizes(tree, number))
+    return Table(name, GroupSizes(tree, number))
 
 
-def taxi_like(largest: int = TAXI_LARGEST, taxis: int = TAXIS, seed: int = 2, by_zone: bool = True) -> Table:
+def taxi_like(
+    largest: int = TAXI_LARGEST, taxis: int = TAXIS, seed: int = 2, by_zone: bool = True, trips: int = TRIPS
+) -> Table:
     """Return the trips of made-up taxis by zone: a group is a taxi in a zone or, not `by_zone`, a taxi at its home.
 
     Larger groups than the largest are left out, as in the paper's table for times; the full one has none.
@@ -106,17 +113,16 @@ def taxi_like(largest: int = TAXI_LARGEST, taxis: int = TAXIS, seed: int = 2, by
     popularity = rng.permutation(np.exp(-_POPULARITY * rng.standard_normal(zones)))
     popularity /= popularity.sum()
     activity = rng.lognormal(0.0, 0.5, taxis)
-    activity *= TRIPS / TAXIS * taxis / activity.sum()
+    activity *= trips / TAXIS * taxis / activity.sum()
     number = np.zeros((zones, largest + 1), np.int64)
     if by_zone:
         for zone in range(zones):
-            trips = rng.poisson(activity * popularity[zone] * rng.gamma(2.0, 0.5, taxis))
-            trips = trips[(trips > 0) & (trips <= largest)]
-            number[zone] = np.bincount(trips, minlength=largest + 1)
+            made = rng.poisson(activity * popularity[zone] * rng.gamma(2.0, 0.5, taxis))
+            made = made[(made > 0) & (made <= largest)]
+            number[zone] = np.bincount(made, minlength=largest + 1)
         return Table("taxi-like, taxis in zones", GroupSizes(tree, number))
     home = rng.choice(zones, taxis, p=popularity)
-    trips = rng.poisson(activity)
-    np.add.at(number, (home, np.minimum(trips, largest)), 1)
+    np.add.at(number, (home, np.minimum(rng.poisson(activity), largest)), 1)
     return Table("taxi-like, taxis at home", GroupSizes(tree, number))
 
 

@@ -17,9 +17,9 @@ from treetop.basics.picture import new_figure
 from treetop.compare import plots
 from treetop.compare.compare import compare, settings
 from treetop.compare.comparison import FENCE, SCHEMA, Comparison, Refused
-from treetop.compare.mechanisms import MECHANISMS, Estimate, LevelEstimate, PerLevel
+from treetop.compare.mechanisms import GROUP_MECHANISMS, MECHANISMS, Estimate, LevelEstimate, PerLevel
 from treetop.compare.peak import Peak
-from treetop.compare.plots import STYLES, save_plots
+from treetop.compare.plots import GROUP_STYLES, STYLES, save_plots
 from treetop.compare.trial import Case, Setting, estimate_errors, run_trial
 from treetop.errors import PlanError
 from treetop.noise import Key
@@ -164,10 +164,10 @@ def test_a_mechanism_that_is_not_there_is_named_with_the_nearest_one() -> None:
 
 
 def test_every_mechanism_has_a_colour_and_a_marker_of_its_own() -> None:
-    assert set(MECHANISMS) <= set(STYLES)
-    assert (
-        len({look.colour for look in STYLES.values()}) == len({look.marker for look in STYLES.values()}) == len(STYLES)
-    )
+    for mechanisms, styles in ((MECHANISMS, STYLES), (GROUP_MECHANISMS, GROUP_STYLES)):
+        assert set(mechanisms) <= set(styles)
+        looks = styles.values()
+        assert len({look.colour for look in looks}) == len({look.marker for look in looks}) == len(styles)
 
 
 def test_the_plots_are_drawn(found: Comparison, tmp_path: Path) -> None:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from experiments.group_sizes import page
+from experiments.group_sizes.coverage import WAYS as COVERED
+from experiments.group_sizes.coverage import cover_once
 from experiments.group_sizes.figures import draw
 from experiments.group_sizes.measure import (
+    CLASSES,
     EPSILONS,
     WAYS,
     Run,
     run_once,
+    run_tables,
 )
+from experiments.group_sizes.solver import FORMS, solve_once
 from experiments.group_sizes.tables import CENSUS_2000, census_like, household_shares, households, taxi_like
 from experiments.kit.runs import Kept
 
@@ -80,14 +87,17 @@ def test_wins_are_judged_with_their_uncertainty_and_a_walkover_is_none(runs: lis
 def test_the_page_has_every_setting_and_says_what_was_not_run(runs: list[Run], tmp_path: Path) -> None:
     some = [run for run in runs if run.mechanism != "M_H^r"]
     times = [replace(run, largest=size) for run in some[:3] for size in (5, 10)]
-    files = draw(some, times, tmp_path / "images")
+    table = census_like(groups=20_000, largest=12, states=3, counties=9)
+    solved = [solve_once(table, name, 1.0, 0) for name in FORMS]
+    covered = [cover_once(table, CLASSES, way, 1.0, 0) for way in COVERED]
+    files = draw(some, times, solved, tmp_path / "images")
     assert [file.name for file in files] == [
-        f"group_sizes_{name}.png" for name in ("errors", "time", "runtimes", "totals")
+        f"group_sizes_{name}.png" for name in ("errors", "time", "runtimes", "totals", "classes")
     ]
     assert all(0 < file.stat().st_size < 200_000 for file in files)
-    text = page.page(some, times, [], ["about the table"])
+    text = page.page(page.Found([table], some, times, [], solved, covered))
     assert text.count("| not run |") == len(EPSILONS)
-    assert "Holds: at most 0 sums are broken" in text
+    assert "Holds: no sum is broken" in text
     mean = np.mean([run.level_3 for run in some if (run.mechanism, run.epsilon) == ("M_H^dp", 0.1)])
     assert f"| {mean:,.0f} (" in text
 
@@ -97,3 +107,52 @@ def test_runs_are_kept_as_lines_and_not_run_again(runs: list[Run], tmp_path: Pat
         assert Kept(tmp_path / "runs.jsonl").run(Run, str(number), lambda run=run: run) == run  # type: ignore[misc]
     kept = Kept(tmp_path / "runs.jsonl")
     assert [kept.run(Run, str(number), pytest.fail) for number in range(len(runs))] == runs
+
+
+def test_the_solver_proves_the_exact_repair_of_sizes_optimal() -> None:
+    table = census_like(groups=5_000, largest=8, states=2, counties=6)
+    for seed in range(3):
+        direct, rising = (solve_once(table, name, 0.5, seed) for name in FORMS)
+        assert direct.solved and direct.cost == direct.others[0].cost <= direct.others[1].cost
+        assert rising.solved and all(rising.cost <= one.cost for one in rising.others)
+
+
+def test_intervals_are_counted_by_class_level_and_derived_table() -> None:
+    table = census_like(groups=20_000, largest=12, states=3, counties=9)
+    releases = [cover_once(table, CLASSES, "M_c^r+dp, regions", 1.0, run) for run in range(8)]
+    counties = [held for one in releases for held in one.found if held.level == 3]
+    cells = [held for held in counties if held.what in CLASSES]
+    assert sum(held.intervals for held in cells) == 8 * 9 * 13
+    assert sum(held.held for held in cells) / sum(held.intervals for held in cells) > 0.93
+    assert [held.intervals for held in counties if held.what == "people"] == [9] * 8
+
+
+def test_every_setting_is_run_once_before_any_is_run_twice(tmp_path: Path) -> None:
+    tables = [census_like(groups=2_000, largest=5, states=2, counties=4, name=name) for name in ("one", "two")]
+    order: list[str] = []
+
+    class Noted(Kept):
+        def run(self, kind: Any, name: str, make: Callable[[], Any]) -> Any:
+            order.append(name.rpartition(" ")[2])
+            return super().run(kind, name, make)
+
+    runs, refused = run_tables(tables, 2, lambda _: None, lambda name: Noted(tmp_path / f"{name}.jsonl"))
+    assert order == sorted(order) and len(runs) == 2 * len(WAYS) * len(EPSILONS) * 2 and not refused
+    again, _ = run_tables(tables, 2, lambda _: None, lambda name: Kept(tmp_path / f"{name}.jsonl"))
+    assert again == runs
+
+
+def test_where_errors_sit_is_told_with_its_uncertainty(runs: list[Run]) -> None:
+    def small(share: float) -> list[Run]:
+        parts = (share, 0.0, 0.0, 1 - share, 0.0)
+        return [
+            replace(run, error=1.0, classes=parts if run.mechanism == "M_c^dp" else (0.5, 0, 0, 0.5, 0)) for run in runs
+        ]
+
+    table = [census_like(groups=20_000, largest=12, states=3, counties=9)]
+    more = page.shares(table, small(0.9), "M_c^dp", "M_H^dp")
+    assert (more.more, more.less, more.settings, more.most, more.below) == (3, (), 3, 3, 3)
+    less = page.shares(table, small(0.1), "M_c^dp", "M_H^dp")
+    assert (less.more, len(less.less), less.most) == (0, 3, 0)
+    same = page.shares(table, small(0.5), "M_c^dp", "M_H^dp")
+    assert (same.more, same.less) == (0, ())

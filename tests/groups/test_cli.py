@@ -112,10 +112,9 @@ def test_bad_tables_are_refused_and_nothing_is_spent(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("plan", "plan.toml", "--prior", "sizes.csv", "--prior-source", "made up"),
-        ("plan", "plan.toml", "--twin", "sizes.csv"),
+        ("plan", "plan.toml", "--total", "3000"),
         ("ask", "plan.toml", "--where", "place.state=a", "--ledger", "budget.ledger"),
-        ("compare", "plan.toml", "--out", "comparison"),
+        ("release", "plan.toml", "--out", "more", "--twin", "sizes.csv"),
     ],
 )
 def test_what_is_only_for_top_down_counts_refuses_a_plan_for_groups(

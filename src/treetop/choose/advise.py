@@ -19,9 +19,18 @@ from treetop.choose.fill_in import designed_in, filled_in
 from treetop.choose.forecast import Forecast, forecast
 from treetop.choose.goals import Target, read_target
 from treetop.choose.grid import GridRow, error_grid, plot_grid
+from treetop.choose.group_split import group_forecast
+from treetop.choose.largest import LargestAdvice, largest_advice
 from treetop.choose.outlook import Outlook, known_outlook
 from treetop.choose.prior import Prior
-from treetop.choose.public import is_release, private_tables, read_public, read_twin
+from treetop.choose.public import (
+    is_release,
+    private_tables,
+    read_public,
+    read_public_groups,
+    read_twin,
+    twin_source,
+)
 from treetop.choose.simulate import Trials, simulate
 from treetop.choose.targets import Answer, loss_for
 from treetop.domain.spine import Spine
@@ -100,6 +109,8 @@ class Advice:
     """Which tables to measure, in which order, with which shares."""
     outlook: Outlook | None = None
     """What a release would be worth, where the number of records is roughly known."""
+    largest: LargestAdvice | None = None
+    """Of a plan for group sizes: what its largest size costs, and loses of the twin."""
     grid: tuple[GridRow, ...] = ()
     """Errors at several epsilons."""
     grid_delta: Fraction | None = None
@@ -207,9 +218,16 @@ def _check_wishes(targets: bool, grid: bool, wishes: Wishes) -> None:
 
 def _check_file(file: PlanFile, wishes: Wishes) -> None:
     """Refuse a plan whose loss is not chosen so, and places where nothing can be written."""
-    tried = any(wishes.get(name) for name in ("prior", "twin", "design"))
-    if tried or not isinstance(file.plan, PureGroupTablePlan):
+    if not isinstance(file.plan, PureGroupTablePlan):
         file.plan.refuse_unless_top_down()
+    elif wishes.get("design"):
+        raise PlanError(
+            "--advise chooses which tables to measure, and in which order; a plan for group sizes has one table, whose "
+            "levels are measured together. Its shares are chosen with --prior TABLE, its loss with --target, and what "
+            "its largest size loses is shown with --twin TABLE"
+        )
+    elif wishes.get("total") is not None:
+        raise PlanError("--total is for records; how many groups there are, the plan says already: leave it out")
     if (out := wishes.get("write")) is not None:
         if Path(out).exists():
             raise PlanFileError(f"{out} exists already: choose another name")
@@ -297,7 +315,18 @@ def _with_split(advice: Advice, wishes: Wishes) -> Advice:
     prior, notes = _read_prior(advice, wishes)
     spine = advice.plan.spine
     weights = {level: by for name, by in wishes.get("weights", {}).items() for level in levels_named(spine, name)}
-    best = forecast(advice.plan, prior, weights)
+    plan = advice.plan
+    if isinstance(plan, PureGroupTablePlan):
+        best = group_forecast(
+            plan,
+            prior,
+            weights,
+            runs=wishes.get("runs", 20),
+            threads=wishes.get("threads"),
+            progress=wishes.get("progress"),
+        )
+    else:
+        best = forecast(plan, prior, weights)
     return replace(advice, plan=best.plan, forecast=best, notes=(*advice.notes, *notes))
 
 
@@ -323,7 +352,12 @@ def _with_grid(advice: Advice, epsilons: Sequence[float], kind: Definition, delt
 
 def _with_trials(advice: Advice, location: str, epsilons: Sequence[float], wishes: Wishes) -> Advice:
     """Try the plan, and what the grid shows, on a public twin."""
-    twin, notes = read_twin(advice.file, location, wishes.get("twin_source"))
+    file, source, largest = advice.file, wishes.get("twin_source"), None
+    if isinstance(file.plan, PureGroupTablePlan):
+        groups, notes = read_public_groups(file, file.plan, location, twin_source(location, source), "twin")
+        twin, largest = groups.prior, largest_advice(file.plan, advice.confidence, groups)
+    else:
+        twin, notes = read_twin(file, location, source)
 
     def tried(plan: PurePlan) -> Trials:
         return simulate(
@@ -335,10 +369,10 @@ def _with_trials(advice: Advice, location: str, epsilons: Sequence[float], wishe
             progress=wishes.get("progress"),
         )
 
-    is_chosen = advice.answer is not None or not advice.file.loss_is_open
+    is_chosen = advice.answer is not None or not file.loss_is_open
     trials = tried(advice.plan) if is_chosen else None
     at = {epsilon: tried(_at(advice.plan, epsilon, advice.grid_delta)) for epsilon in epsilons}
-    return replace(advice, trials=trials, grid_trials=at, notes=(*advice.notes, *notes))
+    return replace(advice, trials=trials, grid_trials=at, largest=largest, notes=(*advice.notes, *notes))
 
 
 def _at(plan: PurePlan, epsilon: float, delta: Fraction | None) -> PurePlan:

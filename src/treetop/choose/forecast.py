@@ -47,6 +47,8 @@ class Forecast:
     """The same with the best split."""
     prior: str
     """What the prior is."""
+    words: str = ""
+    """How errors were found, where not by the law of the noise."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for programs."""
@@ -73,10 +75,12 @@ class Forecast:
             for row in self.rows
         ]
         gain = self.total_before / self.total if self.total else 1.0
+        how = self.words or (
+            f"Expected of the prior ({self.prior}): the root of the mean squared error of max(0, measurement)."
+        )
         note = (
-            f"Expected of the prior ({self.prior}): the root of the mean squared error of max(0, measurement). All "
-            f"squared errors together: {self.total_before:,.4g} now, {self.total:,.4g} with the best split, a factor "
-            f"of {gain:.3g}."
+            f"{how} All squared errors together: {self.total_before:,.4g} now, {self.total:,.4g} with the best split, "
+            f"a factor of {gain:.3g}."
         )
         return f"{text_table([head, *rows], left=(0,))}\n\n{note}"
 

@@ -112,7 +112,7 @@ class Prior:
             )
         counts = Counts.from_leaves(release.spine, list(release.nodes), release.count)
         title = source or str(release.card["title"] or "an earlier release")
-        return Prior("release", title, release.spine, _levels(release.spine, counts), counts, counts.digest)
+        return Prior("release", title, release.spine, prior_levels(release.spine, counts), counts, counts.digest)
 
     @staticmethod
     def from_public_table(table: Table, spine: Spine, *, source: str, **reading: Unpack[Reading]) -> Prior:
@@ -181,7 +181,7 @@ def _from_table(
     if private is not None:
         with suppress(DataError):  # a table that is not there, or is read otherwise, is not this one
             refuse_same_records(tally.every, read_counts(private, spine, columns, count, unknown))
-    return Prior(kind, stated, spine, _levels(spine, counts), counts, tally.every)
+    return Prior(kind, stated, spine, prior_levels(spine, counts), counts, tally.every)
 
 
 def read_alike(source: Source, unit: Unit, role: Role) -> tuple[Source, Bound | None, list[str]]:
@@ -190,16 +190,7 @@ def read_alike(source: Source, unit: Unit, role: Role) -> tuple[Source, Bound | 
     `source` has the options of the plan. Those that its kind of file has no use for are left out; so are conditions on
     columns that it lacks, and the limit of contributions where it does not tell units apart.
     """
-    source = _of_its_kind(source)
-    present = _column_names(source)
-    notes = []
-    absent = [name for name in source.keep or () if present is not None and name not in present]
-    if source.keep is not None and absent:
-        named = ", ".join(map(repr, absent))
-        notes.append(
-            f"The plan keeps some rows only, by {named}; the {role} has no such column, so all its rows count."
-        )
-        source = replace(source, keep={name: kept for name, kept in source.keep.items() if name not in absent})
+    source, present, notes = keeping_alike(source, role)
     if unit.id is None:
         return source, None, notes
     limit = f"The limit of {unit.contributions:,} record{'s' * (unit.contributions != 1)}"
@@ -210,14 +201,27 @@ def read_alike(source: Source, unit: Unit, role: Role) -> tuple[Source, Bound | 
     return source, Bound.of(unit, Key.fresh()), notes
 
 
-def _of_its_kind(source: Source) -> Source:
+def keeping_alike(source: Source, role: Role) -> tuple[Source, list[str] | None, list[str]]:
+    """Return a public table without conditions on columns that it lacks, its columns, and what to say of that."""
+    source = of_its_kind(source)
+    present = column_names(source)
+    absent = [name for name in source.keep or () if present is not None and name not in present]
+    if source.keep is None or not absent:
+        return source, present, []
+    named = ", ".join(map(repr, absent))
+    told = f"The plan keeps some rows only, by {named}; the {role} has no such column, so all its rows count."
+    kept = {name: kept for name, kept in source.keep.items() if name not in absent}
+    return replace(source, keep=kept), present, [told]
+
+
+def of_its_kind(source: Source) -> Source:
     """Leave out the positions of fields where there is no text, and the query where there is no database."""
     kind = next(source.formats())
     own: dict[str, Any] = {} if kind.is_text else {"fields": None, "header": None, "names": None}
     return replace(source, query=source.query if kind.is_database else None, **own)
 
 
-def _column_names(source: Source) -> list[str] | None:
+def column_names(source: Source) -> list[str] | None:
     """Return the columns of a table; None for standard input or a pipe, which is read only once."""
     if reads_once(source.location):
         return None
@@ -225,7 +229,8 @@ def _column_names(source: Source) -> list[str] | None:
         return list(next(parts).rows.schema.names)
 
 
-def _levels(spine: Spine, counts: Counts) -> tuple[PriorLevel, ...]:
+def prior_levels(spine: Spine, counts: Counts) -> tuple[PriorLevel, ...]:
+    """Return what a public table tells of the total and of every level."""
     total = PriorLevel(TOTAL, np.array([float(counts.total)]), np.ones(1), 1)
     rows = [total]
     for level, layer in zip(spine.levels, layers(spine, counts), strict=True):

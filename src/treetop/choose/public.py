@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from treetop.choose.group_twin import GroupTwin, read_group_twin, released_group_twin
 from treetop.choose.guard import Role, refuse_private, refuse_same_records
 from treetop.choose.prior import Prior, read_alike
 from treetop.errors import DataError
 from treetop.plan.file import PlanFile
+from treetop.plan.groups.planned import PureGroupTablePlan, inner
 from treetop.release.release import Release
 from treetop.tables.source import Source, reads_once
 
@@ -20,7 +22,12 @@ def read_twin(
 
     Without `compare` the caller has the private counts at hand, and will see to it that these are others.
     """
-    return read_public(file, location, source or ("" if is_release(location) else location), "twin", compare)
+    return read_public(file, location, twin_source(location, source), "twin", compare)
+
+
+def twin_source(location: str, source: str | None) -> str:
+    """Return where a twin is from: as it was said, or where it is; a release says so itself."""
+    return source or ("" if is_release(location) else location)
 
 
 def is_release(location: str) -> bool:
@@ -32,6 +39,9 @@ def read_public(
     file: PlanFile, location: str, source: str, role: Role, compare: bool = True
 ) -> tuple[Prior, list[str]]:
     """Take a release, or read a table as the private one is read, which it must not be; say what was not done alike."""
+    if isinstance(file.plan, PureGroupTablePlan):
+        groups, notes = read_public_groups(file, file.plan, location, source, role, compare)
+        return groups.prior, notes
     if is_release(location):
         return Prior.from_release(Release.load(location), source), []
     for private in private_tables(file):
@@ -45,6 +55,18 @@ def read_public(
     if compare:
         notes += _compare(file, prior, role)
     return prior, notes
+
+
+def read_public_groups(
+    file: PlanFile, plan: PureGroupTablePlan, location: str, source: str, role: Role, compare: bool = True
+) -> tuple[GroupTwin, list[str]]:
+    """Take a release of group sizes, or read a public table of them, which the private one must not be."""
+    if is_release(location):
+        return released_group_twin(plan, location, source), []
+    for private in private_tables(file):
+        refuse_private(location, private, role)
+    twin, notes = read_group_twin(plan, file, location, source, role)
+    return twin, notes + (_compare(file, twin.prior, role) if compare else [])
 
 
 def _compare(file: PlanFile, prior: Prior, role: Role) -> list[str]:
@@ -69,4 +91,4 @@ def private_tables(file: PlanFile) -> list[Any]:
     if file.graph is not None:
         tables = (file.source, file.graph.graph.nodes, file.graph.graph.edges)
         return [table for table in tables if table is not None]
-    return [] if file.source is None else [file.table(file.source)]
+    return [] if file.source is None else [inner(file.table(file.source))]

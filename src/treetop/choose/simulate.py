@@ -18,14 +18,18 @@ from numpy.typing import NDArray
 
 from treetop.basics.progress import Progress
 from treetop.choose.error_laws import Floats, mean_absolute
+from treetop.choose.group_twin import sizes_of
 from treetop.choose.guard import refuse_counts, refuse_same_records
 from treetop.choose.prior import Prior
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import PlanError
+from treetop.measure.groups import measured_groups
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
+from treetop.noise.gate import Gate
 from treetop.plan.accuracy import text_table
+from treetop.plan.groups.planned import PureGroupTablePlan, leaves_above_zero
 from treetop.plan.plan import PurePlan
 from treetop.read.counts import Counts, layout, pack
 from treetop.release.errors import merge, starts
@@ -71,6 +75,8 @@ class Trials:
     """The share of the counts that a margin is for."""
     twin: str
     """What the twin is."""
+    reaches: str = "the margin of a measurement"
+    """What the predicted margin is."""
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return one dictionary a level."""
@@ -93,7 +99,7 @@ class Trials:
         ]
         note = (
             f"{self.runs} releases of a public twin ({self.twin}), counts above zero in either; "
-            "within: released counts no farther off than the margin of a measurement."
+            f"within: released counts no farther off than {self.reaches}."
         )
         return f"{text_table([head, *rows], left=(1,))}\n\n{note}"
 
@@ -128,9 +134,12 @@ def simulate(
     for index, (name, nodes) in enumerate(names):
         planned = plan.levels[index]
         mean, margin = mean_absolute(planned.law) if planned.is_measured else 0.0, planned.margin(risk)
+        if isinstance(plan, PureGroupTablePlan):  # a released number may be the difference of two measurements
+            margin = plan.accuracy(confidence).levels[index].margin
         found = _pooled([levels[index] for levels in tried], confidence, margin)
         rows.append(TrialRow(index, name, nodes, mean, margin, found.mean, found.sum / (runs * nodes), *found[2:]))
-    return Trials(tuple(rows), runs, confidence, f"{prior.kind}: {prior.source}")
+    told = {"reaches": "the interval of one number reaches"} if isinstance(plan, PureGroupTablePlan) else {}
+    return Trials(tuple(rows), runs, confidence, f"{prior.kind}: {prior.source}", **told)
 
 
 def trials(
@@ -147,16 +156,36 @@ def trials(
     prior.fits(plan.spine)
     if runs < 1:
         raise PlanError(f"the number of trials is {runs}: give 1 or more")
-    descent_of(plan)  # made once, not by every thread
+    release = _released(plan, twin)
     secret = Key(hashlib.blake2b(f"trial {seed}".encode(), digest_size=32).digest())
 
     def run(number: int) -> list[T]:
-        # Not bound to the plan, so that plans are compared under the same words.
-        leaves = run_plan(plan, twin, secret.derive("trial", number), {})
-        return [summarise(errors) for errors in level_errors(plan.spine, twin, list(leaves.nodes), leaves.count)]
+        nodes, count = release(secret.derive("trial", number))
+        return [summarise(errors) for errors in level_errors(plan.spine, twin, nodes, count)]
 
     with ThreadPoolExecutor(max_workers=max(threads or os.cpu_count() or 1, 1)) as pool:
         yield from pool.map(run, range(runs))
+
+
+def _released(plan: PurePlan, twin: Counts) -> Callable[[Key], tuple[list[NDArray[np.int32]], Ints]]:
+    """Return what releases a twin once by the plan, to leaves and their counts."""
+    if isinstance(plan, PureGroupTablePlan):
+        sizes, core = sizes_of(plan.spine, twin), plan.core
+
+        def of_groups(key: Key) -> tuple[list[NDArray[np.int32]], Ints]:
+            with measured_groups(core, sizes, Gate(key), None) as found:
+                nodes, count = leaves_above_zero(found.counts[core.tree.levels[-1]])
+            return list(nodes.astype(np.int32)), count
+
+        return of_groups
+    descent_of(plan)  # made once, not by every thread
+
+    def top_down(key: Key) -> tuple[list[NDArray[np.int32]], Ints]:
+        # Not bound to the plan, so that plans are compared under the same words.
+        leaves = run_plan(plan, twin, key, {})
+        return list(leaves.nodes), leaves.count
+
+    return top_down
 
 
 def public_twin(prior: Prior, private: Counts | None = None) -> Counts:

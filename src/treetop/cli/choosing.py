@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+LARGEST = "What the largest size costs"
+"""The heading of the advice on the largest size of groups."""
+
 _OPTIONS = (
     click.option("--target", "targets", multiple=True, help='What a level must keep: "state=20", "state mean 8".'),
     click.option("--delta", type=float, help="Delta; the plan's by default."),
@@ -92,6 +95,7 @@ def summarise(advice: Advice) -> dict[str, Any]:
         "forecast": None if advice.forecast is None else advice.forecast.to_dict(),
         "design": None if advice.design is None else advice.design.to_dict(),
         "outlook": None if advice.outlook is None else advice.outlook.to_dict(),
+        "largest": None if advice.largest is None else advice.largest.to_dict(),
         "toml": told,
         "confidence": advice.confidence,
         "grid": [asdict(row) for row in advice.grid],
@@ -128,6 +132,8 @@ def render(advice: Advice) -> str:
         parts.append(f"{bold(worth(advice.outlook.total))}\n{advice.outlook}")
     if advice.trials is not None:
         parts.append(f"{bold(f'Trials at {_say(advice.plan)}')}\n{advice.trials}")
+    if advice.largest is not None:
+        parts.append(f"{bold(LARGEST)}\n{advice.largest}")
     if advice.grid:
         at = "pure" if advice.grid_delta is None else f"delta {plain(advice.grid_delta)}"
         title = f"One measurement is within ± this, {percent} of the time ({at})"

@@ -31,7 +31,7 @@ def _names(_: click.Context, __: click.Parameter, text: str | None) -> list[str]
 @click.option(
     "--mechanisms",
     callback=_names,
-    help="Which ones; by default inftda,tda-l2,gauss,sh, and margins where the plan keeps margins.",
+    help="Which ones; by default inftda,tda-l2,gauss,sh, and margins where the plan keeps margins; of group sizes all.",
 )
 @click.option("--epsilon", "epsilons", callback=numbers, help="Which epsilons, as in 0.1,1,10; the plan's by default.")
 @click.option("--delta", type=float, help="Delta; the plan's by default.")
@@ -48,7 +48,8 @@ def command(plan: Path, table: str | None, out: Path, as_json: bool, **options: 
 
     Nothing is released and nothing is spent; the errors are computed from private data, so everything that is written
     is for the steward only. Attributes, unit, split and margins are the plan's; the errors of its margins are told of
-    every mechanism, whether it measures them or they are summed from its leaves.
+    every mechanism, whether it measures them or they are summed from its leaves. A plan for group sizes has mechanisms
+    of its own; TABLE may then also be a public one, of places, sizes and counts.
     """
     from treetop.compare.side_by_side import compare_mechanisms
 

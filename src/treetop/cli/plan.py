@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop.cli import choosing
-from treetop.cli.choosing import render_meaning, worth
+from treetop.cli.choosing import LARGEST, render_meaning, worth
 from treetop.cli.terminal import bold, style
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ def render(file: PlanFile, summary: dict[str, Any]) -> str:
             *_margins(plan, percent),
             "",
             *_worth(plan, summary["outlook"]),
+            *_largest(plan, confidence),
             bold("Cost"),
             _cost(plan, summary["loss"]),
             *(style(f"Warning: {warning}", fg="red") for warning in summary["warnings"]),
@@ -106,6 +107,16 @@ def _worth(plan: PurePlan, told: dict[str, Any] | None) -> list[str]:
     from treetop.choose.outlook import outlook
 
     return [] if told is None else [bold(worth(told["total"])), str(outlook(plan, told["total"])), ""]
+
+
+def _largest(plan: PurePlan, confidence: float) -> list[str]:
+    """Return what the largest size of a plan for group sizes costs."""
+    from treetop.choose.largest import largest_advice
+    from treetop.plan.groups.planned import PureGroupTablePlan
+
+    if not isinstance(plan, PureGroupTablePlan):
+        return []
+    return [bold(LARGEST), str(largest_advice(plan, confidence)), ""]
 
 
 def _cost(plan: PurePlan, loss: dict[str, Any]) -> str:

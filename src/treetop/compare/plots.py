@@ -56,11 +56,21 @@ STYLES = {
     "per-level": Style("Per level", "#56B4E9", "h", ":"),
 }
 """By mechanism, in the order of legends."""
+GROUP_STYLES = {
+    "direct-rounded": Style("M_H, rounded", "#E69F00", "s", ":"),
+    "direct-exact": Style("M_H, exact", "#D55E00", "D", "--"),
+    "direct-joint": Style("M_H, joint", "#CC79A7", "v", "-"),
+    "cumulative-rounded": Style("M_c, rounded", "#56B4E9", "h", ":"),
+    "cumulative-exact": Style("M_c, exact", "#009E73", "^", "--"),
+    "cumulative-joint": Style("M_c, joint", "#0072B2", "o", "-"),
+}
+"""The same for group sizes, which are never beside the others."""
+_EVERY = STYLES | GROUP_STYLES
 
 
 def style(mechanism: str) -> Style:
     """Return the style of a mechanism; one without has grey crosses."""
-    return STYLES.get(mechanism, Style(mechanism, "#666666", "x", "-."))
+    return _EVERY.get(mechanism, Style(mechanism, "#666666", "x", "-."))
 
 
 def draw_levels(axes: Axes, runs: Runs, metric: Callable[[Trial, int], float]) -> None:
@@ -114,7 +124,7 @@ def legend(figure: Figure, all_axes: Iterable[Axes]) -> None:
     for axes in all_axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(str(label), handle)
-    order = [look.label for look in STYLES.values()]
+    order = [look.label for look in _EVERY.values()]
     labels = sorted(found, key=lambda label: order.index(label) if label in order else len(order))
     columns = min(len(labels), _legend_columns(figure.get_figwidth()))
     figure.legend([found[label] for label in labels], labels, loc="outside lower center", ncols=columns)
@@ -162,7 +172,7 @@ def save_plots(comparison: Comparison, folder: Path, title: str) -> list[Path]:
 
 
 def _ordered(runs: Runs) -> list[tuple[Setting, Sequence[Trial]]]:
-    order = list(STYLES)
+    order = list(_EVERY)
     return sorted(
         runs.items(),
         key=lambda item: order.index(item[0].mechanism) if item[0].mechanism in order else len(order),

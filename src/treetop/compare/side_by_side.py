@@ -11,14 +11,18 @@ import pyarrow.parquet as pq
 
 from treetop.basics.picture import new_figure
 from treetop.basics.progress import Progress
+from treetop.choose.group_twin import read_group_twin
+from treetop.choose.simulate import public_twin
 from treetop.compare.compare import compare, settings
 from treetop.compare.comparison import Comparison
+from treetop.compare.mechanisms import GROUP_MECHANISMS, MECHANISMS
 from treetop.compare.mechanisms.inftda import WithMargins
 from treetop.compare.plots import save_plots
 from treetop.compare.trial import Case, Setting
 from treetop.errors import PlanError, ReleaseError
 from treetop.noise import Key
 from treetop.plan.file import PlanFile, read_plan
+from treetop.plan.groups.planned import PureGroupTablePlan
 from treetop.read.bound import Bound
 from treetop.read.encode import read_counts
 from treetop.read.tally import Tally
@@ -61,11 +65,14 @@ def compare_mechanisms(
     Nothing is released and nothing is spent; the errors are computed from private data, so all of this is for the
     steward only. Attributes, unit, split and margins are the plan's, and so is the loss where none is given; errors of
     margins are told of every mechanism. Without `mechanisms`, the usual ones are run (`USUAL`), and the one that keeps
-    margins where the plan does. Accounting is "tight", "paper" or "both". As many as `jobs` run at once, one a core
-    when it is left out; with more than one, a script needs the usual `if __name__ == "__main__"`.
+    margins where the plan does; of a plan for group sizes, all that are for those. Accounting is "tight", "paper" or
+    "both". As many as `jobs` run at once, one a core when it is left out; with more than one, a script needs the usual
+    `if __name__ == "__main__"`.
     """
     file = plan if isinstance(plan, PlanFile) else read_plan(plan)
-    file.plan.refuse_unless_top_down()
+    of_groups = isinstance(file.plan, PureGroupTablePlan)
+    if not of_groups:
+        file.plan.refuse_unless_top_down()
     place = None if out is None else Path(out)
     if place is not None and (place.exists() or place.is_symlink()):
         raise ReleaseError(f"{place} exists already: choose another folder")
@@ -73,7 +80,9 @@ def compare_mechanisms(
         # Without matplotlib it is refused now, before hours of work.
         new_figure(1, 1, extra="compare", without="leave the plots out (--no-plots)")
     if mechanisms is None:
-        mechanisms = (WithMargins.name, *USUAL) if file.plan.margin_tables else USUAL
+        usual = tuple(GROUP_MECHANISMS) if of_groups else USUAL
+        mechanisms = (WithMargins.name, *usual) if file.plan.margin_tables else usual
+    _check_kinds(mechanisms, of_groups)
     chosen = _settings(file, mechanisms, epsilons, delta, accounting)
     location = table or file.source
     if location is None:
@@ -99,11 +108,27 @@ def _settings(
         raise PlanError("--mechanisms names none: give some, such as inftda,sh")
     asked = epsilons or [float(loss.epsilon or 0)]
     named = dict.fromkeys(one for name in accounting for one in ACCOUNTINGS[name])
-    return settings(mechanisms, asked, delta, list(named))  # type: ignore[arg-type]
+    kept = isinstance(file.plan, PureGroupTablePlan) and file.plan.keeps_regions
+    options = {name: {"public": "regions"} for name in mechanisms if kept and name.endswith("-joint")}
+    return settings(mechanisms, asked, delta, list(named), options)  # type: ignore[arg-type]
+
+
+def _check_kinds(mechanisms: Sequence[str], of_groups: bool) -> None:
+    """Refuse mechanisms that are for another kind of counts."""
+    other = MECHANISMS if of_groups else GROUP_MECHANISMS
+    if wrong := [name for name in mechanisms if name in other]:
+        own = GROUP_MECHANISMS if of_groups else MECHANISMS
+        kind, others = ("group sizes", "counts of records") if of_groups else ("counts of records", "group sizes")
+        raise PlanError(
+            f"{', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} for {others}, and the plan is for {kind}: choose "
+            f"among {', '.join(own)}"
+        )
 
 
 def _read(file: PlanFile, location: str, query: str | None, progress: Progress | None) -> Case:
     """Read the private table; where a limit of contributions is enforced, also without it, as the truth."""
+    if isinstance(file.plan, PureGroupTablePlan):
+        return _read_groups(file, file.plan, location, query)
     plan, source, tally = file.plan, file.table(location, query), Tally()
     how = (source, plan.spine, file.columns, file.count, plan.unknown)
     truth = read_counts(*how, progress=progress, tally=tally)
@@ -112,6 +137,15 @@ def _read(file: PlanFile, location: str, query: str | None, progress: Progress |
     if (bound := Bound.of(plan.unit, Key.fresh())) is not None:
         counts, whole = read_counts(*how, bound, progress), truth
     return Case(plan.spine, plan.unit, counts, whole, plan.split, plan.unknown == "drop", plan.margins)
+
+
+def _read_groups(file: PlanFile, plan: PureGroupTablePlan, location: str, query: str | None) -> Case:
+    """Read the plan's own table as a release does; another, such as a public one, may have any number of groups."""
+    if location == file.source:
+        counts = plan.counts(file.table(location, query), file.columns, file.count)
+    else:
+        counts = public_twin(read_group_twin(plan, file, location, location)[0].prior)
+    return Case(plan.spine, plan.unit, counts, split=plan.split)
 
 
 def _write(found: Comparison, out: Path, title: str, plots: bool) -> tuple[Path, ...]:

@@ -12,7 +12,15 @@ import numpy as np
 
 from treetop.basics.exact import Number
 from treetop.basics.frozen import FrozenMap
-from treetop.compare.mechanisms import Estimate, Mechanism, Planned, StabilityHistogram, named, paper_loss
+from treetop.compare.mechanisms import (
+    GROUP_MECHANISMS,
+    Estimate,
+    Mechanism,
+    Planned,
+    StabilityHistogram,
+    named,
+    paper_loss,
+)
 from treetop.compare.peak import Peak
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.margin import Margins, margins_of
@@ -20,6 +28,9 @@ from treetop.domain.spine import Spine
 from treetop.errors import PlanError
 from treetop.noise import Key
 from treetop.noise.sampler import sampler
+from treetop.plan.groups.planned import SIZE, spine_of_numbers
+from treetop.plan.groups.table_unit import GroupTableUnit
+from treetop.plan.groups.unit import GroupUnit
 from treetop.plan.levels import without_margins
 from treetop.plan.workload import Part
 from treetop.privacy import Loss, Split, Unit
@@ -187,10 +198,23 @@ def _margin_parts(mechanism: Mechanism) -> tuple[Part, ...]:
 @cache
 def _warm(mechanism: str, pure: bool) -> None:
     """Run a mechanism on a few made-up counts, so that no timed run compiles or imports anything."""
-    place = Hierarchy.from_prefixes(["AX", "AY", "BX", "BY", "BZ"], widths=[1], levels=["state", "county"])
-    spine = Spine.destination_first(origin=place, destination=place)
+    case = _few_groups() if mechanism in GROUP_MECHANISMS else _few_trips()
+    setting = Setting(mechanism, 10.0, None, "pure") if pure else Setting(mechanism, 10.0)
+    setting.make(case).run(case.counts, Key(bytes(32)))
+
+
+_PLACE = Hierarchy.from_prefixes(["AX", "AY", "BX", "BY", "BZ"], widths=[1], levels=["state", "county"])
+
+
+def _few_trips() -> Case:
+    spine = Spine.destination_first(origin=_PLACE, destination=_PLACE)
     ends = np.arange(5).repeat(5), np.tile(np.arange(5), 5)
     counts = Counts.from_leaves(spine, ends, np.full(25, 40, np.int64))
-    case = Case(spine, Unit("trip", contributions=1, neighbours="replace"), counts, margins="each")
-    setting = Setting(mechanism, 10.0, None, "pure") if pure else Setting(mechanism, 10.0)
-    setting.make(case).run(counts, Key(bytes(32)))
+    return Case(spine, Unit("trip", contributions=1, neighbours="replace"), counts, margins="each")
+
+
+def _few_groups() -> Case:
+    spine = spine_of_numbers(SIZE, 3, _PLACE)
+    cells = np.arange(4).repeat(5), np.tile(np.arange(5), 4)
+    counts = Counts.from_leaves(spine, cells, np.full(20, 40, np.int64))
+    return Case(spine, GroupTableUnit(GroupUnit("person", event="join-leave"), "cumulative", 3), counts)

@@ -9,6 +9,7 @@ from typing import Unpack
 import pyarrow as pa
 
 from treetop.errors import ReleaseError
+from treetop.exporting.any_table import TABLE
 from treetop.exporting.flows import FLOWMAP, KEPLER, OD, QGIS, SKMOB
 from treetop.exporting.formats import FORMATS, Content, Format, Options, Request, named, register_export
 from treetop.exporting.formulas import count_guarded
@@ -37,7 +38,7 @@ __all__ = [
     "register_export",
 ]
 
-for _form in (FLOWMAP, SKMOB, KEPLER, OD, QGIS, RECORDS, MAP):
+for _form in (FLOWMAP, SKMOB, KEPLER, OD, TABLE, QGIS, RECORDS, MAP):
     register_export(_form)
 
 
@@ -63,12 +64,13 @@ class Exported:
 
 def export(release: Release | Selection | str | Path, to: str, out: str | Path, **options: Unpack[Options]) -> Exported:
     """Write a release, or a release folder, for another tool: to a folder, or to a file by its suffix."""
-    form = named(to)
+    named(to)  # now: a name that is unknown is a mistake, whatever the release is
+    folder = Path(release) if isinstance(release, str | Path) else None
+    loaded = (Release.load(release) if isinstance(release, str | Path) else release).where()
+    form = form_for(loaded, to)
     _check(form, options)
     every = frozenset(file for one in FORMATS.values() for file in one.files)
     target = Target.of(Path(out), form.files, form.suffixes, options.get("force", False), every)
-    folder = Path(release) if isinstance(release, str | Path) else None
-    loaded = (Release.load(release) if isinstance(release, str | Path) else release).where()
     if form.flows:
         _require_ends(loaded, form)
     depths = depths_of(loaded, options.get("level"))
@@ -87,6 +89,12 @@ def export(release: Release | Selection | str | Path, to: str, out: str | Path, 
     unresolved = 0 if made.skipped or loaded.tree.left is None else loaded.total - main.total
     warning = loaded.card.get("warning")
     return Exported(target.files(), main.rows, main.total, made.skipped, warning, unresolved, guarded)
+
+
+def form_for(release: Selection, to: str) -> Format:
+    """Return the format of a name: `csv` is the one for flows where there are any, and for others any table."""
+    has_ends = all(end in release.spine.attributes for end in ENDS)
+    return TABLE if to == "csv" and not has_ends else named(to)
 
 
 def _check(form: Format, options: Options) -> None:

@@ -145,7 +145,7 @@ KEPLER = Format(
 )
 OD = Format(
     "od",
-    "R od and stplanr, spreadsheets: origin,destination,count",
+    "R od and stplanr, spreadsheets: origin,destination,count; csv is table where there are no flows",
     ("flows.csv",),
     _plain,
     flows=True,

@@ -10,9 +10,11 @@ from typing import Any
 from treetop.card.content import words_of
 from treetop.card.meaning import exact, loss_summary, meaning
 from treetop.card.words import reckless
+from treetop.choose.largest import largest_advice
 from treetop.choose.outlook import known_outlook
 from treetop.plan.accuracy import LevelAccuracy
 from treetop.plan.file import PlanFile, read_plan
+from treetop.plan.groups.planned import PureGroupTablePlan
 
 
 def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95, total: float | None = None) -> dict[str, Any]:
@@ -40,6 +42,7 @@ def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95, total: f
         "keep": file.keep and {column: list(values) for column, values in file.keep.items()},
         "graph": None if file.graph is None else file.graph.sentences(),
         "notes": words_of(told).notes(told),
+        "largest": largest_advice(told, confidence).to_dict() if isinstance(told, PureGroupTablePlan) else None,
         "outlook": None if (found := known_outlook(told, total)) is None else found.to_dict(),
     }
 

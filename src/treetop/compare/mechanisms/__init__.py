@@ -6,12 +6,13 @@ from treetop.compare.mechanisms.hay import Hay, PerLevel
 from treetop.compare.mechanisms.inftda import EuclideanTDA, InfTDA, LowerError
 from treetop.compare.mechanisms.mechanism import Mechanism, NotServed, paper_loss
 from treetop.compare.mechanisms.planned import Planned
-from treetop.compare.mechanisms.registry import MECHANISMS, named, register
+from treetop.compare.mechanisms.registry import GROUP_MECHANISMS, MECHANISMS, named, register
 from treetop.compare.mechanisms.stability import StabilityHistogram
 from treetop.compare.mechanisms.tda_l2 import TDAl2
 from treetop.compare.mechanisms.tda_linf import TDAlinf
 
 __all__ = [
+    "GROUP_MECHANISMS",
     "MECHANISMS",
     "BottomUp",
     "Estimate",

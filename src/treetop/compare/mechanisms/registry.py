@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from treetop.basics.nearest import nearest
 from treetop.compare.mechanisms.gauss import BottomUp, VanillaGauss
+from treetop.compare.mechanisms.groups import KINDS, OfGroups
 from treetop.compare.mechanisms.hay import Hay, PerLevel
 from treetop.compare.mechanisms.inftda import EuclideanTDA, InfTDA, LowerError, WithMargins
 from treetop.compare.mechanisms.mechanism import Mechanism
@@ -18,6 +19,8 @@ Kind = TypeVar("Kind", bound=type[Mechanism])
 
 MECHANISMS: dict[str, type[Mechanism]] = {}
 """By name, in the order of their registration."""
+GROUP_MECHANISMS: dict[str, type[Mechanism]] = {}
+"""The same for group sizes."""
 
 
 def register(kind: Kind) -> Kind:
@@ -25,18 +28,25 @@ def register(kind: Kind) -> Kind:
     name, about = (getattr(kind, what, "").strip() for what in ("name", "about"))
     if not name or not about:
         raise PlanError(f"{kind.__name__} cannot be registered: give it a name, and say what it is about in a sentence")
-    if MECHANISMS.setdefault(name, kind) is not kind:
+    if (every() | {name: kind})[name] is not every().get(name, kind):
         raise PlanError(f"there is a mechanism {name!r} already: give {kind.__name__} another name")
+    (GROUP_MECHANISMS if issubclass(kind, OfGroups) else MECHANISMS)[name] = kind
     return kind
+
+
+def every() -> dict[str, type[Mechanism]]:
+    """Return all mechanisms by name."""
+    return MECHANISMS | GROUP_MECHANISMS
 
 
 def named(name: str) -> type[Mechanism]:
     """Return the mechanism of a name."""
-    if name not in MECHANISMS:
+    if name not in every():
         raise PlanError(
-            f"there is no mechanism {name!r}{nearest(name, MECHANISMS)}; the mechanisms are {', '.join(MECHANISMS)}"
+            f"there is no mechanism {name!r}{nearest(name, every())}; the mechanisms are {', '.join(MECHANISMS)}, and "
+            f"for group sizes {', '.join(GROUP_MECHANISMS)}"
         )
-    return MECHANISMS[name]
+    return every()[name]
 
 
 register(InfTDA)
@@ -50,3 +60,5 @@ register(StabilityHistogram)
 register(BottomUp)
 register(Hay)
 register(PerLevel)
+for _kind in KINDS:
+    register(_kind)

@@ -38,13 +38,14 @@ def _repair(ran: Ran) -> str | None:
 
 
 def _groups(name: str, kind: Kind, help: str, at: str = "", **more: Any) -> Field:
-    return Field("groups", name, kind, help, since="0.2", families=(GROUPS,), at=at, **more)
+    return Field("groups", name, kind, help, families=(GROUPS,), at=at, **{"since": "0.2", **more})
 
 
 FIELDS = (
     _groups("rows", choice(get_args(Rows)), 'A row is one of the `"people"`, one of the `"groups"`, or a number of '
             'groups of a region and size, `"histogram"` (with `[data] count`). There is one attribute, the place. '
-            "`[spine]`, `[repair]` and `[release]` are left out; of `[unit]`, `entity`, `id` and `population` stay",
+            "`[spine]` and `[repair]` are left out; of `[unit]`, `entity`, `id` and `population` stay, and of "
+            "`[release]`, `intervals`, `confidence` and `keep_measurements`",
             "plan.rows", asked=always, digest="groups.rows", always=True,
             question='What is a row of the private table? "people": a person in a group. "groups": a group with its '
             'size. "histogram": a region and a size with its number of groups.'),
@@ -73,7 +74,7 @@ FIELDS = (
     _groups("repair", choice(("joint", "exact")), 'How measurements are made to add up: `"joint"`, all regions and '
             'sizes at once, or `"exact"`, as the paper has it. The default is the former, but for direct sizes where '
             "regions are not public",
-            "plan.method", take=_repair, always=True),
+            "plan.method", take=_repair, always=True, since="0.3"),
     _groups("list", NAME, "A public file with every group and its region; asked for people", asked=_is_people,
             take=_list, place=4,
             question="Which public file lists all groups with their regions? A table of people does not say which "

@@ -274,8 +274,8 @@ def refuse() -> NoReturn:
     """Refuse what is only for counts that are measured from the top down."""
     raise PlanError(
         "this plan is for group sizes, whose levels are measured together and repaired at once; this is about counts "
-        "of records that are measured from the top down. `treetop plan`, with --target or --epsilon-grid too, and "
-        "release, check, query and export take it"
+        "of records that are measured from the top down. `treetop plan`, with --target, --epsilon-grid, --twin or "
+        "--prior too, and release, check, query, compare and export take it"
     )
 
 

@@ -72,8 +72,8 @@ class Reader:
     """What a row is."""
     columns: Columns
     """The columns of the table."""
-    number: int
-    """How many groups there are: public, and the table must agree."""
+    number: int | None
+    """How many groups there are: public, and the table must agree; None for a public table, which may have any."""
     listed: GroupList | None = None
     """The public list of groups; with it, groups that the table does not have are counted with size 0."""
     most: int = 1
@@ -207,7 +207,7 @@ class _Histogram:
             self._seen.refuse_twice(reader.columns.group, reader.regions)
         if reader.listed is not None:
             cells[:, 0] += self._empty(reader.listed)
-        elif int(cells.sum()) != reader.number:
+        elif reader.number is not None and int(cells.sum()) != reader.number:
             raise DataError(
                 f"the table has {int(cells.sum()):,} groups, but the plan says that there are {reader.number:,}, which "
                 "is public: the table must have every group, those of size 0 as well, and no other"

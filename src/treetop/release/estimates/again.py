@@ -27,8 +27,17 @@ STEP = "the next release can, with keep_measurements=True (--keep-measurements),
 """What to do where not all measurements were kept."""
 
 
+_GROUPS = (
+    "the group sizes of a release are found from all its measurements at all levels at once already: no second "
+    "estimate by least squares is offered. Their intervals come from the measurements: `treetop query DIR --by size`"
+)
+"""Why releases of group sizes have no estimates beside their counts."""
+
+
 def all_measurements(release: Contents) -> Measurements:
     """Return all that was measured for a release, refusing one that has not kept it."""
+    if "groups" in release.card["plan"]:
+        raise ReleaseError(_GROUPS)
     if release.evidence is None:
         rebuild_plan(release.card, release.spine, release.facts).refuse_unless_top_down()  # others have nothing to keep
     if release.evidence is None or not release.measured.measurements.complete:
