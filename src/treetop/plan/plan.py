@@ -191,7 +191,8 @@ class PurePlan:
     @property
     def margin_parts(self) -> tuple[Part, ...]:
         """Every margin, with noise and cost."""
-        return self.workload.parts[len(self.spine.levels) + 1 :]
+        start = len(self.spine.levels) + 1
+        return self.workload.parts[start : start + len(self.margin_tables)]
 
     @cached_property
     def margin_tables(self) -> tuple[Margin, ...]:
@@ -261,7 +262,7 @@ class PurePlan:
         """
         confidence = as_confidence(confidence or self.confidence or CONFIDENCE)
         risk = 1 - Fraction(str(confidence))
-        rows = tuple(self._row(part, risk) for part in self.workload)
+        rows = tuple(self._row(part, risk) for part in (*self.levels, *self.margin_parts))
         size = len(self.levels)
         return Accuracy(rows[:size], confidence, rows[size:])
 
