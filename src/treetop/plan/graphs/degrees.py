@@ -388,6 +388,7 @@ def degree_fields(unit: DegreeUnit, loss: Loss, regions: Hierarchy | None, place
 def refuse() -> NoReturn:
     """Refuse what is only for counts that are measured from the top down."""
     raise PlanError(
-        "this plan is for degrees, which are measured all at once: `treetop plan`, `treetop release`, `treetop check` "
-        "and `treetop query` take it, and nothing else does"
+        'this plan is for degrees, which are measured all at once: `treetop plan` (under "node" also with --twin, for '
+        "advice on the largest degree), `treetop release`, `treetop check` and `treetop query` take it, and nothing "
+        "else does"
     )
