@@ -13,6 +13,7 @@ import pyarrow.csv
 import pytest
 
 import treetop as tt
+from tests.commands import said
 from treetop.card.bond import bind
 from treetop.card.html import render
 from treetop.errors import PlanError, TreetopError
@@ -139,6 +140,8 @@ rho = 1
     made = tt.publish(file, out=tmp_path / "out")
     assert all(not verdict.findings for verdict in tt.check(tmp_path / "out"))
     assert made.release.card["plan"]["degrees"]["choice"]["share"] == "1/4"
+    truth = said(["check", tmp_path / "out", "--truth", tmp_path / "edges.csv", "--plan", tmp_path / "plan.toml"])
+    assert truth.code == 0 and "degree" in truth.out  # the errors are of the theta that was chosen
     again = (tmp_path / "out" / "plan.toml").read_text(encoding="utf-8")
     assert "largest = [5, 10, 40]" in again
     named = again.replace('counts = "degrees"', 'counts = "degrees"\nnodes = "nodes.csv"\nedges = "edges.csv"')

@@ -95,14 +95,16 @@ class ThetaAdvice:
                 f"{row.noise:,}",
                 f"{row.together:,}",
                 f"{row.together / self.people:.1%}",
-                " ".join((["best"] if row == self.best else []) + (["the plan's"] if row.theta in self.stated else [])),
+                ", ".join(
+                    (["best"] if row == self.best else []) + (["the plan's"] if row.theta in self.stated else [])
+                ),
             )
             for row in self.rows
         ]
         told = [
             text_table([head, *rows], left=(5,)),
             f"Of {self.people:,} people with degrees as in {self.source}. Noise: a count is within it two times in "
-            "three. Leaving edges out also lowers the degrees of some people below: rather take a larger one.",
+            "three. Leaving edges out also lowers the degrees of some people below: if in doubt, take the larger.",
         ]
         if self.known is not None:
             told.append(f"Degrees of {self.known:,} and more are one there: nothing is known of a larger one.")

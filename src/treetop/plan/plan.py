@@ -291,6 +291,10 @@ class PurePlan:
                 "the plan has facts, which are read and checked, but which no release keeps yet: leave [facts] out"
             )
 
+    def as_released(self, spine: Spine) -> PurePlan:
+        """Return the plan as it was for a release with this spine, where a run may decide on a part of it."""
+        return self
+
     def own_table(self, table: Table) -> Table:
         """Return a private table as this kind of plan reads it."""
         return table

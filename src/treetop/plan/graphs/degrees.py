@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from treetop.basics.exact import Number
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.policies import Policies
+from treetop.domain.spine import Spine
 from treetop.errors import LossError, PlanError
 from treetop.noise import Key, Law
 from treetop.plan.accuracy import CONFIDENCE
@@ -190,6 +191,13 @@ class PureDegreePlan(DegreeCounts):
         """Return the plan with the theta that the rule takes, from what was measured of the candidates."""
         assert self.choice is not None
         return self._with(replace(self.choice, measured=tuple(measured)), self.choice.best(self.widths, measured))
+
+    def as_released(self, spine: Spine) -> PurePlan:
+        """Return the plan with the theta of a release, where that was chosen among the candidates of this one."""
+        theta = spine.trees[0].sizes[-1] - 1
+        if self.choice is None or theta not in self.choice.candidates:
+            return self
+        return self._with(self.choice, theta)
 
     def _with(self, choice: Choice, theta: int) -> PureDegreePlan:
         own = self.degrees
