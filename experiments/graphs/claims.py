@@ -15,6 +15,7 @@ from experiments.graphs.measure import AS_PUBLISHED, PURE, QUESTIONS, SHARED, St
 from experiments.graphs.rebalanced import AVERAGE, EVEN, FIRST, HALF, PUBLIC, REPAIRED, Rebalancing
 from experiments.graphs.tradeoff import DELTAS, PAPER_DELTA, RANGES
 from experiments.kit.pages import Claim, Claims
+from experiments.kit.tables import number
 
 SURE = 3.5
 BEST = (0.3, 0.5)
@@ -51,7 +52,7 @@ def best_epsilon(study: Study) -> Claim:
         for at, (low, high) in enumerate(RANGES)
     ]
     needed = [
-        f"{name} (median {count:,.0f}) {'none up to 10' if np.isinf(epsilon) else f'{epsilon:.2g}'}"
+        f"{name} (median {count:,.0f}) {_epsilon(epsilon, study.tradeoff.epsilons)}"
         for name, (count, epsilon) in study.tradeoff.needed.items()
     ]
     return _judge(
@@ -86,7 +87,7 @@ def more_questions(study: Study) -> Claim:
     """More questions and a lower epsilon need more noise."""
     table = study.noise[AS_PUBLISHED]
     held = bool((np.diff(table, axis=0) > 0).all() and (np.diff(table, axis=1) < 0).all())
-    rows = [(str(k), *(f"{value:,.3g}" for value in row)) for k, row in zip(QUESTIONS, table, strict=True)]
+    rows = [(str(k), *map(number, row)) for k, row in zip(QUESTIONS, table, strict=True)]
     return _judge("more_questions", held, rows, held=held, losses=_losses(study), delta=PAPER_DELTA)
 
 
@@ -96,7 +97,7 @@ def shares_of_epsilon(study: Study) -> Claim:
     pure, shared = study.noise[PURE], study.noise[SHARED]
     better = shared < pure
     rows = [
-        (str(k), *(f"{pure[i, j]:,.3g} · {shared[i, j]:,.3g}" for j in range(len(study.epsilons))))
+        (str(k), *(f"{number(pure[i, j])} · {number(shared[i, j])}" for j in range(len(study.epsilons))))
         for i, k in enumerate(QUESTIONS)
     ]
     first = [str(k) for k, row in zip(QUESTIONS, better, strict=True) if row[at]]
@@ -159,9 +160,10 @@ def big_bigger(study: Study) -> Claim:
             found += [bool(here) for here in (mean[:, 0] < -sure[:, 0]) & (mean[:, 3] > sure[:, 3])]
             ends = [f"{low:+.3g} / {high:+.3g}" for low, high in mean[:, [0, 3]]]
             rows.append((network.title, method, *ends))
+    every = [one for found in held.values() for one in found]
     return _judge(
         "big_bigger",
-        all(map(all, held.values())),
+        None if any(every) and not all(every) else all(every),  # what the paper leaves open may decide
         rows,
         losses=_losses(study),
         half=sum(held[HALF]),
@@ -172,14 +174,14 @@ def big_bigger(study: Study) -> Claim:
 
 def no_migration(study: Study) -> Claim:
     """The migration from large to small, which rebalancing is for, is not there in the graph."""
-    there, settings = 0, 0
-    rows: list[tuple[str, ...]] = []
+    there, back, rows, settings, furthest = 0, 0, [], 0, 0.0
     for network, row in study.balanced.items():
         mean, error = row.shift(REPAIRED)
-        moved = _raised(mean, error)
-        there, settings = there + int(moved.sum()), settings + len(moved)
-        rows += _by_quarter(network.title, study.epsilons, mean, error)
-    return _judge("no_migration", there == 0, rows, there=there, all=settings, sure=SURE)
+        moved = _moved(row, REPAIRED)
+        furthest = max(furthest, *(-row.moved_to_small(REPAIRED)[0] * (moved < 0)))
+        there, back, settings = there + int((moved > 0).sum()), back + int((moved < 0).sum()), settings + len(moved)
+        rows += list(_by_quarter(network.title, study.epsilons, mean, error))
+    return _judge("no_migration", there == 0, rows, there=there, back=back, furthest=furthest, all=settings, sure=SURE)
 
 
 def private_variant(study: Study) -> Claim:
@@ -194,7 +196,7 @@ def private_variant(study: Study) -> Claim:
         for title, own in networks.items()
     ]
     gains = {method: np.concatenate(list(networks.values())) for method, networks in ratios.items()}
-    inflated = [_raises_small(row, EVEN) for row in study.balanced.values()]
+    inflated = [bool(_moved(row, EVEN)[0] > 0) for row in study.balanced.values()]
     return _judge(
         "private_variant",
         None,
@@ -224,14 +226,11 @@ def _bias(study: Study, title: str, method: str) -> str:
     return f"{mean[0, 0]:+.3g} / {mean[0, 3]:+.3g}"
 
 
-def _raised(mean: NDArray[np.float64], error: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether the smallest groups are raised and the largest lowered, beyond doubt, by epsilon."""
-    return (mean[:, 0] > SURE * error[:, 0]) & (mean[:, 3] < -SURE * error[:, 3])
-
-
-def _raises_small(row: Rebalancing, method: str) -> bool:
-    """Whether a method moves people from large groups to small ones at the least epsilon."""
-    return bool(_raised(*row.shift(method))[0])
+def _moved(row: Rebalancing, method: str) -> NDArray[np.int64]:
+    """Say by epsilon whether people move from the largest groups to the smallest (1), back (-1), or neither (0)."""
+    mean, error = row.moved_to_small(method)
+    found: NDArray[np.int64] = (mean > SURE * error).astype(np.int64) - (mean < -SURE * error)
+    return found
 
 
 def _by_quarter(
@@ -245,6 +244,13 @@ def _by_quarter(
 def _above(runs: NDArray[np.float64]) -> bool:
     """Whether numbers are above zero on average, beyond doubt."""
     return bool(runs.mean() > SURE * runs.std(ddof=1) / np.sqrt(len(runs)))
+
+
+def _epsilon(needed: float, tried: NDArray[np.float64]) -> str:
+    """Say the epsilon that is needed, where it lies within those that were tried."""
+    if np.isinf(needed):
+        return f"none up to {tried[-1]:g}"
+    return f"{needed:.2g}{' or less' if needed <= tried[0] else ''}"
 
 
 def _nearest(epsilons: Sequence[float], wanted: float) -> int:

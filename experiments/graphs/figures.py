@@ -88,7 +88,7 @@ def theta(study: Study) -> Figure:
         axes.set(xscale="log", yscale="log", xlabel="theta", title=network.title, ylim=(8e-3, 2))
         axes.title.set_fontsize(9)
     panels[0].set_ylabel("largest distance of shares of people")
-    legend(figure, panels[0], columns=7, fontsize=8)
+    legend(figure, panels[0], columns=7 if len(found) > 1 else 3, fontsize=8)
     return figure
 
 
@@ -103,10 +103,10 @@ def degrees(study: Study) -> Figure:
         )
         _off(axes, row.edge, row.truth, color=BLUE, linewidth=1.2, label='released under "edge"')
         axes.axvline(row.theta, color="grey", linestyle=":", linewidth=1.2, label="theta")
-        axes.set(xscale="log", xlabel="edges, at most", title=f"{network.title}, theta {row.theta:,}")
+        axes.set(xscale="log", xlabel="edges, at most", title=f"{network.title}\ntheta {row.theta:,}")
         axes.title.set_fontsize(9)
     panels[0].set_ylabel("released less true share of people")
-    legend(figure, panels[0], columns=4, fontsize=8)
+    legend(figure, panels[0], columns=4 if len(found) > 1 else 2, fontsize=8)
     return figure
 
 

@@ -46,7 +46,8 @@ def prices(study: Study) -> dict[str, float]:
     beaten = np.concatenate([one.beaten / len(one.thetas) for one in study.sweeps.values()])
     more = {"settings": len(price), "thetas": len(next(iter(study.sweeps.values())).thetas)}
     told = {"least": price.min(), "mean": price.mean(), "most": price.max(), "beaten": beaten.mean()}
-    return {**told, "worst": beaten.min(), **more}
+    blind = np.concatenate([one.blind for one in study.sweeps.values()]).mean()
+    return {**told, "worst": beaten.min(), "blind": blind, **more}
 
 
 def agreement(study: Study) -> tuple[int, int]:

@@ -57,6 +57,12 @@ class Rebalancing:
         ratios: Floats = self.errors[method].mean(axis=1) / self.errors[BESIDE[method]].mean(axis=1)
         return ratios
 
+    def moved_to_small(self, method: str) -> tuple[Floats, Floats]:
+        """Return by epsilon how much more the smallest quarter gains than the largest, run by run, and its standard
+        error."""
+        gain = self.bias[method][:, 0] - self.bias[method][:, 3]
+        return gain.mean(axis=-1), gain.std(axis=-1, ddof=1) / np.sqrt(gain.shape[-1])
+
     def shift(self, method: str, beside: str | None = None) -> tuple[Floats, Floats]:
         """Return the mean bias by epsilon and quarter, and its standard error; beside another method, their difference,
         run by run."""
@@ -110,11 +116,13 @@ def _published(families: Sequence[Ints], variance: object, secret: Key) -> dict[
     size = np.concatenate(families)
     first, second = (_noise(law, secret, purpose, len(size)) for purpose in ("first", "second"))
     found = {FIRST: np.maximum(size + first, 0)}
+    # A mean that is not whole is rounded at random, so that it is the mean that the rule asks for.
+    part = np.random.default_rng(list(secret.derive("rounding").secret)).random(len(size))
     for method in (HALF, AVERAGE):
         mean = np.concatenate(
             [second_mean(method, own / max(own.sum(), 1), len(own), law.standard_deviation) for own in families]
         )
-        found[method] = np.maximum(size + first + second + np.rint(mean).astype(np.int64), 0)
+        found[method] = np.maximum(size + first + second + np.floor(mean + part).astype(np.int64), 0)
     return found
 
 

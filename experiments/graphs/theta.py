@@ -46,8 +46,13 @@ class Sweep:
     @property
     def price(self) -> Floats:
         """By epsilon, the mean distance with the private choice over that with the best fixed theta."""
-        best = np.array([self.fixed[at, self.best(at)].mean() for at in range(len(self.epsilons))])
-        prices: Floats = self.private.mean(axis=1) / best
+        prices: Floats = self.private.mean(axis=1) / self.fixed.mean(axis=2).min(axis=1)
+        return prices
+
+    @property
+    def blind(self) -> Floats:
+        """The same of a fixed theta that is taken among the candidates at random."""
+        prices: Floats = self.fixed.mean(axis=(1, 2)) / self.fixed.mean(axis=2).min(axis=1)
         return prices
 
     @property

@@ -216,7 +216,7 @@ def _of_candidates(plan: PureDegreePlan) -> str:
     return (
         "A count of the release is within so many people of the truth after edges are left out, 19 times in 20: "
         f"{said}; the table above is of the largest. What the choice sees is within {least:,} people at the smallest "
-        f"candidate and {most:,} at the largest: with fewer people than that it takes a small one."
+        f"candidate and {most:,} at the largest: with hardly more people than that it is left to chance."
     )
 
 
