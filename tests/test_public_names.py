@@ -44,6 +44,7 @@ ALGORITHMS = {
 KNOWING = {
     "cli/test_ask_adds_up.py",
     "graphs/test_degree_intervals.py",
+    "graphs/test_theta.py",
     "graphs/test_worth.py",
     "groups/test_cli.py",
     "groups/test_intervals.py",

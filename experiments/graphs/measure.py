@@ -1,4 +1,4 @@
-"""The measurements of the study: errors by epsilon, degrees, the noise of many questions, and rebalancing."""
+"""The measurements of the study: errors by epsilon, degrees, the noise of many questions; and all of it together."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 import treetop as tt
-from experiments.graphs.networks import Network, town_counts
+from experiments.graphs.networks import Network
+from experiments.graphs.rebalanced import Rebalancing, rebalancing
+from experiments.graphs.theta import THETAS, Sweep, sweep
+from experiments.graphs.tradeoff import PAPER_DELTA, Tradeoff, deviation, tradeoff
 from experiments.kit.runs import Kept, key
+from treetop.card.words import WORTH
 from treetop.measure.degrees import measure_degrees
-from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, NoiseStream
+from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
 from treetop.privacy import rho_from_epsilon
 from treetop.read.bound import Bound
 from treetop.read.counts import Counts
 from treetop.read.encode import read_counts
 from treetop.read.graph.graph import Graph
 from treetop.release.errors import measure_errors
-from treetop.repair import euclidean
-from treetop.repair.rebalance import rebalance
 
 DELTA = 1e-8
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -40,6 +42,10 @@ class Errors:
     misplaced: NDArray[np.float64]
     """By epsilon and run, half the sum of all errors at the leaves, as a share of the edges: where the total is right,
     the share of edges that are in the wrong cell; 50% is what releasing nothing would do."""
+    edges: int = 0
+    """How many edges there are."""
+    needed: NDArray[np.float64] | None = None
+    """Under "node", by epsilon: how many there should be by the arithmetic of `treetop plan`, from the noise alone."""
 
 
 def friendships(network: Network, epsilons: Sequence[float], runs: int, kept: Kept) -> list[Errors]:
@@ -54,13 +60,14 @@ def friendships(network: Network, epsilons: Sequence[float], runs: int, kept: Ke
         if unit.id is not None:
             bound = Bound(unit.id, unit.contributions, Key(key("cut")))
             truncated = 1 - read_counts(graph.table(), spine, COLUMNS, bound=bound).total / truth.total
-        errors = np.empty((len(epsilons), runs))
+        errors, needed = np.empty((len(epsilons), runs)), np.empty(len(epsilons))
         for i, epsilon in enumerate(epsilons):
             plan = tt.Plan(spine, unit, tt.Loss(epsilon=epsilon, delta=DELTA, accounting="zcdp"), margins="none")
+            needed[i] = plan.levels[-1].nodes * plan.levels[-1].deviation / WORTH
             for run in range(runs):
                 name = f"{network.name} {relation} {epsilon} {run}"
                 errors[i, run] = kept.run(float, name, partial(_misplaced, plan, graph, truth, key(name)))
-        found.append(Errors(relation, truncated, errors))
+        found.append(Errors(relation, truncated, errors, truth.total, needed if relation == "node" else None))
     return found
 
 
@@ -83,16 +90,21 @@ class Degrees:
     edge: NDArray[np.int64]
     """Released under "edge"."""
     node: NDArray[np.int64]
-    """Released under "node"."""
+    """Released under "node", once."""
     theta: int
+    """The fixed theta with the least distance: the truth's own choice, which nobody can make in earnest."""
     epsilon: float
+    absolute: NDArray[np.float64]
+    """Under "node", by third of the degrees from low to high and by run: the mean error of a cumulative count."""
+    relative: NDArray[np.float64]
+    """The same as shares of the people with more edges than that."""
 
     @property
     def errors(self) -> dict[str, float]:
         """The largest distances between cumulative shares: what noise does, and what truncation does."""
         people = self.truth[-1]
         longest = np.full(len(self.whole), self.projected[-1])
-        longest[: len(self.projected)] = self.projected
+        longest[: len(self.projected)] = self.projected[: len(longest)]
         return {
             "edge, noise": float(np.abs(self.edge - self.truth[: len(self.edge)])[:-1].max() / people),
             "node, noise": float(np.abs(self.node - self.projected).max() / people),
@@ -100,8 +112,8 @@ class Degrees:
         }
 
 
-def degrees(network: Network, epsilon: float = 1.0) -> Degrees:
-    """Release the degree distribution once under "edge" and "node"."""
+def degrees(network: Network, theta: int, runs: int, epsilon: float = 1.0) -> Degrees:
+    """Release the degree distribution under "edge" and "node", and see where the errors of the latter are."""
     loss = tt.Loss(epsilon=epsilon, delta=DELTA, accounting="zcdp")
     graph = network.graph("edge")
     nodes = graph.read_nodes([])
@@ -110,78 +122,46 @@ def degrees(network: Network, epsilon: float = 1.0) -> Degrees:
     truth = np.bincount(own).cumsum()
     largest = len(truth) - 1
     by_edge = tt.DegreePlan("edge", "add-remove", loss, largest, "cumulative", network.directed)
-    by_node = tt.DegreePlan("node", "add-remove", loss, network.theta, "cumulative", network.directed)
-    secret = key("degrees", network.name)
+    by_node = tt.DegreePlan("node", "add-remove", loss, theta, "cumulative", network.directed)
+    secrets = [key("degrees", network.name, run) for run in range(runs)]
+    released = [measure_degrees(by_node, nodes, edges, testing_key=secret).cumulative for secret in secrets]
+    projected = [by_node.truth(nodes, edges, Key(secret).derive("order")) for secret in secrets]
+    off = [np.abs(one - true)[:-1] for one, true in zip(released, projected, strict=True)]
+    above = [np.maximum(true[-1] - true[:-1], 1) for true in projected]
+    thirds = np.array_split(np.arange(theta), 3)
     return Degrees(
         "out-degree" if network.directed else "degree",
         truth,
-        by_node.truth(nodes, edges, Key(secret).derive("order")),
+        projected[0],
         np.bincount(edges.degrees(len(nodes))).cumsum(),
-        measure_degrees(by_edge, nodes, edges, testing_key=secret).cumulative,
-        measure_degrees(by_node, nodes, edges, testing_key=secret).cumulative,
-        network.theta,
+        measure_degrees(by_edge, nodes, edges, testing_key=secrets[0]).cumulative,
+        released[0],
+        theta,
         epsilon,
+        np.array([[one[third].mean() for one in off] for third in thirds]),
+        np.array([[(one / more)[third].mean() for one, more in zip(off, above, strict=True)] for third in thirds]),
     )
 
 
 QUESTIONS = (1, 2, 5, 10, 20, 50, 100, 200)
+AS_PUBLISHED, PURE, SHARED = (
+    "as published: epsilon / k each, Gaussian",
+    "pure: epsilon / k each",
+    "zero-concentrated: rho / k each",
+)
 
 
 def noise_of_questions(epsilons: Sequence[float] = EPSILONS) -> dict[str, NDArray[np.float64]]:
-    """Return the standard deviation of one answer among k that all overlap, by k and epsilon: exact."""
+    """Return the standard deviation of one answer among k that all overlap, by k and epsilon: exact.
+
+    As it was published, every answer has Gaussian noise for epsilon / k and the paper's delta, which then is k times as
+    large for all of them together.
+    """
+    published = [[deviation(e / k, PAPER_DELTA) for e in epsilons] for k in QUESTIONS]
     pure = [[DiscreteLaplace(k / Fraction(str(e))).standard_deviation for e in epsilons] for k in QUESTIONS]
     rho = {e: rho_from_epsilon(e, DELTA) for e in epsilons}
     zcdp = [[DiscreteGaussian(k / (2 * rho[e])).standard_deviation for e in epsilons] for k in QUESTIONS]
-    return {"pure: epsilon / k each": np.array(pure), "zero-concentrated: rho / k each": np.array(zcdp)}
-
-
-@dataclass(frozen=True, eq=False)
-class Rebalancing:
-    """People of each group, measured below a measured parent: errors with and without rebalancing."""
-
-    errors: dict[str, NDArray[np.float64]]
-    """By method, the mean absolute error of a group, by epsilon and run."""
-    bias: dict[str, NDArray[np.float64]]
-    """By method, the mean signed error of the groups in each quarter of sizes, small to large, at epsilon 0.1."""
-
-
-METHODS = ("repair only", "rebalanced, even shares", "rebalanced, public shares")
-
-
-def rebalancing(network: Network, epsilons: Sequence[float], runs: int) -> Rebalancing:
-    """Measure parents and children, half the rho each; make children sum to the parent, with a pull or without.
-
-    The public shares are made up as a survey of 2,000 other people: close to the truth, and not the data.
-    """
-    families = town_counts(network)
-    survey = np.random.default_rng(7)
-    shares = [np.maximum(survey.multinomial(2_000, own / max(own.sum(), 1)), 0.5) for own in families]
-    shares = [share / share.sum() for share in shares]
-    size = np.concatenate(families)
-    quarter = np.searchsorted(np.quantile(size, [0.25, 0.5, 0.75]), size, side="left")
-    errors = {method: np.empty((len(epsilons), runs)) for method in METHODS}
-    bias = {method: np.zeros(4) for method in METHODS}
-    for i, epsilon in enumerate(epsilons):
-        variance = 1 / rho_from_epsilon(epsilon, DELTA)  # 1 / (2·rho/2)
-        for run in range(runs):
-            stream = NoiseStream(DiscreteGaussian(variance), Key(key("rebalance", network.name, epsilon, run)))
-            noise = np.empty(len(size) + len(families), np.int64)
-            stream.fill(noise, 0)
-            found: dict[str, list[NDArray[np.int64]]] = {method: [] for method in METHODS}
-            at = len(families)
-            for f, own in enumerate(families):
-                parent = max(0, int(own.sum() + noise[f]))
-                x = own + noise[at : at + len(own)]
-                at += len(own)
-                found[METHODS[0]].append(euclidean(x, parent, seed=run))
-                found[METHODS[1]].append(rebalance(x, parent, variance, seed=run).count)
-                found[METHODS[2]].append(rebalance(x, parent, variance, shares[f], seed=run).count)
-            for method, parts in found.items():
-                error = np.concatenate(parts) - size
-                errors[method][i, run] = np.abs(error).mean()
-                if i == 0:
-                    bias[method] += np.array([error[quarter == q].mean() for q in range(4)]) / runs
-    return Rebalancing(errors, bias)
+    return {AS_PUBLISHED: np.array(published), PURE: np.array(pure), SHARED: np.array(zcdp)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,16 +176,29 @@ class Study:
     noise: Mapping[str, NDArray[np.float64]]
     balanced: Mapping[Network, Rebalancing]
     """Of the networks whose groups have groups above them."""
+    sweeps: Mapping[Network, Sweep]
+    tradeoff: Tradeoff
+    """Of the first network."""
 
 
 def study(
-    networks: Iterable[Network], epsilons: tuple[float, ...] = EPSILONS, runs: int = 20, kept: Kept | None = None
+    networks: Iterable[Network],
+    epsilons: tuple[float, ...] = EPSILONS,
+    runs: int = 20,
+    kept: Kept | None = None,
+    thetas: tuple[int, ...] = THETAS,
 ) -> Study:
     """Measure everything on every network."""
-    errors, shown, balanced = {}, {}, {}
+    errors, shown, balanced, sweeps, kept = {}, {}, {}, {}, kept or Kept()
+    curve: Tradeoff | None = None
     for network in networks:
-        errors[network] = friendships(network, epsilons, runs, kept or Kept())
-        shown[network] = degrees(network)
+        curve = curve or tradeoff(network)
+        errors[network] = friendships(network, epsilons, runs, kept)
+        losses = [epsilon for epsilon in epsilons if 0.2 <= epsilon <= 5]
+        found = sweeps[network] = sweep(network, losses, runs, kept, thetas)
+        middle = min(range(len(losses)), key=lambda at: abs(losses[at] - 1))
+        shown[network] = degrees(network, found.thetas[found.best(middle)], runs)
         if len(network.groups.levels) > 1:
             balanced[network] = rebalancing(network, epsilons, 10 * runs)
-    return Study(epsilons, runs, errors, shown, noise_of_questions(epsilons), balanced)
+    assert curve is not None
+    return Study(epsilons, runs, errors, shown, noise_of_questions(epsilons), balanced, sweeps, curve)

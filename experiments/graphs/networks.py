@@ -36,8 +36,6 @@ class Network:
     bound: int
     """The promise under "node": no more edges in all. A public limit of the site, in a real case; here a round number
     above the truth, which a real steward must not look up."""
-    theta: int
-    """The degree to which "node" projects for the degree distribution."""
 
     def graph(self, relation: str) -> Graph:
         """Return the graph under a relation; lists of edges without direction hold each edge at both ends."""
@@ -70,7 +68,7 @@ def _pokec(network: SocialNetwork) -> Network:
     nodes = pa.table({"id": network.nodes["id"], "group": network.nodes["town"]})
     groups = tt.Hierarchy.from_table(SocialNetwork.places(), ["region", "town"])
     size = f"{network.nodes.num_rows:,} people, {network.edges.num_rows:,} friendships"
-    return Network("pokec-like", f"Pokec-like ({size})", nodes, network.edges, True, groups, 20, 1_000, 30)
+    return Network("pokec-like", f"Pokec-like ({size})", nodes, network.edges, True, groups, 20, 1_000)
 
 
 def _twitch(folder: Path) -> Network:
@@ -100,7 +98,7 @@ def _twitch(folder: Path) -> Network:
     table = pa.table({"language": [one for one, _ in listed], "kind": [one for _, one in listed]})
     groups = tt.Hierarchy.from_table(table, ["language", "kind"])
     title = f"Twitch ({nodes.num_rows:,} people, {edges.num_rows:,} edges)"
-    return Network("twitch", title, nodes, pa.table(ends), False, groups, 20, 10_000, 50)
+    return Network("twitch", title, nodes, pa.table(ends), False, groups, 20, 10_000)
 
 
 def _lastfm(folder: Path) -> Network:
@@ -108,7 +106,7 @@ def _lastfm(folder: Path) -> Network:
     nodes = pa.table({"id": people["node"], "group": people["country"].cast(pa.string())})
     groups = tt.Hierarchy.flat([str(code) for code in range(18)], level="country")
     title = f"LastFM Asia ({nodes.num_rows:,} people, {edges.num_rows:,} edges)"
-    return Network("lastfm", title, nodes, edges.rename_columns(["source", "target"]), False, groups, 20, 500, 20)
+    return Network("lastfm", title, nodes, edges.rename_columns(["source", "target"]), False, groups, 20, 500)
 
 
 def _joined(language: pa.ChunkedArray, number: pa.ChunkedArray) -> pa.ChunkedArray:

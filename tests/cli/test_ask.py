@@ -261,6 +261,7 @@ def test_friendships_are_asked_for_as_well(ask: Ask) -> None:
         (["--where", "region=Nitra", "--where", "region=Zilina"], "asked for twice"),
         (["--where", "region=Nitra", "--where", "town=Martin"], "nothing is both"),
         (["--question", "hobby='music"], "the quotes do not match"),
+        (["--question", "town=Dolny Kubin"], 'in quotes: town="Dolny Kubin"'),
         ([], "ask something"),
         (["--where", "hobby=music", "--delta", "1e-8"], "--delta goes with --epsilon"),
         (["--where", "hobby=music", "--confidence", "1.5"], "give a probability"),

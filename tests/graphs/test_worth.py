@@ -26,6 +26,16 @@ def test_a_table_of_edges_under_node_says_how_many_edges_make_it_worth_more_than
     assert told("edge", None) == []
 
 
+def test_where_the_number_of_edges_is_roughly_known_a_table_that_is_worse_than_none_is_warned_of() -> None:
+    graph = Graph("nowhere.csv", "nowhere.csv", "node", degree_bound=1_000)
+    plan = tt.Plan(SPINE, graph.unit("add-remove"), tt.Loss(rho=1), margins="none")
+    (warning,) = words.worse_than_none(plan, 400)  # the noise sums to 4,899: it takes a tenth
+    assert "with about 400 edges" in warning and "takes some 490" in warning
+    assert words.worse_than_none(plan, 500) == words.worse_than_none(plan, None) == []
+    of_edges = tt.Plan(SPINE, Graph("n.csv", "e.csv", "edge").unit("add-remove"), tt.Loss(rho=1), margins="none")
+    assert words.worse_than_none(of_edges, 1) == []
+
+
 def test_degrees_under_node_say_what_theta_costs_and_of_how_many_people_where_that_is_public() -> None:
     plan = tt.DegreePlan("node", "add-remove", tt.Loss(rho=1), 100, population=10_000)
     margin = plan.law.margin(Fraction(1, 20))

@@ -12,10 +12,12 @@ from contextlib import suppress
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, permutations, product
-from typing import Any
+from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts, Graph
@@ -26,7 +28,8 @@ from treetop.compare.mechanisms.dense import PublicTree
 from treetop.errors import PrivatePrior
 from treetop.measure import questions
 from treetop.measure.degrees import measure_degrees
-from treetop.noise import Law
+from treetop.noise import Law, NoiseStream
+from treetop.noise.gate import Gate
 from treetop.plan.graphs.sensitivity import Form as DegreeForm
 from treetop.plan.groups.unit import Event, Form
 from treetop.privacy import Neighbours
@@ -194,6 +197,49 @@ def the_loss_of_degrees(relation: Any, form: DegreeForm, loss: tt.Loss, largest:
 
 
 @audit
+def the_loss_of_a_chosen_theta(form: DegreeForm, loss: tt.Loss, candidates: tuple[int, ...] = (1, 2)) -> str | None:
+    """Compare all small neighbouring graphs in what theta is chosen by, and in the degrees of each that may be.
+
+    What a reader sees of the candidates is made the same for both: then theta must be, and the noise that follows.
+    """
+    plan = tt.DegreePlan("node", "add-remove", loss, candidates, form, directed=False)
+    for one, other in _graphs_and_neighbours("node"):
+        for theta in candidates:
+            seen = [0 if candidate == theta else 10**6 for candidate in candidates]
+            here, there = (_seen_as(plan, graph, seen) for graph in (one, other))
+            if (here.theta, there.theta) != (theta, theta) or here.laws != there.laws:
+                return f"theta is {here.theta} and {there.theta} where all that was measured speaks for {theta}"
+            changes = zip(here.laws, here.truth, there.truth, strict=True)
+            spent = loss_of((law, mine - its) for law, mine, its in changes)
+            if spent > loss.budget:
+                return f"choosing theta, {form}: some neighbours cost {spent}, not {loss.budget}"
+    return None
+
+
+class _Seen(NamedTuple):
+    """A run in which theta was chosen: the law of every measurement, its true counts, and theta."""
+
+    laws: list[Law]
+    truth: list[NDArray[np.int64]]
+    theta: int
+
+
+def _seen_as(plan: tt.DegreePlan, graph: tuple[Nodes, Edges], seen: list[int]) -> _Seen:
+    """Run a plan with noise by which a reader sees these numbers of people who reach each candidate."""
+    reaching, counts = plan.truths(*graph, Gate(KEY).choice("order"))
+    noise = [told - true for told, true in zip(seen, reaching, strict=True)]
+
+    def fill(_: NoiseStream, out: NDArray[np.int64], slot: int) -> None:
+        out[:] = noise.pop(0) if noise else 0
+
+    with laws_drawn_from() as drawn, mock.patch.object(NoiseStream, "fill", fill):
+        theta = measure_degrees(plan, *graph, testing_key=KEY.secret).plan.degrees.largest
+    if len(drawn) != len(seen) + 1:
+        return _Seen([], [], -1)
+    return _Seen(drawn, [*(np.array([true]) for true in reaching), counts[theta]], theta)
+
+
+@audit
 def the_loss_of_degrees_by_region(relation: Any, form: DegreeForm, loss: tt.Loss, largest: int = 2) -> str | None:
     """Compare all small neighbouring graphs in the degrees of every region, as they are measured."""
     plan = tt.RegionalPlan(PLACES, largest, relation, loss, directed=relation == "user-out", form=form)
@@ -336,6 +382,8 @@ def beside_audits() -> dict[str, Audit]:
         "degrees": partial(the_loss_of_degrees, "edge", "cumulative", RHO),
         "degrees, lists": partial(the_loss_of_degrees, "user-out", "cumulative", PURE),
         "degrees, people": partial(the_loss_of_degrees, "node", "histogram", RHO),
+        "theta": partial(the_loss_of_a_chosen_theta, "cumulative", RHO),
+        "theta, histogram": partial(the_loss_of_a_chosen_theta, "histogram", PURE),
         "degrees by region": partial(the_loss_of_degrees_by_region, "edge", "histogram", RHO),
         "degrees by region, lists": partial(the_loss_of_degrees_by_region, "user-out", "cumulative", PURE),
         "answers": partial(the_loss_of_answers, "add-remove", 2, PURE),

@@ -10,6 +10,8 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from treetop import Counts, GroupSizes, GroupUnit, Unit
 from treetop.errors import DataError
 from treetop.measure.questions import Batch
@@ -197,6 +199,36 @@ def degrees_of_graphs_that_are_not_projected(patch: Patch) -> None:
     patch.setattr(degree_plans, "projected_degrees", lambda nodes, edges, *_: edges.degrees(len(nodes)))
 
 
+def a_person_who_takes_nobody_else_to_theta(patch: Patch) -> None:
+    patch.setattr(degree_units, "reaching_sensitivity", lambda *_: Sensitivity(1, 1))
+
+
+def people_who_have_theta_edges_counted_before_edges_are_left_out(patch: Patch) -> None:
+    """A person is a neighbour of any number of others."""
+    original = degree_plans.projections
+
+    def unprojected(nodes: Any, edges: Any, thetas: Any, *rest: Any) -> Any:
+        for theta, kept in zip(thetas, original(nodes, edges, thetas, *rest), strict=True):
+            own = edges.degrees(len(nodes))
+            yield np.where((own == theta) | (kept == theta), np.where(own == theta, theta, 0), kept)
+
+    patch.setattr(degree_plans, "projections", unprojected)
+
+
+def a_theta_chosen_by_the_true_numbers(patch: Patch) -> None:
+    patch.setattr(degrees, "_chosen", lambda plan, run, reaching: plan.settled(reaching))
+
+
+def the_noise_of_the_smallest_candidate_whatever_was_chosen(patch: Patch) -> None:
+    original = degree_units.degree_sensitivity
+
+    def sensitivity(relation: Any, degree: Any, form: Any, neighbours: Any, largest: int, *rest: Any) -> Sensitivity:
+        right: Sensitivity = original(relation, degree, form, neighbours, 1 if relation == "node" else largest, *rest)
+        return right
+
+    patch.setattr(degree_units, "degree_sensitivity", sensitivity)
+
+
 def noise_of_half_the_scale_on_degrees(patch: Patch) -> None:
     _halve_noise(patch, workloads)
 
@@ -328,6 +360,12 @@ _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
         degrees_of_graphs_that_are_not_projected,
         the_number_of_people_taken_as_public,
         noise_of_half_the_scale_on_degrees,
+    ),
+    "theta": (
+        a_person_who_takes_nobody_else_to_theta,
+        people_who_have_theta_edges_counted_before_edges_are_left_out,
+        a_theta_chosen_by_the_true_numbers,
+        the_noise_of_the_smallest_candidate_whatever_was_chosen,
     ),
     "answers": (
         questions_taken_as_if_they_did_not_overlap,

@@ -18,7 +18,7 @@ from treetop.card.meaning import CONVERSION, EXACT, epsilon_of, exact, meaning
 from treetop.card.schema import validate_fields
 from treetop.noise.gate import WARNING
 from treetop.plan.accuracy import CONFIDENCE, LevelAccuracy
-from treetop.plan.graphs.degrees import DegreeCounts
+from treetop.plan.graphs.degrees import DegreeCounts, PureDegreePlan
 from treetop.plan.groups.planned import PureGroupTablePlan
 from treetop.plan.plan import PurePlan
 from treetop.plan.resolution import Resolution
@@ -130,6 +130,7 @@ def of_plan(plan: PurePlan) -> dict[str, Any]:
         "levels": _levels(plan),
         **({"margins": _margins(plan)} if plan.margin_tables else {}),
         **({"facts": known.facts(plan)} if plan.public_facts else {}),
+        **({"choice": _choice(plan)} if isinstance(plan, PureDegreePlan) and plan.choice is not None else {}),
         "accuracy": _accuracy(plan),
         "post_processing": words_of(plan).post_processing(plan),
         "plan": plan.describe(),
@@ -206,6 +207,27 @@ def _margins(plan: PurePlan) -> list[dict[str, Any]]:
     """Return what there is to know of every table beside the spine."""
     rows = [_level(plan, part, row) for part, row in zip(plan.margin_parts, plan.accuracy().margins, strict=True)]
     return [{name: value for name, value in row.items() if name not in ("level", "bound")} for row in rows]
+
+
+def _choice(plan: PureDegreePlan) -> list[dict[str, Any]]:
+    """Return what theta was chosen by: of every candidate what was measured, what that cost, and what spoke for it."""
+    assert plan.choice is not None
+    measured = plan.choice.measured or [None] * len(plan.choice.candidates)
+    rows = zip(plan.choice.candidates, plan.choice_parts, measured, plan.widths, strict=True)
+    return [
+        {
+            "name": part.name,
+            "theta": theta,
+            "chosen": plan.choice.measured is not None and theta == plan.degrees.largest,
+            "reaching": people,
+            "noise_of_a_count": width,
+            "sensitivity": plan.unit.sensitivity(part.name)._asdict(),
+            "share": amount(part.share),
+            "cost": amount(part.cost),
+            "noise": _noise(part),
+        }
+        for theta, part, people, width in rows
+    ]
 
 
 def _level(plan: PurePlan, level: Part, accuracy: LevelAccuracy) -> dict[str, Any]:

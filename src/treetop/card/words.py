@@ -144,6 +144,17 @@ def _beside_nothing(plan: PurePlan) -> list[str]:
     ]
 
 
+def worse_than_none(plan: PurePlan, edges: float | None) -> list[str]:
+    """Warn of a table of about so many edges that would be further from the truth than an empty one, by its noise."""
+    leaves = plan.levels[-1]
+    if edges is None or not _beside_nothing(plan) or edges >= (needed := leaves.nodes * leaves.deviation / WORTH):
+        return []
+    return [
+        f"with about {edges:,.0f} edges this table would be worse than an empty one: it takes some {needed:,.0f}, or "
+        f"{needed / max(edges, 1):,.3g} times as many, for its noise to be worth it."
+    ]
+
+
 def unit(plan: PurePlan) -> dict[str, Any]:
     """Return what else there is to state about the unit, as plain values."""
     return {}

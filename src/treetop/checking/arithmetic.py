@@ -43,8 +43,8 @@ def amounts(card: object, where: str = "") -> Iterator[str]:
 
 
 def _tables(card: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return all tables that may be measured: the levels of the spine, and the margins beside it."""
-    return [*card["levels"], *card.get("margins", [])]
+    """Return all that may be measured: the levels of the spine, the margins beside it, and what theta is chosen by."""
+    return [*card["levels"], *card.get("margins", []), *card.get("choice", [])]
 
 
 def loss(card: dict[str, Any]) -> Iterator[str]:

@@ -42,7 +42,7 @@ from treetop.release.release import Release
 NAMES = ("group", "size", "quantity", "list", "list_group", "list_region")
 """What a plan for group sizes calls columns and files: like those of the attributes, no part of the plan itself."""
 
-GRAPH = ("relation", "directed", "degree_bound", "self_loops", "repeated", "largest", "form")
+GRAPH = ("relation", "directed", "degree_bound", "self_loops", "repeated", "largest", "form", "degree", "choosing")
 """What is stated of a graph in the plan itself."""
 
 

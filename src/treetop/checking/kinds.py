@@ -57,7 +57,8 @@ def _regions(card: Mapping[str, Any], release: Release, what: str) -> Iterator[s
 def _of_degrees(degrees: Mapping[str, Any]) -> Promise:
     how = "as many as there are publicly in every region" if keeps_regions({"degrees": degrees}) else "by region"
     how = how if "mechanism" in degrees else "repaired from the measurements, where those were kept"
-    return Promise(f"people of degrees 0 to {degrees['largest']:,}, {how}", _degrees)
+    chosen = ", chosen by the public rule from what was measured of its candidates" if "choice" in degrees else ""
+    return Promise(f"people of degrees 0 to {degrees['largest']:,}{chosen}, {how}", _degrees)
 
 
 def _degrees(card: Mapping[str, Any], release: Release) -> Iterator[str]:
@@ -65,6 +66,8 @@ def _degrees(card: Mapping[str, Any], release: Release) -> Iterator[str]:
     yield from _axis(release, "degree", card["plan"]["degrees"]["largest"])
     yield from _regions(card, release, "people")
     plan = rebuild_plan(card, release.spine, release.facts)
+    if isinstance(plan, PureDegreePlan):
+        yield from _theta(plan)
     if release.cells is None or not isinstance(plan, PureDegreePlan):
         return
     release.intervals_at(0.5)  # refuses measurements that are not those of all degrees
@@ -76,6 +79,17 @@ def _degrees(card: Mapping[str, Any], release: Release) -> Iterator[str]:
     if wrong := np.flatnonzero(found != expected).tolist():
         degree = wrong[0]
         yield f"{found[degree]:,} people have degree {degree}, but the measurements give {expected[degree]:,}"
+
+
+def _theta(plan: PureDegreePlan) -> Iterator[str]:
+    """Choose theta again, where it was chosen, from what was measured of the candidates."""
+    choice, theta = plan.choice, plan.degrees.largest
+    if choice is None:
+        return
+    if choice.measured is None or len(choice.measured) != len(choice.candidates):
+        yield "theta was chosen, but not by a measurement of every candidate"
+    elif (expected := choice.best(plan.widths, choice.measured)) != theta:
+        yield f"theta is {theta:,}, but by the measurements of its candidates it would be {expected:,}"
 
 
 def _axis(release: Release, name: str, largest: int) -> Iterator[str]:

@@ -33,11 +33,13 @@ from treetop.choose.public import (
 )
 from treetop.choose.simulate import Trials, simulate
 from treetop.choose.targets import Answer, loss_for
+from treetop.choose.theta import ThetaAdvice, advise_theta
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import IncompletePlan, LossError, PlanError, PlanFileError
 from treetop.plan.fields.ordinary import DELTA
 from treetop.plan.file import PlanFile, read_plan
+from treetop.plan.graphs.degrees import DegreeCounts
 from treetop.plan.groups.planned import PureGroupTablePlan
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Definition, Loss
@@ -119,6 +121,8 @@ class Advice:
     """Trials of the plan on the twin."""
     grid_trials: Mapping[float, Trials] = field(default_factory=dict)
     """Trials at the epsilons of the grid."""
+    theta: ThetaAdvice | None = None
+    """What every largest degree would come to, of a plan for degrees under "node"."""
     notes: tuple[str, ...] = ()
     """How the public tables were read otherwise than the private one will be."""
     files: tuple[Path, ...] = ()
@@ -135,6 +139,8 @@ def advise(plan: PlanFile | str | Path, targets: Sequence[str | Target] = (), **
     epsilons = tuple(sorted(set(wishes.get("epsilons", ())))) or (DEFAULT_GRID if wishes.get("plot") else ())
     _check_wishes(bool(targets), bool(epsilons), wishes)
     file = plan if isinstance(plan, PlanFile) else read_plan(plan, stand_in=1 if targets or epsilons else None)
+    if isinstance(file.plan, DegreeCounts) and wishes.get("twin") and not (targets or epsilons or wishes.get("design")):
+        return _with_theta(file, wishes)
     _check_file(file, wishes)
     kind, delta = _definition(file, wishes)
     advice = Advice(file, file.plan, wishes.get("confidence", 0.95), bool(private_tables(file)))
@@ -178,6 +184,14 @@ def levels_named(spine: Spine, name: str) -> list[str]:
         if short:
             return short
     return [spine.level(name).name]
+
+
+def _with_theta(file: PlanFile, wishes: Wishes) -> Advice:
+    """Weigh the largest degree of a plan for degrees, which has nothing else to be tried on a twin."""
+    if wishes.get("prior") is not None:
+        file.plan.refuse_unless_top_down()
+    found = advise_theta(file, wishes["twin"] or "", wishes.get("twin_source"), wishes.get("total"))
+    return Advice(file, file.plan, wishes.get("confidence", 0.95), bool(private_tables(file)), theta=found)
 
 
 def _check_wishes(targets: bool, grid: bool, wishes: Wishes) -> None:

@@ -102,6 +102,7 @@ def summarise(advice: Advice) -> dict[str, Any]:
         "grid_delta": float(advice.grid_delta) if advice.grid and advice.grid_delta is not None else None,
         "trials": None if advice.trials is None else _trials(advice.trials),
         "grid_trials": [{"epsilon": epsilon, **_trials(trials)} for epsilon, trials in advice.grid_trials.items()],
+        "theta": None if advice.theta is None else advice.theta.to_dict(),
         "notes": list(advice.notes),
         "files": [str(file) for file in advice.files],
     }
@@ -142,6 +143,8 @@ def render(advice: Advice) -> str:
         first = next(iter(advice.grid_trials.values()))
         title = f"Released counts within ± this, {percent} of them: {first.runs} trials each on {first.twin}"
         parts.append(f"{bold(title)}\n{_render_trials(advice.grid_trials)}")
+    if advice.theta is not None:
+        parts.append(f"{bold('Which largest degree')}\n{advice.theta}")
     if advice.notes:
         parts.append("\n".join(advice.notes))
     if not advice.guarded and _is_public(advice):
@@ -162,6 +165,7 @@ def _read(advice: Advice) -> str:
 def _is_public(advice: Advice) -> bool:
     """Whether a public table was read."""
     tried = advice.design is not None and advice.design.twin is not None
+    tried = tried or advice.theta is not None
     return tried or advice.forecast is not None or advice.trials is not None or bool(advice.grid_trials)
 
 

@@ -63,9 +63,10 @@ def compare_with_truth(
         source = Source(truth, query, keep=data.get("keep"))
     else:
         file = plan if isinstance(plan, PlanFile) else read_plan(plan)
-        if file.plan.spine.digest != release.spine.digest:
+        own = file.plan.as_released(release.spine)
+        if own.spine.digest != release.spine.digest:
             raise ReleaseError(f"{file.path} refines other levels or hierarchies than the release in {folder}")
-        reader, named, counted, source = file.plan, file.columns, file.count, file.table(truth, query)
+        reader, named, counted, source = own, file.columns, file.count, file.table(truth, query)
     tally = Tally()
     try:
         counts = reader.counts(source, {**named, **(columns or {})}, count or counted, tally)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.errors import DataError, PlanError
-from treetop.measure.workload import measuring
+from treetop.measure.workload import Measuring, measuring
+from treetop.noise import Key
 from treetop.noise.gate import Charge, Gate, digest
 from treetop.plan.graphs.degrees import PureDegreePlan
 from treetop.read.graph.edges import Edges
@@ -31,6 +32,8 @@ class Degrees:
     """How many people have each degree, from 0 to the largest, which stands for more as well."""
     people: int | None
     """How many people there are, where that is public."""
+    plan: PureDegreePlan
+    """The plan: where theta was to be chosen, with the one that was."""
 
     @property
     def cumulative(self) -> Ints:
@@ -49,13 +52,27 @@ def measured_degrees(
     if len(nodes) == 0 and plan.people_are_public:
         raise DataError("the graph has no nodes: there are no degrees to release")
     plan.check_people(len(nodes))
-    truth = plan.truth(nodes, edges, gate.choice("order"))
+    reaching, counts = _truth(plan, nodes, edges, gate.choice("order"))
     people = len(nodes) if plan.people_are_public else None
-    data = hashlib.sha256(truth.tobytes()).digest()
+    data = hashlib.sha256(b"".join([np.array(reaching, np.int64).tobytes(), *map(bytes, counts.values())])).digest()
     with measuring(plan.workload, gate, charge, "degrees", digest(plan.decisions()), data) as run:
-        ((part, _),) = plan.workload.measured
-        measured = run.noisy(part, truth)
-        yield Degrees(measured, repaired(plan, measured, people), people)
+        chosen = plan if plan.choice is None else _chosen(plan, run, reaching)
+        measured = run.settled(chosen.workload).noisy(chosen.levels[1], counts[chosen.degrees.largest])
+        yield Degrees(measured, repaired(chosen, measured, people), people, chosen)
+
+
+def _truth(plan: PureDegreePlan, nodes: Nodes, edges: Edges, order: Key) -> tuple[list[int], dict[int, Ints]]:
+    """Return how many people reach each candidate, if there are any, and by theta what is to be measured: private."""
+    if plan.choice is not None:
+        return plan.truths(nodes, edges, order)
+    return [], {plan.degrees.largest: plan.truth(nodes, edges, order)}
+
+
+def _chosen(plan: PureDegreePlan, run: Measuring, reaching: Sequence[int]) -> PureDegreePlan:
+    """Measure how many people reach each candidate, and return the plan with the theta that this leads to."""
+    pairs = zip(plan.choice_parts, reaching, strict=True)
+    noisy = [run.noisy(part, np.array([number]), run.key.derive(part.name)) for part, number in pairs]
+    return plan.settled([int(one[0]) for one in noisy])
 
 
 def measure_degrees(

@@ -79,6 +79,10 @@ def parse(text: str, spine: Spine) -> Question:
         conditions = shlex.split(text)
     except ValueError as problem:
         raise QueryError(f"{text!r}: the quotes do not match ({problem})") from problem
+    for before, alone in pairwise(conditions):
+        if "=" in before and "=" not in alone:
+            name, _, code = before.partition("=")
+            raise QueryError(f'{alone!r} is no condition. A code with blanks is in quotes: {name}="{code} {alone}"')
     return from_conditions(conditions, spine)
 
 

@@ -41,6 +41,14 @@ class Measuring:
         NoiseStream(part.how.law, key or self.key).fill(noise, 0)
         return truth + noise.reshape(truth.shape)
 
+    def settled(self, workload: Workload) -> Measuring:
+        """Go on with a workload that follows from what was measured by now, and which is paid for: it costs no more,
+        and holds what was measured as it was."""
+        kept = all(part in workload.parts for part in self.workload if part.name in self.done)
+        if workload.spent > self.workload.spent or not kept:
+            raise PlanError("what was measured led to a plan that nobody paid for")
+        return Measuring(workload, self.key, self.done)
+
 
 @contextmanager
 def measuring(

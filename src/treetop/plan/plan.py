@@ -216,7 +216,8 @@ class PurePlan:
     @property
     def margin_parts(self) -> tuple[Part, ...]:
         """Every margin, with noise and cost."""
-        return self.workload.parts[len(self.spine.levels) + 1 :]
+        start = len(self.spine.levels) + 1
+        return self.workload.parts[start : start + len(self.margin_tables)]
 
     @cached_property
     def margin_tables(self) -> tuple[Margin, ...]:
@@ -279,7 +280,7 @@ class PurePlan:
         """
         confidence = as_confidence(confidence or self.confidence or CONFIDENCE)
         risk = 1 - Fraction(str(confidence))
-        rows = tuple(self._row(part, risk) for part in self.workload)
+        rows = tuple(self._row(part, risk) for part in (*self.levels, *self.margin_parts))
         size = len(self.levels)
         return Accuracy(rows[:size], confidence, rows[size:])
 
@@ -303,6 +304,10 @@ class PurePlan:
 
     def refuse_unless_top_down(self) -> None:
         """Refuse a kind of plan that is not measured from the top down, for what is only about those that are."""
+
+    def as_released(self, spine: Spine) -> PurePlan:
+        """Return the plan as it was for a release with this spine, where a run may decide on a part of it."""
+        return self
 
     def own_table(self, table: Table) -> Table:
         """Return a private table as this kind of plan reads it."""

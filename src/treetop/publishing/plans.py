@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
@@ -92,7 +92,8 @@ class DegreePlan(Plan, PureDegreePlan):
 
     `degree` says which edges of a person are counted, "out", "in" or "total": left out, those that go out where edges
     have a direction, and all of them without, and under "node". `largest` is the largest degree that is told apart, and
-    stands for more as well: under "node" it is theta, and edges are left out until nobody has more. `form` says what is
+    stands for more as well: under "node" it is theta, and edges are left out until nobody has more; several candidates
+    have it chosen privately, for the share `choosing` of the loss. `form` says what is
     measured: how many people have each degree, or each degree and those below. `contributions` is how many edges of a
     list count where, under "user-out", its edges are counted at other people. `policies` are those of the graph.
 
@@ -107,12 +108,13 @@ Zero-concentrated differential privacy with rho 1; Gaussian noise.
         relation: str,
         neighbours: Neighbours,
         loss: Loss,
-        largest: int,
+        largest: int | Sequence[int],
         form: Form = "cumulative",
         directed: bool = True,
         *,
         degree: Degree | None = None,
         contributions: int | None = None,
+        choosing: Number | None = None,
         policies: Policies | None = None,
         entity: str | None = None,
         population: int | None = None,
@@ -121,7 +123,8 @@ Zero-concentrated differential privacy with rho 1; Gaussian noise.
     ) -> None:
         made = PureDegreePlan.make(
             relation, neighbours, loss, largest, form, directed, degree=degree, contributions=contributions,
-            policies=policies, entity=entity, population=population, title=title, confidence=confidence,
+            choosing=choosing, policies=policies, entity=entity, population=population, title=title,
+            confidence=confidence,
         )  # fmt: skip
         self.__dict__.update(made.__dict__)
 

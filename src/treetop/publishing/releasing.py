@@ -174,9 +174,12 @@ def _degrees(plan: PureDegreePlan, table: Table, how: Run) -> Release:
     card = how.card(plan, gate, kept(graph.edges))
     nodes = graph.read_nodes([])
     with measured_degrees(plan, nodes, _edges(plan, graph, nodes, how), gate, how.charge) as found:
+        chosen = found.plan
+        if chosen.choice is not None:  # what was chosen, and by what, is on the card
+            card = how.card(chosen, gate, kept(graph.edges))
         (there,) = np.nonzero(found.number)
-        measured = _cells(plan, {1: Cells(int(plan.rest), found.measured[:, None])}, how)
-        return Release(plan.spine, there[None, :].astype(np.int32), found.number[there], card, all_measured=measured)
+        measured = _cells(chosen, {1: Cells(int(chosen.rest), found.measured[:, None])}, how)
+        return Release(chosen.spine, there[None, :].astype(np.int32), found.number[there], card, all_measured=measured)
 
 
 @run.register

@@ -9,7 +9,7 @@ from typing import Any
 
 from treetop.card.content import words_of
 from treetop.card.meaning import exact, loss_summary, meaning
-from treetop.card.words import reckless
+from treetop.card.words import reckless, worse_than_none
 from treetop.choose.largest import largest_advice
 from treetop.choose.outlook import known_outlook
 from treetop.plan.accuracy import LevelAccuracy
@@ -36,7 +36,7 @@ def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95, total: f
         "margins": _rows(accuracy.margins, described.get("margins", [])),
         "unit": {**described["unit"], "enforced": told.unit.enforced, "sentence": told.unit.sentence()},
         "loss": loss_summary(told),
-        "warnings": reckless(told),
+        "warnings": [*reckless(told), *worse_than_none(told, total)],
         "meaning": meaning(told),
         "exact": exact(told),
         "keep": file.keep and {column: list(values) for column, values in file.keep.items()},

@@ -11,6 +11,7 @@ from treetop.domain.spine import Spine
 from treetop.plan.accuracy import CONFIDENCE
 from treetop.plan.graphs.degrees import DegreeCounts, PureDegreePlan
 from treetop.plan.graphs.regional import PureRegionalPlan
+from treetop.plan.graphs.theta import Choice
 from treetop.plan.graphs.unit import DegreeFacts, DegreeUnit
 from treetop.privacy import Loss, Split
 
@@ -35,19 +36,24 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> DegreeCounts:
     """Return the plan that a card describes, of the whole graph or by region."""
     told = card["plan"]
     loss = told["loss"]
-    measured = {level["name"]: Fraction(level["share"]) for level in told["levels"] if level["noise"] is not None}
+    shares = {level["name"]: Fraction(level["share"]) for level in told["levels"] if level["noise"] is not None}
     amounts: dict[str, Any] = {
         name: None if loss[name] is None else Fraction(loss[name]) for name in ("epsilon", "delta", "rho")
     }
     kind: type[DegreeCounts] = PureRegionalPlan if len(spine.attributes) > 1 else PureDegreePlan
     of_old = kind is PureRegionalPlan and not told["degrees"]["mechanism"].endswith("r+dp")
     method: dict[str, Any] = {"method": "exact"} if of_old else {}
+    if (choice := told["degrees"].get("choice")) is not None:
+        measured = choice["measured"]
+        method["choice"] = Choice(
+            tuple(choice["candidates"]), Fraction(choice["share"]), None if measured is None else tuple(measured)
+        )
     return kind(
         **method,
         spine=spine,
         unit=_unit(told, told["unit"]),
         loss=Loss(**amounts, large_delta=loss.get("large_delta", False)),
-        split="uniform" if len(set(measured.values())) <= 1 else Split(measured),
+        split="uniform" if len(set(shares.values())) <= 1 else Split(shares),
         repair="euclidean",
         unknown=told["unknown"],
         title=told["title"],

@@ -22,7 +22,8 @@ _MEASURED = {
 
 def mechanism(plan: DegreeCounts) -> str:
     """Say what is measured, and how it becomes a release."""
-    what = f"{_MEASURED[plan.degrees.form]} is measured with noise, from 0 to {plan.degrees.largest}"
+    last = "that degree" if _is_open(plan) else plan.degrees.largest
+    what = f"{_MEASURED[plan.degrees.form]} is measured with noise, from 0 to {last}"
     degree = f"A degree is {plan.degrees.graph.meaning}."
     if isinstance(plan, PureRegionalPlan):
         return (
@@ -30,7 +31,26 @@ def mechanism(plan: DegreeCounts) -> str:
             "are repaired at once to non-negative whole numbers that add up (Differential Privacy of Hierarchical "
             f"Census Data, CP 2019, with people as its groups; sensitivities as stated here). {degree}"
         )
-    return f"All at once: {what}, and repaired to non-negative whole numbers. {degree}"
+    return f"{_choosing(plan)}All at once: {what}, and repaired to non-negative whole numbers. {degree}"
+
+
+def _is_open(plan: DegreeCounts) -> bool:
+    """Whether theta is still to be chosen."""
+    return isinstance(plan, PureDegreePlan) and plan.choice is not None and plan.choice.measured is None
+
+
+def _choosing(plan: DegreeCounts) -> str:
+    """Say how theta is chosen, where it is."""
+    if not isinstance(plan, PureDegreePlan) or plan.choice is None:
+        return ""
+    listed = ", ".join(f"{theta:,}" for theta in plan.choice.candidates)
+    found = "" if plan.choice.measured is None else f", {plan.degrees.largest:,},"
+    return (
+        f"First the largest degree{found} is chosen among {listed}: for each the number of people who reach it, "
+        "once edges have been left out until nobody has more, is measured with noise, and the one is taken for which "
+        "that number, at least 0, and the noise of one count of the release, as wide as it is two times in three, sum "
+        f"to the least. That takes {100 * float(plan.choice.share):g} % of the loss. "
+    )
 
 
 def noise(plan: DegreeCounts) -> str:
@@ -92,9 +112,10 @@ def conditions(plan: DegreeCounts) -> list[str]:
     largest, relation = plan.degrees.largest, plan.relation
     told = [f"Degrees above {largest} are counted with {largest}, and nobody is dropped (enforced)."]
     if relation == "node":
+        room = "the largest degree that is chosen" if _is_open(plan) else largest
         of = "" if plan.degrees.graph.counted == "total" else " coming in, or going out"
         told = [
-            f"Edges are left out, in an order that does not depend on them, until nobody has more than {largest}{of} "
+            f"Edges are left out, in an order that does not depend on them, until nobody has more than {room}{of} "
             "(enforced); everybody is counted."
         ]
     if plan.degrees.graph.cut:
@@ -172,14 +193,30 @@ def notes(plan: DegreeCounts) -> list[str]:
 
 def _of_theta(plan: DegreeCounts) -> str:
     """Say what the largest degree costs where edges are left out above it, from public knowledge alone."""
-    ((_, law),) = plan.workload.measured
-    theta, margin, people = plan.degrees.largest, law.margin(Fraction(1, 20)), plan.unit.population
+    assert isinstance(plan, PureDegreePlan)  # by region, "node" is refused
+    if plan.choice is not None:
+        return _of_candidates(plan)
+    theta, margin, people = plan.degrees.largest, plan.law.margin(Fraction(1, 20)), plan.unit.population
     share = "" if people is None else f", {100 * margin / people:.2g} % of {people:,} people"
     return (
         f"Edges above {theta:,} of a person are left out, and noise grows with that number: a count is within "
         f"{margin:,} of the truth after that, 19 times in 20{share}; twice the largest degree is twice the noise. "
         "Where that is little beside the number of people, a larger one loses fewer edges for it. Take it from public "
-        "knowledge, such as the degrees of a public network of the same kind, and never from the graph."
+        "knowledge, such as the degrees of a public network of the same kind (--twin), and never from the graph; or "
+        "give several, as in largest = [10, 30, 100], and have one of them chosen privately."
+    )
+
+
+def _of_candidates(plan: PureDegreePlan) -> str:
+    """Say what each candidate for the largest degree costs."""
+    assert plan.choice is not None
+    pairs = zip(plan.choice.candidates, plan.candidate_laws, strict=True)
+    said = ", ".join(f"{law.margin(Fraction(1, 20)):,} with {theta:,}" for theta, law in pairs)
+    least, most = (plan.choice_parts[at].law.margin(Fraction(1, 20)) for at in (0, -1))
+    return (
+        "A count of the release is within so many people of the truth after edges are left out, 19 times in 20: "
+        f"{said}; the table above is of the largest. What the choice sees is within {least:,} people at the smallest "
+        f"candidate and {most:,} at the largest: with hardly more people than that it is left to chance."
     )
 
 

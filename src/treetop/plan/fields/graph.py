@@ -8,7 +8,7 @@ from typing import Any, get_args
 from treetop.domain.policies import Policy
 from treetop.domain.relation import RELATIONS
 from treetop.plan.fields.field import DEGREES, SPINE, Field, Values
-from treetop.plan.fields.kinds import FLAG, INTEGER, NAME, TEXTS, WHOLE, Kind, choice
+from treetop.plan.fields.kinds import FLAG, INTEGER, NAME, NUMBER, TEXTS, WHOLE, WHOLES, Kind, choice
 from treetop.plan.fields.section import Section
 from treetop.plan.graphs.sensitivity import Degree, Form
 
@@ -25,6 +25,11 @@ def _truth(section: Section, key: str) -> bool | None:
     if value is not None and not isinstance(value, bool):
         section.refuse(key, "true or false, without quotes")
     return value
+
+
+def _largest(section: Section, key: str) -> int | tuple[int, ...] | None:
+    """Read one whole number, or the candidates for it."""
+    return (WHOLES if isinstance(section.values.get(key), list) else WHOLE).read(section, key)  # type: ignore[no-any-return]
 
 
 def _edges(read: Values) -> bool:
@@ -68,11 +73,15 @@ FIELDS = (
            "of_edges.policies.self_loops", default="error", always=True),
     _graph("repeated", choice(get_args(Policy)), 'Further edges between the same two: `"error"`, `"drop"` or `"keep"`',
            "of_edges.policies.repeated", default="error", always=True),
-    _graph("largest", WHOLE, 'Of degrees: the largest that is told apart, public; higher ones are counted with it. '
-           'Under `"node"` edges are left out until nobody has more', "plan.unit.largest", families=(DEGREES,),
+    _graph("largest", Kind(_largest, {"anyOf": [WHOLE.schema, WHOLES.schema]}),
+           'Of degrees: the largest that is told apart, public; higher ones are counted with it. Under `"node"` edges '
+           'are left out until nobody has more, and a list of candidates has it chosen privately (since 0.4)',
+           "plan.stated_largest", families=(DEGREES,),
            since="0.3", asked=lambda _: True, digest="degrees.largest", always=True,
            question="Which is the largest degree to tell apart? Higher ones are counted with it. Take it from public "
            "knowledge, never from the graph."),
+    _graph("choosing", NUMBER, "With several candidates for `largest`: the share of the loss that choosing takes, all "
+           "together; 0.2 when left out", "plan.choosing", families=(DEGREES,), since="0.4", digest="degrees.choosing"),
     _graph("degree", choice(get_args(Degree)), 'Which edges of a person are counted: `"out"`, `"in"` or `"total"`. '
            'Left out, those that go out where edges have a direction, and all of them without, and under `"node"`',
            "plan.unit.graph.degree", families=(DEGREES,), since="0.4", digest="degrees.degree"),

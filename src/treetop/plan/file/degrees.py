@@ -69,7 +69,8 @@ def _plan(stated: Stated, trees: Mapping[str, Hierarchy], **more: Any) -> Degree
         **more,
     }
     if not trees:
-        return PureDegreePlan.make(neighbours=unit["neighbours"], entity=unit["entity"], **both)
+        choosing = told["choosing"]
+        return PureDegreePlan.make(neighbours=unit["neighbours"], entity=unit["entity"], choosing=choosing, **both)
     ((place, regions),) = trees.items()
     only = NEIGHBOURS.get(told["relation"], unit["neighbours"])
     if unit["neighbours"] != only:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NoReturn, Self
 
@@ -13,21 +13,25 @@ from numpy.typing import NDArray
 from treetop.basics.exact import Number
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.policies import Policies
+from treetop.domain.spine import Spine
 from treetop.errors import LossError, PlanError
 from treetop.noise import Key, Law
 from treetop.plan.accuracy import CONFIDENCE
 from treetop.plan.fields import DEGREES, decided
-from treetop.plan.graphs.sensitivity import Degree, Form
+from treetop.plan.graphs.sensitivity import Degree, Form, degree_sensitivity
+from treetop.plan.graphs.theta import HELD, Choice, name_of
 from treetop.plan.graphs.unit import DegreeFacts, DegreeUnit
 from treetop.plan.groups.planned import spine_of_numbers
 from treetop.plan.plan import PurePlan
+from treetop.plan.workload import Measured, Part, Workload
 from treetop.privacy import Loss, Neighbours
+from treetop.privacy.mechanism import cost, level_noise, noise_for
 from treetop.read.counts import Counts
 from treetop.read.dropping import may_drop
 from treetop.read.graph.edges import Edges
 from treetop.read.graph.graph import Graph
 from treetop.read.graph.nodes import Nodes
-from treetop.read.graph.projection import projected_degrees
+from treetop.read.graph.projection import projected_degrees, projections
 from treetop.read.graph.shortening import shortened
 from treetop.read.tally import Tally
 from treetop.tables.table import Table
@@ -47,6 +51,7 @@ class DegreeCounts(PurePlan):
             raise PlanError('exact accounting is not for degrees: leave it out, or write accounting="zcdp"')
         object.__setattr__(self, "margins", "none")  # there is no second table of such counts
         super().__post_init__()
+        object.__setattr__(self, "workload", self._all_measured())
         widest = max(law.margin(Fraction(1, 2**80)) for _, law in self.workload.measured)
         if widest * (self.degrees.largest + 1) ** 2 >= 2**61:
             raise LossError("the noise is too wide for 64-bit sums: give a larger loss, or a smaller largest degree")
@@ -56,6 +61,20 @@ class DegreeCounts(PurePlan):
         """The unit, as one of degrees."""
         assert isinstance(self.unit, DegreeUnit)
         return self.unit
+
+    @property
+    def stated_largest(self) -> int | tuple[int, ...]:
+        """The largest degree, or the candidates for it, as the plan states them."""
+        return self.degrees.largest
+
+    @property
+    def choosing(self) -> Fraction | None:
+        """What choosing the largest degree has of the loss, where that is done."""
+        return None
+
+    def _all_measured(self) -> Workload:
+        """Return what is measured: the levels and, where theta is chosen, what that takes."""
+        return self.workload
 
     @property
     def relation(self) -> str:
@@ -138,18 +157,23 @@ class PureDegreePlan(DegreeCounts):
     [('total', 1), ('degree', 10)]
     """
 
+    choice: Choice | None = None
+    """How theta is chosen, where the plan gives candidates for it. Before that is done, the largest of them stands for
+    it: no other needs as much noise."""
+
     @classmethod
     def make(
         cls,
         relation: str,
         neighbours: Neighbours,
         loss: Loss,
-        largest: int,
+        largest: int | Sequence[int],
         form: Form = "cumulative",
         directed: bool = True,
         *,
         degree: Degree | None = None,
         contributions: int | None = None,
+        choosing: Number | None = None,
         policies: Policies | None = None,
         entity: str | None = None,
         population: int | None = None,
@@ -158,8 +182,92 @@ class PureDegreePlan(DegreeCounts):
     ) -> Self:
         """Return a plan; nothing private is read."""
         facts = DegreeFacts(relation, directed, policies=policies or Policies(), degree=degree)
-        unit = DegreeUnit(facts, neighbours, form, largest, entity, population, contributions)
-        return cls(**degree_fields(unit, loss, None, title=title, confidence=confidence))
+        choice = choice_of(relation, largest, choosing)
+        most = largest if choice is None else choice.candidates[-1]
+        unit = DegreeUnit(facts, neighbours, form, most, entity, population, contributions)  # type: ignore[arg-type]
+        return cls(**degree_fields(unit, loss, None, title=title, confidence=confidence, choice=choice))
+
+    def settled(self, measured: Sequence[int]) -> PureDegreePlan:
+        """Return the plan with the theta that the rule takes, from what was measured of the candidates."""
+        assert self.choice is not None
+        return self._with(replace(self.choice, measured=tuple(measured)), self.choice.best(self.widths, measured))
+
+    def as_released(self, spine: Spine) -> PurePlan:
+        """Return the plan with the theta of a release, where that was chosen among the candidates of this one."""
+        theta = spine.trees[0].sizes[-1] - 1
+        if self.choice is None or theta not in self.choice.candidates:
+            return self
+        return self._with(self.choice, theta)
+
+    def _with(self, choice: Choice, theta: int) -> PureDegreePlan:
+        own = self.degrees
+        unit = DegreeUnit(own.graph, own.neighbours, own.form, theta, own.entity, own.population)
+        told = degree_fields(unit, self.loss, None, title=self.title, confidence=self.confidence, choice=choice)
+        return PureDegreePlan(**told)
+
+    @property
+    def widths(self) -> list[int]:
+        """By candidate, how far one count of a release with it is off two times in three: what the rule weighs."""
+        return [law.margin(HELD) for law in self.candidate_laws]
+
+    @property
+    def candidate_laws(self) -> list[Law]:
+        """By candidate, the noise of each count of a release with it."""
+        assert self.choice is not None
+        own, graph = self.degrees, self.degrees.graph
+        return [
+            noise_for(
+                degree_sensitivity(graph.relation, graph.counted, own.form, own.neighbours, theta),
+                self.loss,
+                self.choice.left,
+            )
+            for theta in self.choice.candidates
+        ]
+
+    @property
+    def stated_largest(self) -> int | tuple[int, ...]:
+        """The largest degree, or the candidates for it, as the plan states them."""
+        return self.degrees.largest if self.choice is None else self.choice.candidates
+
+    @property
+    def choosing(self) -> Fraction | None:
+        """What choosing the largest degree has of the loss, where that is done."""
+        return None if self.choice is None else self.choice.share
+
+    def _all_measured(self) -> Workload:
+        """Return what is measured: the levels and, where theta is chosen, the people who reach each candidate."""
+        if self.choice is None:
+            return self.workload
+        parts = [self._part(part, self.choice.left) if part.is_measured else part for part in self.workload]
+        for theta in self.choice.candidates:
+            asked = Part(len(parts), name_of(theta), 1, self.choice.share_of_each, Measured(self.law))
+            parts.append(self._part(asked, asked.share))
+        workload = Workload(tuple(parts))
+        if workload.spent > self.budget:  # exact arithmetic: a bug, not rounding
+            raise PlanError(f"choosing theta and the degrees would cost {workload.spent}, more than {self.budget}")
+        return workload
+
+    def _part(self, part: Part, share: Fraction) -> Part:
+        """Return a part of the workload with a share of the loss, and the noise that it needs then."""
+        law = level_noise(self.unit, self.loss, part.name, share)
+        return replace(part, share=share, how=Measured(law), cost=cost(self.unit, part.name, law))
+
+    @property
+    def choice_parts(self) -> tuple[Part, ...]:
+        """What is measured to choose theta: a count for each candidate."""
+        return self.workload.parts[len(self.levels) :]
+
+    def describe(self) -> dict[str, Any]:
+        """Return the plan's decisions as plain values, for cards and digests."""
+        told, choice = super().describe(), self.choice
+        if choice is None:
+            return told
+        stated = {"candidates": list(choice.candidates), "share": str(choice.share)}
+        measured = None if choice.measured is None else list(choice.measured)
+        own = {name: entry for name, entry in told["degrees"].items() if name != "choosing"}
+        return told | {
+            "degrees": own | {"largest": self.degrees.largest, "choice": stated | {"measured": measured}},
+        }
 
     @property
     def law(self) -> Law:
@@ -179,6 +287,7 @@ class PureDegreePlan(DegreeCounts):
             # What was the only choice once is not said, so that the same key still gives the same noise.
             **({} if unit.graph.degree is None else {"degree": unit.graph.degree}),
             **({"contributions": unit.contributions} if unit.graph.cut else {}),
+            **({} if self.choice is None else {"candidates": self.choice.candidates, "choosing": self.choice.share}),
         }
 
     @property
@@ -217,11 +326,24 @@ class PureDegreePlan(DegreeCounts):
 
     def truth(self, nodes: Nodes, edges: Edges, order: Key) -> NDArray[np.int64]:
         """Return the counts that are measured, without noise: private."""
-        number = self.histogram(self.bounded_degrees(nodes, edges, order))
+        return self._counted(self.histogram(self.bounded_degrees(nodes, edges, order)))
+
+    def _counted(self, number: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return what is measured of numbers of people by degree, without noise: private."""
         if self.degrees.form == "histogram":
             return number[1:] if self.rest else number
         total = number.cumsum()
         return total[:-1] if self.people_are_public else total  # the last is everyone, which is then known
+
+    def truths(self, nodes: Nodes, edges: Edges, order: Key) -> tuple[list[int], dict[int, NDArray[np.int64]]]:
+        """Return how many people reach each candidate, and by candidate the counts that would be measured: private."""
+        assert self.choice is not None
+        reaching, counts = [], {}
+        every = projections(nodes, edges, self.choice.candidates, order, self.degrees.graph.counted)
+        for theta, degrees in zip(self.choice.candidates, every, strict=True):
+            reaching.append(int((degrees == theta).sum()))
+            counts[theta] = self._counted(np.bincount(degrees, minlength=theta + 1).astype(np.int64))
+        return reaching, counts
 
     def histogram(self, degrees: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return how many have each degree from 0 to the largest, which stands for more as well."""
@@ -243,6 +365,22 @@ class PureDegreePlan(DegreeCounts):
         return Counts.from_leaves(self.spine, [there], number[there])
 
 
+def choice_of(relation: str, largest: int | Sequence[int], choosing: Number | None) -> Choice | None:
+    """Return the choice among several candidates for the largest degree; None where it is one number."""
+    if not isinstance(largest, list | tuple):
+        if choosing is not None:
+            raise PlanError(
+                "choosing is what a choice among several largest degrees costs: give a list, or leave it out"
+            )
+        return None
+    if relation != "node":
+        raise PlanError(
+            f'largest is {list(largest)}: it is chosen under "node" only, where edges above it are left out; under '
+            f'"{relation}" give one number, from public knowledge'
+        )
+    return Choice.of(largest, choosing)
+
+
 def degree_fields(unit: DegreeUnit, loss: Loss, regions: Hierarchy | None, place: str = "", **more: Any) -> Any:
     """Return the fields of a plan for degrees, of a whole graph or of its regions."""
     return {
@@ -258,6 +396,7 @@ def degree_fields(unit: DegreeUnit, loss: Loss, regions: Hierarchy | None, place
 def refuse() -> NoReturn:
     """Refuse what is only for counts that are measured from the top down."""
     raise PlanError(
-        "this plan is for degrees, which are measured all at once: `treetop plan`, `treetop release`, `treetop check` "
-        "and `treetop query` take it, and nothing else does"
+        'this plan is for degrees, which are measured all at once: `treetop plan` (under "node" also with --twin, for '
+        "advice on the largest degree), `treetop release`, `treetop check` and `treetop query` take it, and nothing "
+        "else does"
     )

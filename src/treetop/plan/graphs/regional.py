@@ -98,6 +98,8 @@ class PureRegionalPlan(DegreeCounts):
                 f'under "{relation}" the region of a person is private, and here it must be public: choose "edge" or '
                 '"user-out", or release the degrees of the whole graph'
             )
+        if not isinstance(largest, int):
+            raise PlanError(f"largest is {largest!r}: degrees by place have one largest degree, a whole number")
         check_cells(regions, largest)
         if place.casefold() == DEGREE:
             raise PlanError(f"the place cannot be called {place!r}, as the degrees are: rename it")

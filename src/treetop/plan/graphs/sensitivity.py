@@ -30,6 +30,12 @@ sum of the distances of all steps bounds L1, and that of their inner products L2
   squared; fewer make less. In the cumulative counts x is −1 from k on: at worst 2·theta + 1, and 2·theta² + 1 squared.
   Out-degrees are the same, with edges turned around.
 
+- node, how many people reach theta after the projection, by which theta may be chosen: the degrees of others make k
+  steps in all, each of which takes one of them to theta or away from it; of in-degrees up to theta steps in either
+  direction, of which those in one take back what those in the other did. x itself reaches theta where k is theta. So
+  one count moves by theta + 1 at most, as in a clique of theta + 1 people. How many people have more than theta edges
+  before the projection would have no bound: x may be a neighbour of all.
+
 Under "node" exchanging x is taking it away and putting another in: twice as far. By region, people who are in one
 change its degrees as they would change those of the whole graph, and no others: steps in two regions have the inner
 product 0.
@@ -75,6 +81,16 @@ def degree_sensitivity(
         return _of_list(degree, form, exchanged, largest, most)
     l1, squared = _of_node(degree, form, largest)
     return Sensitivity(2 * l1, 4 * squared) if exchanged else Sensitivity(l1, squared)
+
+
+def reaching_sensitivity(neighbours: Neighbours, theta: int) -> Sensitivity:
+    """How far one person can move the number of people who reach theta after the projection, under "node".
+
+    >>> reaching_sensitivity("add-remove", 3)
+    Sensitivity(l1=4, l2_squared=16)
+    """
+    far = (theta + 1) * (2 if neighbours == "replace" else 1)
+    return Sensitivity(far, far**2)
 
 
 def _of_list(degree: Degree, form: Form, exchanged: bool, largest: int, m: int) -> Sensitivity:

@@ -11,7 +11,8 @@ from treetop.domain.graph_unit import Facts
 from treetop.domain.relation import EDGE, USER_OUT, check_entity, one_edge
 from treetop.domain.unit import Neighbours, Sensitivity, Unit
 from treetop.errors import PlanError
-from treetop.plan.graphs.sensitivity import Degree, Form, degree_sensitivity
+from treetop.plan.graphs.sensitivity import Degree, Form, degree_sensitivity, reaching_sensitivity
+from treetop.plan.graphs.theta import theta_of
 
 _PROTECTED: dict[str, str] = {
     "edge": EDGE.words,
@@ -124,8 +125,12 @@ class DegreeUnit(Unit):
         return False
 
     def sensitivity(self, level: str) -> Sensitivity:
-        """How far one unit can move the counts of a level: as far at each of them."""
+        """How far one unit can move the counts of a level, as far at each of them, or what theta is chosen by."""
         graph = self.graph
+        if (theta := theta_of(level)) is not None:
+            if graph.relation != "node":
+                raise PlanError(f'{level} is measured under the relation "node" only, where theta may be chosen')
+            return reaching_sensitivity(self.neighbours, theta)
         return degree_sensitivity(
             graph.relation, graph.counted, self.form, self.neighbours, self.largest, self.contributions
         )

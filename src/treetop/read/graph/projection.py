@@ -16,6 +16,7 @@ more. So in-degrees of others take at most theta steps down and theta steps up.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -41,15 +42,24 @@ def projected_degrees(
 
     The order of an edge comes from the key and the ids of its ends, so it is the same whoever else is in the graph.
     """
-    theta = whole_number(theta, "the largest degree", least=1)
+    (degrees,) = projections(nodes, edges, [theta], key, which)
+    return degrees
+
+
+def projections(
+    nodes: Nodes, edges: Edges, thetas: Sequence[int], key: Key, which: Literal["out", "in", "total"] = "total"
+) -> Iterator[NDArray[np.int64]]:
+    """Yield the degrees of the edges that are kept for each theta, in one and the same order of the edges."""
+    thetas = [whole_number(theta, "the largest degree", least=1) for theta in thetas]
     rank = edge_ranks(nodes, edges, key, ordered=which != "total")
     _, order = sort_rows([rank], np.arange(len(edges)))
     assert order is not None
-    out, come = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.int64)
-    if which == "total":
-        come = out  # one room for both
-    _add_edges(edges.source, edges.target, order, theta, out, come)
-    return come if which == "in" else out
+    for theta in thetas:
+        out, come = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.int64)
+        if which == "total":
+            come = out  # one room for both
+        _add_edges(edges.source, edges.target, order, theta, out, come)
+        yield come if which == "in" else out
 
 
 def edge_ranks(nodes: Nodes, edges: Edges, key: Key, ordered: bool) -> Words:
