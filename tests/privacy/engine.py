@@ -239,11 +239,12 @@ def _paths(plan: tt.Plan, rows: Rows) -> list[tuple[Path, int]]:
         codes = leaf.split(">")
         if count and all(code in known[i] for i, code in enumerate(codes)):
             at = [known[i].index(code) for i, code in enumerate(codes)]
-            if not plan.public_facts.possible.allows(plan.spine.depths(len(plan.spine.levels)), np.array(at)[:, None])[0]:
+            if not plan.public_facts.possible.allows(plan.spine.depths(len(plan.spine.levels)), np.array(at)[:, None])[
+                0
+            ]:
                 continue  # what is impossible, and is there all the same, counts nowhere
-            path = []
+            path, node = [], np.zeros((len(trees), 1), np.int64)
             for level in plan.spine.levels:
-                node = np.zeros((len(trees), 1), np.int64)
                 for part in level.parts:
                     own = plan.spine.trees[part.attribute]
                     node[part.attribute] = own.ancestors(part.depth)[at[part.attribute]]

@@ -112,6 +112,11 @@ class Measured:
         told["the facts"] = [] if release.facts is None else facts_table(release.facts).to_pylist()
         return told
 
+    def public(self, rows: Rows) -> set[int]:
+        """The numbers that facts of the plan state, which are kept beside what was measured."""
+        told = Engine.without_laws(self.plan, rows).told().values()
+        return {number for bounds in told if isinstance(bounds, list) for bound in bounds for number in bound[1:]}
+
     def _of_margins(self, engine: Engine, margins: Any) -> Iterator[NDArray[np.int64]]:
         for table in margins.tables:
             about = [(tree, depth) for tree, depth in zip(margins.trees, table.depths, strict=True) if depth]
