@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from treetop import Counts, Unit
+from treetop.basics.checked import NO_BOUND
 from treetop.domain.facts import PublicFacts, TableFact
 from treetop.measure.margins import Table
 from treetop.noise import DiscreteGaussian
@@ -66,7 +67,7 @@ def impossible_records_counted_with_their_siblings(patch: Patch) -> None:
 
 
 def a_bound_by_the_true_counts(patch: Patch) -> None:
-    """Children get no more than there is in truth under their parents."""
+    """Children with a bound get no more than there is in truth under their parents."""
     original = levels.refine_batch_within
     names = inspect.signature(original.py_func).parameters
 
@@ -76,7 +77,8 @@ def a_bound_by_the_true_counts(patch: Patch) -> None:
         first, node = given["first"], given["node"]
         fanout = first[node + 1] - first[node]
         most = np.repeat(true, np.where(fanout > 1, fanout, 0))
-        given["upper"] = np.maximum(np.minimum(given["upper"], most), given["lower"])
+        tighter = np.maximum(np.minimum(given["upper"], most), given["lower"])
+        given["upper"] = np.where(given["upper"] < NO_BOUND, tighter, NO_BOUND)
         return original(*given.values())
 
     patch.setattr(levels, "refine_batch_within", refine)
