@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as csv
+import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
@@ -118,9 +120,22 @@ def of_a_graph(folder: Path) -> None:
     run("release", EXAMPLES / "graph" / "friendships.toml", "--out", folder / "out", "--testing-key", KEY)
 
 
+def with_facts(folder: Path) -> None:
+    """A release with facts of every kind."""
+    plan, table = PLANS["exact total"], people()
+    here = table.filter(pc.not_equal(table["place"], "n2"))
+    facts = {
+        "place.region": tt.Fact(invariant=True),
+        "place.region * sex": tt.Fact(at_least={("N", "f"): 1}, at_most={("S", "m"): 999}, unchecked=True),
+        "place.town": tt.Fact(impossible=["n2"]),
+    }
+    made = tt.Plan(plan.spine, plan.unit, plan.loss, facts=facts, margins="none", title="Trips")
+    made.release(here, testing_key=bytes(32)).save(folder / "out")
+
+
 KINDS: dict[str, Callable[[Path], None]] = {
     one.__name__.replace("_", " "): one
-    for one in (of_ids_with_a_twin, charged, accounted_exactly, of_groups, of_a_graph)
+    for one in (of_ids_with_a_twin, charged, accounted_exactly, of_groups, of_a_graph, with_facts)
 }
 
 
@@ -266,6 +281,39 @@ def test_no_field_that_a_folder_can_prove_can_be_changed_by_who_puts_all_hashes_
     assert passed - (OF_OLD if first else UNKNOWABLE).keys() == set()
     assert {"id", "time", "software.python"} <= passed  # those that are named here do pass: the list is no longer
     assert first or unbound == set()  # at first, cards were not bound
+
+
+def test_no_row_of_the_facts_can_be_changed_by_who_puts_all_hashes_right(tmp_path: Path) -> None:
+    with_facts(tmp_path)
+    folder, card = tmp_path / "out", json.loads((tmp_path / "out" / "card.json").read_text(encoding="utf-8"))
+    rows = pq.read_table(folder / "facts.parquet").to_pylist()
+    schema = pq.read_schema(folder / "facts.parquet")
+    (at,) = (at for at, file in enumerate(card["files"]) if file["path"] == "facts.parquet")
+    assert {row["states"] for row in rows} == {"invariant", "at_least", "at_most", "impossible"}
+
+    def findings(changed: list[dict[str, Any]]) -> list[str]:
+        pq.write_table(pa.Table.from_pylist(changed, schema), folder / "facts.parquet")
+        about = {"bytes": (folder / "facts.parquet").stat().st_size, "rows": len(changed)}
+        about["sha256"] = file_sha256(folder / "facts.parquet")
+        forge(folder, ("files", at), card["files"][at] | about, card, also_the_statement=True)
+        forged = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+        for file in forged["files"]:
+            if file["path"] == "plan.toml":  # which `forge` leaves alone where it forges files
+                file["bytes"], file["sha256"] = (folder / "plan.toml").stat().st_size, file_sha256(folder / "plan.toml")
+        (folder / "card.json").write_text(json.dumps(forged, ensure_ascii=False), encoding="utf-8")
+        (folder / "card.html").write_text(render(forged, file_sha256(folder / "card.json")), encoding="utf-8")
+        return [finding for verdict in check_folder(folder) for finding in verdict.findings]
+
+    assert findings(rows) == []
+    for number, row in enumerate(rows):
+        changes: list[dict[str, Any]] = [{"level": "sex"}, {"states": "at_most"}, {"place": "S", "sex": "f"}]
+        if row["count"] is not None:
+            changes += [{"count": row["count"] + 1}, {"count": None}, {"count": -1}]
+        for change in changes:
+            if row | change != row:
+                assert findings([*rows[:number], row | change, *rows[number + 1 :]]), (row, change)
+        assert findings(rows[:number] + rows[number + 1 :]), row
+        assert findings([*rows[: number + 1], row, *rows[number + 1 :]]), row
 
 
 def test_a_card_of_an_unknown_version_does_not_pass(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from treetop.measure.frontier import Frontier
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key, Keystream, Law, NoiseStream
 from treetop.noise.sampler import Sampler
-from treetop.plan.workload import Measured
+from treetop.plan.workload import Exact, Measured
 
 from .divergence import Shift, masses
 from .neighbours import Rows, counts_of
@@ -110,8 +110,12 @@ class Engine:
         descent = descent_of(plan)
         tables = () if descent.margins is None else descent.margins.tables
         first = {table.part: index for index, table in enumerate(tables)}
-        # A level that is a table beside the spine as well is measured there, and not again.
-        measured = [step.level.divides and step.level.index not in first for step in descent.steps]
+        # A level that is a table beside the spine as well is measured there, and not again; one that facts decide is
+        # not measured at all.
+        measured = [
+            step.level.divides and step.level.index not in first and not isinstance(step.how, Exact)
+            for step in descent.steps
+        ]
         # A merged step looks at its cells once for every attribute where there are margins: at the same noise.
         looks = [
             own * (len(step.level.parts) if tables else 1) for own, step in zip(measured, descent.steps, strict=True)
@@ -198,6 +202,23 @@ class Engine:
         result[below.nodes[-1], step.level.ranks(below.nodes)] = below.count
         return result
 
+    def told(self) -> dict[str, Any]:
+        """All that a run takes for public of the private table: the total, where it is exact, and what facts say."""
+        descent = descent_of(self.plan).with_invariants(self.counts)
+        exact = isinstance(descent.total, Exact)
+        told: dict[str, Any] = {
+            "the total": descents.measure_total(self.counts, descent.total, KEY, descent.facts) if exact else None
+        }
+        for about, facts in [("the plan", descent.facts), *((step.level.name, step.facts) for step in descent.steps)]:
+            for depths in () if facts is None else {*facts.bounded, *map(self._depths, descent.steps)}:
+                boxes = facts.at(depths)
+                bounds = zip(boxes.cells.tolist(), boxes.lower.tolist(), boxes.upper.tolist(), strict=True)
+                told[f"{boxes.table.name} in the facts of {about}"] = list(bounds)
+        return told
+
+    def _depths(self, step: Any) -> tuple[int, ...]:
+        return self.plan.spine.depths(step.level.index)
+
     def totals(self, measured: range) -> dict[int, float]:
         """The law of the released total, as far as it comes from these measurements of it."""
         if self.total is None:
@@ -218,9 +239,12 @@ def _paths(plan: tt.Plan, rows: Rows) -> list[tuple[Path, int]]:
         codes = leaf.split(">")
         if count and all(code in known[i] for i, code in enumerate(codes)):
             at = [known[i].index(code) for i, code in enumerate(codes)]
-            path = []
+            if not plan.public_facts.possible.allows(plan.spine.depths(len(plan.spine.levels)), np.array(at)[:, None])[
+                0
+            ]:
+                continue  # what is impossible, and is there all the same, counts nowhere
+            path, node = [], np.zeros((len(trees), 1), np.int64)
             for level in plan.spine.levels:
-                node = np.zeros((len(trees), 1), np.int64)
                 for part in level.parts:
                     own = plan.spine.trees[part.attribute]
                     node[part.attribute] = own.ancestors(part.depth)[at[part.attribute]]
@@ -234,10 +258,12 @@ def shifts_between(one: Engine, other: Engine) -> list[Shift]:
     if one.laws != other.laws or one.total != other.total or one.margins != other.margins:
         raise Unexplained("the noise depends on the private table")
     shifts = []
-    if change := one.counts.total - other.counts.total:
-        if one.total is None:
-            raise Unexplained(f"the total differs by {abs(change)} and is released without noise")
+    change = one.counts.total - other.counts.total
+    if change and one.total is not None:
         shifts.append(Shift(one.total, change))
+    for (what, mine), theirs in zip(one.told().items(), other.told().values(), strict=True):
+        if mine != theirs:
+            raise Unexplained(f"{what} differs and is released without noise: {mine} and {theirs}")
     for depth, law in enumerate(one.laws, start=1):
         for path in sorted({leaf[:depth] for leaf, _ in one.paths + other.paths}):
             change = one.true_count(path) - other.true_count(path)

@@ -98,8 +98,8 @@ def a_margin_of_an_attribute_taken_for_one_cell(patch: Patch) -> None:
 def the_true_counts_of_a_margin_kept(patch: Patch) -> None:
     original = margins.measure_margins
 
-    def leaking(tables: Any, counts: Counts, total: int, key: Key) -> Any:
-        kept = original(tables, counts, total, key)
+    def leaking(tables: Any, counts: Counts, total: int, key: Key, *facts: Any) -> Any:
+        kept = original(tables, counts, total, key, *facts)
         true = dict(zip((table.depths for table in tables.tables), margins._true_tables(tables, counts), strict=True))
         return replace(kept, counts=margins.consistent(tables.trees, tables.tables, true, total).counts)
 

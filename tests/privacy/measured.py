@@ -18,6 +18,7 @@ from treetop import Counts
 from treetop.measure.frontier import Frontier
 from treetop.noise import Key, Law, NoiseStream
 from treetop.release.folder.evidence import evidence_table
+from treetop.release.folder.facts import facts_table
 from treetop.release.folder.unresolved import unresolved_table
 from treetop.release.margins import margins_table
 
@@ -27,6 +28,7 @@ from .neighbours import Rows, table_of
 levels: Any = import_module("treetop.measure.level")
 blocks: Any = import_module("treetop.measure.blocks")
 merged: Any = import_module("treetop.measure.merged")
+limited: Any = import_module("treetop.measure.limited")
 
 
 @dataclass
@@ -71,13 +73,14 @@ class Measured:
         engine = Engine.without_laws(self.plan, rows)
         measure_total, begin = descents.measure_total, levels._Measuring.__init__
 
-        def with_total(counts: Counts, law: Law | None, key: Key) -> int:
+        def with_total(counts: Counts, law: Law | None, key: Key, *facts: Any) -> int:
             with noise_is(np.array([self.at((0,)) - counts.total])):
-                return int(measure_total(counts, law, key))
+                return int(measure_total(counts, law, key, *facts))
 
         def with_children(measuring: Any, step: Any, counts: Counts, above: Frontier, *rest: Any) -> None:
             begin(measuring, step, counts, above, *rest)
-            measuring.noise = GivenNoise(self._noise(engine, step, above))
+            if measuring.noise is not None:
+                measuring.noise = GivenNoise(self._noise(engine, step, above))
 
         measure_margins, measured = descents.measure_margins, blocks.measure_cells
 
@@ -94,6 +97,7 @@ class Measured:
             mock.patch.object(descents, "measure_margins", with_margins),
             mock.patch.object(blocks, "measure_cells", with_cells),
             mock.patch.object(merged, "measure_cells", with_cells),
+            mock.patch.object(limited, "measure_cells", with_cells),
             mock.patch.object(levels._Measuring, "__init__", with_children),
             mock.patch.object(Counts, "digest", bytes(32)),  # so that both tables have the same words for ties
         ):
@@ -105,7 +109,13 @@ class Measured:
         told["the evidence"] = [] if release.evidence is None else evidence_table(release.evidence).to_pylist()
         told["the measurements"] = release.measurements.table().to_pylist()
         told["the margins"] = margins_table(release.margins, release.spine, release.confidence).to_pylist()
+        told["the facts"] = [] if release.facts is None else facts_table(release.facts).to_pylist()
         return told
+
+    def public(self, rows: Rows) -> set[int]:
+        """The numbers that facts of the plan state, which are kept beside what was measured."""
+        told = Engine.without_laws(self.plan, rows).told().values()
+        return {number for bounds in told if isinstance(bounds, list) for bound in bounds for number in bound[1:]}
 
     def _of_margins(self, engine: Engine, margins: Any) -> Iterator[NDArray[np.int64]]:
         for table in margins.tables:
@@ -116,17 +126,13 @@ class Measured:
 
     def _noise(self, engine: Engine, step: Any, above: Frontier) -> NDArray[np.int64]:
         level = step.level
-        noise = []
-        for node in above.nodes.T.tolist():
-            children = [node]
-            for part in level.parts:
-                eldest, after = (int(part.first[node[part.attribute] + one]) for one in (0, 1))
-                children = [
-                    [*one[: part.attribute], child, *one[part.attribute + 1 :]]
-                    for one in children
-                    for child in range(eldest, after)
-                ]
-            for there in children if len(children) > 1 else ():
-                true = sum(count for path, count in engine.paths if engine._node(path[: level.index]) == there)
-                noise.append(self.at((level.index, *there)) - true)
-        return np.array(noise, np.int64)
+        slots = level.fanout(above.nodes)
+        slots = np.where(slots > 1, slots, 0)
+        children = above.nodes.repeat(slots, axis=1)
+        level.go_down(children, np.arange(len(children[0])) - np.repeat(np.cumsum(slots) - slots, slots))
+        true: dict[tuple[int, ...], int] = {}
+        for path, count in engine.paths:
+            there = tuple(engine._node(path[: level.index]))
+            true[there] = true.get(there, 0) + count
+        every = map(tuple, children.T.tolist())
+        return np.array([self.at((level.index, *there)) - true.get(there, 0) for there in every], np.int64)

@@ -60,6 +60,7 @@ def possible_counts(facts: PublicFacts, counts: Counts) -> Counts:
 
 def refuse_contradiction(facts: PublicFacts, counts: Counts) -> None:
     """Refuse private counts that contradict a public fact, unless the plan leaves that open; nothing is spent yet."""
+    _refuse_other_invariants(facts, counts)
     checked = [fact for fact in facts if not fact.unchecked and INVARIANT not in fact.kinds]
     if not checked:
         return
@@ -72,6 +73,19 @@ def refuse_contradiction(facts: PublicFacts, counts: Counts) -> None:
                 "of this refusal learns that they disagree. Correct the fact or the table, or write unchecked = true "
                 "with the fact: it is then kept whatever the table says"
             )
+
+
+def _refuse_other_invariants(facts: PublicFacts, counts: Counts) -> None:
+    """Refuse counts that are to be published as they are where they contradict a fact, also one that is not compared:
+    a release cannot keep both. All neighbours that are protected have these counts, so this tells of nobody else."""
+    try:
+        if facts.invariants:
+            with_invariants(facts, counts).check()
+    except FactError as problem:
+        raise FactError(
+            f"the private table's own counts, which the plan publishes as they are, contradict what is public: "
+            f"{problem}. Nothing was measured or charged"
+        ) from problem
 
 
 def _impossible(fact: TableFact, nodes: Ints, number: Ints) -> str | None:

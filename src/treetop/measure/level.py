@@ -116,6 +116,19 @@ class Step:
         self.level.go_down(nodes, np.arange(len(nodes[0])) - np.repeat(np.cumsum(slots) - slots, slots))
         return nodes
 
+    def must_be(self, nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Tell which nodes of the level have something by what is public, and so are named whatever was measured."""
+        if self.facts is None:
+            return np.zeros(len(nodes[0]), np.bool_)
+        least, _ = self.facts.bounds(self.facts.spine.depths(self.level.index), nodes)
+        return np.asarray(least > 0)
+
+    def only_must_be(self, above: Frontier) -> NDArray[np.bool_]:
+        """Tell whether the first child of each node, which may be its only one, has something by what is public."""
+        nodes = above.nodes.copy()
+        self.level.go_down(nodes, np.zeros(len(above), np.int64))
+        return self.must_be(nodes)
+
     @property
     def sees_all(self) -> bool:
         """Whether the repair sees all children of a node at once, however many: one of somebody's own, or in bounds."""
@@ -196,7 +209,7 @@ class _Measuring:
         self.before = np.concatenate([[0], np.cumsum(self.slots)])
         self.denied = np.zeros(len(above), dtype=bool)
         if inherited is not None:
-            self.denied = (self.slots == 0) & (above.seen < inherited[above.seen_at])
+            self.denied = (self.slots == 0) & (above.seen < inherited[above.seen_at]) & ~step.only_must_be(above)
         self.noise = NoiseStream(step.how.law, key.derive("noise")) if isinstance(step.how, Measured) else None
         widest = int(self.slots.max(initial=0)) if step.sees_all else 0
         if _room.size < (size := chunk + max(chunk, widest)):

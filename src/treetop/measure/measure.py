@@ -21,7 +21,7 @@ def measure_total(counts: Counts, how: How, key: Key, facts: PublicFacts | None 
     """Return the total: measured and within what is public of it, or exact: as facts have it, or else the counts."""
     least, most = (0, NO_BOUND) if facts is None else facts.of_total
     if isinstance(how, Exact):
-        return least if least == most else counts.total
+        return min(max(counts.total, least), most)  # the same for all neighbours, and so is what facts make of it
     if not isinstance(how, Measured):
         raise PlanError("a total that follows from other tables is not measured from the top down")
     noise = np.empty(1, np.int64)

@@ -26,6 +26,7 @@ def leave_unnamed(
     low = (seen.measured < named) & ~only
     if inherited is not None:
         low |= only & (whole.seen < inherited[whole.seen_at])
+    low &= ~step.must_be(whole.nodes)
     if not low.any():
         return found
     parent = _parents(above, whole, step)

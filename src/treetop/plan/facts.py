@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treetop.domain.cells import Depths, is_coarser
+from treetop.domain.cells import Depths, is_coarser, meet
 from treetop.domain.fact import INVARIANT
 from treetop.domain.facts import PublicFacts, TableFact
 from treetop.domain.level import Level
-from treetop.domain.margin import Margin, exact_margins
+from treetop.domain.margin import Margin, exact_margins, title_of
 from treetop.domain.narrowed import NarrowLevel
 from treetop.domain.spine import Spine
 from treetop.domain.unit import Unit
@@ -51,6 +51,7 @@ class FactCheck:
         if unit.neighbours != "replace":
             self._refuse_compared(unit)
         self._check_merged()
+        self._check_margins()
         levels = [self.spine.depths(level.index) for level in self.spine.levels]
         for fact in filter(_counts, self.facts):
             if fact.table.depths not in levels:
@@ -76,6 +77,21 @@ class FactCheck:
                     f"facts: single cells of the merged step {level.name!r} have bounds, which it cannot keep beside "
                     'margins: refine its attributes one after the other, or write margins = "none"'
                 )
+
+    def _check_margins(self) -> None:
+        """Refuse margins of several attributes that refine a table of several which facts decide.
+
+        Margins are made consistent attribute by attribute, and would not agree with such a table.
+        """
+        for margin in self.margins:
+            for told in {*self.facts.bounded, *self.facts.invariants}:
+                both = meet(told, margin.depths)
+                if np.count_nonzero(both) > 1 and self.facts.decides(both):
+                    raise FactError(
+                        f"facts: {title_of(self.spine, both)} is known, and the margin {margin.name} would be measured "
+                        "beside it without agreeing with it: leave that margin out, or name one that has fewer "
+                        "attributes in common with the facts"
+                    )
 
     def _check_beside(self, fact: TableFact) -> None:
         """Refuse a fact about a table that is no level, unless it is about one attribute and can be kept."""

@@ -57,6 +57,8 @@ def read_facts_table(path: Path, spine: Spine, told: Sequence[Mapping[str, Any]]
     if read != len(rows):
         raise ReleaseError(f"{path} has rows of tables that the plan states nothing of")
     found = PublicFacts(spine, tuple(facts))
+    if not rows.equals(facts_table(found)):  # a code that no fact asks for, another order, a column more
+        raise ReleaseError(f"{path} is not how these facts are written")
     found.check()
     return found
 
