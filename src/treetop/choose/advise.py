@@ -19,6 +19,7 @@ from treetop.choose.fill_in import designed_in, filled_in
 from treetop.choose.forecast import Forecast, forecast
 from treetop.choose.goals import Target, read_target
 from treetop.choose.grid import GridRow, error_grid, plot_grid
+from treetop.choose.known import TOLD, differs
 from treetop.choose.outlook import Outlook, known_outlook
 from treetop.choose.prior import Prior
 from treetop.choose.public import is_release, private_tables, read_public, read_twin
@@ -250,6 +251,7 @@ def _with_loss(advice: Advice, asked: Sequence[str | Target], kind: Definition, 
         large_delta=plan.loss.large_delta,
         accounting=plan.loss.accounting,
         margins=plan.margins,
+        facts=plan.public_facts,
     )
     notes = (*advice.notes, *([ONE_SIZE] if isinstance(plan, PureGroupTablePlan) else []))
     chosen = replace(plan, loss=answer.loss, split=answer.split)
@@ -271,6 +273,7 @@ def _with_design(advice: Advice, wishes: Wishes) -> Advice:
         total = public.twin.total
     best = design(advice.plan, wishes.get("care", ()), total)
     if public is not None:
+        notes += _of_facts(advice.plan, public)
         best = with_trials(
             best,
             public,
@@ -317,6 +320,7 @@ def _with_grid(advice: Advice, epsilons: Sequence[float], kind: Definition, delt
         confidence=confidence,
         accounting=plan.loss.accounting,
         margins=margins,
+        facts=plan.public_facts,
     )
     return replace(advice, grid=grid, grid_delta=delta)
 
@@ -324,6 +328,7 @@ def _with_grid(advice: Advice, epsilons: Sequence[float], kind: Definition, delt
 def _with_trials(advice: Advice, location: str, epsilons: Sequence[float], wishes: Wishes) -> Advice:
     """Try the plan, and what the grid shows, on a public twin."""
     twin, notes = read_twin(advice.file, location, wishes.get("twin_source"))
+    notes += _of_facts(advice.plan, twin)
 
     def tried(plan: PurePlan) -> Trials:
         return simulate(
@@ -339,6 +344,11 @@ def _with_trials(advice: Advice, location: str, epsilons: Sequence[float], wishe
     trials = tried(advice.plan) if is_chosen else None
     at = {epsilon: tried(_at(advice.plan, epsilon, advice.grid_delta)) for epsilon in epsilons}
     return replace(advice, trials=trials, grid_trials=at, notes=(*advice.notes, *notes))
+
+
+def _of_facts(plan: PurePlan, public: Prior) -> list[str]:
+    """Say that a twin has other counts than the public facts of a plan, where that is so."""
+    return [TOLD] if public.twin is not None and differs(plan, public.twin) else []
 
 
 def _at(plan: PurePlan, epsilon: float, delta: Fraction | None) -> PurePlan:

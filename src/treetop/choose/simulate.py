@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from treetop.basics.progress import Progress
 from treetop.choose.error_laws import Floats, mean_absolute
 from treetop.choose.guard import refuse_counts, refuse_same_records
+from treetop.choose.known import fitted
 from treetop.choose.prior import Prior
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
@@ -147,6 +148,7 @@ def trials(
     prior.fits(plan.spine)
     if runs < 1:
         raise PlanError(f"the number of trials is {runs}: give 1 or more")
+    plan = fitted(plan, twin)
     descent_of(plan)  # made once, not by every thread
     secret = Key(hashlib.blake2b(f"trial {seed}".encode(), digest_size=32).digest())
 

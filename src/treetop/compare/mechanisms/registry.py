@@ -7,7 +7,7 @@ from typing import TypeVar
 from treetop.basics.nearest import nearest
 from treetop.compare.mechanisms.gauss import BottomUp, VanillaGauss
 from treetop.compare.mechanisms.hay import Hay, PerLevel
-from treetop.compare.mechanisms.inftda import EuclideanTDA, InfTDA, LowerError, WithMargins
+from treetop.compare.mechanisms.inftda import EuclideanTDA, InfTDA, LowerError, WithFacts, WithMargins
 from treetop.compare.mechanisms.mechanism import Mechanism
 from treetop.compare.mechanisms.stability import StabilityHistogram
 from treetop.compare.mechanisms.tda_l2 import TDAl2
@@ -41,6 +41,7 @@ def named(name: str) -> type[Mechanism]:
 
 register(InfTDA)
 register(WithMargins)
+register(WithFacts)
 register(LowerError)
 register(TDAl2)
 register(EuclideanTDA)
