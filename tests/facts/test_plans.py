@@ -199,7 +199,7 @@ def test_check_finds_a_count_that_contradicts_a_fact(folder: Path) -> None:
 def test_exact_counts_are_not_compared_with_tables_whose_neighbours_all_have_others(folder: Path) -> None:
     adding = PLAN.replace('"replace"', '"add-remove"')
     facts = '[facts]\n"place.state" = { exact = "population.csv" }\n'
-    with pytest.raises(PlanError, match=r"place\.state .*nobody would be protected: write unchecked = true"):
+    with pytest.raises(FactError, match=r"place\.state .*nobody would be protected: write unchecked = true"):
         read(folder, facts, adding)
     plan = read(folder, facts.replace(" }", ", unchecked = true }"), adding).plan
     assert plan.levels[1].is_exact

@@ -11,11 +11,11 @@ from treetop.plan.facts import kept_exactly
 from treetop.plan.plan import PurePlan
 
 _STATES = {
-    "exact": "the counts, which are public, were released as they are and not measured",
+    "exact": "the counts, which are public, are released as they are and not measured",
     "at_least": "counts are not below what is public",
     "at_most": "counts are not above what is public",
-    "possible": "only cells that are possible, by what is public, were measured and can have counts",
-    "impossible": "cells that are impossible, by what is public, were not measured and have no counts",
+    "possible": "only cells that are possible, by what is public, are measured and can have counts",
+    "impossible": "cells that are impossible, by what is public, are not measured and have no counts",
     INVARIANT: "the counts are those of the private table, told as they are: they are not protected",
 }
 
@@ -27,12 +27,44 @@ def facts(plan: PurePlan) -> list[dict[str, Any]]:
 
 def _sentence(plan: PurePlan, fact: TableFact) -> str:
     said = "; ".join(_STATES[kind] for kind in fact.kinds)
-    unchecked = "; the private table was not compared with it" if fact.unchecked else ""
+    unchecked = "; the private table is not compared with it" if fact.unchecked else ""
     return f"{_title(plan, fact)}: {said}{unchecked}."
 
 
 def _title(plan: PurePlan, fact: TableFact) -> str:
     return title_of(plan.spine, fact.table.depths)
+
+
+def before_a_release(plan: PurePlan) -> list[str]:
+    """Say what facts will do, and what that means for a person, before private data is read."""
+    if not plan.public_facts:
+        return []
+    told = [row["sentence"] for row in facts(plan)]
+    told += [
+        f"What this means for one {plan.unit.entity}: {_meaning(plan, fact)}"
+        for fact in plan.public_facts
+        if INVARIANT in fact.kinds
+    ]
+    if _is_checked(plan):
+        told.append(
+            "The private table is compared with the public facts before anything is charged. One that contradicts "
+            "them is refused, and who learns of the refusal learns that they disagree."
+        )
+    return told
+
+
+def _meaning(plan: PurePlan, fact: TableFact) -> str:
+    """Say what is not protected where counts are told as they are."""
+    entity, title = plan.unit.entity, _title(plan, fact)
+    return (
+        f"The true counts by {title} are published as they are. Someone who knows all others there learns whether one "
+        f"more {entity} is there. What is protected is everything else about a {entity} whose {title} is taken for "
+        "known."
+    )
+
+
+def _is_checked(plan: PurePlan) -> bool:
+    return any(map(_compared, plan.public_facts))
 
 
 def told_exactly(plan: PurePlan) -> list[str]:
@@ -63,21 +95,13 @@ def _compared(fact: TableFact) -> bool:
 
 def caveats(plan: PurePlan) -> list[str]:
     """Say what facts leave unprotected, and what rests on their being true."""
-    entity, told = plan.unit.entity, []
-    for fact in plan.public_facts:
-        if INVARIANT in fact.kinds:
-            title = _title(plan, fact)
-            told.append(
-                f"The true counts by {title} are published as they are. Someone who knows all others there learns "
-                f"whether one more {entity} is there. What is protected is everything else about a {entity} whose "
-                f"{title} is taken for known."
-            )
+    told = [_meaning(plan, fact) for fact in plan.public_facts if INVARIANT in fact.kinds]
     if any(INVARIANT not in fact.kinds for fact in plan.public_facts):
         told.append(
             "Intervals leave out what public facts rule out: they hold as stated where these facts are true of the "
             "table."
         )
-    if any(map(_compared, plan.public_facts)):
+    if _is_checked(plan):
         told.append(
             "The private table agreed with the public facts: without that there would be no release. That it did is "
             "told without noise."

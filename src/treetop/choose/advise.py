@@ -20,6 +20,7 @@ from treetop.choose.forecast import Forecast, forecast
 from treetop.choose.goals import Target, read_target
 from treetop.choose.grid import GridRow, error_grid, plot_grid
 from treetop.choose.group_split import group_forecast
+from treetop.choose.known import TOLD, differs
 from treetop.choose.largest import LargestAdvice, largest_advice
 from treetop.choose.outlook import Outlook, known_outlook
 from treetop.choose.prior import Prior
@@ -282,6 +283,7 @@ def _with_loss(advice: Advice, asked: Sequence[str | Target], kind: Definition, 
         large_delta=plan.loss.large_delta,
         accounting=plan.loss.accounting,
         margins=plan.margins,
+        facts=plan.public_facts,
     )
     notes = (*advice.notes, *([ONE_SIZE] if isinstance(plan, PureGroupTablePlan) else []))
     chosen = replace(plan, loss=answer.loss, split=answer.split)
@@ -303,6 +305,7 @@ def _with_design(advice: Advice, wishes: Wishes) -> Advice:
         total = public.twin.total
     best = design(advice.plan, wishes.get("care", ()), total)
     if public is not None:
+        notes += _of_facts(advice.plan, public)
         best = with_trials(
             best,
             public,
@@ -360,6 +363,7 @@ def _with_grid(advice: Advice, epsilons: Sequence[float], kind: Definition, delt
         confidence=confidence,
         accounting=plan.loss.accounting,
         margins=margins,
+        facts=plan.public_facts,
     )
     return replace(advice, grid=grid, grid_delta=delta)
 
@@ -372,6 +376,7 @@ def _with_trials(advice: Advice, location: str, epsilons: Sequence[float], wishe
         twin, largest = groups.prior, largest_advice(file.plan, advice.confidence, groups)
     else:
         twin, notes = read_twin(file, location, source)
+        notes += _of_facts(advice.plan, twin)
 
     def tried(plan: PurePlan) -> Trials:
         return simulate(
@@ -387,6 +392,11 @@ def _with_trials(advice: Advice, location: str, epsilons: Sequence[float], wishe
     trials = tried(advice.plan) if is_chosen else None
     at = {epsilon: tried(_at(advice.plan, epsilon, advice.grid_delta)) for epsilon in epsilons}
     return replace(advice, trials=trials, grid_trials=at, largest=largest, notes=(*advice.notes, *notes))
+
+
+def _of_facts(plan: PurePlan, public: Prior) -> list[str]:
+    """Say that a twin has other counts than the public facts of a plan, where that is so."""
+    return [TOLD] if public.twin is not None and differs(plan, public.twin) else []
 
 
 def _at(plan: PurePlan, epsilon: float, delta: Fraction | None) -> PurePlan:

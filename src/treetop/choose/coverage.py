@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.progress import Progress
+from treetop.choose.known import fitted
 from treetop.choose.prior import Prior
 from treetop.choose.simulate import public_twin
 from treetop.domain.unit import TOTAL
@@ -317,8 +318,9 @@ def twin_coverage(
     counts = public_twin(twin, private)
     secret = Key(hashlib.blake2b(b"coverage on a twin", digest_size=32).digest())
     confidence, found, beside = float(plan.confidence), [], []
+    own = fitted(plan, counts)
     for run in range(runs):
-        release = release_on_trial(plan, counts, secret.derive("trial", bytes.fromhex(plan.digest), run))
+        release = release_on_trial(own, counts, secret.derive("trial", bytes.fromhex(plan.digest), run))
         found.append(measure_coverage(release, counts, confidence))
         beside.append(measure_margin_coverage(release, counts, confidence))
         if progress is not None:

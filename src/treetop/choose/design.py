@@ -11,15 +11,12 @@ from typing import Any
 
 from treetop.basics.progress import Progress
 from treetop.choose.cares import Care, read_cares
-from treetop.choose.drafts import Draft, Search
+from treetop.choose.drafts import Draft, Search, level_name, moved
 from treetop.choose.error_laws import Floats
-from treetop.choose.expected import Depths, expected_errors
+from treetop.choose.expected import expected_errors
 from treetop.choose.prior import Prior
 from treetop.choose.shares import LEAST_SHARE
 from treetop.choose.tried import table_errors
-from treetop.domain.margin import Margins, margin_at, margins_of
-from treetop.domain.spine import TIMES, Spine
-from treetop.domain.unit import TOTAL
 from treetop.errors import PlanError
 from treetop.plan.accuracy import text_table
 from treetop.plan.plan import PurePlan
@@ -61,6 +58,8 @@ class Design:
     """The same tables, by depths of the plan's spine as it is."""
     twin: str | None = None
     """What both plans were tried on."""
+    refused: str = ""
+    """Why other spines, or the first of them, were left out: they could not keep the facts."""
 
     @property
     def reordered(self) -> bool:
@@ -83,6 +82,7 @@ class Design:
             "margins": margins if isinstance(margins, str) else list(margins),
             "split": measured,
             "skipped": list(self.skipped),
+            "refused": self.refused or None,
             "gain": self.gain,
             "twin": self.twin,
             "tables": [
@@ -141,6 +141,10 @@ class Design:
                 f"Left out, since no table that you care for needs them: {', '.join(self.skipped)}. They are not "
                 "released, and cannot be asked for; name them with --care to keep them."
             )
+        if self.refused:
+            said.append(
+                f"Other spines were left out, since they cannot keep the facts. The first of them: {self.refused}."
+            )
         return said
 
 
@@ -159,9 +163,9 @@ def design(plan: PurePlan, care: Sequence[str] = (), total: float | None = None)
     cares = _possible(plan, read_cares(plan.spine, care))
     designing = Search(plan, cares, total)
     draft = designing.best()
-    advised = _as_plan(plan, draft, designing.solve(draft)[1])
+    advised = _as_plan(designing, draft)
     wanted = [care.table for care in cares]
-    now, new = expected_errors(plan, wanted), expected_errors(advised, _moved(wanted, plan.spine, advised.spine))
+    now, new = expected_errors(plan, wanted), expected_errors(advised, moved(wanted, plan.spine, advised.spine))
     rows = tuple(
         DesignRow(one.title, one.nodes, care.weight, one.error, other.error)
         for care, one, other in zip(cares, now, new, strict=True)
@@ -169,8 +173,8 @@ def design(plan: PurePlan, care: Sequence[str] = (), total: float | None = None)
     kept = {one for step in draft.steps for one in step}
     parts = (part for level in plan.spine.levels for part in level.parts)
     gone = [(part.attribute, part.depth + 1) for part in parts if (part.attribute, part.depth + 1) not in kept]
-    skipped = [_level_name(plan.spine, *one) for one in gone]
-    return Design(advised, plan, rows, tuple(skipped), tuple(cares))
+    skipped = [level_name(plan.spine, *one) for one in gone]
+    return Design(advised, plan, rows, tuple(skipped), tuple(cares), refused=designing.refused)
 
 
 def with_trials(
@@ -178,7 +182,7 @@ def with_trials(
 ) -> Design:
     """Try both plans on a public twin, under the same noise as far as they measure the same."""
     wanted = [care.table for care in design.cares]
-    plans = (design.before, wanted), (design.plan, _moved(wanted, design.before.spine, design.plan.spine))
+    plans = (design.before, wanted), (design.plan, moved(wanted, design.before.spine, design.plan.spine))
     now, new = (
         table_errors(plan, prior, tables, runs=runs, threads=threads, progress=progress) for plan, tables in plans
     )
@@ -197,39 +201,12 @@ def _possible(plan: PurePlan, cares: Sequence[Care]) -> list[Care]:
     return kept
 
 
-def _moved(tables: Sequence[Depths], spine: Spine, other: Spine) -> list[Depths]:
-    """Return tables of one spine by the depths of another, which may leave out levels that they do not need."""
-    depth_in = [
-        {0: 0} | {tree.levels.index(name) + 1: at for at, name in enumerate(own.levels, start=1)}
-        for tree, own in zip(spine.trees, other.trees, strict=True)
-    ]
-    return [tuple(by[depth] for by, depth in zip(depth_in, table, strict=True)) for table in tables]
-
-
-def _as_plan(plan: PurePlan, draft: Draft, shares: Floats) -> PurePlan:
-    """Return a plan that measures the tables of a draft with these shares."""
-    spine = plan.spine
-    splits = [TIMES.join(_level_name(spine, *one) for one in step) for step in draft.steps]
-    # The same object where nothing changes: what was made of it stays valid.
-    other = spine if tuple(splits) == tuple(spine.splits) else Spine(splits, spine.attributes)
-    moved = [margin_at(other, table) for table in _moved(draft.margins, spine, other)]
-    levels = [level.name for level in other.levels if level.divides]
-    measured = ([TOTAL] if plan.levels[0].is_measured else []) + levels + [margin.part for margin in moved]
-    split = dict(zip(measured, _written(shares), strict=True))
-    return replace(plan, spine=other, margins=_stated(other, [one.name for one in moved]), split=split)
-
-
-def _level_name(spine: Spine, attribute: int, depth: int) -> str:
-    """Return a level of an attribute as a spine lists it."""
-    return f"{list(spine.attributes)[attribute]}.{spine.trees[attribute].levels[depth - 1]}"
-
-
-def _stated(spine: Spine, names: Sequence[str]) -> Margins:
-    """Return margins as a plan states them."""
-    if not names:
-        return "none"
-    each = {margin.name for margin in margins_of(spine, "each")}
-    return "each" if set(names) == each else list(names)
+def _as_plan(designing: Search, draft: Draft) -> PurePlan:
+    """Return a plan that measures the tables of a draft with the best shares."""
+    plan = designing.as_plan(draft)
+    assert plan is not None, "a search keeps to drafts that keep the facts"
+    measured = [part.name for part in plan.workload if part.is_measured]
+    return replace(plan, split=dict(zip(measured, _written(designing.solve(draft)[1]), strict=True)))
 
 
 def _written(shares: Floats) -> list[Fraction]:

@@ -16,10 +16,12 @@ import numpy as np
 from treetop.choose.cares import Care
 from treetop.choose.error_laws import Floats
 from treetop.choose.expected import Depths, ErrorModel, Tables, sizes_of
+from treetop.choose.known import stated_again
 from treetop.choose.shares import best_shares
-from treetop.domain.margin import margin_at
-from treetop.domain.spine import WIDEST
+from treetop.domain.margin import Margins, margin_at, margins_of
+from treetop.domain.spine import TIMES, WIDEST, Spine
 from treetop.domain.unit import TOTAL
+from treetop.errors import FactError
 from treetop.plan.plan import PurePlan
 
 WORTH = 0.02
@@ -76,6 +78,12 @@ class Search:
         self.pure = plan.loss.definition == "pure"
         self.needed = {(attribute, depth) for care in cares for attribute, depth in enumerate(care.table) if depth}
         self.found: dict[Draft, tuple[float, Floats]] = {}
+        # What facts are about must be in the spine, too.
+        tables = [fact.table.depths for fact in plan.public_facts]
+        self.needed |= {(attribute, depth) for table in tables for attribute, depth in enumerate(table) if depth}
+        self.facts = stated_again(plan.public_facts)
+        self.planned: dict[Draft, PurePlan | None] = {}
+        self.refused = ""
 
     def now(self) -> Draft:
         """Return the plan as it is."""
@@ -89,12 +97,49 @@ class Search:
         total = [(0,) * len(self.sizes)] if self.plan.levels[0].is_measured else []
         return Tables(
             self.sizes,
-            (*total, *draft.levels(self.sizes)),
+            (*total, *self._measured(draft)),
             draft.margins,
             self.plan.levels[0].is_exact,
             # Also where least squares follow: what the descent has lost they cannot find again.
             top_down=True,
+            known=self.plan.known_tables,
         )
+
+    def _measured(self, draft: Draft) -> Iterator[Depths]:
+        """Yield the tables of the levels that are measured: with facts, those that these leave open."""
+        planned = self.as_plan(draft) if self.facts else None
+        if planned is None:
+            yield from draft.levels(self.sizes)
+            return
+        depths = [0] * len(self.sizes)
+        for step, part in zip(draft.steps, planned.levels[1:], strict=True):
+            for attribute, depth in step:
+                depths[attribute] = depth
+            if part.is_measured:
+                yield tuple(depths)
+
+    def as_plan(self, draft: Draft) -> PurePlan | None:
+        """Return a plan that measures the tables of a draft, with even shares; None where it could not keep facts."""
+        if draft not in self.planned:
+            try:
+                self.planned[draft] = self._as_plan(draft)
+            except FactError as problem:
+                self.planned[draft], self.refused = None, self.refused or str(problem)
+        return self.planned[draft]
+
+    def _as_plan(self, draft: Draft) -> PurePlan:
+        spine = self.plan.spine
+        splits = [TIMES.join(level_name(spine, *one) for one in step) for step in draft.steps]
+        # The same object where nothing changes: what was made of it stays valid.
+        same = tuple(splits) == tuple(spine.splits)
+        other = spine if same else Spine(splits, spine.attributes)
+        names = [margin_at(other, table).name for table in moved(draft.margins, spine, other)]
+        facts = self.plan.public_facts if same else self.facts
+        return replace(self.plan, spine=other, margins=_stated(other, names), split="uniform", facts=facts)
+
+    def _keeps(self, draft: Draft) -> bool:
+        """Whether a draft can keep the facts."""
+        return not self.facts or self.as_plan(draft) is not None
 
     def solve(self, draft: Draft) -> tuple[float, Floats]:
         """Return the weighted mean of log V with the best shares of a draft, and these."""
@@ -130,7 +175,9 @@ class Search:
             for attribute, depth in sorted(one for step in draft.steps for one in step)
             if self.sizes[attribute][depth] > self._above(draft, attribute, depth)
         ]
-        return replace(draft, margins=tuple(table for table in (*alone, *several) if table not in used))
+        known = self.plan.public_facts.decides if self.facts else lambda table: False
+        open_ = (table for table in (*alone, *several) if table not in used and not known(table))
+        return replace(draft, margins=tuple(open_))
 
     def _above(self, draft: Draft, attribute: int, depth: int) -> int:
         """Return how many nodes the attribute's level above has, of those that the draft refines."""
@@ -142,12 +189,15 @@ class Search:
         best = self.each(draft)
         for table in best.margins:
             fewer = replace(best, margins=tuple(one for one in best.margins if one != table))
-            if table not in self.wanted and self.value(fewer) <= self.value(best):
+            if table not in self.wanted and self._keeps(fewer) and self.value(fewer) <= self.value(best):
                 best = fewer
         return best
 
     def neighbours(self, draft: Draft) -> Iterator[Draft]:
-        """Yield drafts that differ in one step."""
+        """Yield drafts that differ in one step, and keep the facts."""
+        yield from filter(self._keeps, self._neighbours(draft))
+
+    def _neighbours(self, draft: Draft) -> Iterator[Draft]:
         for steps in self._other_orders(draft.steps):
             yield self.each(replace(draft, steps=steps))
         yield from self._merging(draft)
@@ -207,11 +257,13 @@ class Search:
     def best(self) -> Draft:
         """Return the best draft that steps lead to, or the present spine where they gain too little."""
         now = best = self.each(self.now())
+        if not self._keeps(now):
+            return self.now()  # as it is the plan keeps its facts, and with more margins it would not
         if not self.plan.unit.per_node and self.plan.graph is None:
             best = self._walk(now, self.neighbours)
             if self.value(best) > self.value(now) + 2 * math.log1p(-WORTH):
                 # Fewer levels are better than they are expected to be: each one more loses nodes that were there.
-                best = self._walk(now, self._merging)
+                best = self._walk(now, lambda draft: filter(self._keeps, self._merging(draft)))
         return self.with_margins(best)
 
     def _walk(self, draft: Draft, neighbours: Callable[[Draft], Iterable[Draft]]) -> Draft:
@@ -222,6 +274,28 @@ class Search:
                 break
             best = better
         return best
+
+
+def level_name(spine: Spine, attribute: int, depth: int) -> str:
+    """Return a level of an attribute as a spine lists it."""
+    return f"{list(spine.attributes)[attribute]}.{spine.trees[attribute].levels[depth - 1]}"
+
+
+def moved(tables: Sequence[Depths], spine: Spine, other: Spine) -> list[Depths]:
+    """Return tables of one spine by the depths of another, which may leave out levels that they do not need."""
+    depth_in = [
+        {0: 0} | {tree.levels.index(name) + 1: at for at, name in enumerate(own.levels, start=1)}
+        for tree, own in zip(spine.trees, other.trees, strict=True)
+    ]
+    return [tuple(by[depth] for by, depth in zip(depth_in, table, strict=True)) for table in tables]
+
+
+def _stated(spine: Spine, names: Sequence[str]) -> Margins:
+    """Return margins as a plan states them."""
+    if not names:
+        return "none"
+    each = {margin.name for margin in margins_of(spine, "each")}
+    return "each" if set(names) == each else list(names)
 
 
 def _are_of_others(one: Step, other: Step) -> bool:

@@ -13,7 +13,8 @@ what margins tell of it from the margins alone, all of them together.
 
 It holds where no count is near zero. Counts that are not negative have smaller errors, the more so the smaller they
 are; only sums of very many small counts can have larger ones. Where margins of several attributes are kept beside
-others, it is a rough guide: how they are made to agree is not in it.
+others, it is a rough guide: how they are made to agree is not in it. Of public facts, those are in it that decide a
+whole table; what bounds and impossible cells gain comes on top.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ class Tables:
     """Whether the total is known without noise."""
     top_down: bool = True
     """Whether counts are those of the descent; otherwise least squares of all measurements."""
+    known: tuple[Depths, ...] = ()
+    """The tables that public facts decide: there is no error in them."""
 
     @staticmethod
     def of(plan: PurePlan) -> Tables:
@@ -68,6 +71,7 @@ class Tables:
             plan.levels[0].is_exact,
             # Under margins, counts of lower error are the descent's but for the leaves.
             bool(plan.margin_tables) or not REPAIRS[plan.repair].again,
+            plan.known_tables,
         )
 
     @property
@@ -139,6 +143,9 @@ class ErrorModel:
         lattice, size = lattice[:, size > 0], size[size > 0]
         if tables.exact_total:
             lattice, size = lattice[:, 1:], size[1:]
+        for table in tables.known:
+            new = ~_under(lattice, table)
+            lattice, size = lattice[:, new], size[new]
         taken = self._taken(lattice)
         _, first, group = np.unique(np.packbits(taken, axis=0), axis=1, return_index=True, return_inverse=True)
         group = group.reshape(-1)

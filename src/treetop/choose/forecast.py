@@ -87,7 +87,10 @@ class Forecast:
 
 def forecast(plan: PurePlan, prior: Prior, weights: Mapping[str, Number] | None = None) -> Forecast:
     """Find the best split of the plan's loss for a prior (weights by level, 1 where none is given)."""
-    split: dict[str, Fraction] = optimal_split(plan.spine, plan.unit, plan.loss, prior, weights, unknown=plan.unknown)
+    known = {part.name for part in plan.levels if not part.is_measured}
+    split: dict[str, Fraction] = optimal_split(
+        plan.spine, plan.unit, plan.loss, prior, weights, unknown=plan.unknown, known=known
+    )
     best = replace(plan, split=split)
     weigh = level_weights(plan.spine, weights)
     measured = [(old, new) for old, new in zip(plan.levels, best.levels, strict=True) if old.is_measured]

@@ -12,6 +12,7 @@ from treetop.basics.exact import Number
 from treetop.basics.picture import new_figure, save_figure
 from treetop.choose.error_laws import mean_absolute
 from treetop.choose.simulate import Trials
+from treetop.domain.facts import PublicFacts
 from treetop.domain.margin import Margins
 from treetop.domain.spine import Spine
 from treetop.errors import LossError
@@ -56,6 +57,7 @@ def error_grid(
     confidence: float = 0.95,
     accounting: Accounting | None = None,
     margins: Margins = "none",
+    facts: PublicFacts | None = None,
 ) -> tuple[GridRow, ...]:
     """Return the errors of every level and margin at every epsilon (pure without a delta); no data is read."""
     if not epsilons:
@@ -66,7 +68,7 @@ def error_grid(
     rows = []
     for epsilon in epsilons:
         loss = Loss(epsilon=epsilon, delta=delta, accounting=accounting)
-        plan = PurePlan(spine, unit, loss, split=split, unknown=unknown, margins=margins)
+        plan = PurePlan(spine, unit, loss, split=split, unknown=unknown, margins=margins, facts=facts or {})
         for level in plan.workload:
             mean = mean_absolute(level.law) if level.is_measured else 0.0
             errors = (level.deviation, mean, level.margin(risk))

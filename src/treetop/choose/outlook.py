@@ -111,11 +111,11 @@ def outlook(plan: PurePlan, total: float) -> Outlook:
     named = [(level.name, spine.depths(level.index)) for level in spine.levels]
     named += [(margin.part, margin.depths) for margin in plan.margin_tables]
     expected = expected_errors(plan, [depths for _, depths in named])
+    # As the plan counts them: not what public facts make impossible.
+    sizes = [part.nodes for part in plan.workload][1:]
     tables = tuple(
-        TableOutlook(
-            name, one.title, one.nodes, total / one.nodes, one.deviation, bool(total / one.nodes < one.deviation)
-        )
-        for (name, _), one in zip(named, expected, strict=True)
+        TableOutlook(name, one.title, size, total / size, one.deviation, bool(total / size < one.deviation))
+        for (name, _), one, size in zip(named, expected, sizes, strict=True)
     )
     leaves = tables[len(spine.levels) - 1]
     verdict = _verdict(plan, total, leaves)

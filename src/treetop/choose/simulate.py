@@ -20,6 +20,7 @@ from treetop.basics.progress import Progress
 from treetop.choose.error_laws import Floats, mean_absolute
 from treetop.choose.group_twin import sizes_of
 from treetop.choose.guard import refuse_counts, refuse_same_records
+from treetop.choose.known import fitted
 from treetop.choose.prior import Prior
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
@@ -156,6 +157,7 @@ def trials(
     prior.fits(plan.spine)
     if runs < 1:
         raise PlanError(f"the number of trials is {runs}: give 1 or more")
+    plan = fitted(plan, twin)
     release = _released(plan, twin)
     secret = Key(hashlib.blake2b(f"trial {seed}".encode(), digest_size=32).digest())
 

@@ -6,7 +6,7 @@ They give a weight for every measured level, to be used as `Plan(split=…)`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
@@ -37,15 +37,17 @@ def optimal_split(
     objective: Objective = "separate",
     nodes: Nodes = "reached",
     unknown: Unknown = "error",
+    known: Container[str] = (),
 ) -> dict[str, Fraction]:
     """Return the split with the least total squared error, weighted by level (1 for a level that is not named).
 
     "separate" counts the error of max(0, measurement) at every node, which the prior's counts decide: program (6) of
     Ko, Ziani and Fioretto. Without a prior all counts are taken to be large, so that only the number of public nodes
     matters (`split_by_nodes`). "consistent" counts the error after least-squares repair, in closed form (see
-    `consistency`). Of a prior, the nodes that a descent would reach count, or all that are public.
+    `consistency`). Of a prior, the nodes that a descent would reach count, or all that are public. The levels that are
+    `known` follow from public facts, and are not measured.
     """
-    levels = measured_levels(spine, unit, unknown)
+    levels = measured_levels(spine, unit, unknown, known)
     if not levels:
         return {}
     weight = level_weights(spine, weights)
@@ -54,7 +56,7 @@ def optimal_split(
     if objective == "consistent":
         budgets = _consistent(spine, unit, loss, prior if nodes == "reached" else None, weight, levels)
     elif prior is None:
-        return split_by_nodes(spine, unit, loss, unknown, weight)
+        return split_by_nodes(spine, unit, loss, unknown, known, weight)
     else:
         budgets = _separate(unit, loss, prior, weight, levels, nodes)
     return as_weights(levels, budgets)

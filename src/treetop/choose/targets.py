@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from treetop.basics.exact import Number, delta_between_0_and_1, positive
 from treetop.basics.frozen import FrozenMap
 from treetop.choose.error_laws import mean_absolute
 from treetop.choose.goals import Target
+from treetop.domain.facts import PublicFacts
 from treetop.domain.margin import Margins
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
@@ -114,6 +115,7 @@ def loss_for(
     large_delta: bool = False,
     accounting: Accounting | None = None,
     margins: Margins = "none",
+    facts: PublicFacts | None = None,
 ) -> Answer:
     """Find the smallest loss, and its split, at which every target is met.
 
@@ -122,6 +124,7 @@ def loss_for(
     without one has the same noise as the next finer level that has a target, since its error would be passed on to it.
     Each level that is finer than every target, and each margin, is given the share `rest` of the loss. `large_delta`
     says that a delta of one in the number of units, or more, is meant, and `accounting` how epsilon and delta are kept.
+    What public `facts` decide costs nothing.
     """
     kind = definition or ("pure" if delta is None else "approximate")
     if kind == "approximate" and delta is None:
@@ -129,7 +132,7 @@ def loss_for(
     if kind == "pure" and delta is not None:
         raise LossError("a pure loss has no delta: leave it out")
     trial = Loss(epsilon=1) if kind == "pure" else Loss(rho=1)
-    plan = PurePlan(spine, unit, trial, unknown=unknown, margins=margins)
+    plan = PurePlan(spine, unit, trial, unknown=unknown, margins=margins, facts=facts or {})
     measured = [part.name for part in plan.workload if part.is_measured]
     wanted = _by_level(plan, targets)
     laws, why = _needed_noise(measured, wanted, DiscreteLaplace if kind == "pure" else DiscreteGaussian)
@@ -226,7 +229,7 @@ def _smallest(
     while True:
         epsilon, rho = (None, amount) if kind == "zcdp" else (amount, None)
         loss = Loss(epsilon=epsilon, rho=rho, **stated)
-        plan = PurePlan(trial.spine, trial.unit, loss, split=split, unknown=trial.unknown, margins=trial.margins)
+        plan = replace(trial, loss=loss, split=split)
         if plan.budget >= total:
             break
         amount = _short(amount * (1 + Fraction(1, 10**digits)), digits, ROUND_CEILING)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from treetop.basics.progress import Progress
 from treetop.choose.expected import Depths
+from treetop.choose.known import fitted
 from treetop.choose.prior import Prior
 from treetop.choose.simulate import public_twin
 from treetop.domain.spine import Spine
@@ -52,6 +53,7 @@ def table_errors(
     spine = plan.spine
     leaf, true = moved_leaves(prior, spine)
     twin = Counts.from_leaves(spine, leaf, true)
+    plan = fitted(plan, twin)
     descent_of(plan)  # made once, not by every thread
     secret = Key(hashlib.blake2b(f"trial {seed}".encode(), digest_size=32).digest())
 

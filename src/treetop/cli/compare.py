@@ -31,7 +31,7 @@ def _names(_: click.Context, __: click.Parameter, text: str | None) -> list[str]
 @click.option(
     "--mechanisms",
     callback=_names,
-    help="Which ones; by default inftda,tda-l2,gauss,sh, and margins where the plan keeps margins; of group sizes all.",
+    help="Which ones; by default inftda,tda-l2,gauss,sh, and margins and facts where the plan keeps them; of groups all.",
 )
 @click.option("--epsilon", "epsilons", callback=numbers, help="Which epsilons, as in 0.1,1,10; the plan's by default.")
 @click.option("--delta", type=float, help="Delta; the plan's by default.")
@@ -48,8 +48,9 @@ def command(plan: Path, table: str | None, out: Path, as_json: bool, **options: 
 
     Nothing is released and nothing is spent; the errors are computed from private data, so everything that is written
     is for the steward only. Attributes, unit, split and margins are the plan's; the errors of its margins are told of
-    every mechanism, whether it measures them or they are summed from its leaves. A plan for group sizes has mechanisms
-    of its own; TABLE may then also be a public one, of places, sizes and counts.
+    every mechanism, whether it measures them or they are summed from its leaves. Public facts of the plan are
+    kept by the mechanism called facts alone: all others run on the plan without them. A plan for group sizes has
+    mechanisms of its own; TABLE may then also be a public one, of places, sizes and counts.
     """
     from treetop.compare.side_by_side import compare_mechanisms
 
@@ -60,13 +61,14 @@ def command(plan: Path, table: str | None, out: Path, as_json: bool, **options: 
 
 def summarise(done: SideBySide, out: Path) -> dict[str, Any]:
     """Return the means over the runs of every setting as plain values."""
-    from treetop.compare.comparison import FENCE, LIMITED, WARNING
+    from treetop.compare.comparison import FENCE, LIMITED, WARNING, WITHOUT_FACTS
 
     found = done.comparison
     return {
         "fence": FENCE,
         "warning": WARNING,
         "note": LIMITED if found.limited else None,
+        "facts": WITHOUT_FACTS if found.facts else None,
         "out": str(out),
         "files": [file.name for file in done.files],
         "settings": [_means(setting, trials) for setting, trials in found.by_setting().items()],
@@ -102,7 +104,7 @@ def _means(setting: Setting, trials: Sequence[Trial]) -> dict[str, Any]:
 
 def render(done: SideBySide, out: Path) -> str:
     """Return the results for people, behind a fence."""
-    from treetop.compare.comparison import FENCE, LIMITED, WARNING, number, percent, seconds
+    from treetop.compare.comparison import FENCE, WARNING, number, percent, seconds
     from treetop.plan.accuracy import text_table
 
     found = done.comparison
@@ -126,7 +128,7 @@ def render(done: SideBySide, out: Path) -> str:
     lines = [rule, style(done.title, bold=True)]
     if len(rows) > 1:
         lines += [text_table(rows, left=(0, 2)), "Largest absolute errors; all are means over the runs."]
-        lines += [LIMITED] if found.limited else []
+        lines += found.notes
         lines += _tables(found)
     for one in found.refused:
         lines.append(f"Not run: {one.setting.mechanism} at epsilon {one.setting.epsilon:g}: {one.reason}")

@@ -83,6 +83,7 @@ def render(file: PlanFile, summary: dict[str, Any]) -> str:
             "",
             *_margins(plan, percent),
             "",
+            *_facts(summary["facts"]["sentences"]),
             *_worth(plan, summary["outlook"]),
             *_largest(plan, confidence),
             bold("Cost"),
@@ -100,6 +101,11 @@ def render(file: PlanFile, summary: dict[str, Any]) -> str:
             *(f"- {thing}" for thing in summary["exact"]),
         ]
     )
+
+
+def _facts(sentences: list[str]) -> list[str]:
+    """Return what is known, and what that does."""
+    return [bold("What is known and kept"), *(f"- {sentence}" for sentence in sentences), ""] if sentences else []
 
 
 def _worth(plan: PurePlan, told: dict[str, Any] | None) -> list[str]:

@@ -81,7 +81,7 @@ def compare(
             progress("comparing", done / len(tasks))
     place = {setting: number for number, setting in enumerate(chosen)}
     trials.sort(key=lambda trial: (place[trial.setting], trial.repeat))
-    return Comparison(tuple(trials), tuple(dict.fromkeys(refused)), limited=case.truth is not None)
+    return Comparison(tuple(trials), tuple(dict.fromkeys(refused)), case.truth is not None, case.facts is not None)
 
 
 def _refusal(case: Case, setting: Setting) -> str | None:

@@ -22,6 +22,12 @@ WARNING = (
 LIMITED = "The truth is the whole table: records beyond the limit of contributions count as errors."
 """What is to be said where a limit of contributions is enforced."""
 
+WITHOUT_FACTS = (
+    "The plan has public facts. Only the mechanism called facts keeps them; all others run on the plan without its "
+    "facts, with an even split, and may contradict them."
+)
+"""What is to be said where the plan has facts."""
+
 _TYPES = {"int": pa.int64(), "float": pa.float64(), "str": pa.string()}
 _METRICS = [one for one in fields(LevelErrors) if one.name not in ("level", "name", "biases", "counts")]
 _BIASES = [
@@ -78,6 +84,13 @@ class Comparison:
     """What could not be served, and why."""
     limited: bool = False
     """Whether a limit of contributions left records out, which then count as errors."""
+    facts: bool = False
+    """Whether the plan has public facts, which most mechanisms cannot keep."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be said beside the results."""
+        return [LIMITED] * self.limited + [WITHOUT_FACTS] * self.facts
 
     def table(self) -> pa.Table:
         """Return all results as one tidy Arrow table."""
@@ -103,7 +116,7 @@ class Comparison:
             lines += [f"## Epsilon {epsilon:g}{at}, {accounting} accounting", "", *_summary_table(members), ""]
             lines += [*_errors_table(members), ""]
         if self.trials:
-            lines += [*NOTES, "", *([LIMITED, ""] if self.limited else [])]
+            lines += [*NOTES, "", *(line for note in self.notes for line in (note, ""))]
         if self.refused:
             lines += ["## Not run", ""]
             for one in self.refused:

@@ -16,7 +16,7 @@ from treetop.choose.simulate import public_twin
 from treetop.compare.compare import compare, settings
 from treetop.compare.comparison import Comparison
 from treetop.compare.mechanisms import GROUP_MECHANISMS, MECHANISMS
-from treetop.compare.mechanisms.inftda import WithMargins
+from treetop.compare.mechanisms.inftda import WithFacts, WithMargins
 from treetop.compare.plots import save_plots
 from treetop.compare.trial import Case, Setting
 from treetop.errors import PlanError, ReleaseError
@@ -64,10 +64,10 @@ def compare_mechanisms(
 
     Nothing is released and nothing is spent; the errors are computed from private data, so all of this is for the
     steward only. Attributes, unit, split and margins are the plan's, and so is the loss where none is given; errors of
-    margins are told of every mechanism. Without `mechanisms`, the usual ones are run (`USUAL`), and the one that keeps
-    margins where the plan does; of a plan for group sizes, all that are for those. Accounting is "tight", "paper" or
-    "both". As many as `jobs` run at once, one a core when it is left out; with more than one, a script needs the usual
-    `if __name__ == "__main__"`.
+    margins are told of every mechanism. Without `mechanisms`, the usual ones are run (`USUAL`), and those that keep
+    margins and public facts where the plan does; of a plan for group sizes, all that are for those. Accounting is
+    "tight", "paper" or "both". As many as `jobs` run at once, one a core when it is left out; with more than one, a
+    script needs the usual `if __name__ == "__main__"`.
     """
     file = plan if isinstance(plan, PlanFile) else read_plan(plan)
     of_groups = isinstance(file.plan, PureGroupTablePlan)
@@ -81,7 +81,8 @@ def compare_mechanisms(
         new_figure(1, 1, extra="compare", without="leave the plots out (--no-plots)")
     if mechanisms is None:
         usual = tuple(GROUP_MECHANISMS) if of_groups else USUAL
-        mechanisms = (WithMargins.name, *usual) if file.plan.margin_tables else usual
+        facts = (WithFacts.name,) if file.plan.public_facts else ()
+        mechanisms = (*facts, *((WithMargins.name,) if file.plan.margin_tables else ()), *usual)
     _check_kinds(mechanisms, of_groups)
     chosen = _settings(file, mechanisms, epsilons, delta, accounting)
     location = table or file.source
@@ -130,13 +131,16 @@ def _read(file: PlanFile, location: str, query: str | None, progress: Progress |
     if isinstance(file.plan, PureGroupTablePlan):
         return _read_groups(file, file.plan, location, query)
     plan, source, tally = file.plan, file.table(location, query), Tally()
-    how = (source, plan.spine, file.columns, file.count, plan.unknown)
+    # Other mechanisms know no facts, and so nothing that is impossible: they have the spine as it is without these.
+    spine = plan.public_facts.spine if plan.public_facts else plan.spine
+    how = (source, spine, file.columns, file.count, plan.unknown)
     truth = read_counts(*how, progress=progress, tally=tally)
     tally.tell(plan.unit)
     counts, whole = truth, None
     if (bound := Bound.of(plan.unit, Key.fresh())) is not None:
         counts, whole = read_counts(*how, bound, progress), truth
-    return Case(plan.spine, plan.unit, counts, whole, plan.split, plan.unknown == "drop", plan.margins)
+    facts = plan.public_facts or None
+    return Case(spine, plan.unit, counts, whole, plan.split, plan.unknown == "drop", plan.margins, facts)
 
 
 def _read_groups(file: PlanFile, plan: PureGroupTablePlan, location: str, query: str | None) -> Case:

@@ -22,6 +22,8 @@ from treetop.compare.mechanisms import (
     paper_loss,
 )
 from treetop.compare.peak import Peak
+from treetop.domain.fact import Fact
+from treetop.domain.facts import PublicFacts
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.margin import Margins, margins_of
 from treetop.domain.spine import Spine
@@ -35,6 +37,7 @@ from treetop.plan.levels import without_margins
 from treetop.plan.workload import Part
 from treetop.privacy import Loss, Split, Unit
 from treetop.read.counts import Counts
+from treetop.read.facts import read_facts
 from treetop.release.errors import LevelErrors, errors_of
 from treetop.release.margin_errors import margin_errors_of
 
@@ -63,6 +66,8 @@ class Case:
     """Whether records with unknown codes may have been dropped; then the total is not public."""
     margins: Margins = "none"
     """The tables beside the spine whose errors are told; mechanisms that keep margins measure these."""
+    facts: PublicFacts | None = None
+    """What is public and must stay true: only the mechanism of that name keeps it."""
 
 
 @dataclass(frozen=True)
@@ -92,10 +97,13 @@ class Setting:
         """Make the mechanism, which looks at nothing private. Raises a `Refusal` where it cannot serve the case."""
         kind: Any = named(self.mechanism)
         known = {part.name for part in fields(kind)} if is_dataclass(kind) else set()
+        # A split under facts names what these leave to measure, and others measure more.
+        split = case.split if case.facts is None or "facts" in known else "uniform"
         given = {
-            "split": case.split if "margins" in known else without_margins(case.split),
+            "split": split if "margins" in known else without_margins(split),
             "records_may_be_dropped": case.records_may_be_dropped,
             "margins": case.margins,
+            "facts": case.facts,
         }
         more = {name: value for name, value in given.items() if name in known} | dict(self.options)
         loss = Loss(epsilon=self.epsilon, delta=self.delta)
@@ -210,7 +218,13 @@ def _few_trips() -> Case:
     spine = Spine.destination_first(origin=_PLACE, destination=_PLACE)
     ends = np.arange(5).repeat(5), np.tile(np.arange(5), 5)
     counts = Counts.from_leaves(spine, ends, np.full(25, 40, np.int64))
-    return Case(spine, Unit("trip", contributions=1, neighbours="replace"), counts, margins="each")
+    stated = {
+        "destination.state": {"A": 400, "B": 600},
+        "destination.state * origin.state": Fact(at_most={("A", "A"): 900}),
+        "destination.county * origin.county": Fact(impossible=[("AX", "BZ")]),
+    }
+    facts = read_facts(spine, stated)
+    return Case(spine, Unit("trip", contributions=1, neighbours="replace"), counts, margins="each", facts=facts)
 
 
 def _few_groups() -> Case:

@@ -37,6 +37,10 @@ class FactError(TreetopError):
     """A public fact that cannot be read, or that the plan's other facts contradict."""
 
 
+class UnkeptFact(FactError, PlanError):
+    """A public fact that a release by this plan could not keep, or that would leave nobody protected."""
+
+
 class DataError(TreetopError):
     """A private table that does not fit the plan."""
 

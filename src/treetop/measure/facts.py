@@ -61,18 +61,25 @@ def possible_counts(facts: PublicFacts, counts: Counts) -> Counts:
 def refuse_contradiction(facts: PublicFacts, counts: Counts) -> None:
     """Refuse private counts that contradict a public fact, unless the plan leaves that open; nothing is spent yet."""
     _refuse_other_invariants(facts, counts)
+    if (found := contradiction(facts, counts)) is not None:
+        fact, why = found
+        raise FactError(
+            f"the private table contradicts {fact.words}: {why}. Nothing was measured or charged; but who learns of "
+            "this refusal learns that they disagree. Correct the fact or the table, or write unchecked = true with the "
+            "fact: it is then kept whatever the table says"
+        )
+
+
+def contradiction(facts: PublicFacts, counts: Counts) -> tuple[TableFact, str] | None:
+    """Return the first fact that counts contradict, and how; None where they agree with all that are compared."""
     checked = [fact for fact in facts if not fact.unchecked and INVARIANT not in fact.kinds]
     if not checked:
-        return
+        return None
     nodes, number = leaf_nodes(facts.spine, counts), np.diff(counts.before)
     for fact in checked:
-        found = _impossible(fact, nodes, number) or _beyond(fact, nodes, number)
-        if found is not None:
-            raise FactError(
-                f"the private table contradicts {fact.words}: {found}. Nothing was measured or charged; but who learns "
-                "of this refusal learns that they disagree. Correct the fact or the table, or write unchecked = true "
-                "with the fact: it is then kept whatever the table says"
-            )
+        if (found := _impossible(fact, nodes, number) or _beyond(fact, nodes, number)) is not None:
+            return fact, found
+    return None
 
 
 def _refuse_other_invariants(facts: PublicFacts, counts: Counts) -> None:

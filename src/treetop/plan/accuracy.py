@@ -34,6 +34,8 @@ class LevelAccuracy:
     kept, since for counts that agree with two tables at once no such bound is proved."""
     title: str = ""
     """What is counted, in words."""
+    exact: bool = False
+    """Whether its counts are told without noise: all neighbours have the same, or facts decide them."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def _cells(row: LevelAccuracy) -> tuple[str, ...]:
     start = (row.name, row.title, f"{row.nodes:,}")
     bound = "-" if row.bound is None else f"{row.bound:,}"
     if row.share == 0:
-        above = ("as above", "-") if row.level else ("exact", "0") if row.bound == 0 else ("as below", "-")
+        above = ("exact", "0") if row.exact else ("as above", "-") if row.level else ("as below", "-")
         return (*start, "-", *above, bound)
     return (*start, f"{row.share:.1%}", f"{row.noise:,.4g}", f"{row.margin:,}", bound)
 

@@ -21,7 +21,7 @@ from treetop.domain.margin import Margin, exact_margins, title_of
 from treetop.domain.narrowed import NarrowLevel
 from treetop.domain.spine import Spine
 from treetop.domain.unit import Unit
-from treetop.errors import FactError, PlanError
+from treetop.errors import FactError, UnkeptFact
 from treetop.repair import NodeRepair
 
 
@@ -38,13 +38,14 @@ class FactCheck:
         if not self.facts:
             return
         if repair.again:
-            raise PlanError(
-                'prefer = "lower-error" estimates every count again, and would leave facts behind: leave out prefer, '
-                "or [facts]"
+            raise UnkeptFact(
+                'facts: prefer = "lower-error" estimates every count again, and would leave facts behind: leave out '
+                "prefer, or [facts]"
             )
         if repair.code is None and any(map(_counts, self.facts)):
-            raise PlanError(
-                f"the repair {repair.name!r} knows no bounds, and the plan has facts with numbers: choose another one"
+            raise UnkeptFact(
+                f"facts: the repair {repair.name!r} knows no bounds, and the plan has facts with numbers: choose "
+                "another one"
             )
         if self.facts.invariants:
             _check_invariants(unit, drops)
@@ -61,7 +62,7 @@ class FactCheck:
         """Refuse exact counts that a table must have where every neighbour of it has others: nobody is protected."""
         for fact in self.facts:
             if "exact" in fact.kinds and not fact.unchecked:
-                raise PlanError(
+                raise FactError(
                     f"facts: {fact.words} is compared with the private table, and to add or remove one {unit.entity} "
                     "changes whether they agree, so that nobody would be protected: write unchecked = true with it "
                     '(it is kept whatever the table says), or choose neighbours = "replace"'
@@ -135,17 +136,17 @@ def _exact(fact: TableFact) -> bool:
 def _check_invariants(unit: Unit, drops: bool) -> None:
     """Refuse invariants that leave nobody protected, or tell which records were dropped."""
     if unit.neighbours != "replace":
-        raise PlanError(
+        raise UnkeptFact(
             f"facts: an invariant is the same for all neighbours, and to add or remove one {unit.entity} changes it, "
             'so that nobody would be protected: choose neighbours = "replace", or leave invariant out'
         )
     if drops:
-        raise PlanError(
+        raise UnkeptFact(
             "facts: an invariant counts the records that were not dropped, and so tells of one whether it was: give "
             "unknown codes a leaf of their own, or leave invariant out"
         )
     if getattr(unit, "graph", None) is not None:
-        raise PlanError("facts: invariants are not offered for the edges of a graph: leave invariant out")
+        raise UnkeptFact("facts: invariants are not offered for the edges of a graph: leave invariant out")
 
 
 def limited_levels(spine: Spine, facts: PublicFacts) -> list[Level]:
@@ -176,6 +177,12 @@ def is_limited(spine: Spine, facts: PublicFacts, level: Level) -> bool:
         return True
     depths = spine.depths(level.index)
     return bool(np.count_nonzero(depths) > 1) and facts.says_something(depths) and not facts.decides(depths)
+
+
+def known_levels(spine: Spine, facts: PublicFacts) -> set[int]:
+    """Return the levels whose counts all follow from facts, the total being 0."""
+    every = range(len(spine.levels) + 1) if facts else ()
+    return {index for index in every if facts.decides(spine.depths(index))}
 
 
 def exact_beside(spine: Spine, facts: PublicFacts) -> tuple[Depths, ...]:

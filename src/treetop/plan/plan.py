@@ -23,7 +23,7 @@ from treetop.domain.narrowed import is_narrow, narrowed
 from treetop.domain.spine import Spine
 from treetop.errors import FactError, PlanError
 from treetop.plan.accuracy import CONFIDENCE, Accuracy, LevelAccuracy, as_confidence
-from treetop.plan.facts import FactCheck, exact_beside
+from treetop.plan.facts import FactCheck, exact_beside, known_levels
 from treetop.plan.fields import decided
 from treetop.plan.levels import plan_tables
 from treetop.plan.preference import PREFERENCES, Prefer, preference_of
@@ -117,9 +117,14 @@ class PurePlan:
         self.loss.refuse_large_delta(self.population, f"the least number of units ({self.unit.entity}) that is public")
         dropped = self.unknown == "drop"
         budget, workload = plan_tables(
-            self.spine, self.unit, self.loss, self.split, self.margin_tables, known=self._known,
+            self.spine,
+            self.unit,
+            self.loss,
+            self.split,
+            self.margin_tables,
+            known=known_levels(self.spine, self.public_facts),
             records_may_be_dropped=dropped,
-        )  # fmt: skip
+        )
         object.__setattr__(self, "budget", budget)
         object.__setattr__(self, "workload", workload)
 
@@ -159,14 +164,6 @@ class PurePlan:
             return read_facts(self.spine, self.facts)
         except FactError as problem:
             raise FactError(f"facts: {problem}") from problem
-
-    @property
-    def _known(self) -> set[int]:
-        """The levels that follow from facts, the total being 0."""
-        if not self.public_facts:
-            return set()
-        every = range(len(self.spine.levels) + 1)
-        return {index for index in every if self.public_facts.decides(self.spine.depths(index))}
 
     def _check_unknown(self) -> None:
         for name, code in self.unknown.items():  # type: ignore[union-attr]
@@ -231,6 +228,13 @@ class PurePlan:
         assert isinstance(self.facts, PublicFacts)
         return self.facts
 
+    @property
+    def known_tables(self) -> tuple[tuple[int, ...], ...]:
+        """The tables whose counts follow from facts, which are the same whatever the noise: levels, and stated ones."""
+        levels = [self.spine.depths(index) for index in sorted(known_levels(self.spine, self.public_facts))]
+        stated = [fact.table.depths for fact in self.public_facts]
+        return tuple(dict.fromkeys([*levels, *(one for one in stated if self.public_facts.decides(one))]))
+
     @cached_property
     def digest(self) -> str:
         """A SHA-256 of everything that the plan decides."""
@@ -289,10 +293,13 @@ class PurePlan:
         depths = self.spine.depths(part.index) if part.index < size else self.margin_tables[part.index - size].depths
         title, share = title_of(self.spine, depths), float(part.share)
         bound = self._bound(part.index, risk)
-        return LevelAccuracy(part.index, part.name, part.nodes, share, part.deviation, part.margin(risk), bound, title)
+        own = (part.deviation, part.margin(risk), bound, title, part.is_exact)
+        return LevelAccuracy(part.index, part.name, part.nodes, share, *own)
 
     def _bound(self, index: int, risk: Fraction) -> int | None:
         """Return within what all counts of a level are; what two tables decide together has no proved bound."""
+        if index < len(self.levels) and self.levels[index].is_exact:
+            return 0
         if index > 0 and (self.margin_tables or exact_beside(self.spine, self.public_facts)):
             return None
         measured = [level for level in self.levels[: index + 1] if level.is_measured]

@@ -6,7 +6,7 @@ All return a weight for every measured level, to be used as `Plan(split=…)`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -40,18 +40,24 @@ class NamedSplit:
 
     words: str
     """What it does, for the reference."""
-    weights: Callable[[Spine, Unit, Loss, Unknown], dict[str, Fraction]]
+    weights: Callable[[Spine, Unit, Loss, Unknown, Container[str]], dict[str, Fraction]]
     """The weight of every measured level."""
 
 
-def measured_levels(spine: Spine, unit: Unit, unknown: Unknown = "error") -> list[str]:
-    """Return the names of the levels that a plan would measure, from the top."""
+def measured_levels(spine: Spine, unit: Unit, unknown: Unknown = "error", known: Container[str] = ()) -> list[str]:
+    """Return the names of the levels that a plan would measure, from the top: not those that facts make `known`."""
     total = [] if unit.total_is_exact(records_may_be_dropped=unknown == "drop") else [TOTAL]
-    return total + [level.name for level in spine.levels if level.divides]
+    return [name for name in (*total, *(level.name for level in spine.levels if level.divides)) if name not in known]
 
 
 def preset_split(
-    preset: Preset, spine: Spine, unit: Unit, *, unknown: Unknown = "error", ratio: Number = 2
+    preset: Preset,
+    spine: Spine,
+    unit: Unit,
+    *,
+    unknown: Unknown = "error",
+    ratio: Number = 2,
+    known: Container[str] = (),
 ) -> dict[str, Fraction]:
     """Return one of the splits that need no prior.
 
@@ -61,7 +67,7 @@ def preset_split(
     factor = Fraction(str(ratio))
     if factor <= 1:
         raise LossError(f"the ratio of a split is {ratio}: give more than 1")
-    levels = measured_levels(spine, unit, unknown)
+    levels = measured_levels(spine, unit, unknown, known)
     if preset not in _POWERS:
         raise LossError(
             f"there is no split {preset!r}{nearest(str(preset), _POWERS)}; choose one of {', '.join(_POWERS)}"
@@ -69,21 +75,28 @@ def preset_split(
     return {name: factor**power for name, power in zip(levels, _POWERS[preset](len(levels)), strict=True)}
 
 
-def named_split(name: str, spine: Spine, unit: Unit, loss: Loss, *, unknown: Unknown = "error") -> dict[str, Fraction]:
+def named_split(
+    name: str, spine: Spine, unit: Unit, loss: Loss, *, unknown: Unknown = "error", known: Container[str] = ()
+) -> dict[str, Fraction]:
     """Return a split by the name that a plan file may give."""
     if name not in SPLITS:
         raise LossError(f"there is no split {name!r}{nearest(name, SPLITS)}; choose one of {', '.join(SPLITS)}")
-    return SPLITS[name].weights(spine, unit, loss, unknown)
+    return SPLITS[name].weights(spine, unit, loss, unknown, known)
 
 
 def split_by_nodes(
-    spine: Spine, unit: Unit, loss: Loss, unknown: Unknown = "error", weights: Mapping[str, float] | None = None
+    spine: Spine,
+    unit: Unit,
+    loss: Loss,
+    unknown: Unknown = "error",
+    known: Container[str] = (),
+    weights: Mapping[str, float] | None = None,
 ) -> dict[str, Fraction]:
     """Return the best split where all counts are large, so that only the number of public nodes matters.
 
     rho ∝ √(w·n·Δ²), epsilon ∝ ∛(w·n·Δ²), for weights w by level, 1 where none is given.
     """
-    levels = measured_levels(spine, unit, unknown)
+    levels = measured_levels(spine, unit, unknown, known)
     weight = weights or {}
     worth = [weight.get(name, 1.0) * (1 if name == TOTAL else spine.level(name).nodes) for name in levels]
     return as_weights(levels, budgets_by_worth(unit, loss, levels, worth)) if levels else {}
@@ -111,7 +124,10 @@ def as_weights(levels: Sequence[str], budgets: Sequence[float]) -> dict[str, Fra
 
 
 def _preset(preset: Preset, words: str) -> NamedSplit:
-    return NamedSplit(words, lambda spine, unit, loss, unknown: preset_split(preset, spine, unit, unknown=unknown))
+    def weights(spine: Spine, unit: Unit, loss: Loss, unknown: Unknown, known: Container[str]) -> dict[str, Fraction]:
+        return preset_split(preset, spine, unit, unknown=unknown, known=known)
+
+    return NamedSplit(words, weights)
 
 
 SPLITS: Mapping[str, NamedSplit] = MappingProxyType(

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from treetop.card import known
 from treetop.card.content import words_of
 from treetop.card.meaning import exact, loss_summary, meaning
 from treetop.card.words import reckless, worse_than_none
@@ -39,6 +40,7 @@ def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95, total: f
         "warnings": [*reckless(told), *worse_than_none(told, total)],
         "meaning": meaning(told),
         "exact": exact(told),
+        "facts": {"tables": known.facts(told), "sentences": known.before_a_release(told)},
         "keep": file.keep and {column: list(values) for column, values in file.keep.items()},
         "graph": None if file.graph is None else file.graph.sentences(),
         "notes": words_of(told).notes(told),

@@ -118,7 +118,7 @@ class Release(Contents):
         Those of a margin are named with that word: `estimates("margin origin.state")` has a row for every cell.
         There is one column for each attribute that is refined by then, `estimate`, which may be negative, `sd`, its
         standard deviation, and `count`, the released one, 0 where it is not released. It needs all measurements
-        (`keep_measurements`), and costs no privacy.
+        (`keep_measurements`), and costs no privacy. Where public facts are kept, estimates are within what they say.
         """
         if level is not None and level.startswith(MARGIN):
             return margin_estimates_table(self, level)

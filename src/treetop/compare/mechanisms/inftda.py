@@ -7,7 +7,9 @@ from typing import ClassVar
 
 from treetop.compare.mechanisms.estimate import Estimate
 from treetop.compare.mechanisms.planned import Planned
+from treetop.domain.facts import PublicFacts
 from treetop.domain.margin import Margins
+from treetop.errors import PlanError
 from treetop.measure.descent import run_descent
 from treetop.measure.executor import Threads
 from treetop.measure.topdown import descent_of
@@ -53,6 +55,23 @@ class WithMargins(InfTDA):
     def beside(self) -> Margins:
         """Which tables are measured beside the spine."""
         return self.margins
+
+
+@dataclass(frozen=True, eq=False)
+class WithFacts(WithMargins):
+    """The engine with public facts, and margins: what a plan releases that has facts."""
+
+    name: ClassVar[str] = "facts"
+    about: ClassVar[str] = "Top down as margins, with the public facts of the plan kept; compiled."
+    facts: PublicFacts | None = None
+    """What is public and kept."""
+
+    @property
+    def known(self) -> PublicFacts:
+        """Which public facts are kept; without any there is nothing to compare."""
+        if not self.facts:
+            raise PlanError("the plan has no [facts] to keep: choose margins, or inftda")
+        return self.facts
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from treetop.basics.exact import Number
 from treetop.compare.mechanisms.estimate import Estimate
 from treetop.compare.mechanisms.mechanism import promise
 from treetop.compare.mechanisms.topdown import LevelRepair, descend
+from treetop.domain.facts import PublicFacts
 from treetop.domain.margin import Margins
 from treetop.domain.spine import Spine
 from treetop.measure.topdown import descent_of
@@ -56,7 +57,14 @@ class Planned:
         # All mechanisms get the same noise for the same loss; exact accounting is asked for.
         loss = self.loss.kept_by("zcdp") if getattr(self.loss, "accounting", "") is None else self.loss
         plan = PurePlan(
-            self.spine, self.unit, loss, self.split, repair=self.plan_repair, unknown=unknown, margins=self.beside
+            self.spine,
+            self.unit,
+            loss,
+            self.split,
+            repair=self.plan_repair,
+            unknown=unknown,
+            margins=self.beside,
+            facts=self.known,
         )
         object.__setattr__(self, "plan", plan)
         descent_of(plan)  # now, before data is read: a noise that cannot be drawn is refused here
@@ -65,6 +73,11 @@ class Planned:
     def beside(self) -> Margins:
         """Which tables are measured beside the spine."""
         return "none"
+
+    @property
+    def known(self) -> PublicFacts | Mapping[str, Any]:
+        """Which public facts are kept: most mechanisms know none."""
+        return {}
 
     @property
     def levels(self) -> tuple[Part, ...]:

@@ -8,7 +8,7 @@ from treetop.basics.nearest import nearest
 from treetop.compare.mechanisms.gauss import BottomUp, VanillaGauss
 from treetop.compare.mechanisms.groups import KINDS, OfGroups
 from treetop.compare.mechanisms.hay import Hay, PerLevel
-from treetop.compare.mechanisms.inftda import EuclideanTDA, InfTDA, LowerError, WithMargins
+from treetop.compare.mechanisms.inftda import EuclideanTDA, InfTDA, LowerError, WithFacts, WithMargins
 from treetop.compare.mechanisms.mechanism import Mechanism
 from treetop.compare.mechanisms.stability import StabilityHistogram
 from treetop.compare.mechanisms.tda_l2 import TDAl2
@@ -51,6 +51,7 @@ def named(name: str) -> type[Mechanism]:
 
 register(InfTDA)
 register(WithMargins)
+register(WithFacts)
 register(LowerError)
 register(TDAl2)
 register(EuclideanTDA)

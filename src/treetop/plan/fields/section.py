@@ -74,6 +74,8 @@ class Section:
         try:
             yield
         except kind as problem:
+            if str(problem).startswith(f"{self.file}: ["):  # a section within has named itself
+                raise
             raise type(problem)(f"{self.file}: [{self.name}] {problem}") from problem
 
     def place(self, key: str) -> str:

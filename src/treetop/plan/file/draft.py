@@ -65,6 +65,7 @@ def draft_plan(inspection: Inspection, folder: str | Path = ".") -> str:
     seen = {("unit", "id"): _id(inspection), ("data", "source"): _data(inspection, folder)}
     for section in fields.sections(fields.SPINE):
         lines += _section(section, seen)
+    lines += _facts(inspection)
     if inspection.source.fields is not None:
         lines += ["", "[data.fields]", *_comment("Fixed-width text: first and last character of each field.")]
         lines += [f"{key(name)} = {value(pieces)}" for name, pieces in inspection.source.fields.items()]
@@ -168,6 +169,22 @@ def _splits(attribute: Suggestion, inspection: Inspection) -> list[str]:
         twin = next(one for one in inspection.attributes if one.name == attribute.same_as)
         return [f"{attribute.name}.{split.partition('.')[2]}" for split in _splits(twin, inspection)]
     return [f"{attribute.name}.{level}" for level in attribute.levels] or [attribute.name]
+
+
+def _facts(inspection: Inspection) -> list[str]:
+    """Show how public facts are stated, with the first level of the draft; there may be none."""
+    splits = _splits(inspection.attributes[0], inspection) if inspection.attributes else ["place.region"]
+    return [
+        "",
+        *_comment(
+            "Optional: what everyone knows, from public files with a column of codes and, for numbers, one called "
+            "count. Exact counts are released as they are, and cost nothing; bounds are kept; what is impossible stays "
+            "empty."
+        ),
+        "# [facts]",
+        f'# {value(splits[0])} = "published_totals.csv"',
+        f'# {value(splits[-1])} = {{ at_most = "public_limits.csv" }}',
+    ]
 
 
 def _section(section: str, seen: Mapping[tuple[str, str], list[str]]) -> list[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from treetop.domain.fact import COUNTED, LISTED, SAME, Fact
 from treetop.domain.facts import PublicFacts
 from treetop.domain.spine import Spine
+from treetop.errors import FactError
 from treetop.plan import fields
 from treetop.plan.fields.ordinary import FACT
 from treetop.plan.fields.section import Section
@@ -23,6 +25,15 @@ def stated_facts(stated: Stated, spine: Spine, private: Iterable[str | None]) ->
     facts = {name: _fact(section, name, stated.path.parent, hidden) for name in section.values}
     with section.located():
         return read_facts(spine, facts)
+
+
+@contextmanager
+def located(path: Path) -> Iterator[None]:
+    """Name the file and the section in whatever is refused of facts within."""
+    try:
+        yield
+    except FactError as problem:
+        raise type(problem)(f"{path}: [facts] {str(problem).removeprefix('facts: ')}") from problem
 
 
 def _fact(section: Section, name: str, folder: Path, hidden: list[Path]) -> Fact:

@@ -6,28 +6,34 @@ import re
 import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from treetop.basics.exact import Number
 from treetop.basics.nearest import nearest
+from treetop.domain.facts import PublicFacts
 from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.narrowed import narrowed
 from treetop.domain.spine import Spine
+from treetop.domain.unit import TOTAL
 from treetop.errors import LossError, PlanError, PlanFileError
 from treetop.plan import fields
+from treetop.plan.facts import known_levels
 from treetop.plan.fields.ordinary import ORDERS
 from treetop.plan.fields.section import Section
 from treetop.plan.file.attributes import read_hierarchies
 from treetop.plan.file.degrees import counts_degrees, read_degrees, with_source
-from treetop.plan.file.facts import stated_facts
+from treetop.plan.file.facts import located, stated_facts
 from treetop.plan.file.graph import as_ordinary, private_tables, read_graph
 from treetop.plan.file.groups import read_groups
 from treetop.plan.file.planfile import PlanFile
 from treetop.plan.file.stated import Stated, read_stated
 from treetop.plan.plan import PurePlan
 from treetop.plan.splits import named_split
-from treetop.privacy import Unit
+from treetop.privacy import Loss, Unit
 from treetop.read.dropping import selected
+from treetop.read.encode import Unknown
 from treetop.tables.source import Source, is_database
 
 _ENDS = ("origin", "destination")
@@ -84,9 +90,20 @@ def _read_spine(stated: Stated) -> PlanFile:
     # What remains to go wrong: a split that misses a level, a cap on a level that is not there.
     with section["loss"].located(LossError), section["unit"].located(PlanError):
         if isinstance(split, str) and split != "uniform":
-            split = named_split(split, spine, protected, loss, unknown=unknown)
-        plan = PurePlan(spine, protected, loss, split, facts=facts, **fields.arguments(values, "plan"))
+            split = _named_split(split, spine, facts, protected, loss, unknown)
+        with located(stated.path):
+            plan = PurePlan(spine, protected, loss, split, facts=facts, **fields.arguments(values, "plan"))
     return stated.plan_file(plan, columns, graph=graph, **described)
+
+
+def _named_split(
+    name: str, spine: Spine, facts: PublicFacts, unit: Unit, loss: Loss, unknown: Unknown
+) -> dict[str, Fraction]:
+    """Return a split by its name, of what is measured: not what public facts decide, nor what they make impossible."""
+    measured = narrowed(spine, facts.possible) if facts else spine
+    names = [TOTAL, *(level.name for level in spine.levels)]
+    known = {names[index] for index in known_levels(spine, facts)}
+    return named_split(name, measured, unit, loss, unknown=unknown, known=known)
 
 
 def _check_order(section: Section, order: Any, attributes: Mapping[str, object]) -> None:

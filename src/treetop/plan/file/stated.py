@@ -12,7 +12,7 @@ from treetop.basics.frozen import FrozenMap
 from treetop.basics.nearest import nearest
 from treetop.basics.resolved import resolved
 from treetop.domain.hierarchy import Hierarchy
-from treetop.errors import IncompletePlan
+from treetop.errors import IncompletePlan, PlanFileError
 from treetop.plan import fields
 from treetop.plan.fields.ordinary import ATTRIBUTE
 from treetop.plan.fields.section import Section
@@ -133,6 +133,12 @@ def read_stated(path: Path, text: str, given: Mapping[str, Any], family: str, st
     if family == fields.SPINE:
         known.append("groups")
         homes = {key: name for name in named if name != "graph" for key in fields.names(name) if key != "order"}
+    if family == fields.GROUPS and "facts" in given:
+        raise PlanFileError(
+            f"{path}: [facts] are about counts of records, and this plan counts groups by size. What is public of "
+            "groups is their list: name it with [groups] list, and every region keeps its number of groups (public = "
+            '"regions"); leave [facts] out'
+        )
     top = Section(str(path), "", given).only(known, homes)
     sections = {name: top.table(name).only(fields.names(name, family)) for name in named}
     attributes = read_attributes(top, family)

@@ -68,6 +68,11 @@ def why_not_again(release: Contents) -> str | None:
     plan = rebuild_plan(release.card, release.spine, release.facts)
     if REPAIRS[plan.repair].again:
         return "the counts of this release are those of lower error already: there is nothing to do"
+    if plan.public_facts:
+        return (
+            "this release keeps public facts, and a second estimate of every count would leave them behind. Ask it for "
+            "`estimates`, which are kept within what is public (treetop estimate --level)"
+        )
     if plan.resolve != "full":
         return (
             "this release leaves counts unresolved, at nodes whose children it does not name: they have no place in a "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -108,7 +108,8 @@ _Joined = tuple[list[TreeLevel], list[LevelEstimates], list[LevelEstimates]]
 
 def _joined(release: Contents) -> _Joined:
     tree = measured_tree(all_measurements(release), release.measured.root)
-    return (tree, *joined_estimates(release.spine, tree, release.margins))
+    levels, margins = joined_estimates(release.spine, tree, release.margins)
+    return tree, levels, [_clipped(own, table.known) for own, table in zip(margins, release.margins, strict=True)]
 
 
 def estimated_levels(release: Contents) -> Iterator[EstimatedNodes]:
@@ -121,11 +122,28 @@ def _estimated_levels(release: Contents, joined: _Joined) -> Iterator[EstimatedN
     tree, found, _ = joined
     root = np.zeros(1, np.int64) if len(released.at(0)) else np.full(1, -1)
     above = _estimated(released, 0, found[0], tree[0].nodes, root)
-    yield above
+    yield _within_facts(release, 0, above)
     place = np.zeros(1, np.int64)
     for level, measured, estimates in zip(release.spine.levels, tree[1:], found[1:], strict=True):
         above, place = _below(released, level, above, place[measured.parent], measured, estimates)
-        yield above
+        yield _within_facts(release, level.index, above)
+
+
+def _within_facts(release: Contents, index: int, level: EstimatedNodes) -> EstimatedNodes:
+    """Return estimates without what facts rule out. Each comes nearer to a truth that keeps them, or stays."""
+    if release.facts is None:
+        return level
+    known = release.facts.around(release.spine.depths(index), level.nodes)
+    own = _clipped(level, known)
+    return replace(level, value=own.value, variance=own.variance)
+
+
+def _clipped(level: LevelEstimates, known: tuple[Ints, Ints] | None) -> LevelEstimates:
+    """Return estimates within bounds, and those without doubt that have only one number left."""
+    if known is None:
+        return level
+    lower, upper = known
+    return LevelEstimates(np.clip(level.value, lower, upper), np.where(lower == upper, 0.0, level.variance))
 
 
 def _below(
