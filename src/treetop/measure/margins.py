@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.copying import writable
 from treetop.basics.kernel import kernel
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.margin import cells_of, depths_alone
@@ -105,7 +106,7 @@ class Kept:
 def by_group(table: Ints, depths: Depths, attribute: int) -> Ints:
     """Return a table by the cells of all its attributes but one (row) and the nodes of that one (column)."""
     axis = int(np.count_nonzero(depths[:attribute]))
-    return np.ascontiguousarray(np.moveaxis(table, axis, -1).reshape(-1, table.shape[axis]))
+    return writable(np.ascontiguousarray(np.moveaxis(table, axis, -1).reshape(-1, table.shape[axis])))
 
 
 def groups_under(
