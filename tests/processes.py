@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import select
 import signal
 import socket
 import subprocess
@@ -55,6 +56,44 @@ class Running:
         return Ended(self._arguments, code, *said)
 
 
+class Talking:
+    """A process that runs a program, and is talked to by lines meanwhile."""
+
+    def __init__(self, server: Server, pid: int, given: IO[str], said: IO[str]) -> None:
+        self._server, self._given, self._said = server, given, said
+        self.pid = pid
+
+    def tell(self, text: str) -> None:
+        """Write a line to it."""
+        self._given.write(text + "\n")
+        self._given.flush()
+
+    def line(self) -> str:
+        """Wait for a line from it."""
+        return self._said.readline().strip()
+
+    def is_silent(self, seconds: float) -> bool:
+        """Whether it neither says anything nor ends for so long."""
+        return not select.select([self._said], [], [], seconds)[0]
+
+    def kill(self) -> str:
+        """End it at once, and return what it said that was not read yet."""
+        os.kill(self.pid, signal.SIGKILL)
+        code, said = self.end()
+        assert code == -signal.SIGKILL
+        return said
+
+    def end(self) -> tuple[int, str]:
+        """Wait for its end, and return how that was and what it said that was not read yet."""
+        with self._given, self._said:
+            try:
+                code = self._server.ask({"wait": self.pid})  # what it says until then is little
+            except TimeoutError:
+                os.kill(self.pid, signal.SIGKILL)
+                raise
+            return code, self._said.read()
+
+
 class Server:
     """The process that has imported Treetop, from here."""
 
@@ -66,13 +105,26 @@ class Server:
         """Start a program with arguments, in a folder, with something more in its environment."""
         words = tuple(map(str, arguments))
         out, err = (tempfile.TemporaryFile("w+", encoding="utf-8") for _ in range(2))  # noqa: SIM115
-        request = {
-            "program": program,
-            "arguments": words,
-            "folder": str(folder),
-            "environment": {**os.environ, **(also or {})},
-        }
-        return Running(self, words, self.ask(request, out.fileno(), err.fileno()), out, err)
+        pid = self._fork(program, words, folder, also, out.fileno(), err.fileno())
+        return Running(self, words, pid, out, err)
+
+    def talk(self, program: str, *arguments: object, folder: Path) -> Talking:
+        """Start a program that reads and writes lines; what it says of errors is said where the tests say it."""
+        hears, given = os.pipe()
+        said, says = os.pipe()
+        try:
+            pid = self._fork(program, tuple(map(str, arguments)), folder, None, says, 2, hears)
+        finally:
+            os.close(hears)
+            os.close(says)
+        return Talking(self, pid, open(given, "w", encoding="utf-8"), open(said, encoding="utf-8"))  # noqa: PTH123
+
+    def _fork(
+        self, program: str, words: tuple[str, ...], folder: Path, also: Mapping[str, str] | None, *files: int
+    ) -> int:
+        environment = {**os.environ, **(also or {})}
+        request = {"program": program, "arguments": words, "folder": str(folder), "environment": environment}
+        return self.ask(request, *files)
 
     def run(self, program: str, *arguments: object, folder: Path, also: Mapping[str, str] | None = None) -> Ended:
         """Run a program to its end."""
@@ -101,7 +153,7 @@ def _line(line: socket.socket) -> tuple[bytes, list[int]]:
     text = b""
     files: list[int] = []
     while not text.endswith(b"\n"):
-        part, more, _, _ = socket.recv_fds(line, 1 << 16, 2)
+        part, more, _, _ = socket.recv_fds(line, 1 << 16, 3)
         if not part:
             raise EOFError
         text, files = text + part, files + more
@@ -143,7 +195,7 @@ def serve(number: int) -> str:
                     os.close(file)
                 continue
             break
-    for standard, file in zip((1, 2), files, strict=True):
+    for standard, file in zip((1, 2, 0), files, strict=False):  # without a third, nothing is read
         os.dup2(file, standard)
         os.close(file)
     os.chdir(request["folder"])

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from treetop.basics import kernel as kernels
+from treetop.basics.copying import writable
 from treetop.repair.settle import mix
 
 # A kernel in a module that imports little else.
@@ -129,3 +131,11 @@ def test_where_a_cache_is_open_to_others_ones_own_is_used(tmp_path: Path, proces
         assert process.run(tmp_path / "open", tmp_path / "home") == (hits, 0)
     assert not list((tmp_path / "open").rglob("*.nb?"))
     assert list((tmp_path / "home" / "treetop" / "kernels").rglob("*.nbc"))
+
+
+def test_arrays_that_nobody_may_write_to_are_copied_and_others_are_not() -> None:
+    own = np.arange(5)
+    assert writable(own) is own
+    own.flags.writeable = False
+    copied = writable(own)
+    assert copied.flags.writeable and np.array_equal(copied, own)

@@ -40,6 +40,12 @@ def found() -> Found:
     return {name: run_table(name, case_of(made_up(name)), few, jobs=1) for name in ("binary-sparse", "random-sparse")}
 
 
+@pytest.fixture(scope="module")
+def drawn(found: Found, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The figures of these."""
+    return draw(found, tmp_path_factory.mktemp("images"))
+
+
 @pytest.mark.parametrize("table", MADE_UP)
 def test_all_mechanisms_but_the_solver_are_run_ten_times_at_every_epsilon_under_both_accountings(table: str) -> None:
     chosen = [batch for batch in batches(table) if batch.repeats == 10 and len(batch.mechanisms) > 1]
@@ -86,16 +92,15 @@ def test_every_claim_has_numbers(found: Found) -> None:
         assert len({line.count("|") for line in claim.table}) == 1
 
 
-def test_the_page_and_its_figures_are_written(found: Found, tmp_path: Path) -> None:
-    files = draw(found, tmp_path)
-    written = page.page(found, tmp_path)
-    assert [file.name for file in files] == [
+def test_the_page_and_its_figures_are_written(found: Found, drawn: list[Path]) -> None:
+    written = page.page(found, drawn[0].parent)
+    assert [file.name for file in drawn] == [
         "inftda_error_binary.png",
         "inftda_error_random.png",
         "inftda_false_discoveries.png",
         "inftda_time.png",
     ]
-    for file in files:
+    for file in drawn:
         assert file.stat().st_size < 150_000
         assert f"](../images/{file.name})" in written
     assert "The real table was not at hand" in written
@@ -104,8 +109,8 @@ def test_the_page_and_its_figures_are_written(found: Found, tmp_path: Path) -> N
     assert "- random-sparse: not tda-linf" in written
 
 
-def test_every_line_keeps_its_colour_in_the_file(found: Found, tmp_path: Path) -> None:
-    for file in draw(found, tmp_path):
+def test_every_line_keeps_its_colour_in_the_file(drawn: list[Path]) -> None:
+    for file in drawn:
         pixels = colours_in(file)
         for mechanism in set(SHOWN) - {SOLVER}:
             wanted = np.frombuffer(bytes.fromhex(STYLES[mechanism].colour[1:]), np.uint8).astype(np.int64)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from tests.pictures import colours_in
+from treetop import Graph
 from treetop.errors import QueryError
 from treetop.noise.gate import Gate
-from treetop.read.graph.graph import Graph
 from treetop.release.degree_plot import draw_degrees
 from treetop.release.degrees import DegreeTables
 from treetop.release.intervals import cells

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 import treetop as tt
+from treetop import Graph
 from treetop.card import words
 from treetop.card.degrees import words as degree_words
-from treetop.read.graph.graph import Graph
 
 PLACES = tt.Hierarchy.flat(["east", "west"])
 SPINE = tt.Spine.origin_first(origin=PLACES, destination=PLACES)

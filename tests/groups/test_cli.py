@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from treetop import read_plan
 from treetop.cli import cli, main
-from treetop.publishing.plans import read_plan
 
 Write = Callable[..., Path]
 

@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 
 import treetop as tt
-from treetop import GroupTables
+from treetop import GroupSizes, GroupTablePlan, GroupTables, GroupUnit
 from treetop.errors import QueryError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
 from treetop.noise.sum_noise import sum_margin, weighted_margin
-from treetop.plan.groups.unit import Form, GroupUnit
-from treetop.publishing.plans import GroupTablePlan
-from treetop.read.groups.sizes import GroupSizes
+from treetop.plan.groups.unit import Form
 
 PLACES = tt.Hierarchy.from_prefixes([f"{a}{b}" for a in "abc" for b in "1234"], [1], ["state", "county"])
 LARGEST, CONFIDENCE, RUNS = 9, 0.8, 12

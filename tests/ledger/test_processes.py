@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import random
-import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -15,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import Server, Talking
 from treetop import Ledger, Loss
 from treetop.errors import LedgerError, Overspent
 
@@ -31,23 +29,15 @@ ledger = Ledger.open(sys.argv[1], timeout=240)  # the machine may be busy
 """
 
 
-def run(script: str, ledger: Ledger, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", START + script, str(ledger.path), *arguments]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def run(processes: Server, script: str, ledger: Ledger, *arguments: str) -> Talking:
+    return processes.talk(START + script, ledger.path, *arguments, folder=ledger.path.parent)
 
 
-def kill(process: subprocess.Popen[str]) -> str:
-    process.kill()
-    with process:
-        assert process.stdout is not None
-        rest = process.stdout.read()  # communicate() would miss what readline() has buffered
-    assert process.returncode == -signal.SIGKILL
-    return rest
-
-
-def line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
+def ended(process: Talking) -> str:
+    """Wait for the end of a process, and return all that it said."""
+    code, said = process.end()
+    assert code == 0
+    return said
 
 
 @pytest.fixture
@@ -55,7 +45,7 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger.create(tmp_path / "spent.ledger", loss=Loss(rho=1))
 
 
-def test_eight_processes_together_make_exactly_the_reservations_that_fit(ledger: Ledger) -> None:
+def test_eight_processes_together_make_exactly_the_reservations_that_fit(ledger: Ledger, processes: Server) -> None:
     script = """
 input()
 made = 0
@@ -67,13 +57,10 @@ for n in range(25):
         pass
 print(made)
 """
-    processes = [run(script, ledger, str(n)) for n in range(8)]
-    # All are told to start before any is waited for.
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("start\n")
-        process.stdin.flush()
-    made = [int(process.communicate(timeout=240)[0]) for process in processes]
+    together = [run(processes, script, ledger, str(n)) for n in range(8)]
+    for process in together:  # all are told to start before any is waited for
+        process.tell("start")
+    made = [int(ended(process)) for process in together]
     assert sum(made) == 77
     assert ledger.spent("trips") == 1
     assert len({entry.title for entry in ledger.entries()}) == 77
@@ -103,7 +90,9 @@ def test_eight_threads_together_make_exactly_the_reservations_that_fit(shared: b
     assert len({entry.title for entry in ledger.entries()}) == 77
 
 
-def test_threads_of_several_processes_together_make_exactly_the_reservations_that_fit(ledger: Ledger) -> None:
+def test_threads_of_several_processes_together_make_exactly_the_reservations_that_fit(
+    ledger: Ledger, processes: Server
+) -> None:
     script = """
 from concurrent.futures import ThreadPoolExecutor
 def reserve(who):
@@ -119,47 +108,47 @@ input()
 with ThreadPoolExecutor(4) as pool:
     print(sum(pool.map(reserve, range(4))))
 """
-    processes = [run(script, ledger, str(n)) for n in range(2)]
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("start\n")
-        process.stdin.flush()
-    assert sum(int(process.communicate(timeout=240)[0]) for process in processes) == 77
+    together = [run(processes, script, ledger, str(n)) for n in range(2)]
+    for process in together:
+        process.tell("start")
+    assert sum(int(ended(process)) for process in together) == 77
     assert ledger.spent("trips") == 1
     assert len({entry.title for entry in ledger.entries()}) == 77
 
 
-def test_a_process_killed_right_after_it_reserved_leaves_the_loss_spent(ledger: Ledger) -> None:
+def test_a_process_killed_right_after_it_reserved_leaves_the_loss_spent(ledger: Ledger, processes: Server) -> None:
     script = """
 ledger.reserve("trips", Fraction(2, 3), "zcdp", UNIT, "Commuting", "a" * 64)
 print("reserved", flush=True)
 input()
 """
-    process = run(script, ledger)
-    assert line(process) == "reserved"
-    kill(process)
+    process = run(processes, script, ledger)
+    assert process.line() == "reserved"
+    process.kill()
     (entry,) = Ledger.open(ledger.path).entries()
     assert (entry.charged, entry.state) == (Fraction(2, 3), "reserved, outcome unknown")
     assert [path.name for path in ledger.path.parent.iterdir()] == ["spent.ledger"]
 
 
-def test_a_process_killed_before_it_commits_has_spent_nothing_and_frees_the_lock(ledger: Ledger) -> None:
+def test_a_process_killed_before_it_commits_has_spent_nothing_and_frees_the_lock(
+    ledger: Ledger, processes: Server
+) -> None:
     script = """
 def decide(records):
     print("inside", flush=True)
     input()
 ledger.log.append(decide)
 """
-    process = run(script, ledger)
-    assert line(process) == "inside"
+    process = run(processes, script, ledger)
+    assert process.line() == "inside"
     with pytest.raises(LedgerError, match=r"locked for 0\.1 seconds"):
         Ledger.open(ledger.path, timeout=0.1).reserve("trips", Fraction(1), "zcdp", UNIT, "Commuting", PLAN)
-    kill(process)
+    process.kill()
     assert ledger.entries() == ()
     ledger.reserve("trips", Fraction(1), "zcdp", UNIT, "Commuting", PLAN)
 
 
-def test_pages_half_written_by_a_killed_process_are_rolled_back(ledger: Ledger) -> None:
+def test_pages_half_written_by_a_killed_process_are_rolled_back(ledger: Ledger, processes: Server) -> None:
     ledger.reserve("trips", Fraction(1, 3), "zcdp", UNIT, "Commuting", PLAN)
     before = ledger.entries()
     # A tiny cache makes SQLite write to the file before it commits.
@@ -174,27 +163,29 @@ print("written", flush=True)
 input()
 """
     size = ledger.path.stat().st_size
-    process = run(script, ledger)
-    assert line(process) == "written"
-    kill(process)
+    process = run(processes, script, ledger)
+    assert process.line() == "written"
+    process.kill()
     assert ledger.path.stat().st_size > size
     assert Path(f"{ledger.path}-journal").exists()
     assert Ledger.open(ledger.path).entries() == before
 
 
-def test_processes_killed_at_any_moment_leave_every_announced_reservation_spent(ledger: Ledger) -> None:
+def test_processes_killed_at_any_moment_leave_every_announced_reservation_spent(
+    ledger: Ledger, processes: Server
+) -> None:
     script = """
 while True:
     ledger.reserve("trips", Fraction(1, 10**9), "zcdp", UNIT, sys.argv[2], "a" * 64)
     print("reserved", flush=True)
 """
     rng = random.Random(7)
-    processes = [run(script, ledger, f"process {n}") for n in range(6)]
+    together = [run(processes, script, ledger, f"process {n}") for n in range(6)]
     announced = {}
-    for n, process in enumerate(processes):
-        assert line(process) == "reserved"
+    for n, process in enumerate(together):
+        assert process.line() == "reserved"
         time.sleep(rng.uniform(0.05, 0.15))
-        announced[f"process {n}"] = 1 + kill(process).count("reserved\n")
+        announced[f"process {n}"] = 1 + process.kill().count("reserved\n")
     titles = [entry.title for entry in Ledger.open(ledger.path).entries()]
     for title, count in announced.items():
         assert titles.count(title) in (count, count + 1)
@@ -214,7 +205,7 @@ def test_a_ledger_that_stays_locked_is_an_error_that_says_so(ledger: Ledger) -> 
     assert patient.reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN).charged == Fraction(1, 2)
 
 
-def test_a_writer_waits_for_another_that_is_about_to_finish(ledger: Ledger) -> None:
+def test_a_writer_waits_for_another_that_is_about_to_finish(ledger: Ledger, processes: Server) -> None:
     script = """
 def decide(records):
     print("inside", flush=True)
@@ -223,12 +214,10 @@ def decide(records):
 ledger.log.append(decide)
 """
     waiting = "ledger.reserve('trips', Fraction(1, 2), 'zcdp', UNIT, 'Waited', 'a' * 64)"
-    first = run(script, ledger)
-    assert line(first) == "inside"
-    second = run(waiting, ledger)
-    with pytest.raises(subprocess.TimeoutExpired):
-        second.wait(timeout=1)
-    kill(first)
-    second.communicate(timeout=120)
-    assert second.returncode == 0
+    first = run(processes, script, ledger)
+    assert first.line() == "inside"
+    second = run(processes, waiting, ledger)
+    assert second.is_silent(1)
+    first.kill()
+    assert ended(second) == ""
     assert [entry.title for entry in ledger.entries()] == ["Waited"]

@@ -69,6 +69,17 @@ def hockey_stick(shifts: Sequence[Shift], epsilon: float) -> float:
 
     The two directions are mirror images, since noise is symmetric and both tables have the same noise.
     """
+    loss, total, cut = _law_of_loss(tuple(shifts))
+    above = loss > epsilon
+    return float(total[above] @ -np.expm1(epsilon - loss[above])) + cut
+
+
+@lru_cache(maxsize=16)
+def _law_of_loss(shifts: tuple[Shift, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """The privacy loss of all measurements together, its probabilities, and what was cut off at most.
+
+    It is asked for at several epsilons.
+    """
     unit = _common([shift.law.rate for shift in shifts])
     low, total, cut = 0, np.ones(1), 0.0
     for shift in shifts:
@@ -79,9 +90,8 @@ def hockey_stick(shifts: Sequence[Shift], epsilon: float) -> float:
         one = np.bincount(place - place.min(), weights=masses(shift.law, reach)).astype(np.float64)
         low, total = low + int(place.min()), _convolved(total, one)
         cut += float(_CUT)
-    loss = float(unit) * (low + np.arange(len(total)))
-    above = loss > epsilon
-    return float(total[above] @ -np.expm1(epsilon - loss[above])) + cut
+    loss = float(unit) * (low + np.arange(len(total))).astype(np.float64)
+    return loss, total, cut
 
 
 def _convolved(total: NDArray[np.float64], one: NDArray[np.float64]) -> NDArray[np.float64]:

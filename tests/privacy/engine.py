@@ -6,11 +6,11 @@ for a test is seen here.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from importlib import import_module
 from itertools import product
 from typing import Any
@@ -87,6 +87,16 @@ class Unexplained(Exception):
     """The engine did not do what can be accounted for."""
 
 
+@dataclass
+class Public:
+    """What was found on the spine of one plan: the same for all tables."""
+
+    children: dict[Path, range] = field(default_factory=dict)
+    nodes: dict[Path, list[int]] = field(default_factory=dict)
+    cells: dict[tuple[tuple[int, ...], Path], Path] = field(default_factory=dict)
+    leaves: dict[str, Path | None] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Engine:
     """A plan with one private table, and the laws from which a run really draws."""
@@ -101,6 +111,8 @@ class Engine:
     """The laws that the levels below were measured with."""
     margins: tuple[tuple[tuple[int, ...], Law], ...] = ()
     """The laws of tables beside the spine, by how many levels of each attribute they tell apart."""
+    public: Public = field(default_factory=Public)
+    """What the plan's own spine says, which engines of one plan ask again and again."""
 
     @staticmethod
     def of(plan: tt.Plan, rows: Rows) -> Engine:
@@ -137,19 +149,30 @@ class Engine:
         margins = tuple(
             (table.depths, law) for table, law in zip(tables, beside, strict=True) if table.part > len(laws)
         )
-        return Engine(plan, counts, _paths(plan, rows), total, tuple(laws), margins)
+        public = Public()
+        return Engine(plan, counts, _paths(plan, rows, public), total, tuple(laws), margins, public)
 
     @staticmethod
     def without_laws(plan: tt.Plan, rows: Rows) -> Engine:
         """A plan and a table whose noise is not of interest."""
-        return Engine(plan, counts_of(plan, rows), _paths(plan, rows), None, ())
+        public = Public()
+        return Engine(plan, counts_of(plan, rows), _paths(plan, rows, public), None, (), public=public)
 
     def with_rows(self, rows: Rows) -> Engine:
         """The same plan and noise with another table."""
-        return replace(self, counts=counts_of(self.plan, rows), paths=_paths(self.plan, rows))
+        return replace(self, counts=counts_of(self.plan, rows), paths=_paths(self.plan, rows, self.public))
 
     def true_count(self, path: Path) -> int:
-        return sum(count for leaf, count in self.paths if leaf[: len(path)] == path)
+        return self.true_counts[path]
+
+    @cached_property
+    def true_counts(self) -> Counter[Path]:
+        """The true count of every node of the spine that has one."""
+        found: Counter[Path] = Counter()
+        for leaf, count in self.paths:
+            for depth in range(len(leaf) + 1):
+                found[leaf[:depth]] += count
+        return found
 
     def margin_counts(self, depths: tuple[int, ...]) -> dict[Path, int]:
         """The true counts of the cells of a margin, by the nodes of its attributes."""
@@ -160,18 +183,26 @@ class Engine:
 
     def cell(self, depths: tuple[int, ...], leaf: Path) -> Path:
         """The cell of a margin that a leaf is counted in: its node at the last level told apart of each attribute."""
-        about = zip(self.plan.spine.trees, self._node(leaf), depths, strict=True)
-        return tuple(int(tree.ancestors(depth - 1)[node]) for tree, node, depth in about if depth)
+        if (known := self.public.cells.get((depths, leaf))) is None:
+            about = zip(self.plan.spine.trees, self._node(leaf), depths, strict=True)
+            known = tuple(int(tree.ancestors(depth - 1)[node]) for tree, node, depth in about if depth)
+            self.public.cells[depths, leaf] = known
+        return known
 
     def children(self, path: Path) -> range:
-        level = self.plan.spine.levels[len(path)]
-        return range(int(level.fanout(np.array(self._node(path))[:, None])[0]))
+        if (known := self.public.children.get(path)) is None:
+            level = self.plan.spine.levels[len(path)]
+            known = range(int(level.fanout(np.array(self._node(path))[:, None])[0]))
+            self.public.children[path] = known
+        return known
 
     def _node(self, path: Path) -> list[int]:
-        node = np.zeros((len(self.plan.spine.attributes), 1), np.int64)
-        for level, rank in zip(self.plan.spine.levels, path, strict=False):
-            level.go_down(node, np.array([rank]))
-        return [int(one) for one in node[:, 0]]
+        if (known := self.public.nodes.get(path)) is None:
+            node = np.zeros((len(self.plan.spine.attributes), 1), np.int64)
+            for level, rank in zip(self.plan.spine.levels, path, strict=False):
+                level.go_down(node, np.array([rank]))
+            known = self.public.nodes[path] = [int(one) for one in node[:, 0]]
+        return known
 
     def outcomes(
         self,
@@ -231,26 +262,35 @@ class Engine:
         return law
 
 
-def _paths(plan: tt.Plan, rows: Rows) -> list[tuple[Path, int]]:
+def _paths(plan: tt.Plan, rows: Rows, public: Public) -> list[tuple[Path, int]]:
     found = []
+    for leaf, count in rows.items():
+        if leaf not in public.leaves:
+            public.leaves[leaf] = _path(plan, leaf)
+        path = public.leaves[leaf]
+        if count and path is not None:
+            found.append((path, count))
+    return sorted(found)
+
+
+def _path(plan: tt.Plan, leaf: str) -> Path | None:
+    """The way down to a leaf; None for one that no hierarchy has, or that is impossible: it counts nowhere."""
     trees = list(plan.spine.attributes.values())
     known = [tree.codes[-1].to_pylist() for tree in trees]
-    for leaf, count in rows.items():
-        codes = leaf.split(">")
-        if count and all(code in known[i] for i, code in enumerate(codes)):
-            at = [known[i].index(code) for i, code in enumerate(codes)]
-            if not plan.public_facts.possible.allows(plan.spine.depths(len(plan.spine.levels)), np.array(at)[:, None])[
-                0
-            ]:
-                continue  # what is impossible, and is there all the same, counts nowhere
-            path, node = [], np.zeros((len(trees), 1), np.int64)
-            for level in plan.spine.levels:
-                for part in level.parts:
-                    own = plan.spine.trees[part.attribute]
-                    node[part.attribute] = own.ancestors(part.depth)[at[part.attribute]]
-                path.append(int(level.ranks(node)[0]))
-            found.append((tuple(path), count))
-    return sorted(found)
+    codes = leaf.split(">")
+    if not all(code in known[i] for i, code in enumerate(codes)):
+        return None
+    at = [known[i].index(code) for i, code in enumerate(codes)]
+    finest = plan.spine.depths(len(plan.spine.levels))
+    if not plan.public_facts.possible.allows(finest, np.array(at)[:, None])[0]:
+        return None
+    path, node = [], np.zeros((len(trees), 1), np.int64)
+    for level in plan.spine.levels:
+        for part in level.parts:
+            own = plan.spine.trees[part.attribute]
+            node[part.attribute] = own.ancestors(part.depth)[at[part.attribute]]
+        path.append(int(level.ranks(node)[0]))
+    return tuple(path)
 
 
 def shifts_between(one: Engine, other: Engine) -> list[Shift]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable
 from copy import deepcopy
 from functools import cache
 from importlib.resources import files
@@ -28,23 +28,27 @@ def validate(card: object, *, draft: bool = False, checked: Collection[str] = ()
 def validate_fields(part: dict[str, Any]) -> None:
     """Refuse fields of a card that do not fit the schema; other fields may be missing."""
     rules = schema()
-    _refuse(_check_object(part, {"properties": rules["properties"]}, "card", rules["$defs"]))
+    found: list[str] = []
+    _check_object(part, {"properties": rules["properties"]}, "card", rules["$defs"], found)
+    _refuse(found)
 
 
-def _refuse(found: Iterator[str]) -> None:
+def _refuse(found: Iterable[str]) -> None:
     for finding in found:
         raise ReleaseError(f"card.json does not fit its schema: {finding}")
 
 
-def findings(card: object, *, draft: bool = False, checked: Collection[str] = ()) -> Iterator[str]:
-    """Yield each place where a card does not fit the schema.
+def findings(card: object, *, draft: bool = False, checked: Collection[str] = ()) -> list[str]:
+    """Return each place where a card does not fit the schema.
 
     A draft may lack what only a written release has; fields that are `checked` need only be there.
     """
     rules = schema(_format(card))
     required = [name for name in rules["required"] if not (draft and name in FINISHED)]
     properties = {name: {} if name in checked else rule for name, rule in rules["properties"].items()}
-    yield from _check(card, {**rules, "required": required, "properties": properties}, "card", rules["$defs"])
+    found: list[str] = []
+    _check(card, {**rules, "required": required, "properties": properties}, "card", rules["$defs"], found)
+    return found
 
 
 def schema(version: int = FORMAT) -> dict[str, Any]:
@@ -84,45 +88,60 @@ def _format(card: object) -> int:
     return stated if type(stated) is int and 0 < stated < FORMAT else FORMAT
 
 
-def _check(value: object, rules: dict[str, Any], where: str, defined: dict[str, Any]) -> Iterator[str]:
+_Place = str | tuple["_Place", str | int]
+"""A place in a card: its name, or the place around it and the name or number there. Only findings need it as a text."""
+
+
+def _at(where: _Place) -> str:
+    if isinstance(where, str):
+        return where
+    around, name = where
+    return f"{_at(around)}[{name}]" if isinstance(name, int) else f"{_at(around)}.{name}"
+
+
+def _check(value: object, rules: dict[str, Any], where: _Place, defined: dict[str, Any], found: list[str]) -> None:
+    """Add to what was found where a value does not fit its rules."""
     while "$ref" in rules:
         named = defined[rules["$ref"].removeprefix("#/$defs/")]
         if len(rules) > 1:
-            yield from _check(value, named, where, defined)
+            _check(value, named, where, defined, found)
             break
         rules = named
     kinds = rules.get("type")
     if kinds is not None and not _is_of(value, kinds):
-        yield f"{where} must be {kinds if isinstance(kinds, str) else ' or '.join(kinds)}, not {_short(value)}"
+        must = kinds if isinstance(kinds, str) else " or ".join(kinds)
+        found.append(f"{_at(where)} must be {must}, not {_short(value)}")
         return
     if "const" in rules and not _same(value, rules["const"]):
-        yield f"{where} must be {rules['const']!r}, not {_short(value)}"
+        found.append(f"{_at(where)} must be {rules['const']!r}, not {_short(value)}")
     if "enum" in rules and not any(_same(value, choice) for choice in rules["enum"]):
-        yield f"{where} must be one of {rules['enum']}, not {_short(value)}"
+        found.append(f"{_at(where)} must be one of {rules['enum']}, not {_short(value)}")
     if "pattern" in rules and isinstance(value, str) and not re.search(rules["pattern"], value):
-        yield f"{where} is {_short(value)}, which does not match {rules['pattern']}"
+        found.append(f"{_at(where)} is {_short(value)}, which does not match {rules['pattern']}")
     if "minimum" in rules and _is_number(value) and value < rules["minimum"]:
-        yield f"{where} is {_short(value)}, below {rules['minimum']}"
+        found.append(f"{_at(where)} is {_short(value)}, below {rules['minimum']}")
     if isinstance(value, dict):
-        yield from _check_object(value, rules, where, defined)
-    if isinstance(value, list) and "items" in rules:
+        _check_object(value, rules, where, defined, found)
+    elif isinstance(value, list) and "items" in rules:
         for index, item in enumerate(value):
-            yield from _check(item, rules["items"], f"{where}[{index}]", defined)
+            _check(item, rules["items"], (where, index), defined, found)
 
 
-def _check_object(value: dict[str, Any], rules: dict[str, Any], where: str, defined: dict[str, Any]) -> Iterator[str]:
+def _check_object(
+    value: dict[str, Any], rules: dict[str, Any], where: _Place, defined: dict[str, Any], found: list[str]
+) -> None:
     for name in rules.get("required", ()):
         if name not in value:
-            yield f"{where} lacks {name!r}"
+            found.append(f"{_at(where)} lacks {name!r}")
     known = rules.get("properties", {})
     others = rules.get("additionalProperties", True)
     for name, item in value.items():
         if name in known:
-            yield from _check(item, known[name], f"{where}.{name}", defined)
+            _check(item, known[name], (where, name), defined, found)
         elif others is False:
-            yield f"{where} has {_short(name)}, which no card has"
+            found.append(f"{_at(where)} has {_short(name)}, which no card has")
         elif isinstance(others, dict):
-            yield from _check(item, others, f"{where}.{name}", defined)
+            _check(item, others, (where, name), defined, found)
 
 
 def _same(one: object, other: object) -> bool:

@@ -23,6 +23,9 @@ from treetop.errors import HierarchyError
 from treetop.tables import table as tables
 from treetop.tables.batch import first_missing
 
+KEPT = 1 << 18
+"""The ancestors of at most so many nodes are kept once they were asked for."""
+
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
@@ -34,6 +37,7 @@ class Hierarchy:
     """The codes of each level, by node number."""
     first: tuple[NDArray[np.int64], ...] = field(repr=False)
     """`first[k][i] : first[k][i + 1]` are the nodes of level k under node i of the level above (level 0: the root)."""
+    _ancestors: dict[tuple[int, int], NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
 
     @staticmethod
     def from_table(
@@ -107,7 +111,7 @@ class Hierarchy:
             raise HierarchyError(f"give a list of codes, not the text {values!r}")
         return _build(branches.level_names([level]), [pa.array(branches.as_strings(values), pa.string())])
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The number of nodes at each level."""
         return tuple(len(codes) for codes in self.codes)
@@ -154,10 +158,16 @@ class Hierarchy:
     def ancestors(self, depth: int, finer: int | None = None) -> NDArray[np.int64]:
         """Return, for every node of a finer level (every leaf when None), its ancestor at `depth`."""
         finer = len(self.levels) - 1 if finer is None else finer
+        if (kept := self._ancestors.get((depth, finer))) is not None:
+            return kept
         bounds = np.arange(self.sizes[depth] + 1)
         for below in range(depth + 1, finer + 1):
             bounds = self.first[below][bounds]
-        return np.repeat(np.arange(self.sizes[depth]), np.diff(bounds))
+        found = np.repeat(np.arange(self.sizes[depth]), np.diff(bounds))
+        if len(found) <= KEPT:
+            found.flags.writeable = False  # others are given the same
+            self._ancestors[depth, finer] = found
+        return found
 
     def find(self, code: str) -> list[tuple[int, int]]:
         """Return (depth, node) of every node with this code, coarse to fine."""

@@ -187,8 +187,17 @@ class Spine:
 
     def depths(self, index: int) -> tuple[int, ...]:
         """Return how many levels of each attribute are refined at spine level `index` (the root is 0)."""
-        refined = [part.attribute for level in self.levels[:index] for part in level.parts]
-        return tuple(refined.count(attribute) for attribute in range(len(self.attributes)))
+        return self._depths[index]
+
+    @cached_property
+    def _depths(self) -> tuple[tuple[int, ...], ...]:
+        refined = [0] * len(self.attributes)
+        found = [tuple(refined)]
+        for level in self.levels:
+            for part in level.parts:
+                refined[part.attribute] += 1
+            found.append(tuple(refined))
+        return tuple(found)
 
     def __repr__(self) -> str:
         return f"Spine({' > '.join(level.name for level in self.levels)}; {self.leaves:,} leaves)"

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.copying import copy_into
 from treetop.basics.kernel import kernel
 from treetop.errors import NumberError
 from treetop.measure.evidence import NOTHING
@@ -115,7 +116,7 @@ def refine_batch(
         x = value[slot:end]
         add_counts(x, start[slot:end], stop[slot:end], 0, keys, shift, mask, before, starts[i], stops[i])
         if len(slots) > 0:
-            slots[slot - only : end - only] = x
+            copy_into(slots[slot - only :], x)
         begin(state, fanout, released[i], kind, order, np.uint64(ties + i))
         solve(state, scratch, x)
         kept, highest[i], left[i] = keep(

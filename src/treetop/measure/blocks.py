@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.copying import copy_into
 from treetop.basics.kernel import kernel
 from treetop.measure.batch import repaired_by
 from treetop.measure.evidence import NOTHING, LevelEvidence
@@ -405,7 +406,7 @@ def repair_blocks(
         columns = kept[groups[i], first[node[i]] : first[node[i]] + width]
         spare = columns.sum() - count[i:end].sum()
         if width > 0 and height == 1 and spare == 0:
-            out[at : at + width] = columns  # nothing is left to decide
+            copy_into(out[at:], columns)  # nothing is left to decide
         elif width > 0:
             target, likely = np.empty(width * height), np.empty(width * height, np.bool_)
             own = slice(at, at + width * height)

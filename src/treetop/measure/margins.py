@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.checked import NO_BOUND
+from treetop.basics.copying import writable
 from treetop.basics.kernel import kernel
 from treetop.domain.facts import PublicFacts
 from treetop.domain.hierarchy import Hierarchy
@@ -112,7 +113,7 @@ class Kept:
 def by_group(table: Ints, depths: Depths, attribute: int) -> Ints:
     """Return a table by the cells of all its attributes but one (row) and the nodes of that one (column)."""
     axis = int(np.count_nonzero(depths[:attribute]))
-    return np.ascontiguousarray(np.moveaxis(table, axis, -1).reshape(-1, table.shape[axis]))
+    return writable(np.ascontiguousarray(np.moveaxis(table, axis, -1).reshape(-1, table.shape[axis])))
 
 
 def groups_under(

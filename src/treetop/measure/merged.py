@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.copying import writable
 from treetop.basics.kernel import kernel
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.level import Refinement
@@ -113,7 +114,7 @@ def fit_rows(
     found, out = np.zeros(len(cells), np.int64), np.zeros(len(value), np.int64)
     repair_blocks(
         value[cells], value[:0] if alone is None else alone[cells], fanout[by_block], rows.count[by_block],
-        node[by_block], groups[by_block], refined.first, columns, far, kind, order, ties, found,
+        node[by_block], groups[by_block], refined.first, writable(columns), far, kind, order, ties, found,
     )  # fmt: skip
     out[cells] = found
     return out

@@ -26,6 +26,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from treetop.basics.buffers import U, buffers
+from treetop.basics.copying import copy_into
 from treetop.basics.kernel import kernel
 from treetop.basics.siphash import siphash, siphash_texts, siphash_word
 from treetop.basics.sorting import sort_rows
@@ -185,7 +186,7 @@ def _keep_of_unit(
     ranks: Words,
     positions: NDArray[np.int64],
 ) -> None:
-    total = 0
+    total = np.int64(0)  # a plain 0 would have `_choose` compiled for that too
     for row in rows:
         total += weight[row]
         kept[row] = weight[row]
@@ -217,7 +218,7 @@ def _keep_of_unit(
 def _order(rows: NDArray[np.int64], rank: Words) -> None:
     """Sort the rows by their rank; rows of one rank are alike."""
     if len(rows) > _FEW:
-        rows[:] = rows[np.argsort(rank)]
+        copy_into(rows, rows[np.argsort(rank)])
         return
     for i in range(1, len(rows)):
         row, key, at = rows[i], rank[i], i
@@ -228,7 +229,7 @@ def _order(rows: NDArray[np.int64], rank: Words) -> None:
 
 
 @kernel
-def _choose(key0: np.uint64, key1: np.uint64, total: int, chosen: NDArray[np.int64]) -> None:
+def _choose(key0: np.uint64, key1: np.uint64, total: np.int64, chosen: NDArray[np.int64]) -> None:
     """Fill in distinct positions from 0 … total - 1, all sets alike probable, in order."""
     mask = U(total - 1)
     for shift in (1, 2, 4, 8, 16, 32):

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from treetop.basics.copying import writable
 from treetop.domain.cells import Cells
 from treetop.domain.facts import PublicFacts
 from treetop.domain.margin import Margin, cells_of, exact_margins, margins_of
@@ -132,7 +133,7 @@ def columns_of(tables: Sequence[MarginTable], spine: Spine, depths: Sequence[int
     counts = coarser(spine.trees, fine.count.reshape(shape), fine.margin.depths, tuple(depths))
     axis = np.count_nonzero(depths[:attribute])
     moved = np.moveaxis(counts, axis, -1)
-    return np.ascontiguousarray(moved).reshape(-1, moved.shape[-1])
+    return writable(np.ascontiguousarray(moved).reshape(-1, moved.shape[-1]))
 
 
 def codes_of(spine: Spine, margin: Margin, cells: Ints) -> dict[str, pa.Array]:

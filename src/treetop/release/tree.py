@@ -15,6 +15,9 @@ from treetop.read.counts import pack
 
 Ints = NDArray[np.int64]
 
+KEPT = 1 << 18
+"""Levels with at most so many nodes are kept once they were made; a larger one takes as much memory as the leaves."""
+
 
 @dataclass(frozen=True, eq=False)
 class LevelNodes:
@@ -59,6 +62,8 @@ class ReleasedTree:
     """The released count of each leaf, above zero."""
     left: Remainders | None = field(default=None, repr=False)
     """What was left unresolved."""
+    _levels: dict[int, LevelNodes] = field(default_factory=dict, init=False, repr=False)
+    _parents: dict[int, Ints] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def total(self) -> int:
@@ -72,6 +77,15 @@ class ReleasedTree:
 
     def at(self, index: int) -> LevelNodes:
         """Return the nodes above zero at a level of the spine, by its position; the total is 0."""
+        if (kept := self._levels.get(index)) is not None:
+            return kept
+        made = self._at(index)
+        if len(made) <= KEPT:
+            _freeze(made.nodes, made.count)
+            self._levels[index] = made
+        return made
+
+    def _at(self, index: int) -> LevelNodes:
         entry = self._entries.down_to(index)
         columns = self._columns(entry, index)
         first = np.flatnonzero(_starts(columns, len(entry.count)))
@@ -82,6 +96,15 @@ class ReleasedTree:
 
     def parents(self, index: int) -> Ints:
         """Return, for every released node of a level below the root, which one of the level above it belongs to."""
+        if (kept := self._parents.get(index)) is not None:
+            return kept
+        made = self._parents_of(index)
+        if len(made) <= KEPT:
+            _freeze(made)
+            self._parents[index] = made
+        return made
+
+    def _parents_of(self, index: int) -> Ints:
         entry = self._entries.down_to(index - 1)
         above = np.cumsum(_starts(self._columns(entry, index - 1), len(entry.count))) - 1
         if entry.level is not None:
@@ -146,6 +169,12 @@ class ReleasedTree:
 
     def _columns(self, entry: _Entry, index: int) -> dict[int, NDArray[np.integer]]:
         return _coarser(self.spine, index, len(self.spine.levels), entry.leaf)
+
+
+def _freeze(*kept: Ints) -> None:
+    """Let nobody write into what others are given too."""
+    for array in kept:
+        array.flags.writeable = False
 
 
 def ancestors(spine: Spine, coarse: int, fine: int, nodes: NDArray[np.int32]) -> NDArray[np.int32]:

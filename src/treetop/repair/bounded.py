@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.checked import NO_BOUND
+from treetop.basics.copying import copy_into
 from treetop.basics.kernel import kernel
 from treetop.repair import state as at
 from treetop.repair.settle import begin, below
@@ -49,9 +50,9 @@ def repair_bounded(
     if least > count or most < count:
         raise ValueError("the bounds of a node's children do not allow its count")
     if least == count:
-        out[:] = lower
+        copy_into(out, lower)
     elif most == count:
-        out[:] = upper
+        copy_into(out, upper)
     else:
         _set_changes(state, x, lower, upper)
         _find_threshold(state, buckets, x, lower, upper)

@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.copying import copy_into
 from treetop.basics.kernel import kernel
+from treetop.repair.whole_blocks import transposed
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -51,11 +53,12 @@ def repair_bounded_block(
         if left[i] < 0 or left[i] > room:
             raise ValueError("the bounds of a row do not allow its sum")
     start, column, rest, room_of = _open_cells(target, lower, upper, columns, height, size, spare)
-    sums = np.append(left, np.int64(spare))
+    sums = np.full(height + 1, spare, np.int64)
+    copy_into(sums, left)
     fitted = _fit(start, column, rest, room_of, sums, wanted, scale, tolerance, sweeps)
     whole = _whole(start, column, fitted, room_of, sums, width)
     short = _balance(start, column, fitted, room_of, wanted, whole, scale)
-    out[:] = lower
+    copy_into(out, lower)
     for i in range(height):
         for k in range(start[i], start[i + 1]):
             out[i * width + column[k]] += whole[k]
@@ -222,24 +225,12 @@ def _balance(
     lacking = columns.copy()
     for k in range(len(column)):
         lacking[column[k]] -= whole[k]
-    row, by_column, first = _transposed(start, column, len(columns))
+    row, by_column, first = transposed(start, column, len(columns))
     for least in (0.0, -scale, -np.inf):
         while np.abs(lacking).sum() > 0:
             if _move(start, column, fitted, room, whole, lacking, row, by_column, first, least) == 0:
                 break
     return np.abs(lacking).sum()
-
-
-@kernel
-def _transposed(start: Ints, column: Ints, width: int) -> tuple[Ints, Ints, Ints]:
-    """Return the row of every cell, and the cells by column with where each column starts."""
-    row = np.empty(len(column), np.int64)
-    for i in range(len(start) - 1):
-        row[start[i] : start[i + 1]] = i
-    first = np.zeros(width + 1, np.int64)
-    for k in range(len(column)):
-        first[column[k] + 1] += 1
-    return row, np.argsort(column, kind="mergesort"), np.cumsum(first)
 
 
 @kernel

@@ -17,6 +17,8 @@ Targets are taken to 1/4096, and random parts of that decide among equals.
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,7 +32,7 @@ Reals = NDArray[np.float64]
 PARTS = 1 << 24
 """So many parts one has: the 4096ths of targets, and as many parts of each, at random, that decide among equals."""
 _COARSE = 4096
-MOST_STEPS = 60
+MOST_STEPS = cast(int, np.int64(60))  # a plain 60 would be a type of its own to Numba
 """So many steps are taken towards the prices of real numbers."""
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FAR = 1 << 62

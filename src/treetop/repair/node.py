@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from treetop.basics.checked import NO_BOUND, check_sum, whole_number, whole_numbers
 from treetop.basics.choices import Choices
+from treetop.basics.copying import writable
 from treetop.errors import NumberError
 from treetop.repair.bounded import repair_bounded
 from treetop.repair.settle import begin, settled, solve
@@ -158,7 +159,7 @@ def _each_child(bounds: ArrayLike, size: int, which: str) -> NDArray[np.int64]:
     if given.shape not in ((), (size,)):
         raise NumberError(f"the {which} bounds: give one for all, or one for each of {size} children")
     whole = whole_numbers(given, f"the {which} bounds", given.ndim, NO_BOUND)
-    return np.ascontiguousarray(np.broadcast_to(whole, (size,)))
+    return writable(np.ascontiguousarray(np.broadcast_to(whole, (size,))))
 
 
 _REPAIRED = (

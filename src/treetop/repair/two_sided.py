@@ -19,9 +19,12 @@ Whole numbers follow (`whole_blocks`).
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.copying import copy_into
 from treetop.basics.kernel import kernel
 from treetop.repair.whole_blocks import candidates, round_block, transposed
 
@@ -31,9 +34,9 @@ Marks = NDArray[np.bool_]
 
 TOLERANCE = 0.01
 """A fit ends when no column is off by more: what is left is for the whole numbers."""
-MOST_SWEEPS = 60
+MOST_SWEEPS = cast(int, np.int64(60))  # to Numba a plain 60 is a type of its own, with a variant of each kernel
 """So many steps at a time, before all other cells are looked at."""
-MOST_ROUNDS = 30
+MOST_ROUNDS = cast(int, np.int64(30))
 """So often candidates are added to; what is still not optimal then is made exact by moves of units all the same."""
 NOBODY, COVERED = -1, -2
 """No row has the highest target of a column yet; it has candidates, so that nobody asks."""
@@ -53,9 +56,9 @@ def repair_block(
     known takes the rest. `scale` is how far one step may go: some standard deviations of the noise.
     """
     if len(rows) == 1 and spare == 0:
-        out[:] = columns
+        copy_into(out, columns)
     elif len(columns) == 1:
-        out[:] = rows
+        copy_into(out, rows)
     else:
         start, column, fitted = fit_block(target, likely, rows, columns, spare, scale, tolerance, sweeps, rounds)
         round_block(target, likely, start, column, fitted, rows, columns, spare, out)

@@ -52,7 +52,9 @@ def candidates(
 ) -> tuple[Ints, Ints, Reals]:
     """Return where each row's candidates start, their columns and their targets; the spare row comes last."""
     height, width = len(rows), len(columns)
-    size = np.count_nonzero(likely) + (width if spare > 0 else 0)
+    size = width if spare > 0 else 0
+    for one in likely:
+        size += one
     start, column, wanted = np.empty(height + 2, np.int64), np.empty(size, np.int64), np.empty(size)
     at = 0
     for i in range(height):

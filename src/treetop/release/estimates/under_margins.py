@@ -9,9 +9,12 @@ Cells are told apart by what rows and columns lead to expect of them, P_iÂ·M_j/Î
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.copying import copy_into, writable
 from treetop.basics.kernel import kernel
 from treetop.noise import Law
 from treetop.release.estimates import prior
@@ -24,6 +27,7 @@ Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
 _SWEEPS = 30
+_NONE = cast(int, np.int64(0))  # a plain 0 is a type of its own to Numba, with a variant of each kernel
 """So often rows and columns take turns."""
 _NEAR = 0.5
 """A fit ends when no column is off by more."""
@@ -51,7 +55,7 @@ def share_under_margin(law: Law, first: Ints, measured: Ints, node: Ints, column
     kind[useful] = prior.classes(expected[useful])
     learned = prior.learn(law, measured[useful], kind[useful])
     out = np.zeros(len(measured), np.int64)
-    _share_blocks(first, order, eldest, measured, kind, learned, columns, count, out)
+    _share_blocks(first, order, eldest, writable(measured), kind, learned, writable(columns), writable(count), out)
     return out
 
 
@@ -71,7 +75,7 @@ def _share_blocks(
             for row in order[at:end]:
                 out[first[row]] = count[row]
         elif end - at == 1 and own.sum() == count[order[at]]:
-            out[first[order[at]] : first[order[at]] + width] = own
+            copy_into(out[first[order[at]] :], own)
         else:
             _share_block(order[at:end], first, measured, kind, learned, own, count, out)
         at = end
@@ -92,7 +96,7 @@ def _share_block(
             target[i * width + j] = measured[at + j]
             near[i * width + j] = _units(learned, kind[at + j], measured[at + j], a[i] + _AHEAD) > 0.0
     open_block(target, near, columns)
-    start, column, _ = candidates(target, near, wanted, columns, 0, 0)
+    start, column, _ = candidates(target, near, wanted, columns, _NONE, _NONE)
     cell_kind, cell_measured = np.empty(len(column), np.int64), np.empty(len(column), np.int64)
     for i in range(height):
         for k in range(start[i], start[i + 1]):
@@ -100,9 +104,9 @@ def _share_block(
             cell_kind[k], cell_measured[k] = kind[at], measured[at]
     fitted = _fit(start, column, cell_kind, cell_measured, learned, wanted, columns, a)
     whole = np.empty(height * width, np.int64)
-    round_block(target, near, start, column, fitted, wanted, columns, 0, whole)
+    round_block(target, near, start, column, fitted, wanted, columns, _NONE, whole)
     for i in range(height):
-        out[first[rows[i]] : first[rows[i]] + width] = whole[i * width : (i + 1) * width]
+        copy_into(out[first[rows[i]] :], whole[i * width : (i + 1) * width])
 
 
 @kernel

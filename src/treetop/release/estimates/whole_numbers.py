@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.checked import whole_number, whole_numbers
+from treetop.basics.copying import writable
 from treetop.domain.level import Refinement
 from treetop.domain.margin import cells_of, decided_at, depths_alone, stages_of
 from treetop.domain.spine import Spine
@@ -142,7 +143,7 @@ def _share_last(
     kind = np.zeros(len(value), np.int64)
     kind[useful] = prior.classes(average[useful])
     learned = prior.learn(law, value[useful], kind[useful])
-    share_by_probability(first, value, kind, learned, count, seed, out)
+    share_by_probability(first, writable(value), kind, learned, writable(count), seed, out)
 
 
 def _seed(measurements: Measurements) -> int:

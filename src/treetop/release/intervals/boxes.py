@@ -43,6 +43,9 @@ class Boxes:
     """How many levels of each attribute a box's node is down; 0 where it has all leaves."""
     leaf: Ints = field(repr=False)
     """For each attribute (row) and box (column), a leaf under the box's node."""
+    _groups: dict[int, tuple[Ints, list[tuple[int, Ints, int, Ints]]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @staticmethod
     def one(spine: Spine, ranges: Mapping[int, Range]) -> Boxes:
@@ -104,19 +107,34 @@ class Boxes:
 
         A node that no box meets has group −1.
         """
-        group, found = np.zeros(len(self), np.int64), np.zeros(nodes.shape[1], np.int64)
-        for attribute, refined in enumerate(self.spine.depths(index)):
-            shared = min(refined, self.depth[attribute])
-            if shared == 0:
-                continue
-            tree = self.spine.trees[attribute]
-            size = tree.sizes[shared - 1]
-            own = tree.ancestors(shared - 1)[self.leaf[attribute]]
-            distinct, group = np.unique(group * size + own, return_inverse=True)
-            keys = found * size + tree.ancestors(shared - 1, finer=refined - 1)[nodes[attribute]]
+        group, told_apart = self._grouped(index)
+        found = np.zeros(nodes.shape[1], np.int64)
+        for attribute, ancestors, size, distinct in told_apart:
+            keys = found * size + ancestors[nodes[attribute]]
             place = np.minimum(np.searchsorted(distinct, keys), len(distinct) - 1)
             found = np.where(distinct[place] == keys, place, -1)
         return group, found
+
+    def _grouped(self, index: int) -> tuple[Ints, list[tuple[int, Ints, int, Ints]]]:
+        """Return each box's group at a level, and what tells groups apart: one attribute after the other.
+
+        Of each attribute, what its nodes at that level share with those of boxes, how many there are of these, and the
+        groups so far with them.
+        """
+        if index not in self._groups:
+            group = np.zeros(len(self), np.int64)
+            told_apart = []
+            for attribute, refined in enumerate(self.spine.depths(index)):
+                shared = min(refined, self.depth[attribute])
+                if shared == 0:
+                    continue
+                tree = self.spine.trees[attribute]
+                size = tree.sizes[shared - 1]
+                own = tree.ancestors(shared - 1)[self.leaf[attribute]]
+                distinct, group = np.unique(group * size + own, return_inverse=True)
+                told_apart.append((attribute, tree.ancestors(shared - 1, finer=refined - 1), size, distinct))
+            self._groups[index] = group, told_apart
+        return self._groups[index]
 
 
 def condition_depths(spine: Spine, ranges: Mapping[int, Range]) -> tuple[int, ...]:
