@@ -31,7 +31,7 @@ def _names(_: click.Context, __: click.Parameter, text: str | None) -> list[str]
 @click.option(
     "--mechanisms",
     callback=_names,
-    help="Which ones; by default inftda,tda-l2,gauss,sh, and margins and facts where the plan keeps them; of groups all.",
+    help="Which ones; by default inftda,tda-l2,gauss,sh, and margins and facts where a plan keeps them; of groups all.",
 )
 @click.option("--epsilon", "epsilons", callback=numbers, help="Which epsilons, as in 0.1,1,10; the plan's by default.")
 @click.option("--delta", type=float, help="Delta; the plan's by default.")
