@@ -101,6 +101,30 @@ def test_a_card_with_another_theta_or_other_measurements_is_found(tmp_path: Path
     assert any("by the measurements of its candidates it would be" in one for one in found)
 
 
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+@pytest.mark.parametrize(("form", "degree"), [("histogram", "in"), ("cumulative", "out"), ("histogram", "total")])
+def test_every_kind_of_degrees_under_node_takes_candidates(
+    neighbours: Any, form: Any, degree: Any, tmp_path: Path
+) -> None:
+    made = tt.DegreePlan("node", neighbours, tt.Loss(epsilon=1), [4, 8], form, degree=degree)
+    release = made.release(network(60), testing_key=KEY)
+    assert release.card["plan"]["degrees"]["largest"] in (4, 8)
+    if neighbours == "replace":
+        assert release.total == 60  # which is public
+    release.save(tmp_path / "degrees")
+    assert all(not verdict.findings for verdict in tt.check(tmp_path / "degrees"))
+
+
+def test_which_edges_are_counted_is_compared_in_the_plan_of_a_folder(tmp_path: Path) -> None:
+    plan(8, degree="in").release(network(60), testing_key=KEY).save(tmp_path / "degrees")
+    toml = tmp_path / "degrees" / "plan.toml"
+    toml.write_text(toml.read_text(encoding="utf-8").replace('degree = "in"', 'degree = "out"'), encoding="utf-8")
+    file = tmp_path / "degrees" / "card.json"
+    _rewrite(file, json.loads(file.read_text(encoding="utf-8")))
+    found = [finding for verdict in tt.check(tmp_path / "degrees") for finding in verdict.findings]
+    assert any("graph.degree is 'out'" in one for one in found), found
+
+
 def _rewrite(file: Path, card: dict[str, Any]) -> None:
     """Write a card with every hash put right, as who forges it would."""
     import hashlib

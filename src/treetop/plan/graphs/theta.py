@@ -24,8 +24,7 @@ from treetop.errors import PlanError
 THETA = "theta "
 """How the name of what is measured of a candidate begins."""
 SHARE = Fraction(1, 5)
-"""What the choice has of the loss, all candidates together, where nothing is said: in studies a tenth to a third were
-about as good (docs/results/graphs.md)."""
+"""What the choice has of the loss, all candidates together, where nothing is said."""
 MOST = 32
 """More candidates than these would leave each of them little but noise."""
 HELD = Fraction(1, 3)
