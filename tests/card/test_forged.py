@@ -309,7 +309,7 @@ def test_no_row_of_the_facts_can_be_changed_by_who_puts_all_hashes_right(tmp_pat
 
     def findings(changed: list[dict[str, Any]]) -> list[str]:
         pq.write_table(pa.Table.from_pylist(changed, schema), folder / "facts.parquet")
-        about = {"bytes": (folder / "facts.parquet").stat().st_size, "rows": len(changed)}
+        about: dict[str, Any] = {"bytes": (folder / "facts.parquet").stat().st_size, "rows": len(changed)}
         about["sha256"] = file_sha256(folder / "facts.parquet")
         forge(folder, ("files", at), card["files"][at] | about, card, also_the_statement=True)
         forged = json.loads((folder / "card.json").read_text(encoding="utf-8"))

@@ -54,7 +54,8 @@ class Case:
     @property
     def levels(self) -> list[str]:
         """The tables that are levels of the spine, with their attributes in any order."""
-        found, reached = [], {}
+        found: list[str] = []
+        reached: dict[str, str] = {}
         for step in self.order:
             reached |= {split.partition(".")[0]: split for split in step.split(" * ")}
             found += [" * ".join(names) for names in permutations(reached.values())]

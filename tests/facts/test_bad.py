@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,7 +111,7 @@ def test_the_same_facts_put_right_are_published_and_charged(folder: Path) -> Non
     assert (folder / "out").exists()
 
 
-CONTRADICTIONS = {
+CONTRADICTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "sums": (
         {
             "place.state": {"A": 4, "B": 3},

@@ -241,7 +241,9 @@ class Engine:
             "the total": descents.measure_total(self.counts, descent.total, KEY, descent.facts) if exact else None
         }
         for about, facts in [("the plan", descent.facts), *((step.level.name, step.facts) for step in descent.steps)]:
-            for depths in () if facts is None else {*facts.bounded, *map(self._depths, descent.steps)}:
+            if facts is None:
+                continue
+            for depths in {*facts.bounded, *map(self._depths, descent.steps)}:
                 boxes = facts.at(depths)
                 bounds = zip(boxes.cells.tolist(), boxes.lower.tolist(), boxes.upper.tolist(), strict=True)
                 told[f"{boxes.table.name} in the facts of {about}"] = list(bounds)
