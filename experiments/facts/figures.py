@@ -10,10 +10,10 @@ from experiments.kit.figures import BLACK, BLUE, GREEN, ORANGE, grid, save_all
 
 FIGURES = {
     "facts_gain.png": "How many times smaller the mean error of a level is with facts than without. A level without "
-    "points is exact with facts. Right of the line is better.",
+    "points is exact with facts. Right of the line is better. Bars are 95 % intervals of the ratio, from the runs.",
 }
 """The picture, with its caption."""
-LOOKS = ((BLUE, "o"), (ORANGE, "s"), (GREEN, "D"))
+LOOKS = ((BLUE, "o", 0.2), (ORANGE, "s", 0.0), (GREEN, "D", -0.2))
 
 
 def draw(studies: Sequence[Study], folder: Path) -> list[Path]:
@@ -24,14 +24,19 @@ def draw(studies: Sequence[Study], folder: Path) -> list[Path]:
     figure, panels = grid(len(studies), 1, size, sharex=True, height_ratios=heights)
     for study, axes in zip(studies, panels[:, 0], strict=True):
         names = study.levels
-        for epsilon, (colour, marker) in zip(study.epsilons, LOOKS, strict=False):
-            found = [(study.better(epsilon, at), len(names) - 1 - at) for at in range(len(names))]
-            shown = [(better, place) for better, place in found if better is not None]
-            axes.plot(*zip(*shown, strict=True), marker, color=colour, label=f"ε = {epsilon:g}", alpha=0.9)
+        for epsilon, (colour, marker, shift) in zip(study.epsilons, LOOKS, strict=False):
+            shown = [at for at in range(len(names)) if study.better(epsilon, at) is not None]
+            gains = [study.gain(epsilon, at) for at in shown]
+            place = [len(names) - 1 - at + shift for at in shown]
+            value = [gain.value for gain in gains]
+            reach = [min(gain.reach, 0.9 * gain.value) for gain in gains]
+            look = {"fmt": marker, "color": colour, "markersize": 5, "elinewidth": 1, "alpha": 0.9}
+            axes.errorbar(value, place, xerr=reach, label=f"ε = {epsilon:g}", **look)
         axes.axvline(1, color=BLACK, linewidth=1)
         axes.set_xscale("log")
-        axes.set_xticks((0.8, 1, 1.5, 2, 3, 5, 10), ["0.8", "1", "1.5", "2", "3", "5", "10"])
+        axes.set_xticks((0.5, 0.8, 1, 1.5, 2, 3, 5), ["0.5", "0.8", "1", "1.5", "2", "3", "5"])
         axes.minorticks_off()
+        axes.set_xlim(0.5, 5)
         axes.set_ylim(-0.5, len(names) - 0.5)
         axes.set_yticks(range(len(names)), names[::-1])
         axes.set_title(study.title, fontsize="medium", loc="left")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from experiments.facts.figures import FIGURES
 from experiments.facts.measure import DELTA, Study
 from experiments.kit import pages
-from experiments.kit.tables import number, table
+from experiments.kit.tables import number, percent, table
 
 CHANGE = 0.02
 """An error that changes by less is called the same."""
@@ -18,7 +18,7 @@ def page(studies: Sequence[Study]) -> str:
     return pages.render(
         "facts/page.md",
         delta=DELTA,
-        runs=len(next(iter(studies[0].runs.values()))),
+        runs=" or ".join(dict.fromkeys(str(len(next(iter(study.runs.values())))) for study in studies)),
         studies=studies,
         sentences=sentences,
         errors=errors,
@@ -31,15 +31,25 @@ def page(studies: Sequence[Study]) -> str:
 def sentences(study: Study) -> str:
     """Say what facts did to the leaves, to levels above them, and to time."""
     told = []
-    exact = [name for at, name in enumerate(study.levels) if study.better(study.epsilons[0], at) is None]
+    first = study.epsilons[0]
+    exact = [
+        name
+        for at, name in enumerate(study.levels)
+        if study.better(first, at) is None and study.error(first, False, at) > 0
+    ]
     if exact:
         told.append(f"Exact with facts: {', '.join(exact)}.")
     for epsilon in study.epsilons:
         gain = study.better(epsilon, len(study.levels) - 1)
-        fewer = study.mean(epsilon, False, "invented") - study.mean(epsilon, True, "invented")
+        before, after = (
+            percent(study.mean(epsilon, facts, "invented") / max(study.mean(epsilon, facts, "released"), 1))
+            for facts in (False, True)
+        )
         said = "are exact" if gain is None else _said(gain)
-        more = "fewer" if fewer >= 0 else "more"
-        told.append(f"At ε = {epsilon:g} errors of leaves {said}, and {number(abs(fewer))} {more} leaves are invented.")
+        told.append(
+            f"At ε = {epsilon:g} errors of leaves {said}; of the released leaves {before} are invented without facts, "
+            f"and {after} with."
+        )
     return " ".join(told)
 
 

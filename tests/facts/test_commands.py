@@ -235,21 +235,11 @@ def test_compare_runs_others_without_facts_and_says_so(folder: Path) -> None:
     assert "may contradict them" in found["facts"] and "may contradict them" in (folder / "two/summary.md").read_text()
 
 
-def test_compare_without_facts_does_not_run_the_mechanism_that_keeps_them(folder: Path) -> None:
-    words = (
-        "compare",
-        without_facts(folder),
-        "--repeat",
-        "1",
-        "--jobs",
-        "1",
-        "--no-plots",
-        "--mechanisms",
-        "facts,inftda",
-    )
-    found = ran(folder, *words, "--out", "out", "--json").json()
-    assert [one["mechanism"] for one in found["settings"]] == ["inftda"] and found["facts"] is None
-    assert "no [facts] to keep" in found["refused"][0]["reason"]
+def test_compare_of_a_plan_without_facts_says_nothing_of_them(folder: Path) -> None:
+    words = ("--repeat", "1", "--jobs", "1", "--no-plots", "--out", "out", "--json")
+    found = ran(folder, "compare", without_facts(folder), *words).json()
+    assert [one["mechanism"] for one in found["settings"]] == ["margins", "inftda", "tda-l2", "gauss", "sh"]
+    assert found["facts"] is None
 
 
 def test_a_split_that_is_stated_for_facts_is_not_that_of_others(folder: Path) -> None:
@@ -295,9 +285,10 @@ REFUSALS: dict[str, tuple[Callable[[Path], object], tuple[object, ...], str]] = 
         'plan.toml: [facts] prefer = "lower-error" estimates every count again',
     ),
     "invariant under add-remove": (
-        lambda folder: (
-            change(folder, '"enrolment.csv"  ', "{ invariant = true }") and change(folder, '"replace"', '"add-remove"')
-        ),
+        lambda folder: [
+            change(folder, '"place.region" = "enrolment.csv"', '"place.region" = { invariant = true }'),
+            change(folder, '"replace"', '"add-remove"'),
+        ],
         ("release", "plan.toml", "--out", "new"),
         "plan.toml: [facts] an invariant is the same for all neighbours",
     ),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
+import pyarrow as pa
 import pytest
 
 import treetop as tt
@@ -194,3 +195,11 @@ def test_check_finds_a_count_that_contradicts_a_fact(folder: Path) -> None:
     replace(release, count=moved).save(folder / "forged")
     found = [finding for verdict in tt.check(folder / "forged") for finding in verdict.findings]
     assert any("place.state" in finding and "the fact says 4" in finding for finding in found)
+
+
+def test_a_plan_without_facts_has_as_many_leaves_as_it_likes() -> None:
+    trees = {f"a{at}": tt.Hierarchy.from_prefixes([f"{code:04}" for code in range(3000)], [1]) for at in range(6)}
+    spine = tt.Spine([f"{name}.{level}" for level in trees["a0"].levels for name in trees], trees)
+    plan = tt.Plan(spine, tt.Unit("person", 1, "replace"), tt.Loss(epsilon=50, delta=1e-6))
+    table = pa.table({name: ["0001"] * 5 for name in trees})
+    assert spine.leaves > 2**64 and plan.release(table, testing_key=bytes(32)).total == 5
