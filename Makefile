@@ -51,7 +51,7 @@ peers: $(VENV)/.bench .bench/.ready
 	$(BIN)/python -m benchmarks.peers
 
 # The studies behind docs/results, one after the other. Those of real tables skip themselves where the tables are not.
-STUDIES := false_discoveries inftda loss_split group_sizes graphs coverage resolution estimates plan_design margins
+STUDIES := false_discoveries inftda loss_split group_sizes graphs coverage resolution estimates plan_design margins facts
 experiments: $(VENV)/.test
 	for study in $(STUDIES); do $(BIN)/python -m experiments.$$study || exit 1; done
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
+import pyarrow as pa
 import pytest
 
 import treetop as tt
@@ -211,3 +212,11 @@ def test_a_card_says_that_neighbours_agree_with_what_was_compared(folder: Path) 
     assert card["protects"].endswith(
         "Only tables that agree with what is public of place state, place county × sex are neighbours."
     )
+
+
+def test_a_plan_without_facts_has_as_many_leaves_as_it_likes() -> None:
+    trees = {f"a{at}": tt.Hierarchy.from_prefixes([f"{code:04}" for code in range(3000)], [1]) for at in range(6)}
+    spine = tt.Spine([f"{name}.{level}" for level in trees["a0"].levels for name in trees], trees)
+    plan = tt.Plan(spine, tt.Unit("person", 1, "replace"), tt.Loss(epsilon=50, delta=1e-6))
+    table = pa.table({name: ["0001"] * 5 for name in trees})
+    assert spine.leaves > 2**64 and plan.release(table, testing_key=bytes(32)).total == 5

@@ -45,6 +45,7 @@ class Style(NamedTuple):
 STYLES = {
     "inftda": Style("InfTDA", "#0072B2", "o", "-"),
     "margins": Style("With margins", "#332288", "d", "-"),
+    "facts": Style("With facts", "#117733", "<", "-"),
     "lower-error": Style("Lower error", "#882255", "p", "-"),
     "tda-l2": Style("TDA ℓ₂", "#E69F00", "s", "-"),
     "tda-l2-exact": Style("TDA ℓ₂, exact", "#F0E442", "P", "-"),

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.checked import NO_BOUND
 from treetop.basics.frozen import FrozenMap
 from treetop.domain.boxes import Boxes
 from treetop.domain.cells import Cells, Depths, Ints, is_coarser, meet
@@ -134,7 +135,7 @@ class PublicFacts:
         """Whether all counts of a table are known: by exact facts, or by an invariant that a run reads."""
         if any(is_coarser(depths, invariant) for invariant in self.invariants):
             return True
-        return bool(self.bounded) and self.exact(depths) is not None
+        return self.says_something(depths) and self.exact(depths) is not None
 
     @cached_property
     def of_total(self) -> tuple[int, int]:
@@ -145,10 +146,13 @@ class PublicFacts:
 
     def says_something(self, depths: Depths) -> bool:
         """Whether there are bounds of the cells of a table, by its own facts or those of finer tables."""
-        return len(self.at(depths).cells) > 0
+        # Asked first, since a table that is finer than all facts may have more cells than can be numbered.
+        return any(is_coarser(depths, one) for one in self.bounded) and len(self.at(depths).cells) > 0
 
     def bounds(self, depths: Depths, nodes: NDArray[np.integer]) -> tuple[Ints, Ints]:
         """Return the least and the most that nodes have, given by attribute: such that their children can share it."""
+        if not self.says_something(depths):
+            return np.zeros(len(nodes[0]), np.int64), np.full(len(nodes[0]), NO_BOUND, np.int64)
         return self.at(depths).of(Cells(self.spine, depths).numbers(nodes, depths))
 
     def around(self, depths: Depths, nodes: NDArray[np.integer]) -> tuple[Ints, Ints]:

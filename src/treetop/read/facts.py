@@ -136,7 +136,8 @@ class _Listed:
     def read(self, stated: Any) -> tuple[Ints, Ints]:
         """Return the numbers of cells, ascending, and what each has."""
         if isinstance(stated, str) and stated == SAME and not self._counted:
-            return self._same(), np.zeros(0, np.int64)
+            same = self._same()
+            return same, np.zeros(len(same), np.int64)  # as for a list of the same cells, which is the same fact
         given, where = self._as_table(stated)
         columns = self._columns(given)
         books = [Codebook(self._table.codes(one)) for one in self._attributes]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from treetop.compare.mechanisms.estimate import Estimate
 from treetop.compare.mechanisms.planned import Planned
 from treetop.domain.facts import PublicFacts
 from treetop.domain.margin import Margins
-from treetop.errors import PlanError
 from treetop.measure.descent import run_descent
 from treetop.measure.executor import Threads
 from treetop.measure.topdown import descent_of
@@ -62,16 +62,14 @@ class WithFacts(WithMargins):
     """The engine with public facts, and margins: what a plan releases that has facts."""
 
     name: ClassVar[str] = "facts"
-    about: ClassVar[str] = "Top down as margins, with the public facts of the plan kept; compiled."
+    about: ClassVar[str] = "Top down as margins, with the public facts of the plan kept if it has any; compiled."
     facts: PublicFacts | None = None
     """What is public and kept."""
 
     @property
-    def known(self) -> PublicFacts:
-        """Which public facts are kept; without any there is nothing to compare."""
-        if not self.facts:
-            raise PlanError("the plan has no [facts] to keep: choose margins, or inftda")
-        return self.facts
+    def known(self) -> PublicFacts | Mapping[str, Any]:
+        """Which public facts are kept; without any it is as margins."""
+        return self.facts or {}
 
 
 @dataclass(frozen=True, eq=False)

@@ -183,7 +183,7 @@ def _facts(inspection: Inspection) -> list[str]:
         ),
         "# [facts]",
         f'# {value(splits[0])} = "published_totals.csv"',
-        f'# {value(splits[-1])} = {{ at_most = "public_limits.csv" }}',
+        *(f'# {value(split)} = {{ at_most = "public_limits.csv" }}' for split in splits[1:][-1:]),
     ]
 
 

@@ -1,0 +1,1 @@
+"""What public facts buy: the same table released with and without them."""
