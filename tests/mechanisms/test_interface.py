@@ -107,7 +107,7 @@ def test_the_noise_costs_exactly_the_loss(name: str, contributions: int, loss: t
     unit = tt.Unit("person", contributions, unit.neighbours)
     mechanism = MECHANISMS[name](tables.pairs(), unit, loss)
     spent = Fraction(0)
-    margins = mechanism.plan.margin_parts if name == "margins" else ()  # type: ignore[attr-defined]
+    margins = mechanism.plan.margin_parts if name in ("margins", "facts") else ()  # type: ignore[attr-defined]
     for level in (*mechanism.levels, *margins):
         # By hand: m records in one node, or exchanged for m in another; the total moves by m at most.
         squared = contributions**2 * (2 if unit.neighbours == "replace" and level.index else 1)
