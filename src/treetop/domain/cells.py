@@ -41,6 +41,8 @@ def above(tree: Hierarchy, depth: int, refined: int, nodes: Ints) -> Ints:
     """Return the ancestors at a depth of nodes that are refined so many levels; at depth 0 that is the root."""
     if depth == 0:
         return np.zeros(len(nodes), np.int64)
+    if depth < refined and len(nodes) > tree.sizes[refined - 1]:  # then one table of them all is the quicker way
+        return np.asarray(tree.ancestors(depth - 1, refined - 1)[nodes], np.int64)
     for level in range(refined - 1, depth - 1, -1):
         nodes = np.searchsorted(tree.first[level], nodes, side="right") - 1
     return np.asarray(nodes, np.int64)

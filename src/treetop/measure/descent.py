@@ -16,7 +16,7 @@ from treetop.measure.executor import Executor, Serial
 from treetop.measure.facts import possible_counts, with_invariants
 from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import CHUNK, Step
-from treetop.measure.limited import refine_limited
+from treetop.measure.limited import columns_of_rows, refine_limited
 from treetop.measure.margins import Kept, Margins, Under, by_group, groups_under, measure_margins
 from treetop.measure.measure import measure_total
 from treetop.measure.merged import refine_merged
@@ -184,8 +184,11 @@ class _Run:
         assert under is not None
         attribute = step.level.parts[0].attribute
         measured = kept.measured[under.decided] if under.is_measured else None
-        columns = Columns(by_group(kept.at(under.decided), under.decided, attribute), measured)
         groups = groups_under(kept.trees, above.nodes, under.refined, under.decided, attribute)
+        cells = by_group(kept.at(under.decided), under.decided, attribute)
+        if under.after:
+            cells = columns_of_rows(cells, groups, above, step.level.parts[0])
+        columns = Columns(cells, measured)
         nearly = [
             Near(
                 groups_under(kept.trees, above.nodes, under.refined, depths, attribute),

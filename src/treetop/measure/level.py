@@ -95,9 +95,12 @@ class Step:
         """Turn the ranks of leaves among all children of their nodes, in place, into those among possible ones."""
         (part,), size = self.level.parts, above.stop - above.start
         leaf = np.arange(int(size.sum())) + np.repeat(above.start - (np.cumsum(size) - size), size)
-        nodes = above.nodes.repeat(size, axis=1)
-        nodes[part.attribute] = part.first[nodes[part.attribute]] + ranks[leaf].astype(np.int64)
-        ranks[leaf] = self.level.ranks(nodes).astype(np.uint64)
+        parent, own = np.repeat(np.arange(len(above)), size), ranks[leaf]
+        # Leaves of one child follow each other: it is looked up once.
+        begins = np.flatnonzero(np.append(True, (parent[1:] != parent[:-1]) | (own[1:] != own[:-1]))[: len(leaf)])
+        nodes = above.nodes[:, parent[begins]]
+        nodes[part.attribute] = part.first[nodes[part.attribute]] + own[begins].astype(np.int64)
+        ranks[leaf] = np.repeat(self.level.ranks(nodes).astype(np.uint64), np.diff(np.append(begins, len(leaf))))
 
     def fanout(self, above: Frontier) -> Ints:
         """Return how many children each node has that are measured: an only child has its parent's count."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from treetop.basics.checked import NO_BOUND
 from treetop.basics.kernel import kernel
+from treetop.domain.level import Refinement
 from treetop.measure.blocks import (
     LARGE,
     BlockTask,
@@ -167,6 +168,17 @@ class _Cells:
             self.target, self.lower, self.upper, rows, columns, 0, scale, TOLERANCE, MOST_SWEEPS, out
         )  # fmt: skip
         return out
+
+
+def columns_of_rows(kept: Ints, groups: Ints, above: Frontier, refined: Refinement) -> Ints:
+    """Return the columns of a margin, block by block in proportion to what the rows of the block have together."""
+    columns, node = kept.copy(), above.nodes[refined.attribute]
+    blocks, place = np.unique(groups * (len(refined.first) - 1) + node, return_inverse=True)
+    total = np.bincount(place, above.count, len(blocks)).astype(np.int64)
+    group, parent = np.divmod(blocks, len(refined.first) - 1)
+    for row, first, last, count in zip(group, refined.first[parent], refined.first[parent + 1], total, strict=True):
+        columns[row, first:last] = brought_to(columns[row, first:last], int(count))
+    return columns
 
 
 def brought_to(columns: Ints, total: int) -> Ints:

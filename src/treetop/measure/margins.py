@@ -62,6 +62,8 @@ class Under:
     """Whether the level is itself a table that is measured before the descent."""
     limited: bool = False
     """Whether some of its cells cannot have just any count: then it agrees as nearly as they can."""
+    after: bool = False
+    """Whether such a level was above it: then it agrees with what that left of the attribute, in proportion."""
     nearly: tuple[tuple[Depths, Measured], ...] = ()
     """The tables that cross that one, each with its noise: its counts agree with them as nearly as that allows."""
 

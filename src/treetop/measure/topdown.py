@@ -14,7 +14,7 @@ from treetop.measure.descent import Descent
 from treetop.measure.level import Step
 from treetop.measure.margins import Margins, Table, Under
 from treetop.noise.sampler import sampler
-from treetop.plan.facts import exact_beside, limited_levels
+from treetop.plan.facts import exact_beside, is_limited, limited_levels
 from treetop.plan.plan import PurePlan
 from treetop.plan.resolution import EDITION, Resolution
 from treetop.plan.workload import Measured
@@ -87,7 +87,9 @@ def _margins(plan: PurePlan, beside: tuple[Depths, ...]) -> tuple[Margins, tuple
             own_depth = stage.depths[stage.attribute]
             nearly = [table for table in tables if not table.exact and table.depths[stage.attribute] >= own_depth]
             near = tuple((tuple(map(min, table.depths, stage.depths)), table.how) for table in nearly)
-            soft = level.index in limited or isinstance(level, NarrowLevel)
-            stages.append(None if decided is None else Under(decided, stage.depths, level.index in parts, soft, near))
+            limits = isinstance(level, NarrowLevel) or is_limited(spine, plan.public_facts, level)
+            after = level.index in limited and not limits
+            under_one = Under(decided or (), stage.depths, level.index in parts, limits, after, near)
+            stages.append(None if decided is None else under_one)
         under.append(tuple(stages))
     return Margins(spine.trees, tuple(map(tuple, own)), tuple(tables), beside), tuple(under)
