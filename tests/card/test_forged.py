@@ -301,7 +301,9 @@ def test_no_field_that_a_folder_can_prove_can_be_changed_by_who_puts_all_hashes_
 
 def test_no_row_of_the_facts_can_be_changed_by_who_puts_all_hashes_right(tmp_path: Path) -> None:
     with_facts(tmp_path)
-    folder, card = tmp_path / "out", json.loads((tmp_path / "out" / "card.json").read_text(encoding="utf-8"))
+    folder = tmp_path / "out"
+    pristine = (folder / "card.json").read_bytes()
+    card = json.loads(pristine)
     rows = pq.read_table(folder / "facts.parquet").to_pylist()
     schema = pq.read_schema(folder / "facts.parquet")
     (at,) = (at for at, file in enumerate(card["files"]) if file["path"] == "facts.parquet")
@@ -311,7 +313,7 @@ def test_no_row_of_the_facts_can_be_changed_by_who_puts_all_hashes_right(tmp_pat
         pq.write_table(pa.Table.from_pylist(changed, schema), folder / "facts.parquet")
         about: dict[str, Any] = {"bytes": (folder / "facts.parquet").stat().st_size, "rows": len(changed)}
         about["sha256"] = file_sha256(folder / "facts.parquet")
-        forge(folder, ("files", at), card["files"][at] | about, card, also_the_statement=True)
+        forge(folder, ("files", at), card["files"][at] | about, pristine, also_the_statement=True)
         forged = json.loads((folder / "card.json").read_text(encoding="utf-8"))
         for file in forged["files"]:
             if file["path"] == "plan.toml":  # which `forge` leaves alone where it forges files
