@@ -22,6 +22,7 @@ SEAT_STEP = 30
 
 
 def write(name: str, head: list[str], rows: Iterable[Iterable[object]]) -> None:
+    """Write a table beside this file."""
     with (HERE / name).open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(head)
@@ -29,6 +30,7 @@ def write(name: str, head: list[str], rows: Iterable[Iterable[object]]) -> None:
 
 
 def main() -> None:
+    """Make up the pupils, and what is public of them."""
     rng = random.Random(20)
     region_of = {town: region for region, towns in TOWNS.items() for town in towns}
     pupils = []
