@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,9 +43,10 @@ def command(out: Path | None, page: Path | None, as_json: bool) -> None:
     from treetop.publishing.plans import read_plan
 
     file = read_plan(shipped("flights") / "plan.toml")
-    release, exact = (
-        plan.release(file.source, columns=file.columns, count=file.count) for plan in (file.plan, _exact(file))
-    )
+    with _patience():
+        release, exact = (
+            plan.release(file.source, columns=file.columns, count=file.count) for plan in (file.plan, _exact(file))
+        )
     if out is not None:
         release.save(out)
     if page is not None:
@@ -56,6 +60,20 @@ def command(out: Path | None, page: Path | None, as_json: bool) -> None:
         click.echo(json.dumps(report, indent=2))
     else:
         _show(file, report, out, page)
+
+
+@contextmanager
+def _patience() -> Iterator[None]:
+    """Say what takes so long, where it does: only the first run on a machine compiles."""
+    wait = "Compiling, which only the first run has to do: about half a minute."
+    saying = threading.Timer(5.0, click.echo, (wait,), {"err": True})
+    saying.daemon = True
+    saying.start()
+    try:
+        yield
+    finally:
+        saying.cancel()
+        saying.join()
 
 
 def _exact(file: PlanFile) -> Plan:
