@@ -18,7 +18,7 @@ LAYERS = (
     "errors",
     "basics",
     "noise",
-    "tables",
+    "sources",
     "domain",
     "privacy",
     "ledger",

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop.plan.accuracy import text_table
-from treetop.tables import table as tables
-from treetop.tables.batch import as_text
+from treetop.sources import table as tables
+from treetop.sources.batch import as_text
 
 Table = NDArray[np.float64]
 HEAD = ("table", "cells", "off by, mean", "in wrong cells", "if unrelated")

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from treetop.domain.fact import Fact
     from treetop.domain.hierarchy import Hierarchy
     from treetop.domain.policies import Policies
-    from treetop.domain.relation import register_relation
     from treetop.domain.spine import Spine
     from treetop.errors import TreetopError
     from treetop.exporting import export, register_export
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from treetop.plan.file import draft_plan
     from treetop.plan.groups.unit import GroupUnit
     from treetop.privacy import Loss, Split, Unit
+    from treetop.privacy.relation import register_relation
     from treetop.publishing.ask import ask
     from treetop.publishing.plans import DegreePlan, GroupTablePlan, Plan, PlanFile, RegionalPlan, read_plan
     from treetop.publishing.publish import Published, publish
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from treetop.release.release import Release, reestimate
     from treetop.release.selection import Selection
     from treetop.repair import register_repair
-    from treetop.tables.prepare import Prepare
-    from treetop.tables.source import Source, register_format
+    from treetop.sources.prepare import Prepare
+    from treetop.sources.source import Source, register_format
 
 _HOME = {
     "Counts": "treetop.read.counts",
@@ -58,12 +58,12 @@ _HOME = {
     "Plan": "treetop.publishing.plans",
     "PlanFile": "treetop.publishing.plans",
     "Policies": "treetop.domain.policies",
-    "Prepare": "treetop.tables.prepare",
+    "Prepare": "treetop.sources.prepare",
     "Published": "treetop.publishing.publish",
     "RegionalPlan": "treetop.publishing.plans",
     "Release": "treetop.release.release",
     "Selection": "treetop.release.selection",
-    "Source": "treetop.tables.source",
+    "Source": "treetop.sources.source",
     "Spine": "treetop.domain.spine",
     "Split": "treetop.privacy",
     "TreetopError": "treetop.errors",
@@ -82,9 +82,9 @@ _HOME = {
     "publish": "treetop.publishing.publish",
     "read_plan": "treetop.publishing.plans",
     "register_export": "treetop.exporting",
-    "register_format": "treetop.tables.source",
+    "register_format": "treetop.sources.source",
     "register_law": "treetop.noise",
-    "register_relation": "treetop.domain.relation",
+    "register_relation": "treetop.privacy.relation",
     "register_repair": "treetop.repair",
     "reestimate": "treetop.release.release",
 }

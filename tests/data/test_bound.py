@@ -18,7 +18,7 @@ from treetop.noise import Key
 from treetop.read import bound as bounds
 from treetop.read.bound import Bound
 from treetop.read.encode import read_counts
-from treetop.tables import table as tables
+from treetop.sources import table as tables
 
 CODES = [f"{number:03d}" for number in range(400)]
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(CODES)})

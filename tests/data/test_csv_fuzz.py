@@ -18,8 +18,8 @@ import treetop as tt
 from treetop import Source
 from treetop.errors import TreetopError
 from treetop.read.encode import read_counts
-from treetop.tables import csv_file
-from treetop.tables import table as tables
+from treetop.sources import csv_file
+from treetop.sources import table as tables
 
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(["01", "02"])})
 FIELD = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)

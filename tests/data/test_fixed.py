@@ -16,9 +16,9 @@ import treetop as tt
 from treetop import Source
 from treetop.errors import DataError
 from treetop.read.encode import read_counts
-from treetop.tables import csv_file
-from treetop.tables import table as tables
-from treetop.tables.fixed import refuse_fixed
+from treetop.sources import csv_file
+from treetop.sources import table as tables
+from treetop.sources.fixed import refuse_fixed
 
 FIELDS = {"record": 1, "home": [[3, 5], [7, 9]], "work": [[11, 13], [15, 17]], "people": [19, 28]}
 LINES = [

@@ -11,10 +11,10 @@ import pytest
 from treetop import Source, register_format
 from treetop.basics.choices import Choices
 from treetop.errors import DataError, TreetopError
-from treetop.tables import source as sources
-from treetop.tables import table as tables
-from treetop.tables.batch import require
-from treetop.tables.source import Format, Part, Shared
+from treetop.sources import source as sources
+from treetop.sources import table as tables
+from treetop.sources.batch import require
+from treetop.sources.source import Format, Part, Shared
 
 
 def read_lines(part: Part) -> Shared:

@@ -16,9 +16,9 @@ from treetop.cli import main
 from treetop.errors import DataError, PlanFileError
 from treetop.read.encode import read_counts
 from treetop.read.graph.graph import EdgeTable, NodeTable
-from treetop.tables import header
-from treetop.tables import table as tables
-from treetop.tables.source import as_public
+from treetop.sources import header
+from treetop.sources import table as tables
+from treetop.sources.source import as_public
 
 AIRPORTS = ["AER", "KZN", "LED", "SVO"]
 TOWNS = ["Ala", "Bra", "Como", "Dro", "Este", "Fano"]

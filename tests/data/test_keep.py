@@ -17,9 +17,9 @@ import treetop as tt
 from treetop import Source
 from treetop.errors import DataError
 from treetop.read.encode import read_counts
-from treetop.tables import csv_file
-from treetop.tables import table as tables
-from treetop.tables.batch import Batch, as_text
+from treetop.sources import csv_file
+from treetop.sources import table as tables
+from treetop.sources.batch import Batch, as_text
 
 PLACE = tt.Hierarchy.flat(["a", "b", "c"], level="place")
 SPINE = tt.Spine(["place"], {"place": PLACE})

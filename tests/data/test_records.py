@@ -24,8 +24,8 @@ from treetop import Graph, GroupList, Source
 from treetop.errors import DataError, PlanError
 from treetop.read.encode import read_counts
 from treetop.read.groups.read import Columns, Reader
-from treetop.tables import csv_file
-from treetop.tables import table as tables
+from treetop.sources import csv_file
+from treetop.sources import table as tables
 
 PLACE = tt.Hierarchy.flat(["a", "b", "other"], level="place")
 SPINE = tt.Spine(["place"], {"place": PLACE})

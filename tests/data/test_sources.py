@@ -22,9 +22,9 @@ import treetop as tt
 from treetop import Source, read_plan
 from treetop.errors import DataError, HierarchyError, PlanError
 from treetop.read.encode import read_counts
-from treetop.tables import csv_file
-from treetop.tables import table as tables
-from treetop.tables.source import reads_once
+from treetop.sources import csv_file
+from treetop.sources import table as tables
+from treetop.sources.source import reads_once
 
 PLACE = tt.Hierarchy.flat(["01001", "01003", "None", "NA", "null", "nan", "è"])
 SPINE = tt.Spine.destination_first(origin=PLACE, destination=PLACE)

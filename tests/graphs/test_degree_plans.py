@@ -19,7 +19,6 @@ import treetop as tt
 from tests.commands import said
 from treetop import Graph, Policies
 from treetop.card import content
-from treetop.domain.relation import unit_of
 from treetop.errors import IncompletePlan, PlanError, PlanFileError, QueryError, ReleaseError
 from treetop.ledger import unit_text
 from treetop.noise.sum_noise import sum_margins
@@ -28,6 +27,7 @@ from treetop.plan.graphs.degrees import PureDegreePlan
 from treetop.plan.graphs.regional import PureRegionalPlan
 from treetop.plan.graphs.unit import DegreeUnit
 from treetop.plan.workload import Exact, PassThrough
+from treetop.privacy.relation import unit_of
 from treetop.release.degrees import DegreeTables
 from treetop.release.intervals import cells
 

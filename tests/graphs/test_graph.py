@@ -14,8 +14,8 @@ import pytest
 import treetop as tt
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
 from treetop import Graph, Policies
-from treetop.domain.relation import unit_of
 from treetop.errors import DataError, ManyDropped, PlanError, UnitError
+from treetop.privacy.relation import unit_of
 from treetop.read.graph.cleaning import Cleaning
 from treetop.read.graph.nodes import Nodes
 from treetop.read.tally import Tally

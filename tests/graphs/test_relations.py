@@ -10,9 +10,9 @@ import pytest
 import treetop as tt
 from treetop import Graph, register_relation
 from treetop.basics.choices import Choices
-from treetop.domain import relation as relations
-from treetop.domain.relation import EDGE, Relation
 from treetop.errors import TreetopError, UnitError
+from treetop.privacy import relation as relations
+from treetop.privacy.relation import EDGE, Relation
 from treetop.read.encode import read_counts
 
 NODES = pa.table({"id": ["a", "b", "c"], "town": ["n1", "n2", "s1"]})

@@ -23,9 +23,9 @@ from treetop.read.bound import Bounder
 
 from .faults import Fault, Patch, narrowed
 
-csv_files: Any = import_module("treetop.tables.csv_file")
-fixed: Any = import_module("treetop.tables.fixed")
-tables: Any = import_module("treetop.tables.table")
+csv_files: Any = import_module("treetop.sources.csv_file")
+fixed: Any = import_module("treetop.sources.fixed")
+tables: Any = import_module("treetop.sources.table")
 flat: Any = import_module("treetop.compare.mechanisms.dense")
 stability: Any = import_module("treetop.compare.mechanisms.stability")
 workloads: Any = import_module("treetop.measure.workload")

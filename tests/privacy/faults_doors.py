@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from treetop.domain.graph_unit import Facts, GraphUnit
 from treetop.noise import Key
 from treetop.noise.gate import Gate
 from treetop.plan.plan import PurePlan
+from treetop.privacy.graph_unit import Facts, GraphUnit
 
 from .faults import Fault, Patch
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import treetop as tt
 from treetop import Source
 from treetop.errors import DataError, PlanError
-from treetop.tables.source import as_source
+from treetop.sources.source import as_source
 
 from .audits import audit
 

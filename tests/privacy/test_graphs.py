@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Graph, Policies
-from treetop.domain.relation import unit_of
 from treetop.measure import questions
 from treetop.measure.degrees import measure_degrees
 from treetop.noise import DiscreteLaplace
@@ -28,6 +27,7 @@ from treetop.plan.graphs.degrees import PureDegreePlan
 from treetop.plan.graphs.sensitivity import Form, degree_sensitivity
 from treetop.plan.workload import Measured, Workload
 from treetop.privacy import Neighbours
+from treetop.privacy.relation import unit_of
 from treetop.read.graph.edges import Edges
 from treetop.read.graph.nodes import Nodes
 from treetop.read.graph.projection import projected_degrees

@@ -9,7 +9,6 @@ from typing import Any
 from treetop.card.degrees import rebuild as degrees
 from treetop.card.groups import rebuild as groups
 from treetop.domain.facts import PublicFacts
-from treetop.domain.graph_unit import Facts, GraphUnit
 from treetop.domain.margin import MARGIN, Margins, margins_of
 from treetop.domain.spine import Spine
 from treetop.plan.accuracy import CONFIDENCE
@@ -17,6 +16,7 @@ from treetop.plan.levels import table_shares
 from treetop.plan.plan import PurePlan
 from treetop.plan.resolution import Resolution
 from treetop.privacy import Loss, Split, Unit
+from treetop.privacy.graph_unit import Facts, GraphUnit
 
 
 def rebuild_unit(card: Mapping[str, Any]) -> Unit:

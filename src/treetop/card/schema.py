@@ -11,9 +11,9 @@ from importlib.resources import files
 from typing import Any, TypeGuard
 
 from treetop.card.facts import FORMAT
-from treetop.domain.relation import RELATIONS
 from treetop.errors import ReleaseError
 from treetop.noise import LAWS
+from treetop.privacy.relation import RELATIONS
 from treetop.repair import REPAIRS
 
 FINISHED = ("released", "files")

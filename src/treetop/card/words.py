@@ -15,7 +15,7 @@ from treetop.plan.plan import PurePlan
 from treetop.plan.resolution import Resolution
 from treetop.privacy.mechanism import law_of
 from treetop.repair import ORDERS, REPAIRS
-from treetop.tables.batch import say_kept
+from treetop.sources.batch import say_kept
 
 MARGINS = (
     " Beside it, tables of attributes alone (margins) are measured with noise, and made to add up to each other and to "

@@ -33,7 +33,7 @@ from treetop.release.release import Release
 from treetop.release.run import run_plan
 from treetop.release.tree import spans
 from treetop.release.unlisted import LevelSums, level_sums
-from treetop.tables.table import Table
+from treetop.sources.table import Table
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -22,9 +22,9 @@ from typing import Any, Literal, TypeAlias
 from treetop.basics.resolved import resolved
 from treetop.errors import DataError, PrivatePrior
 from treetop.read.counts import Counts
-from treetop.tables.database import sqlite_path
-from treetop.tables.source import Source, as_source, reads_once, without_password
-from treetop.tables.table import Table
+from treetop.sources.database import sqlite_path
+from treetop.sources.source import Source, as_source, reads_once, without_password
+from treetop.sources.table import Table
 
 Role: TypeAlias = Literal["prior", "twin"]
 """What a public table is for: to choose a split by, or to try a plan on."""

@@ -26,8 +26,8 @@ from treetop.read.encode import Unknown, read_counts
 from treetop.read.tally import Tally
 from treetop.release.release import Release
 from treetop.release.selection import Selection
-from treetop.tables.source import Source, reads_once
-from treetop.tables.table import Table, batches
+from treetop.sources.source import Source, reads_once
+from treetop.sources.table import Table, batches
 
 Kind: TypeAlias = Literal["release", "public table", "sketch", "synthetic table"]
 

@@ -12,7 +12,7 @@ from treetop.errors import DataError
 from treetop.plan.file import PlanFile
 from treetop.plan.groups.planned import PureGroupTablePlan, inner
 from treetop.release.release import Release
-from treetop.tables.source import Source, reads_once
+from treetop.sources.source import Source, reads_once
 
 
 def read_twin(

@@ -30,8 +30,8 @@ from treetop.plan.graphs.theta import HELD
 from treetop.privacy.mechanism import noise_for
 from treetop.release.degrees import DegreeTables
 from treetop.release.release import Release
-from treetop.tables.source import Source, as_public
-from treetop.tables.table import read
+from treetop.sources.source import Source, as_public
+from treetop.sources.table import read
 
 PEOPLE = ("people", "count")
 """What a table of public degrees may call its numbers of people."""

@@ -59,8 +59,8 @@ def command(
     """
     from treetop.plan.file import draft_plan
     from treetop.read.inspect import inspect_table
-    from treetop.tables.positions import parse
-    from treetop.tables.source import Source
+    from treetop.sources.positions import parse
+    from treetop.sources.source import Source
 
     if out is not None and out.exists():
         raise PlanFileError(f"{out} exists already and is kept: name another file, or move it away")

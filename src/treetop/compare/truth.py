@@ -17,7 +17,7 @@ from treetop.read.tally import Tally
 from treetop.release.errors import LevelErrors, measure_errors
 from treetop.release.margin_errors import measure_margin_errors
 from treetop.release.release import Release
-from treetop.tables.source import Source
+from treetop.sources.source import Source
 
 _PLAN = "Give the plan file, which says how to read the truth, with --plan PLAN"
 _READING = "If the plan says how the table is read (header, names, blank_lines, encoding, fields, delimiter), give it"

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treetop.errors import DataError, HierarchyError
-from treetop.tables import table as tables
-from treetop.tables.batch import as_text, first_missing
-from treetop.tables.source import as_public, as_source
+from treetop.sources import table as tables
+from treetop.sources.batch import as_text, first_missing
+from treetop.sources.source import as_public, as_source
 
 Ragged = Literal["error", "repeat"]
 """What to do where a branch ends early: refuse it, or repeat its last code down."""

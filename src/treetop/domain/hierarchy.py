@@ -20,8 +20,8 @@ from treetop.basics.nearest import nearest
 from treetop.domain import branches
 from treetop.domain.branches import Ragged
 from treetop.errors import HierarchyError
-from treetop.tables import table as tables
-from treetop.tables.batch import first_missing
+from treetop.sources import table as tables
+from treetop.sources.batch import first_missing
 
 KEPT = 1 << 18
 """The ancestors of at most so many nodes are kept once they were asked for."""

@@ -19,9 +19,9 @@ from treetop.errors import DataError
 from treetop.exporting.levels import trees_of
 from treetop.release.folder import PLACES
 from treetop.release.selection import Selection
-from treetop.tables import table as tables
-from treetop.tables.batch import as_text
-from treetop.tables.source import Source, as_public
+from treetop.sources import table as tables
+from treetop.sources.batch import as_text
+from treetop.sources.source import Source, as_public
 
 _USUAL = {
     "latitude": ("latitude", "lat", "y"),

@@ -40,9 +40,9 @@ from treetop.read.counts import Counts, go_down
 from treetop.read.dropping import MadeTable
 from treetop.read.encode import read_counts
 from treetop.read.tally import Tally
-from treetop.tables.database import sqlite_path
-from treetop.tables.source import Source
-from treetop.tables.table import Table
+from treetop.sources.database import sqlite_path
+from treetop.sources.source import Source
+from treetop.sources.table import Table
 
 MOST_QUESTIONS = 10_000
 MOST_PATTERNS = 1 << 16

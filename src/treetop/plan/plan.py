@@ -17,7 +17,6 @@ from treetop.basics.exact import Number
 from treetop.basics.frozen import FrozenMap
 from treetop.basics.nearest import nearest
 from treetop.domain.facts import PublicFacts
-from treetop.domain.graph_unit import Facts as GraphFacts
 from treetop.domain.margin import DEFAULT_MARGINS, Margin, Margins, margins_of, refuse_crossing, title_of
 from treetop.domain.narrowed import is_narrow, narrowed
 from treetop.domain.spine import Spine
@@ -31,6 +30,7 @@ from treetop.plan.resolution import Resolution
 from treetop.plan.workload import Part, Workload, cells_of
 from treetop.privacy import Loss, Split, Unit
 from treetop.privacy.composition import Cells
+from treetop.privacy.graph_unit import Facts as GraphFacts
 from treetop.privacy.loss import Accounting
 from treetop.read.counts import Counts
 from treetop.read.dropping import MadeTable, refuse_exact_total
@@ -38,7 +38,7 @@ from treetop.read.encode import Unknown, read_counts
 from treetop.read.facts import read_facts
 from treetop.read.tally import Tally
 from treetop.repair import ORDERS, REPAIRS, Order, Repair
-from treetop.tables.table import Table
+from treetop.sources.table import Table
 
 
 @dataclass(frozen=True, eq=False)

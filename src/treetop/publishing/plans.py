@@ -26,7 +26,7 @@ from treetop.publishing.charging import Account, nothing, spending
 from treetop.publishing.paid import PaidRun
 from treetop.publishing.releasing import Run
 from treetop.release.release import Release
-from treetop.tables.table import Table
+from treetop.sources.table import Table
 
 
 @dataclass(frozen=True, eq=False, repr=False)

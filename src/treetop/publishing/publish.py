@@ -32,8 +32,8 @@ from treetop.publishing.paid import PaidRun
 from treetop.publishing.releasing import Run
 from treetop.release.folder import claimed, drafted
 from treetop.release.release import Release
-from treetop.tables.source import as_public, reads_once
-from treetop.tables.table import Table, read
+from treetop.sources.source import as_public, reads_once
+from treetop.sources.table import Table, read
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,8 @@ from treetop.release.intervals.cells import Cells, measurements_of
 from treetop.release.measurements import Measurements
 from treetop.release.release import Release
 from treetop.release.run import run_plan
-from treetop.tables.source import Source
-from treetop.tables.table import Table
+from treetop.sources.source import Source
+from treetop.sources.table import Table
 
 
 @dataclass(frozen=True)

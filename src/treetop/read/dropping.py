@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from treetop.errors import PlanError
-from treetop.tables.source import BlankLines, as_source, is_database
+from treetop.sources.source import BlankLines, as_source, is_database
 
 if TYPE_CHECKING:
     from treetop.privacy import Unit
     from treetop.read.tally import Tally
-    from treetop.tables.table import Table
+    from treetop.sources.table import Table
 
 
 class MadeTable:

@@ -25,9 +25,9 @@ from treetop.read.gather import Gathered
 from treetop.read.spelling import cleaned
 from treetop.read.tally import Tally
 from treetop.read.weights import Weighing
-from treetop.tables import table as tables
-from treetop.tables.batch import Batch, as_text, first_missing
-from treetop.tables.header import is_unvouched, refuse_code
+from treetop.sources import table as tables
+from treetop.sources.batch import Batch, as_text, first_missing
+from treetop.sources.header import is_unvouched, refuse_code
 
 Unknown = Literal["error", "drop"] | Mapping[str, str]
 """Missing codes and codes that are not in the hierarchy: refuse them, drop their rows, or count them under a leaf

@@ -25,9 +25,9 @@ from treetop.domain.spine import TIMES, Spine
 from treetop.errors import DataError, FactError, SpineError, TreetopError
 from treetop.read.codebook import Codebook
 from treetop.read.weights import Weighing
-from treetop.tables import table as tables
-from treetop.tables.batch import Batch, as_text, first_missing
-from treetop.tables.source import as_public, as_source
+from treetop.sources import table as tables
+from treetop.sources.batch import Batch, as_text, first_missing
+from treetop.sources.source import as_public, as_source
 
 COUNT = "count"
 """The column with the numbers."""

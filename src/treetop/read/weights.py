@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from treetop.errors import DataError
 from treetop.read.counts import LARGEST_TOTAL
-from treetop.tables.batch import Batch, as_plain
+from treetop.sources.batch import Batch, as_plain
 
 
 class Weighing:

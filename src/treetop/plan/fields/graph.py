@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any, get_args
 
 from treetop.domain.policies import Policy
-from treetop.domain.relation import RELATIONS
 from treetop.plan.fields.field import DEGREES, SPINE, Field, Values
 from treetop.plan.fields.kinds import FLAG, INTEGER, NAME, NUMBER, TEXTS, WHOLE, WHOLES, Kind, choice
 from treetop.plan.fields.section import Section
 from treetop.plan.graphs.sensitivity import Degree, Form
+from treetop.privacy.relation import RELATIONS
 
 CLEANING = "graph.clean.COLUMN"
 """The section of a rule of cleaning, as it is declared."""

@@ -18,7 +18,7 @@ from treetop.basics.exact import Number
 from treetop.basics.nearest import nearest
 from treetop.errors import PlanFileError
 from treetop.plan.fields.section import Section, found
-from treetop.tables.positions import as_positions, is_whole
+from treetop.sources.positions import as_positions, is_whole
 
 _FRACTION = re.compile(r"([0-9]{1,200})/([0-9]{1,200})")
 _LARGEST_EXPONENT = 200

@@ -43,7 +43,7 @@ from treetop.plan.splits import SPLITS
 from treetop.privacy.exact_accounting import is_exact_by_default
 from treetop.privacy.loss import Accounting, Loss
 from treetop.repair import REPAIRS, Order
-from treetop.tables.source import BlankLines
+from treetop.sources.source import BlankLines
 
 ATTRIBUTE = "attributes.NAME"
 """The section of an attribute, as it is declared."""

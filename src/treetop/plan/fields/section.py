@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from treetop.basics.nearest import nearest
 from treetop.errors import PlanFileError, TreetopError
-from treetop.tables.positions import is_whole
+from treetop.sources.positions import is_whole
 
 OPEN = "?"
 """A value that stands for an open question, like a key that is not there."""

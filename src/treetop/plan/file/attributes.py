@@ -17,9 +17,9 @@ from treetop.errors import DataError, HierarchyError
 from treetop.plan import fields
 from treetop.plan.fields.ordinary import ATTRIBUTE
 from treetop.plan.fields.section import Section
-from treetop.tables import table as tables
-from treetop.tables.batch import as_text, first_missing
-from treetop.tables.source import Source, as_public
+from treetop.sources import table as tables
+from treetop.sources.batch import as_text, first_missing
+from treetop.sources.source import Source, as_public
 
 _OF_A_FILE = ("codes", "child", "parent", "ragged", "name", "latitude", "longitude", "delimiter", "encoding", "keep")
 

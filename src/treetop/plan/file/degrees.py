@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.relation import check_entity
 from treetop.errors import LossError, PlanError, PlanFileError
 from treetop.plan.fields.kinds import NAME
 from treetop.plan.fields.section import Section
@@ -15,6 +14,7 @@ from treetop.plan.file.planfile import PlanFile
 from treetop.plan.file.stated import Stated
 from treetop.plan.graphs.degrees import DEGREE, DegreeCounts, PureDegreePlan
 from treetop.plan.graphs.regional import NEIGHBOURS, PureRegionalPlan
+from treetop.privacy.relation import check_entity
 
 
 def counts_degrees(values: Mapping[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from treetop.plan import fields
 from treetop.plan.fields.ordinary import ATTRIBUTE
 from treetop.plan.file.describe import key, value
 from treetop.read.inspect import Inspection, Suggestion
-from treetop.tables.files import PACKED
+from treetop.sources.files import PACKED
 
 _WIDTH = 96
 _VALUES = '# values = ["first", "second"]'

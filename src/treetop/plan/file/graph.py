@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from treetop.basics.nearest import nearest
-from treetop.domain.graph_unit import GraphUnit
 from treetop.domain.policies import Policies
-from treetop.domain.relation import check_entity, check_relation, one_edge
 from treetop.errors import PlanFileError, TreetopError
 from treetop.plan import fields
 from treetop.plan.fields.graph import CLEANING
 from treetop.plan.fields.kinds import NAME
 from treetop.plan.fields.section import Section
 from treetop.privacy import Unit
+from treetop.privacy.graph_unit import GraphUnit
+from treetop.privacy.relation import check_entity, check_relation, one_edge
 from treetop.read.graph.cleaning import Changes, Cleaning
 from treetop.read.graph.graph import SOURCE, TARGET, EdgeTable, Graph, NodeTable
-from treetop.tables.source import Source
+from treetop.sources.source import Source
 
 DEGREES = "degrees"
 _TABLES = {"edges": "edges", "nodes": "nodes", DEGREES: "edges"}

@@ -13,7 +13,7 @@ from treetop.plan.groups.planned import SIZE, PureGroupTablePlan
 from treetop.plan.groups.unit import GroupUnit
 from treetop.read.groups.lists import GroupList
 from treetop.read.groups.read import ALLOWED, Rows
-from treetop.tables.source import Source
+from treetop.sources.source import Source
 
 
 def read_groups(stated: Stated) -> PlanFile:

@@ -12,11 +12,11 @@ from treetop.errors import DataError, PlanError
 from treetop.plan.file.attributes import Lookup
 from treetop.plan.file.graph import GraphFile
 from treetop.plan.plan import PurePlan
-from treetop.tables.batch import as_text
-from treetop.tables.positions import Positions
-from treetop.tables.prepare import Prepare
-from treetop.tables.source import BlankLines, Source, as_public
-from treetop.tables.table import read
+from treetop.sources.batch import as_text
+from treetop.sources.positions import Positions
+from treetop.sources.prepare import Prepare
+from treetop.sources.source import BlankLines, Source, as_public
+from treetop.sources.table import read
 
 
 class Said(Protocol):

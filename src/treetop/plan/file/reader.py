@@ -34,7 +34,7 @@ from treetop.plan.splits import named_split
 from treetop.privacy import Loss, Unit
 from treetop.read.dropping import selected
 from treetop.read.encode import Unknown
-from treetop.tables.source import Source, is_database
+from treetop.sources.source import Source, is_database
 
 _ENDS = ("origin", "destination")
 _LARGEST = 1 << 24

@@ -20,8 +20,8 @@ from treetop.plan.file.attributes import Attribute, read_attributes, read_lookup
 from treetop.plan.file.planfile import PlanFile
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss
-from treetop.tables.prepare import Prepare
-from treetop.tables.source import Source
+from treetop.sources.prepare import Prepare
+from treetop.sources.source import Source
 
 _FIRST_ASKED = ("graph", ATTRIBUTE, "", "spine", "groups")
 """The sections whose questions come before those of the others."""

@@ -34,7 +34,7 @@ from treetop.read.graph.nodes import Nodes
 from treetop.read.graph.projection import projected_degrees, projections
 from treetop.read.graph.shortening import shortened
 from treetop.read.tally import Tally
-from treetop.tables.table import Table
+from treetop.sources.table import Table
 
 DEGREE = "degree"
 """The attribute of the degrees, and its one level."""

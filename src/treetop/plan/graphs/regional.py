@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from treetop.basics.exact import Number
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.policies import Policies
-from treetop.domain.relation import check_relation
 from treetop.errors import DataError, PlanError
 from treetop.noise import Key
 from treetop.plan.accuracy import CONFIDENCE, LevelAccuracy
@@ -26,13 +25,14 @@ from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
 from treetop.plan.groups.planned import core_of, leaves_above_zero, of_one_size, together
 from treetop.plan.workload import Part
 from treetop.privacy import Loss, Neighbours, Sensitivity, Split
+from treetop.privacy.relation import check_relation
 from treetop.read.counts import Counts
 from treetop.read.graph.edges import Edges
 from treetop.read.graph.nodes import Nodes
 from treetop.read.groups.sizes import GroupSizes, check_cells
 from treetop.read.tally import Tally
-from treetop.tables.header import refuse_code
-from treetop.tables.table import Table
+from treetop.sources.header import refuse_code
+from treetop.sources.table import Table
 
 _FORMS: Mapping[Form, groups.Form] = {"histogram": "direct", "cumulative": "cumulative"}
 NEIGHBOURS: Mapping[str, Neighbours] = {"edge": "add-remove", "user-out": "replace"}

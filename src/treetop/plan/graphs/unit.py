@@ -7,12 +7,12 @@ from typing import Any, get_args
 
 from treetop.basics.exact import whole
 from treetop.basics.nearest import nearest
-from treetop.domain.graph_unit import Facts
-from treetop.domain.relation import EDGE, USER_OUT, check_entity, one_edge
 from treetop.domain.unit import Neighbours, Sensitivity, Unit
 from treetop.errors import PlanError
 from treetop.plan.graphs.sensitivity import Degree, Form, degree_sensitivity, reaching_sensitivity
 from treetop.plan.graphs.theta import theta_of
+from treetop.privacy.graph_unit import Facts
+from treetop.privacy.relation import EDGE, USER_OUT, check_entity, one_edge
 
 _PROTECTED: dict[str, str] = {
     "edge": EDGE.words,

@@ -37,8 +37,8 @@ from treetop.read.groups.lists import GroupList
 from treetop.read.groups.read import Columns, Reader, Rows
 from treetop.read.groups.sizes import check_cells
 from treetop.read.tally import Tally
-from treetop.tables.source import as_source
-from treetop.tables.table import Table
+from treetop.sources.source import as_source
+from treetop.sources.table import Table
 
 SIZE = "size"
 """The attribute of the sizes, and its one level."""

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from treetop.basics.frozen import FrozenMap
 from treetop.errors import DataError, PlanError
-from treetop.tables import table as tables
-from treetop.tables.batch import as_text
-from treetop.tables.source import as_public
+from treetop.sources import table as tables
+from treetop.sources.batch import as_text
+from treetop.sources.source import as_public
 
 MISSING = "missing"
 OTHER = "other"

@@ -19,8 +19,8 @@ from treetop.domain.policies import Policies
 from treetop.errors import DataError, NumberError
 from treetop.read.graph.nodes import Nodes
 from treetop.read.tally import LeftOut
-from treetop.tables import table as tables
-from treetop.tables.batch import Batch, as_text
+from treetop.sources import table as tables
+from treetop.sources.batch import Batch, as_text
 
 Numbers: TypeAlias = NDArray[np.int32]
 

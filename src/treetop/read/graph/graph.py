@@ -12,18 +12,18 @@ import numpy as np
 import pyarrow as pa
 
 from treetop.basics.frozen import FrozenMap
-from treetop.domain.graph_unit import Facts, GraphUnit
 from treetop.domain.policies import Policies
-from treetop.domain.relation import Relation, check_relation, unit_of
 from treetop.domain.unit import Neighbours
 from treetop.errors import DataError, PlanError
+from treetop.privacy.graph_unit import Facts, GraphUnit
+from treetop.privacy.relation import Relation, check_relation, unit_of
 from treetop.read.dropping import MadeTable, kept, may_drop
 from treetop.read.graph.cleaning import Cleaning
 from treetop.read.graph.edges import Edges, read_edges
 from treetop.read.graph.nodes import Nodes
 from treetop.read.tally import LeftOut, Tally
-from treetop.tables import table as tables
-from treetop.tables.header import UNVOUCHED
+from treetop.sources import table as tables
+from treetop.sources.header import UNVOUCHED
 
 _LOG = logging.getLogger(__name__)
 MUTUAL = 0.5

@@ -17,9 +17,9 @@ from treetop.errors import DataError
 from treetop.read.codebook import Codebook
 from treetop.read.dropping import may_drop
 from treetop.read.graph.cleaning import Changes, Cleaning, Column, clean
-from treetop.tables import table as tables
-from treetop.tables.batch import as_text, first_missing, require
-from treetop.tables.header import is_unvouched
+from treetop.sources import table as tables
+from treetop.sources.batch import as_text, first_missing, require
+from treetop.sources.header import is_unvouched
 
 MOST_NODES = 1 << 31
 

@@ -15,10 +15,10 @@ from treetop.basics.nearest import nearest
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError
 from treetop.read.codebook import Codebook
-from treetop.tables import table as tables
-from treetop.tables.batch import Batch, as_plain, as_text, first_missing
-from treetop.tables.header import is_unvouched, refuse_code
-from treetop.tables.source import as_public
+from treetop.sources import table as tables
+from treetop.sources.batch import Batch, as_plain, as_text, first_missing
+from treetop.sources.header import is_unvouched, refuse_code
+from treetop.sources.source import as_public
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -16,8 +16,8 @@ from treetop.read.codebook import Codebook
 from treetop.read.groups.lists import GroupList, Seen, read_ids, read_regions
 from treetop.read.groups.sizes import MOST_GROUPS, GroupSizes
 from treetop.read.weights import Weighing
-from treetop.tables import table as tables
-from treetop.tables.batch import Batch
+from treetop.sources import table as tables
+from treetop.sources.batch import Batch
 
 Rows: TypeAlias = Literal["people", "groups", "histogram"]
 """What a row of the private table is: a person in a group, a group with its size, or a number of groups of a size."""

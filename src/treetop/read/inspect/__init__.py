@@ -22,10 +22,10 @@ from treetop.read.inspect.lookup import Lookup, Match, match_columns, read_looku
 from treetop.read.inspect.naming import find_names
 from treetop.read.inspect.nesting import SAMPLE, find_chains, sample_codes
 from treetop.read.inspect.suggest import Suggestion, suggest_attributes, suggest_count
-from treetop.tables import table as tables
-from treetop.tables.fixed import refuse_fixed
-from treetop.tables.header import is_unvouched, refuse_code, refuse_first_row, refuse_value
-from treetop.tables.source import Source
+from treetop.sources import table as tables
+from treetop.sources.fixed import refuse_fixed
+from treetop.sources.header import is_unvouched, refuse_code, refuse_first_row, refuse_value
+from treetop.sources.source import Source
 
 __all__ = ["SAMPLE", "Column", "Identifier", "Inspection", "Lookup", "Match", "Suggestion", "inspect_table"]
 

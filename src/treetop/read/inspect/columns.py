@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from treetop.read.inspect.prefixes import Prefixes, find_prefixes, lost_zeros
-from treetop.tables.batch import as_plain, as_text
+from treetop.sources.batch import as_plain, as_text
 
 Kind = Literal["code", "count", "id", "date", "number", "constant", "empty", "other"]
 

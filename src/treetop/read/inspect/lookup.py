@@ -15,9 +15,9 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError, HierarchyError
 from treetop.read.inspect.columns import Column, describe_columns, words
 from treetop.read.inspect.nesting import Codes, chain_above, determines, sample_codes, where_present
-from treetop.tables import table as tables
-from treetop.tables.batch import as_text
-from treetop.tables.source import Source, as_public
+from treetop.sources import table as tables
+from treetop.sources.batch import as_text
+from treetop.sources.source import Source, as_public
 
 _HALF = 0.5
 _COVER = 0.05

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from treetop.tables.batch import as_plain
+from treetop.sources.batch import as_plain
 
 SAMPLE = 200_000
 """Pairs of columns are compared on at most this many rows, evenly spread over the table."""

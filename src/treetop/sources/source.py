@@ -16,9 +16,9 @@ from treetop.basics.choices import Choices
 from treetop.basics.frozen import FrozenMap
 from treetop.errors import DataError
 from treetop.errors.showing import discreet
-from treetop.tables.files import files_at, refuse_twice
-from treetop.tables.positions import as_positions
-from treetop.tables.prepare import Prepare
+from treetop.sources.files import files_at, refuse_twice
+from treetop.sources.positions import as_positions
+from treetop.sources.prepare import Prepare
 
 BlankLines = Literal["record", "skip"]
 Shared = Iterator[tuple[pa.RecordBatch, float]]

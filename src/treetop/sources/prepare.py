@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from treetop.basics.frozen import FrozenMap
 from treetop.errors import DataError
-from treetop.tables.batch import as_text
+from treetop.sources.batch import as_text
 
 _WIDEST = 64
 

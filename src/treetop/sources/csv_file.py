@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from treetop.errors import DataError
-from treetop.tables import header as headers
-from treetop.tables.batch import require
-from treetop.tables.csv_blocks import parse_blocks
-from treetop.tables.files import PACKED
-from treetop.tables.source import Format, Part, Shared, Source
-from treetop.tables.text_stream import HEAD, Utf8, open_text, shares, wrong_encoding
+from treetop.sources import header as headers
+from treetop.sources.batch import require
+from treetop.sources.csv_blocks import parse_blocks
+from treetop.sources.files import PACKED
+from treetop.sources.source import Format, Part, Shared, Source
+from treetop.sources.text_stream import HEAD, Utf8, open_text, shares, wrong_encoding
 
 BLOCK = 1 << 22
 """How many bytes are parsed at once; no row can be longer."""

@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from treetop.errors import DataError
-from treetop.tables import csv_file
-from treetop.tables.batch import is_kept, require
-from treetop.tables.csv_blocks import parse_blocks
-from treetop.tables.positions import Piece, Positions, say
-from treetop.tables.source import HEAD, Format, Part, Shared, Source, format_of, reads_once
-from treetop.tables.text_stream import Utf8, open_text, shares, wrong_encoding
+from treetop.sources import csv_file
+from treetop.sources.batch import is_kept, require
+from treetop.sources.csv_blocks import parse_blocks
+from treetop.sources.positions import Piece, Positions, say
+from treetop.sources.source import HEAD, Format, Part, Shared, Source, format_of, reads_once
+from treetop.sources.text_stream import Utf8, open_text, shares, wrong_encoding
 
 _NEVER = "\x1f"  # Arrow wants a delimiter: one that no text holds
 _END_MARK = "\x1a"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from treetop.tables.batch import refuse_unreadable, require
-from treetop.tables.source import Format, Part, Shared
+from treetop.sources.batch import refuse_unreadable, require
+from treetop.sources.source import Format, Part, Shared
 
 _BYTES_PER_INDEX = 4
 """A column that takes more a value was not stored as a dictionary throughout: decoding it is then faster."""

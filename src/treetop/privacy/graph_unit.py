@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from treetop.domain.policies import Policies
-from treetop.domain.relation import Relation, check_relation, one_edge
 from treetop.domain.unit import Unit
 from treetop.errors import PlanError, UnitError
+from treetop.privacy.relation import Relation, check_relation, one_edge
 
 
 @dataclass(frozen=True)

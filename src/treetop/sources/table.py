@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from treetop.errors import DataError
-from treetop.tables.batch import Batch, is_kept, refuse_damage, refuse_unreadable, require, say_kept
-from treetop.tables.source import HEAD, Format, Part, Shared, Source, as_source, claimed_format, format_of
+from treetop.sources.batch import Batch, is_kept, refuse_damage, refuse_unreadable, require, say_kept
+from treetop.sources.source import HEAD, Format, Part, Shared, Source, as_source, claimed_format, format_of
 
 Table = str | Path | Source | Sequence[str | Path] | Any
 """A path, a list of paths, a `Source`, or an object with __arrow_c_stream__."""

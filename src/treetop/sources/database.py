@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from treetop.basics.nearest import nearest
 from treetop.errors import DataError
-from treetop.tables.batch import require
-from treetop.tables.source import Format, Part, Shared
+from treetop.sources.batch import require
+from treetop.sources.source import Format, Part, Shared
 
 Run = Callable[[str], pa.RecordBatchReader]
 

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from treetop.errors import DataError
-from treetop.tables.files import PACKED
-from treetop.tables.source import Part
+from treetop.sources.files import PACKED
+from treetop.sources.source import Part
 
 HEAD = 1 << 20
 """How many bytes are looked at before the rest is read."""
