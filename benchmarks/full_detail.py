@@ -25,12 +25,12 @@ from benchmarks import margins
 from benchmarks.italy import prepared
 from benchmarks.synthetic import OriginDestination, italy_like
 from benchmarks.timing import run
+from treetop.intake.counts import Counts
 from treetop.measure.frontier import Frontier
 from treetop.measure.level import refine
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.plan.accuracy import text_table
-from treetop.read.counts import Counts
 
 TRIPS = """
 title = "Commuting in a country like Italy, by census section"

@@ -14,10 +14,10 @@ import pyarrow as pa
 import treetop as tt
 from benchmarks.synthetic import two_level_square
 from benchmarks.timing import median_seconds
+from treetop.intake.encode import read_counts
 from treetop.measure.descent import run_descent
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
-from treetop.read.encode import read_counts
 
 RHO = Fraction(1, 10)
 REFERENCE = Path(".bench/bin/python")

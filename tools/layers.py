@@ -22,7 +22,7 @@ LAYERS = (
     "domain",
     "privacy",
     "ledger",
-    "read",
+    "intake",
     "repair",
     "plan",
     "card",

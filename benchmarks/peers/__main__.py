@@ -21,7 +21,7 @@ from treetop import Counts, Hierarchy, Spine
 from treetop.compare.comparison import number, percent, seconds, spread
 from treetop.compare.mechanisms import Estimate, LevelEstimate
 from treetop.compare.trial import estimate_errors
-from treetop.read.counts import pack
+from treetop.intake.counts import pack
 from treetop.release.errors import LevelErrors
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,8 +14,8 @@ import treetop as tt
 from experiments.kit.cases import TRIP, Table
 from experiments.kit.runs import Kept
 from treetop.choose.coverage import Coverage, LevelCoverage, measure_coverage, pooled, release_on_trial
+from treetop.intake.counts import Counts
 from treetop.noise import Key
-from treetop.read.counts import Counts
 
 EPSILONS = (0.1, 1.0, 4.0, 10.0)
 DELTA = 1e-8

@@ -29,11 +29,11 @@ from experiments.kit.runs import Kept
 from treetop.compare.mechanisms.mechanism import paper_loss
 from treetop.compare.mechanisms.topdown import descend as descend_by
 from treetop.compare.peak import Peak
+from treetop.intake.counts import pack
 from treetop.measure.descent import run_descent
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.publishing.plans import Plan
-from treetop.read.counts import pack
 from treetop.release.errors import errors_of
 from treetop.release.estimates.whole_numbers import lower_error
 from treetop.release.measurements import Measurements

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.intake.counts import Counts
 from treetop.measure.questions import leaves_of
-from treetop.read.counts import Counts
 from treetop.release.errors import SIZES
 from treetop.release.estimates.align import released_rows
 from treetop.release.estimates.measured_tree import measured_tree

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 import treetop as tt
 from experiments.kit.cases import Table
+from treetop.intake.encode import read_counts
 from treetop.measure.questions import leaves_of
-from treetop.read.encode import read_counts
 
 STATES = ("09", "25", "34", "36", "42")
 """Connecticut, Massachusetts, New Jersey, New York and Pennsylvania."""

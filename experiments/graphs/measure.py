@@ -17,13 +17,13 @@ from experiments.graphs.theta import THETAS, Sweep, sweep
 from experiments.graphs.tradeoff import PAPER_DELTA, Tradeoff, deviation, tradeoff
 from experiments.kit.runs import Kept, key
 from treetop.card.words import WORTH
+from treetop.intake.bound import Bound
+from treetop.intake.counts import Counts
+from treetop.intake.encode import read_counts
+from treetop.intake.graph.graph import Graph
 from treetop.measure.degrees import measure_degrees
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
 from treetop.privacy import rho_from_epsilon
-from treetop.read.bound import Bound
-from treetop.read.counts import Counts
-from treetop.read.encode import read_counts
-from treetop.read.graph.graph import Graph
 from treetop.release.errors import measure_errors
 
 DELTA = 1e-8

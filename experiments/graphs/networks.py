@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import treetop as tt
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
 from treetop.domain.policies import Policies
-from treetop.read.graph.cleaning import Cleaning
-from treetop.read.graph.graph import Graph
+from treetop.intake.graph.cleaning import Cleaning
+from treetop.intake.graph.graph import Graph
 
 
 @dataclass(frozen=True, eq=False)

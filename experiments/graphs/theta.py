@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 import treetop as tt
 from experiments.graphs.networks import Network
 from experiments.kit.runs import Kept, key
+from treetop.intake.graph.edges import Edges
+from treetop.intake.graph.nodes import Nodes
 from treetop.measure.degrees import measure_degrees
 from treetop.noise import Key
-from treetop.read.graph.edges import Edges
-from treetop.read.graph.nodes import Nodes
 
 DELTA = 1e-8
 THETAS = (10, 20, 30, 45, 70, 100, 150, 200, 300, 450, 700, 1_000)

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from treetop.domain.hierarchy import Hierarchy
-from treetop.read.groups.sizes import GroupSizes
+from treetop.intake.groups.sizes import GroupSizes
 
 HOUSEHOLDS = Path("census_us2000_household_size", "household_size_county.parquet")
 

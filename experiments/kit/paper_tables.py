@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from benchmarks.synthetic import Ints, OriginDestination
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
-from treetop.read.counts import Counts
+from treetop.intake.counts import Counts
 
 Tree: TypeAlias = Literal["binary", "random"]
 Density: TypeAlias = Literal["complete", "dense", "sparse"]

@@ -21,9 +21,9 @@ from treetop.choose.coverage import Coverage, measure_coverage
 from treetop.choose.design import design
 from treetop.compare.mechanisms import paper_loss
 from treetop.domain.margin import title_of
+from treetop.intake.counts import Counts, pack
 from treetop.measure.questions import leaves_of
 from treetop.noise import Key
-from treetop.read.counts import Counts, pack
 from treetop.release.errors import LevelErrors, errors_of
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.sums import box_intervals

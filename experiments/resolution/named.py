@@ -14,7 +14,7 @@ from experiments.kit.cases import TRIP, Table
 from experiments.kit.runs import Kept, key, release
 from experiments.resolution.measure import DELTA, EPSILONS, RUNS, SETTINGS, Setting
 from treetop.choose.coverage import Coverage, measure_coverage
-from treetop.read.counts import Counts
+from treetop.intake.counts import Counts
 from treetop.release.errors import measure_errors
 
 CONFIDENCE = 0.95

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from treetop.domain.spine import Spine
     from treetop.errors import TreetopError
     from treetop.exporting import export, register_export
+    from treetop.intake.counts import Counts
+    from treetop.intake.graph.graph import Graph
+    from treetop.intake.groups.lists import GroupList
+    from treetop.intake.groups.sizes import GroupSizes
+    from treetop.intake.inspect import inspect_table
     from treetop.ledger import Ledger
     from treetop.noise import register_law
     from treetop.plan.file import draft_plan
@@ -29,11 +34,6 @@ if TYPE_CHECKING:
     from treetop.publishing.plans import DegreePlan, GroupTablePlan, Plan, PlanFile, RegionalPlan, read_plan
     from treetop.publishing.publish import Published, publish
     from treetop.publishing.summary import plan_summary
-    from treetop.read.counts import Counts
-    from treetop.read.graph.graph import Graph
-    from treetop.read.groups.lists import GroupList
-    from treetop.read.groups.sizes import GroupSizes
-    from treetop.read.inspect import inspect_table
     from treetop.release.estimates.table import level_differences
     from treetop.release.groups.derived import GroupTables
     from treetop.release.release import Release, reestimate
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from treetop.sources.source import Source, register_format
 
 _HOME = {
-    "Counts": "treetop.read.counts",
+    "Counts": "treetop.intake.counts",
     "DegreePlan": "treetop.publishing.plans",
     "Fact": "treetop.domain.fact",
-    "Graph": "treetop.read.graph.graph",
-    "GroupList": "treetop.read.groups.lists",
-    "GroupSizes": "treetop.read.groups.sizes",
+    "Graph": "treetop.intake.graph.graph",
+    "GroupList": "treetop.intake.groups.lists",
+    "GroupSizes": "treetop.intake.groups.sizes",
     "GroupTablePlan": "treetop.publishing.plans",
     "GroupTables": "treetop.release.groups.derived",
     "GroupUnit": "treetop.plan.groups.unit",
@@ -76,7 +76,7 @@ _HOME = {
     "compare_with_truth": "treetop.compare.truth",
     "draft_plan": "treetop.plan.file",
     "export": "treetop.exporting",
-    "inspect_table": "treetop.read.inspect",
+    "inspect_table": "treetop.intake.inspect",
     "level_differences": "treetop.release.estimates.table",
     "plan_summary": "treetop.publishing.summary",
     "publish": "treetop.publishing.publish",

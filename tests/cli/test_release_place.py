@@ -41,8 +41,8 @@ def test_a_second_release_to_the_same_place_is_refused_before_it_is_charged(
     if force:
         main([*RELEASE, "--out", "out"])
     before = len(entries())
+    from treetop.intake import encode
     from treetop.publishing import releasing
-    from treetop.read import encode
 
     read = encode.read_counts
     messages: list[str] = []

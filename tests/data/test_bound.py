@@ -14,10 +14,10 @@ import treetop as tt
 from treetop import Counts
 from treetop.basics.siphash import siphash, siphash_word
 from treetop.errors import DataError
+from treetop.intake import bound as bounds
+from treetop.intake.bound import Bound
+from treetop.intake.encode import read_counts
 from treetop.noise import Key
-from treetop.read import bound as bounds
-from treetop.read.bound import Bound
-from treetop.read.encode import read_counts
 from treetop.sources import table as tables
 
 CODES = [f"{number:03d}" for number in range(400)]

@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treetop.read import codebook
-from treetop.read.codebook import Codebook
+from treetop.intake import codebook
+from treetop.intake.codebook import Codebook
 
 
 @given(st.lists(st.text(max_size=20), unique=True, min_size=1), st.lists(st.none() | st.text(max_size=20)))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from treetop.errors import DataError
-from treetop.read.counts import Counts
-from treetop.read.gather import Gathered
+from treetop.intake.counts import Counts
+from treetop.intake.gather import Gathered
 
 
 @pytest.mark.parametrize("words", [1, 2])

@@ -14,11 +14,11 @@ from treetop.card import words
 from treetop.card.rebuild import rebuild_plan
 from treetop.domain.unit import IdClean
 from treetop.errors import DataError, PlanFileError, UnitError
+from treetop.intake.bound import Bound
+from treetop.intake.encode import read_counts
+from treetop.intake.spelling import cleaned, without_zeros
 from treetop.noise import Key
 from treetop.plan.file import describe_plan
-from treetop.read.bound import Bound
-from treetop.read.encode import read_counts
-from treetop.read.spelling import cleaned, without_zeros
 
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(["a", "b"])})
 KEY = Key(bytes(range(32)))

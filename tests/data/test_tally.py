@@ -13,8 +13,8 @@ import pytest
 
 import treetop as tt
 from treetop.errors import DataError, ManyDropped, Refusal
-from treetop.read.encode import read_counts
-from treetop.read.tally import Tally
+from treetop.intake.encode import read_counts
+from treetop.intake.tally import Tally
 from treetop.release.errors import measure_errors
 
 TREE = tt.Hierarchy.flat(["01001", "01003", "02001"])

@@ -13,10 +13,10 @@ import treetop as tt
 from experiments.kit.paper_tables import paper_table, with_spine
 from tests.everyday import TRIP
 from treetop import Counts
+from treetop.intake.counts import pack
 from treetop.measure.descent import run_descent
 from treetop.measure.topdown import descent_of
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law
-from treetop.read.counts import pack
 from treetop.release.errors import errors_of
 from treetop.release.estimates import prior
 from treetop.release.estimates.sharing import share_by_probability

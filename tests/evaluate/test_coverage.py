@@ -23,9 +23,9 @@ from treetop.choose.coverage import (
     twin_coverage,
 )
 from treetop.errors import PlanError, PrivatePrior, ReleaseError
+from treetop.intake.encode import read_counts
 from treetop.measure.evidence import NOTHING
 from treetop.noise import Key
-from treetop.read.encode import read_counts
 from treetop.release.errors import SIZES
 from treetop.release.intervals.nodes import OWN
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 import treetop as tt
 from treetop import Counts
 from treetop.compare.plots import plot_errors
-from treetop.read.counts import layout, pack
-from treetop.read.encode import read_counts
+from treetop.intake.counts import layout, pack
+from treetop.intake.encode import read_counts
 from treetop.release.errors import LevelErrors, Values, errors_of, measure_errors
 
 WIDE = [f"{i:05d}" for i in range(3000)]

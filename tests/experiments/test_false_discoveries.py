@@ -18,7 +18,7 @@ from experiments.kit.outcomes import Outcome
 from experiments.kit.pages import insert
 from experiments.kit.tables import percent
 from treetop import Counts
-from treetop.read.counts import pack
+from treetop.intake.counts import pack
 from treetop.release.errors import errors_of
 
 EMPTY = "# A page\n\n<!-- tables -->\n<!-- end of tables -->\n\nAnd so on.\n"

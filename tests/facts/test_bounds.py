@@ -12,7 +12,7 @@ from treetop.basics.checked import NO_BOUND
 from treetop.domain.cells import Cells
 from treetop.domain.facts import PublicFacts
 from treetop.errors import FactError
-from treetop.read.facts import read_facts
+from treetop.intake.facts import read_facts
 
 PLACE = tt.Hierarchy.from_prefixes(["AX1", "AX2", "AY1", "BX1", "BX2", "BZ1"], [1, 2], ["state", "county", "tract"])
 SPINE = tt.Spine(

@@ -14,7 +14,7 @@ from treetop.domain.facts import PublicFacts
 from treetop.domain.narrowed import narrowed
 from treetop.domain.possible import MOST_ROWS, Rule
 from treetop.errors import FactError
-from treetop.read.facts import read_facts
+from treetop.intake.facts import read_facts
 
 PLACE = tt.Hierarchy.from_prefixes(["AX1", "AX2", "AY1", "BX1", "BX2", "BZ1"], [1, 2], ["state", "county", "tract"])
 AGE = tt.Hierarchy.from_prefixes(["01", "02", "11", "12"], [1], ["band", "year"])

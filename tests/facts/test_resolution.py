@@ -10,8 +10,8 @@ import pytest
 import treetop as tt
 from treetop.domain.cells import Cells
 from treetop.domain.narrowed import narrowed
+from treetop.intake.facts import read_facts
 from treetop.plan.hypotheses import number_of_tests
-from treetop.read.facts import read_facts
 
 PLACE = tt.Hierarchy.from_prefixes(["AX1", "AX2", "AY1", "BX1", "BZ1"], [1, 2], ["state", "county", "tract"])
 ENDS = tt.Spine.origin_first(PLACE, PLACE)

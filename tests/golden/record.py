@@ -25,10 +25,10 @@ import pyarrow.parquet as pq
 from treetop import DegreePlan, Graph, Hierarchy, Loss, RegionalPlan, Spine, read_plan
 from treetop.cli import main
 from treetop.compare.mechanisms import MECHANISMS
+from treetop.intake.encode import read_counts
+from treetop.intake.graph.cleaning import Cleaning
 from treetop.measure.questions import Batch, measure, parse
 from treetop.noise import Key
-from treetop.read.encode import read_counts
-from treetop.read.graph.cleaning import Cleaning
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -17,13 +17,13 @@ import treetop as tt
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
 from treetop import DegreePlan, Graph, RegionalPlan
 from treetop.errors import DataError, LossError, Overspent, PlanError
+from treetop.intake.graph.cleaning import Cleaning
+from treetop.intake.graph.edges import Edges
 from treetop.measure import workload
 from treetop.measure.degrees import measure_degrees
 from treetop.noise import NoiseStream
 from treetop.plan.graphs.sensitivity import Form
 from treetop.plan.workload import PassThrough
-from treetop.read.graph.cleaning import Cleaning
-from treetop.read.graph.edges import Edges
 from treetop.repair.rebalance import rebalance
 
 KEY = bytes(range(32))

@@ -15,10 +15,10 @@ import treetop as tt
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
 from treetop import Graph, Policies
 from treetop.errors import DataError, ManyDropped, PlanError, UnitError
+from treetop.intake.graph.cleaning import Cleaning
+from treetop.intake.graph.nodes import Nodes
+from treetop.intake.tally import Tally
 from treetop.privacy.relation import unit_of
-from treetop.read.graph.cleaning import Cleaning
-from treetop.read.graph.nodes import Nodes
-from treetop.read.tally import Tally
 from treetop.release.errors import measure_errors
 
 NODES = pa.table({"id": ["a", "b", "c", "d"], "town": ["n1", "n2", "s1", None], "age": ["30", "", "900", "x"]})

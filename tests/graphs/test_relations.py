@@ -11,9 +11,9 @@ import treetop as tt
 from treetop import Graph, register_relation
 from treetop.basics.choices import Choices
 from treetop.errors import TreetopError, UnitError
+from treetop.intake.encode import read_counts
 from treetop.privacy import relation as relations
 from treetop.privacy.relation import EDGE, Relation
-from treetop.read.encode import read_counts
 
 NODES = pa.table({"id": ["a", "b", "c"], "town": ["n1", "n2", "s1"]})
 EDGES = pa.table({"source": ["a", "a", "b", "c"], "target": ["b", "c", "a", "b"]})

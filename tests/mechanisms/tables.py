@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 import treetop as tt
 from treetop import Counts
 from treetop.compare.mechanisms import Estimate, LevelEstimate
+from treetop.intake.counts import layout, pack
 from treetop.noise import Key
-from treetop.read.counts import layout, pack
 
 KEY = Key(bytes(range(32)))
 TRIP = tt.Unit("trip", neighbours="replace")

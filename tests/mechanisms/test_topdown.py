@@ -20,11 +20,11 @@ from treetop.compare.mechanisms import EuclideanTDA, InfTDA, NotServed, TDAl2, T
 from treetop.compare.mechanisms.tda_l2 import project_and_round
 from treetop.compare.mechanisms.tda_linf import solve, solve_each
 from treetop.compare.mechanisms.topdown import LevelRepair, descend
+from treetop.intake.counts import pack
 from treetop.measure import descent as engine
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.publishing.plans import runnable
-from treetop.read.counts import pack
 from treetop.repair import REPAIRS, chebyshev, euclidean
 
 from . import tables

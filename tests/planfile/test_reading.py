@@ -11,8 +11,8 @@ import pytest
 
 from treetop import Hierarchy, PlanFile, read_plan
 from treetop.errors import DataError, HierarchyError, PlanFileError, TreetopError
+from treetop.intake.encode import read_counts
 from treetop.plan.file import describe_plan
-from treetop.read.encode import read_counts
 
 Write = Callable[[str], Path]
 

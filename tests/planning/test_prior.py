@@ -20,9 +20,9 @@ from treetop.choose import Prior, simulate
 from treetop.choose.coverage import twin_coverage
 from treetop.choose.guard import refuse_private
 from treetop.errors import PlanError, PrivatePrior, Refusal
+from treetop.intake.bound import Bound
+from treetop.intake.encode import read_counts
 from treetop.noise import Key
-from treetop.read.bound import Bound
-from treetop.read.encode import read_counts
 
 SOURCE = "Census of 2011, published tables"
 

@@ -26,6 +26,9 @@ from treetop.choose.coverage import twin_coverage
 from treetop.compare.mechanisms import StabilityHistogram
 from treetop.compare.mechanisms.dense import PublicTree
 from treetop.errors import PrivatePrior
+from treetop.intake.bound import Bound
+from treetop.intake.graph.edges import Edges
+from treetop.intake.graph.nodes import Nodes
 from treetop.measure import questions
 from treetop.measure.degrees import measure_degrees
 from treetop.noise import Law, NoiseStream
@@ -34,9 +37,6 @@ from treetop.plan.graphs.sensitivity import Form as DegreeForm
 from treetop.plan.groups.unit import Event, Form
 from treetop.privacy import Neighbours
 from treetop.publishing.groups import release_groups
-from treetop.read.bound import Bound
-from treetop.read.graph.edges import Edges
-from treetop.read.graph.nodes import Nodes
 
 from . import dwellings, small_graphs
 from .audits import Audit, audit

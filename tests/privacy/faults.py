@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from treetop import Counts, Loss, Unit
 from treetop.domain.unit import TOTAL
+from treetop.intake import bound as bounds
 from treetop.measure.evidence import LevelEvidence
 from treetop.measure.frontier import Descended, Frontier
 from treetop.noise import LAWS, DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream, sampler
 from treetop.privacy import Sensitivity
-from treetop.read import bound as bounds
 
 from .engine import tasks
 

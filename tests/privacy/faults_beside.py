@@ -14,12 +14,12 @@ import numpy as np
 
 from treetop import Counts, GroupSizes, GroupUnit, Unit
 from treetop.errors import DataError
+from treetop.intake.bound import Bounder
 from treetop.measure.questions import Batch
 from treetop.noise import NoiseStream
 from treetop.plan.groups.unit import Event, Form
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Sensitivity
-from treetop.read.bound import Bounder
 
 from .faults import Fault, Patch, narrowed
 
@@ -32,7 +32,7 @@ workloads: Any = import_module("treetop.measure.workload")
 degrees: Any = import_module("treetop.measure.degrees")
 degree_plans: Any = import_module("treetop.plan.graphs.degrees")
 degree_units: Any = import_module("treetop.plan.graphs.unit")
-graphs: Any = import_module("treetop.read.graph.graph")
+graphs: Any = import_module("treetop.intake.graph.graph")
 questions: Any = import_module("treetop.measure.questions")
 meanings: Any = import_module("treetop.card.meaning")
 

@@ -14,7 +14,7 @@ from treetop.privacy.graph_unit import Facts, GraphUnit
 
 from .faults import Fault, Patch
 
-dropping: Any = import_module("treetop.read.dropping")
+dropping: Any = import_module("treetop.intake.dropping")
 content: Any = import_module("treetop.card.content")
 counting: Any = import_module("treetop.checking.counting")
 checking: Any = import_module("treetop.checking.check")

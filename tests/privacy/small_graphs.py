@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Graph
+from treetop.intake.bound import Bound
+from treetop.intake.encode import read_counts
+from treetop.intake.graph.edges import Edges
+from treetop.intake.graph.nodes import Nodes
 from treetop.measure import questions
-from treetop.read.bound import Bound
-from treetop.read.encode import read_counts
-from treetop.read.graph.edges import Edges
-from treetop.read.graph.nodes import Nodes
 
 from .engine import KEY
 

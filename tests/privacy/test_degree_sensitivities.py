@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop.domain.unit import Neighbours, Sensitivity
+from treetop.intake.graph.edges import Edges
+from treetop.intake.graph.nodes import Nodes
+from treetop.intake.graph.projection import projected_degrees
 from treetop.noise import Key
 from treetop.plan.graphs import degrees as degree_plans
 from treetop.plan.graphs.sensitivity import Degree, Form, degree_sensitivity
-from treetop.read.graph.edges import Edges
-from treetop.read.graph.nodes import Nodes
-from treetop.read.graph.projection import projected_degrees
 
 from .engine import KEY
 from .small_graphs import Pairs, graph_of, norms

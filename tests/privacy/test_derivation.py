@@ -19,10 +19,10 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop.intake.encode import read_counts
 from treetop.measure.executor import Threads
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key, Keystream
-from treetop.read.encode import read_counts
 
 from .audits import (
     another_table_gets_other_noise,

@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Graph, Policies
+from treetop.intake.graph.edges import Edges
+from treetop.intake.graph.nodes import Nodes
+from treetop.intake.graph.projection import projected_degrees
 from treetop.measure import questions
 from treetop.measure.degrees import measure_degrees
 from treetop.noise import DiscreteLaplace
@@ -28,9 +31,6 @@ from treetop.plan.graphs.sensitivity import Form, degree_sensitivity
 from treetop.plan.workload import Measured, Workload
 from treetop.privacy import Neighbours
 from treetop.privacy.relation import unit_of
-from treetop.read.graph.edges import Edges
-from treetop.read.graph.nodes import Nodes
-from treetop.read.graph.projection import projected_degrees
 
 from .audits import DEEP
 from .engine import KEY

@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop.intake.graph.edges import Edges
+from treetop.intake.graph.nodes import Nodes
 from treetop.plan.graphs.sensitivity import Degree, reaching_sensitivity
-from treetop.read.graph.edges import Edges
-from treetop.read.graph.nodes import Nodes
 
 from .engine import KEY
 from .small_graphs import Pairs, all_graphs, graph_of

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treetop as tt
+from treetop.intake.encode import read_counts
 from treetop.measure import descent as descents
 from treetop.measure.executor import Threads
 from treetop.measure.frontier import Frontier
@@ -20,7 +21,6 @@ from treetop.measure.level import CHUNK
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.privacy.exact_accounting import exact_delta
-from treetop.read.encode import read_counts
 from treetop.repair import chebyshev, euclidean
 
 KEY = bytes(range(32))

@@ -13,9 +13,9 @@ import pytest
 import treetop as tt
 from tests.topdown.test_margins import KEY, PLACES, plan, run, table
 from treetop.errors import PlanError
+from treetop.intake.counts import Counts
 from treetop.measure.descent import run_descent
 from treetop.measure.topdown import descent_of
-from treetop.read.counts import Counts
 from treetop.repair import REPAIRS, chebyshev
 
 TREES = {

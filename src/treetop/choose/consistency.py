@@ -19,7 +19,7 @@ from treetop.choose.layers import layers
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.level import Refinement
 from treetop.domain.spine import Spine
-from treetop.read.counts import Counts
+from treetop.intake.counts import Counts
 
 
 def public_coefficients(spine: Spine, weights: Sequence[float]) -> Floats:

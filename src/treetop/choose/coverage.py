@@ -22,10 +22,10 @@ from treetop.choose.prior import Prior
 from treetop.choose.simulate import public_twin
 from treetop.domain.unit import TOTAL
 from treetop.errors import PlanError
+from treetop.intake.counts import Counts, Digit, layout, pack
 from treetop.noise import Key
 from treetop.plan.accuracy import CONFIDENCE
 from treetop.plan.plan import PurePlan
-from treetop.read.counts import Counts, Digit, layout, pack
 from treetop.release.errors import SIZES, merge, size_label, starts
 from treetop.release.intervals.nodes import LevelIntervals
 from treetop.release.margin_errors import true_margins

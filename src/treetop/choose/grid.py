@@ -16,11 +16,11 @@ from treetop.domain.facts import PublicFacts
 from treetop.domain.margin import Margins
 from treetop.domain.spine import Spine
 from treetop.errors import LossError
+from treetop.intake.encode import Unknown
 from treetop.plan.accuracy import text_table
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss, Split, Unit
 from treetop.privacy.loss import Accounting
-from treetop.read.encode import Unknown
 
 Lines: TypeAlias = dict[tuple[int, ...], list[str]]
 """By the margins at each epsilon, the levels that have them."""

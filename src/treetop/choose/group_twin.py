@@ -14,12 +14,12 @@ from treetop.choose.guard import Role
 from treetop.choose.prior import Kind, Prior, keeping_alike, prior_levels
 from treetop.domain.spine import Spine
 from treetop.errors import PlanError, PrivatePrior
+from treetop.intake.counts import Counts
+from treetop.intake.groups.read import Columns, Reader
+from treetop.intake.groups.sizes import GroupSizes
 from treetop.measure.questions import leaves_of
 from treetop.plan.file import PlanFile
 from treetop.plan.groups.planned import SIZE, PureGroupTablePlan, inner, leaves_above_zero
-from treetop.read.counts import Counts
-from treetop.read.groups.read import Columns, Reader
-from treetop.read.groups.sizes import GroupSizes
 from treetop.release.release import Release
 
 MOST_CELLS = 1 << 24

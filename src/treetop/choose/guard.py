@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias
 
 from treetop.basics.resolved import resolved
 from treetop.errors import DataError, PrivatePrior
-from treetop.read.counts import Counts
+from treetop.intake.counts import Counts
 from treetop.sources.database import sqlite_path
 from treetop.sources.source import Source, as_source, reads_once, without_password
 from treetop.sources.table import Table

@@ -16,10 +16,10 @@ from treetop.domain.cells import Ints
 from treetop.domain.fact import COUNTED, INVARIANT, Fact
 from treetop.domain.facts import PublicFacts, TableFact
 from treetop.errors import FactError
+from treetop.intake.counts import Counts
+from treetop.intake.facts import COUNT, fact_of
 from treetop.measure.facts import contradiction, leaf_nodes
 from treetop.plan.plan import PurePlan
-from treetop.read.counts import Counts
-from treetop.read.facts import COUNT, fact_of
 
 EXACT = "exact"
 TOLD = (

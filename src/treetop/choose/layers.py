@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.domain.spine import Spine
-from treetop.read.counts import Counts, go_down
+from treetop.intake.counts import Counts, go_down
 
 Ints = NDArray[np.int64]
 

@@ -19,11 +19,11 @@ from treetop.choose.layers import layers
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL, Unit
 from treetop.errors import DataError, PlanError, PrivatePrior
+from treetop.intake.bound import Bound
+from treetop.intake.counts import Counts
+from treetop.intake.encode import Unknown, read_counts
+from treetop.intake.tally import Tally
 from treetop.noise import Key
-from treetop.read.bound import Bound
-from treetop.read.counts import Counts
-from treetop.read.encode import Unknown, read_counts
-from treetop.read.tally import Tally
 from treetop.release.release import Release
 from treetop.release.selection import Selection
 from treetop.sources.source import Source, reads_once

@@ -25,6 +25,7 @@ from treetop.choose.prior import Prior
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import PlanError
+from treetop.intake.counts import Counts, layout, pack
 from treetop.measure.groups import measured_groups
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
@@ -32,7 +33,6 @@ from treetop.noise.gate import Gate
 from treetop.plan.accuracy import text_table
 from treetop.plan.groups.planned import PureGroupTablePlan, leaves_above_zero
 from treetop.plan.plan import PurePlan
-from treetop.read.counts import Counts, layout, pack
 from treetop.release.errors import merge, starts
 from treetop.release.run import run_plan
 

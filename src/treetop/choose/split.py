@@ -19,9 +19,9 @@ from treetop.choose.programs import Term, least_error
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import LossError
+from treetop.intake.encode import Unknown
 from treetop.plan.splits import as_weights, budgets_by_worth, measured_levels, split_by_nodes
 from treetop.privacy import Loss, Unit
-from treetop.read.encode import Unknown
 
 Objective: TypeAlias = Literal["separate", "consistent"]
 Nodes: TypeAlias = Literal["reached", "public"]

@@ -23,6 +23,7 @@ from treetop.domain.margin import Margins
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import LossError, PlanError
+from treetop.intake.encode import Unknown
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law
 from treetop.plan.accuracy import text_table
 from treetop.plan.plan import PurePlan
@@ -31,7 +32,6 @@ from treetop.privacy.composition import UNLIKE, epsilon_together
 from treetop.privacy.exact_accounting import is_exact_by_default
 from treetop.privacy.loss import Accounting
 from treetop.privacy.mechanism import cost
-from treetop.read.encode import Unknown
 
 PROMISE = (
     "Targets are met by each level's own measurements. A released count also takes a part of its parent's error, and "

@@ -20,11 +20,11 @@ from treetop.choose.prior import Prior
 from treetop.choose.simulate import public_twin
 from treetop.domain.spine import Spine
 from treetop.errors import PlanError
+from treetop.intake.counts import Counts
 from treetop.measure.questions import leaves_of
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.plan.plan import PurePlan
-from treetop.read.counts import Counts
 from treetop.release.run import run_plan
 
 Ints = NDArray[np.int64]

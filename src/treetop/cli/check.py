@@ -147,7 +147,7 @@ def _report(folder: Path, verdicts: list[Verdict], compared: TrueErrors | None) 
     }
     if compared is not None:
         from treetop.compare.comparison import FENCE
-        from treetop.read.tally import LeftOut
+        from treetop.intake.tally import LeftOut
 
         tally = compared.tally
         left = tally.left or LeftOut()

@@ -12,7 +12,7 @@ import click
 from treetop.errors import PlanFileError
 
 if TYPE_CHECKING:
-    from treetop.read.inspect import Inspection
+    from treetop.intake.inspect import Inspection
 
 FENCE = "treetop inspect reads the private table: what it prints is for the steward only, not for release."
 
@@ -57,8 +57,8 @@ def command(
 
     TABLE is a CSV, Parquet or fixed-width file, a database file or URL (with --query) or - for standard input.
     """
+    from treetop.intake.inspect import inspect_table
     from treetop.plan.file import draft_plan
-    from treetop.read.inspect import inspect_table
     from treetop.sources.positions import parse
     from treetop.sources.source import Source
 
@@ -96,8 +96,8 @@ def _pairs(option: str, example: str, given: tuple[str, ...]) -> Iterator[tuple[
 
 def render(inspection: Inspection) -> str:
     """Return the description for people."""
+    from treetop.intake.inspect import SAMPLE
     from treetop.plan.accuracy import text_table
-    from treetop.read.inspect import SAMPLE
 
     rows = [("column", "type", "distinct", "missing", "looks like")]
     rows += [

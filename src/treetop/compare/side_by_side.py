@@ -20,12 +20,12 @@ from treetop.compare.mechanisms.inftda import WithFacts, WithMargins
 from treetop.compare.plots import save_plots
 from treetop.compare.trial import Case, Setting
 from treetop.errors import PlanError, ReleaseError
+from treetop.intake.bound import Bound
+from treetop.intake.encode import read_counts
+from treetop.intake.tally import Tally
 from treetop.noise import Key
 from treetop.plan.file import PlanFile, read_plan
 from treetop.plan.groups.planned import PureGroupTablePlan
-from treetop.read.bound import Bound
-from treetop.read.encode import read_counts
-from treetop.read.tally import Tally
 from treetop.release.folder.place import scratch, writing
 
 USUAL = ("inftda", "tda-l2", "gauss", "sh")

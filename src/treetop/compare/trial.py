@@ -28,6 +28,8 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.margin import Margins, margins_of
 from treetop.domain.spine import Spine
 from treetop.errors import PlanError
+from treetop.intake.counts import Counts
+from treetop.intake.facts import read_facts
 from treetop.noise import Key
 from treetop.noise.sampler import sampler
 from treetop.plan.groups.planned import SIZE, spine_of_numbers
@@ -36,8 +38,6 @@ from treetop.plan.groups.unit import GroupUnit
 from treetop.plan.levels import without_margins
 from treetop.plan.workload import Part
 from treetop.privacy import Loss, Split, Unit
-from treetop.read.counts import Counts
-from treetop.read.facts import read_facts
 from treetop.release.errors import LevelErrors, errors_of
 from treetop.release.margin_errors import margin_errors_of
 

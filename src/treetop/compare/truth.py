@@ -12,8 +12,8 @@ from treetop.basics.resolved import resolved
 from treetop.card.rebuild import rebuild_plan
 from treetop.compare.plots import plot_errors
 from treetop.errors import DataError, ReleaseError
+from treetop.intake.tally import Tally
 from treetop.plan.file import PlanFile, read_plan
-from treetop.read.tally import Tally
 from treetop.release.errors import LevelErrors, measure_errors
 from treetop.release.margin_errors import measure_margin_errors
 from treetop.release.release import Release

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from treetop.basics.copying import copy_into
 from treetop.basics.kernel import kernel
+from treetop.intake.counts import Counts
 from treetop.measure.batch import repaired_by
 from treetop.measure.evidence import NOTHING, LevelEvidence
 from treetop.measure.executor import Executor
@@ -24,7 +25,6 @@ from treetop.measure.level import Step
 from treetop.measure.measure import add_counts
 from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Measured
-from treetop.read.counts import Counts
 from treetop.repair.settle import begin, settled, solve
 from treetop.repair.state import EUCLIDEAN, STATE_SIZE
 from treetop.repair.streamed import repair_streamed

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.errors import DataError, PlanError
+from treetop.intake.graph.edges import Edges
+from treetop.intake.graph.nodes import Nodes
 from treetop.measure.workload import Measuring, measuring
 from treetop.noise import Key
 from treetop.noise.gate import Charge, Gate, digest
 from treetop.plan.graphs.degrees import PureDegreePlan
-from treetop.read.graph.edges import Edges
-from treetop.read.graph.nodes import Nodes
 from treetop.repair import euclidean, isotonic
 
 Ints = NDArray[np.int64]

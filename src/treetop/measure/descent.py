@@ -10,6 +10,7 @@ import numpy as np
 
 from treetop.basics.progress import Progress
 from treetop.domain.facts import PublicFacts
+from treetop.intake.counts import Counts
 from treetop.measure.blocks import Columns, Near, refine_blocks
 from treetop.measure.evidence import Evidence, LevelEvidence, Remainders
 from treetop.measure.executor import Executor, Serial
@@ -24,7 +25,6 @@ from treetop.measure.naming import leave_unnamed
 from treetop.measure.task import Task, Tests, descend_all, least_named
 from treetop.noise import Key
 from treetop.plan.workload import Exact, How, Measured, noise_of
-from treetop.read.counts import Counts
 
 LARGEST_TRUNK = 1 << 14
 """The trunk ends at the deepest level with at most this many public nodes."""

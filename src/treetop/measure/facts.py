@@ -15,7 +15,7 @@ from treetop.domain.fact import INVARIANT
 from treetop.domain.facts import PublicFacts, TableFact
 from treetop.domain.spine import Spine
 from treetop.errors import FactError
-from treetop.read.counts import Counts, go_down
+from treetop.intake.counts import Counts, go_down
 
 Ints = NDArray[np.int64]
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.errors import DataError
+from treetop.intake.groups.sizes import GroupSizes
 from treetop.measure.workload import Measuring, measuring
 from treetop.noise.gate import Charge, Gate, digest
 from treetop.plan.groups.plan import GroupPlan
-from treetop.read.groups.sizes import GroupSizes
 from treetop.repair.groups import Known
 
 

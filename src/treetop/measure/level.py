@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from treetop.basics.kernel import kernel
 from treetop.domain.facts import PublicFacts
 from treetop.domain.level import Level
+from treetop.intake.counts import Counts, Digit
 from treetop.measure.batch import Children, Ints, Leaves, Parents, keep, refine_batch, refine_batch_by
 from treetop.measure.evidence import NOTHING, LevelEvidence, Remainders
 from treetop.measure.frontier import Descended, Frontier
@@ -20,7 +21,6 @@ from treetop.measure.within import refine_batch_within
 from treetop.noise import Key, NoiseStream
 from treetop.plan.resolution import Resolution, fixed_threshold
 from treetop.plan.workload import Exact, How, Measured
-from treetop.read.counts import Counts, Digit
 from treetop.repair import NodeRepair, RepairOrder
 from treetop.repair.settle import begin
 from treetop.repair.state import PHASE, STATE_SIZE

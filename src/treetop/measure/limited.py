@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from treetop.basics.checked import NO_BOUND
 from treetop.basics.kernel import kernel
 from treetop.domain.level import Refinement
+from treetop.intake.counts import Counts
 from treetop.measure.blocks import (
     LARGE,
     BlockTask,
@@ -37,7 +38,6 @@ from treetop.measure.executor import Executor
 from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import Step
 from treetop.noise import Key
-from treetop.read.counts import Counts
 from treetop.repair.bounded import repair_bounded
 from treetop.repair.bounded_blocks import repair_bounded_block
 from treetop.repair.state import EUCLIDEAN, STATE_SIZE

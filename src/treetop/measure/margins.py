@@ -20,9 +20,9 @@ from treetop.basics.kernel import kernel
 from treetop.domain.facts import PublicFacts
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.margin import cells_of, depths_alone
+from treetop.intake.counts import Counts, Digit
 from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Measured
-from treetop.read.counts import Counts, Digit
 from treetop.repair.least_squares import MeasuredLevel, least_squares
 from treetop.repair.sharing import share_by_least_squares, share_within
 from treetop.repair.two_sided import MOST_ROUNDS, MOST_SWEEPS, TOLERANCE, repair_block

@@ -12,9 +12,9 @@ from treetop.basics.checked import NO_BOUND
 from treetop.basics.kernel import kernel
 from treetop.domain.facts import PublicFacts
 from treetop.errors import PlanError
+from treetop.intake.counts import Counts
 from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Exact, How, Measured
-from treetop.read.counts import Counts
 
 
 def measure_total(counts: Counts, how: How, key: Key, facts: PublicFacts | None = None) -> int:

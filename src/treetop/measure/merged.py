@@ -22,6 +22,7 @@ from treetop.basics.copying import writable
 from treetop.basics.kernel import kernel
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.level import Refinement
+from treetop.intake.counts import Counts
 from treetop.measure.blocks import (
     BlockTask,
     Columns,
@@ -41,7 +42,6 @@ from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import Step
 from treetop.measure.margins import Kept, Under, by_group, groups_under
 from treetop.noise import Key
-from treetop.read.counts import Counts
 from treetop.repair.settle import begin, settled, solve
 from treetop.repair.state import CHEBYSHEV, STATE_SIZE
 from treetop.repair.sweep import SCRATCH_SIZE

@@ -27,6 +27,11 @@ from treetop.basics.resolved import resolved
 from treetop.domain.conditions import parse_conditions
 from treetop.domain.spine import Spine
 from treetop.errors import DataError, LossError, PlanError, QueryError
+from treetop.intake.bound import Bound
+from treetop.intake.counts import Counts, go_down
+from treetop.intake.dropping import MadeTable
+from treetop.intake.encode import read_counts
+from treetop.intake.tally import Tally
 from treetop.measure.workload import measuring
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law
 from treetop.noise.gate import Gate, digest
@@ -35,11 +40,6 @@ from treetop.plan.workload import Measured, Part, Workload, cells_of
 from treetop.privacy import Loss, Sensitivity, Unit
 from treetop.privacy.composition import Cells
 from treetop.privacy.mechanism import cost_of, noise_for
-from treetop.read.bound import Bound
-from treetop.read.counts import Counts, go_down
-from treetop.read.dropping import MadeTable
-from treetop.read.encode import read_counts
-from treetop.read.tally import Tally
 from treetop.sources.database import sqlite_path
 from treetop.sources.source import Source
 from treetop.sources.table import Table

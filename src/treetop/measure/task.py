@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.progress import Progress
+from treetop.intake.counts import Counts
 from treetop.measure.evidence import NOTHING
 from treetop.measure.executor import Executor
 from treetop.measure.frontier import Descended, Frontier
@@ -18,7 +19,6 @@ from treetop.noise import Key
 from treetop.plan.hypotheses import number_of_tests
 from treetop.plan.resolution import HighMeasurements
 from treetop.plan.workload import Measured, noise_of
-from treetop.read.counts import Counts
 
 Ints = NDArray[np.int64]
 

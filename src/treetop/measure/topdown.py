@@ -10,6 +10,7 @@ from treetop.domain.cells import Depths
 from treetop.domain.margin import decided_at, exact_margins, margin_at, stages_of
 from treetop.domain.narrowed import NarrowLevel
 from treetop.errors import PlanError
+from treetop.intake.counts import Digit, ranks_of
 from treetop.measure.descent import Descent
 from treetop.measure.level import Step
 from treetop.measure.margins import Margins, Table, Under
@@ -18,7 +19,6 @@ from treetop.plan.facts import exact_beside, is_limited, limited_levels
 from treetop.plan.plan import PurePlan
 from treetop.plan.resolution import EDITION, Resolution
 from treetop.plan.workload import Measured
-from treetop.read.counts import Digit, ranks_of
 from treetop.repair import ORDERS, REPAIRS
 
 

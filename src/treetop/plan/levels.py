@@ -12,12 +12,12 @@ from treetop.domain.margin import MARGIN, Margin
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import LossError, PlanError
+from treetop.intake.counts import LARGEST_TOTAL
 from treetop.noise import Law
 from treetop.plan.workload import Exact, Measured, Part, PassThrough, Workload
 from treetop.privacy import Loss, Split, Unit, shares
 from treetop.privacy.exact_accounting import is_exact_by_default, rho_of_levels
 from treetop.privacy.mechanism import cost, level_noise
-from treetop.read.counts import LARGEST_TOTAL
 
 ALL_MARGINS = "margins"
 """What a split calls all margins together."""

@@ -21,6 +21,11 @@ from treetop.domain.margin import DEFAULT_MARGINS, Margin, Margins, margins_of, 
 from treetop.domain.narrowed import is_narrow, narrowed
 from treetop.domain.spine import Spine
 from treetop.errors import FactError, PlanError
+from treetop.intake.counts import Counts
+from treetop.intake.dropping import MadeTable, refuse_exact_total
+from treetop.intake.encode import Unknown, read_counts
+from treetop.intake.facts import read_facts
+from treetop.intake.tally import Tally
 from treetop.plan.accuracy import CONFIDENCE, Accuracy, LevelAccuracy, as_confidence
 from treetop.plan.facts import FactCheck, exact_beside, known_levels
 from treetop.plan.fields import decided
@@ -32,11 +37,6 @@ from treetop.privacy import Loss, Split, Unit
 from treetop.privacy.composition import Cells
 from treetop.privacy.graph_unit import Facts as GraphFacts
 from treetop.privacy.loss import Accounting
-from treetop.read.counts import Counts
-from treetop.read.dropping import MadeTable, refuse_exact_total
-from treetop.read.encode import Unknown, read_counts
-from treetop.read.facts import read_facts
-from treetop.read.tally import Tally
 from treetop.repair import ORDERS, REPAIRS, Order, Repair
 from treetop.sources.table import Table
 

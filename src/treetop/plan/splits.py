@@ -18,8 +18,8 @@ from treetop.basics.nearest import nearest
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import LossError
+from treetop.intake.encode import Unknown
 from treetop.privacy import Loss, Unit
-from treetop.read.encode import Unknown
 
 Preset: TypeAlias = Literal["uniform", "top-heavy", "bottom-heavy"]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from treetop.intake.groups.sizes import GroupSizes
 from treetop.measure.groups import measured_groups
 from treetop.noise import Key
 from treetop.noise.gate import Charge, Gate
 from treetop.plan.groups.plan import GroupPlan
-from treetop.read.groups.sizes import GroupSizes
 from treetop.release.groups.release import GroupRelease
 
 

@@ -17,6 +17,15 @@ import numpy as np
 from treetop.basics.progress import Progress
 from treetop.card import Facts, describe_release
 from treetop.errors import DataError, PlanError
+from treetop.intake.bound import Bound
+from treetop.intake.counts import Counts
+from treetop.intake.dropping import MadeTable, kept, prepared
+from treetop.intake.encode import read_counts
+from treetop.intake.graph.edges import Edges
+from treetop.intake.graph.graph import Graph
+from treetop.intake.graph.nodes import Nodes
+from treetop.intake.groups.sizes import GroupSizes
+from treetop.intake.tally import LeftOut, Tally
 from treetop.measure.degrees import measured_degrees
 from treetop.measure.facts import refuse_contradiction
 from treetop.measure.groups import measured_groups
@@ -29,15 +38,6 @@ from treetop.plan.graphs.regional import PureRegionalPlan
 from treetop.plan.groups.planned import PureGroupTablePlan, inner, leaves_above_zero
 from treetop.plan.plan import PurePlan
 from treetop.plan.workload import noise_of
-from treetop.read.bound import Bound
-from treetop.read.counts import Counts
-from treetop.read.dropping import MadeTable, kept, prepared
-from treetop.read.encode import read_counts
-from treetop.read.graph.edges import Edges
-from treetop.read.graph.graph import Graph
-from treetop.read.graph.nodes import Nodes
-from treetop.read.groups.sizes import GroupSizes
-from treetop.read.tally import LeftOut, Tally
 from treetop.release.intervals.cells import Cells, measurements_of
 from treetop.release.measurements import Measurements
 from treetop.release.release import Release

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from treetop.domain.margin import title_of
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
+from treetop.intake.counts import Counts, Digit, layout, pack
 from treetop.measure.evidence import Remainders
-from treetop.read.counts import Counts, Digit, layout, pack
 from treetop.release.contents import Contents
 from treetop.release.tree import spans
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from treetop.domain.margin import Margin, cells_of, title_of
 from treetop.domain.spine import Spine
+from treetop.intake.counts import Counts
 from treetop.measure.questions import leaves_of
-from treetop.read.counts import Counts
 from treetop.release.contents import Contents
 from treetop.release.errors import LevelErrors, Values, compared
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from treetop.basics.progress import Progress
+from treetop.intake.counts import Counts
 from treetop.measure.descent import run_descent
 from treetop.measure.executor import Executor, Threads
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.plan.plan import PurePlan
-from treetop.read.counts import Counts
 from treetop.release.estimates.again import with_lower_error
 from treetop.release.margins import tables_of
 from treetop.release.release import Release

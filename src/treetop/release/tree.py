@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.domain.spine import Spine
+from treetop.intake.counts import pack
 from treetop.measure.evidence import Remainders
-from treetop.read.counts import pack
 
 Ints = NDArray[np.int64]
 

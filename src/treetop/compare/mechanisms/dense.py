@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from treetop.compare.mechanisms.mechanism import NotServed
 from treetop.domain.spine import Spine
+from treetop.intake.counts import Counts, go_down, pack
 from treetop.noise import Key, Law, NoiseStream
 from treetop.plan.workload import Part
-from treetop.read.counts import Counts, go_down, pack
 
 MOST_LEAVES = 2**24
 """By default a dense mechanism refuses more public leaves: they take about 50 bytes each while it runs."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.domain.spine import Spine
-from treetop.read.counts import Digit, layout, pack
+from treetop.intake.counts import Digit, layout, pack
 from treetop.release.errors import starts
 
 Values: TypeAlias = NDArray[np.int64] | NDArray[np.float64]

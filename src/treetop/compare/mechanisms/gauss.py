@@ -13,12 +13,12 @@ from treetop.compare.mechanisms.dense import MOST_LEAVES, PublicTree, measure_le
 from treetop.compare.mechanisms.estimate import Estimate
 from treetop.compare.mechanisms.mechanism import bound_key, check_parts, check_width, promise
 from treetop.domain.spine import Spine
+from treetop.intake.counts import Counts
 from treetop.noise import Key
 from treetop.noise.sampler import sampler
 from treetop.plan.workload import Measured, Part, PassThrough
 from treetop.privacy import TOTAL, Loss, Unit
 from treetop.privacy.mechanism import cost, level_noise
-from treetop.read.counts import Counts
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from treetop.compare.mechanisms.estimate import Estimate, LevelEstimate
 from treetop.compare.mechanisms.mechanism import NotServed
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
+from treetop.intake.counts import Counts, pack
 from treetop.measure.groups import measured_groups
 from treetop.noise import Key
 from treetop.noise.gate import Gate
@@ -29,7 +30,6 @@ from treetop.plan.groups.table_unit import GroupTableUnit
 from treetop.plan.groups.unit import Form
 from treetop.plan.workload import Exact, Part
 from treetop.privacy import TOTAL, Loss, Split, Unit
-from treetop.read.counts import Counts, pack
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,10 +19,10 @@ from treetop.compare.mechanisms.dense import MOST_LEAVES, PublicTree, measure_le
 from treetop.compare.mechanisms.estimate import Estimate, LevelEstimate
 from treetop.compare.mechanisms.mechanism import check_width
 from treetop.compare.mechanisms.planned import Planned
+from treetop.intake.counts import Counts
 from treetop.noise import Key
 from treetop.noise.gate import bind
 from treetop.plan.workload import Part
-from treetop.read.counts import Counts
 from treetop.repair.least_squares import LEAST_VARIANCE, MeasuredLevel, least_squares
 
 Reals = NDArray[np.float64]

@@ -10,12 +10,12 @@ from treetop.compare.mechanisms.estimate import Estimate
 from treetop.compare.mechanisms.planned import Planned
 from treetop.domain.facts import PublicFacts
 from treetop.domain.margin import Margins
+from treetop.intake.counts import Counts
 from treetop.measure.descent import run_descent
 from treetop.measure.executor import Threads
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.noise.gate import bind
-from treetop.read.counts import Counts
 from treetop.release.run import run_plan
 from treetop.repair import Repair
 

@@ -10,11 +10,11 @@ from treetop.basics.nearest import nearest
 from treetop.compare.mechanisms.estimate import Estimate
 from treetop.domain.spine import Spine
 from treetop.errors import LossError, PlanError, Refusal
+from treetop.intake.counts import Counts
 from treetop.noise import Key, Law
 from treetop.noise.gate import bind, digest
 from treetop.plan.workload import Part
 from treetop.privacy import Loss, Unit, rho_from_epsilon_loose
-from treetop.read.counts import Counts
 
 
 class NotServed(Refusal):

@@ -14,13 +14,13 @@ from treetop.compare.mechanisms.topdown import LevelRepair, descend
 from treetop.domain.facts import PublicFacts
 from treetop.domain.margin import Margins
 from treetop.domain.spine import Spine
+from treetop.intake.counts import Counts
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.noise.gate import bind
 from treetop.plan.plan import PurePlan
 from treetop.plan.workload import Part
 from treetop.privacy import Loss, Split, Unit
-from treetop.read.counts import Counts
 from treetop.repair import Repair
 
 

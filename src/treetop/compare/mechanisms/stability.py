@@ -44,12 +44,12 @@ from treetop.compare.mechanisms.gauss import only_leaves
 from treetop.compare.mechanisms.mechanism import NotServed, bound_key, check_parts, check_width, promise
 from treetop.domain.spine import Spine
 from treetop.errors import PlanError
+from treetop.intake.counts import Counts
 from treetop.noise import DiscreteLaplace, Key, Law
 from treetop.noise.balls import at_most, ball, precision, smallest
 from treetop.noise.sampler import sampler
 from treetop.plan.workload import Part
 from treetop.privacy import Loss, Unit
-from treetop.read.counts import Counts
 
 Threshold: TypeAlias = Literal["tight", "paper"]
 

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.kernel import kernel
+from treetop.intake.counts import Counts
 from treetop.measure.descent import Descent
 from treetop.measure.frontier import Frontier
 from treetop.measure.level import Step
 from treetop.measure.measure import add_counts, measure_total
 from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Measured
-from treetop.read.counts import Counts
 
 
 class LevelRepair(Protocol):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, get_args
 
+from treetop.intake.groups.read import Rows
 from treetop.plan.fields.field import GROUPS, Field, Ran, Values
 from treetop.plan.fields.kinds import NAME, WHOLE, Kind, choice
 from treetop.plan.fields.ordinary import always
 from treetop.plan.groups.plan import Public
 from treetop.plan.groups.table_unit import GroupTableUnit
 from treetop.plan.groups.unit import Event, Form
-from treetop.read.groups.read import Rows
 
 
 def _is_people(read: Values) -> bool:

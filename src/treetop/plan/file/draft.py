@@ -11,10 +11,10 @@ from typing import get_args
 
 from treetop.basics.resolved import resolved
 from treetop.domain.unit import IdClean
+from treetop.intake.inspect import Inspection, Suggestion
 from treetop.plan import fields
 from treetop.plan.fields.ordinary import ATTRIBUTE
 from treetop.plan.file.describe import key, value
-from treetop.read.inspect import Inspection, Suggestion
 from treetop.sources.files import PACKED
 
 _WIDTH = 96

@@ -11,11 +11,11 @@ from treetop.domain.fact import COUNTED, LISTED, SAME, Fact
 from treetop.domain.facts import PublicFacts
 from treetop.domain.spine import Spine
 from treetop.errors import FactError
+from treetop.intake.facts import read_facts
 from treetop.plan import fields
 from treetop.plan.fields.ordinary import FACT
 from treetop.plan.fields.section import Section
 from treetop.plan.file.stated import Stated, same_file
-from treetop.read.facts import read_facts
 
 
 def stated_facts(stated: Stated, spine: Spine, private: Iterable[str | None]) -> PublicFacts:

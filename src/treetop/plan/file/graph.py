@@ -10,6 +10,8 @@ from typing import Any
 from treetop.basics.nearest import nearest
 from treetop.domain.policies import Policies
 from treetop.errors import PlanFileError, TreetopError
+from treetop.intake.graph.cleaning import Changes, Cleaning
+from treetop.intake.graph.graph import SOURCE, TARGET, EdgeTable, Graph, NodeTable
 from treetop.plan import fields
 from treetop.plan.fields.graph import CLEANING
 from treetop.plan.fields.kinds import NAME
@@ -17,8 +19,6 @@ from treetop.plan.fields.section import Section
 from treetop.privacy import Unit
 from treetop.privacy.graph_unit import GraphUnit
 from treetop.privacy.relation import check_entity, check_relation, one_edge
-from treetop.read.graph.cleaning import Changes, Cleaning
-from treetop.read.graph.graph import SOURCE, TARGET, EdgeTable, Graph, NodeTable
 from treetop.sources.source import Source
 
 DEGREES = "degrees"

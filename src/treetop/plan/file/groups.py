@@ -7,12 +7,12 @@ from pathlib import Path
 from treetop.basics.frozen import FrozenMap
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import LossError, PlanError, PlanFileError
+from treetop.intake.groups.lists import GroupList
+from treetop.intake.groups.read import ALLOWED, Rows
 from treetop.plan.file.planfile import PlanFile
 from treetop.plan.file.stated import Stated, same_file
 from treetop.plan.groups.planned import SIZE, PureGroupTablePlan
 from treetop.plan.groups.unit import GroupUnit
-from treetop.read.groups.lists import GroupList
-from treetop.read.groups.read import ALLOWED, Rows
 from treetop.sources.source import Source
 
 

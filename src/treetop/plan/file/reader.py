@@ -18,6 +18,8 @@ from treetop.domain.narrowed import narrowed
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import LossError, PlanError, PlanFileError
+from treetop.intake.dropping import selected
+from treetop.intake.encode import Unknown
 from treetop.plan import fields
 from treetop.plan.facts import known_levels
 from treetop.plan.fields.ordinary import ORDERS
@@ -32,8 +34,6 @@ from treetop.plan.file.stated import Stated, read_stated
 from treetop.plan.plan import PurePlan
 from treetop.plan.splits import named_split
 from treetop.privacy import Loss, Unit
-from treetop.read.dropping import selected
-from treetop.read.encode import Unknown
 from treetop.sources.source import Source, is_database
 
 _ENDS = ("origin", "destination")

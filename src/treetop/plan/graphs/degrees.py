@@ -15,6 +15,14 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.policies import Policies
 from treetop.domain.spine import Spine
 from treetop.errors import LossError, PlanError
+from treetop.intake.counts import Counts
+from treetop.intake.dropping import may_drop
+from treetop.intake.graph.edges import Edges
+from treetop.intake.graph.graph import Graph
+from treetop.intake.graph.nodes import Nodes
+from treetop.intake.graph.projection import projected_degrees, projections
+from treetop.intake.graph.shortening import shortened
+from treetop.intake.tally import Tally
 from treetop.noise import Key, Law
 from treetop.plan.accuracy import CONFIDENCE
 from treetop.plan.fields import DEGREES, decided
@@ -26,14 +34,6 @@ from treetop.plan.plan import PurePlan
 from treetop.plan.workload import Measured, Part, Workload
 from treetop.privacy import Loss, Neighbours
 from treetop.privacy.mechanism import cost, level_noise, noise_for
-from treetop.read.counts import Counts
-from treetop.read.dropping import may_drop
-from treetop.read.graph.edges import Edges
-from treetop.read.graph.graph import Graph
-from treetop.read.graph.nodes import Nodes
-from treetop.read.graph.projection import projected_degrees, projections
-from treetop.read.graph.shortening import shortened
-from treetop.read.tally import Tally
 from treetop.sources.table import Table
 
 DEGREE = "degree"

@@ -15,6 +15,11 @@ from treetop.basics.exact import Number
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.policies import Policies
 from treetop.errors import DataError, PlanError
+from treetop.intake.counts import Counts
+from treetop.intake.graph.edges import Edges
+from treetop.intake.graph.nodes import Nodes
+from treetop.intake.groups.sizes import GroupSizes, check_cells
+from treetop.intake.tally import Tally
 from treetop.noise import Key
 from treetop.plan.accuracy import CONFIDENCE, LevelAccuracy
 from treetop.plan.graphs.degrees import DEGREE, DegreeCounts, degree_fields
@@ -26,11 +31,6 @@ from treetop.plan.groups.planned import core_of, leaves_above_zero, of_one_size,
 from treetop.plan.workload import Part
 from treetop.privacy import Loss, Neighbours, Sensitivity, Split
 from treetop.privacy.relation import check_relation
-from treetop.read.counts import Counts
-from treetop.read.graph.edges import Edges
-from treetop.read.graph.nodes import Nodes
-from treetop.read.groups.sizes import GroupSizes, check_cells
-from treetop.read.tally import Tally
 from treetop.sources.header import refuse_code
 from treetop.sources.table import Table
 

@@ -21,7 +21,7 @@ sum of the distances of all steps bounds L1, and that of their inner products L2
   moves by m − j: 2(m + 1 + j) and 2(m + 1)² + 2j² + 2j(m + 1) where j < m, at most 4m and 6m² + 2; in cumulative counts
   2m and (m + 1)² + (m − j − 1) + j² where j < m, at most 2m² + 2.
 - node, all edges, after the projection to at most theta edges each: x goes, with k ≤ theta kept edges, and the degrees
-  of others make k steps in all (see `treetop.read.graph.projection`). The inner product of a step with −e(k), for x
+  of others make k steps in all (see `treetop.intake.graph.projection`). The inner product of a step with −e(k), for x
   itself, is at most 1: k² + (k + 1)² squared in L2 and 2k + 1 in L1. In the cumulative counts x is −1 from k on, and
   steps are below theta: at worst theta² + 1 squared, and theta + 1.
 - node, in-degrees, after the projection to at most theta in-edges and theta out-edges each: x goes, of which k ≤ theta

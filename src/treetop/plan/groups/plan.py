@@ -16,11 +16,11 @@ from treetop.basics.memory import refuse_beyond_memory
 from treetop.basics.nearest import nearest
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import LossError, PlanError
+from treetop.intake.groups.sizes import CELL_BYTES, check_cells
 from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.plan.workload import Measured, Part, PassThrough, Workload
 from treetop.privacy import TOTAL, Loss, Split, shares
 from treetop.privacy.mechanism import cost_of, noise_for
-from treetop.read.groups.sizes import CELL_BYTES, check_cells
 from treetop.repair import Tree, whole_weights
 from treetop.repair import groups as repairs
 

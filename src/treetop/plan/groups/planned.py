@@ -23,6 +23,11 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import DataError, PlanError
+from treetop.intake.counts import Counts
+from treetop.intake.groups.lists import GroupList
+from treetop.intake.groups.read import Columns, Reader, Rows
+from treetop.intake.groups.sizes import check_cells
+from treetop.intake.tally import Tally
 from treetop.noise.sum_noise import sum_margin
 from treetop.plan.accuracy import CONFIDENCE, LevelAccuracy
 from treetop.plan.fields import GROUPS, decided
@@ -32,11 +37,6 @@ from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.plan.plan import PurePlan
 from treetop.plan.workload import Part
 from treetop.privacy import Loss, Split
-from treetop.read.counts import Counts
-from treetop.read.groups.lists import GroupList
-from treetop.read.groups.read import Columns, Reader, Rows
-from treetop.read.groups.sizes import check_cells
-from treetop.read.tally import Tally
 from treetop.sources.source import as_source
 from treetop.sources.table import Table
 

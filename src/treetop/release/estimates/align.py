@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
+from treetop.intake.counts import pack
 from treetop.measure.evidence import NOTHING, Evidence, LevelEvidence
-from treetop.read.counts import pack
 from treetop.release.estimates.measured_tree import TreeLevel, measured_tree
 from treetop.release.measurements import Measurements
 from treetop.release.tree import ReleasedTree, spans_at

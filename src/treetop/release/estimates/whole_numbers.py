@@ -19,9 +19,9 @@ from treetop.basics.copying import writable
 from treetop.domain.level import Refinement
 from treetop.domain.margin import cells_of, decided_at, depths_alone, stages_of
 from treetop.domain.spine import Spine
+from treetop.intake.counts import pack
 from treetop.measure.blocks import cells_of_rows
 from treetop.noise import Law
-from treetop.read.counts import pack
 from treetop.release.estimates import prior
 from treetop.release.estimates.measured_tree import measured_tree
 from treetop.release.estimates.merged_rows import rows_of_last

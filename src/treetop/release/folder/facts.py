@@ -17,7 +17,7 @@ from treetop.domain.facts import PublicFacts, TableFact
 from treetop.domain.margin import depths_named
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
-from treetop.read.facts import fact_of
+from treetop.intake.facts import fact_of
 
 FACTS = "facts.parquet"
 

@@ -23,9 +23,9 @@ from treetop.domain.margin import MARGIN
 from treetop.domain.narrowed import narrowed
 from treetop.domain.spine import Spine, WrittenSpine
 from treetop.errors import ReleaseError, TreetopError
+from treetop.intake.counts import pack
 from treetop.noise.law import described_law
 from treetop.privacy import TOTAL
-from treetop.read.counts import pack
 from treetop.release.contents import Contents
 from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, with_evidence
 from treetop.release.folder.facts import FACTS, read_facts_table

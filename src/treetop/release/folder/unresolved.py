@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 from treetop.basics.sorting import first_disorder
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
+from treetop.intake.counts import pack
 from treetop.measure.evidence import Remainders
-from treetop.read.counts import pack
 from treetop.release.codes import nodes_at
 from treetop.release.contents import Contents
 from treetop.release.intervals.remainders import remainder_intervals

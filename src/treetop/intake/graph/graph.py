@@ -15,13 +15,13 @@ from treetop.basics.frozen import FrozenMap
 from treetop.domain.policies import Policies
 from treetop.domain.unit import Neighbours
 from treetop.errors import DataError, PlanError
+from treetop.intake.dropping import MadeTable, kept, may_drop
+from treetop.intake.graph.cleaning import Cleaning
+from treetop.intake.graph.edges import Edges, read_edges
+from treetop.intake.graph.nodes import Nodes
+from treetop.intake.tally import LeftOut, Tally
 from treetop.privacy.graph_unit import Facts, GraphUnit
 from treetop.privacy.relation import Relation, check_relation, unit_of
-from treetop.read.dropping import MadeTable, kept, may_drop
-from treetop.read.graph.cleaning import Cleaning
-from treetop.read.graph.edges import Edges, read_edges
-from treetop.read.graph.nodes import Nodes
-from treetop.read.tally import LeftOut, Tally
 from treetop.sources import table as tables
 from treetop.sources.header import UNVOUCHED
 

@@ -23,8 +23,8 @@ from treetop.domain.margin import depths_named
 from treetop.domain.possible import Rule, complement, equal_codes, refuse_many
 from treetop.domain.spine import TIMES, Spine
 from treetop.errors import DataError, FactError, SpineError, TreetopError
-from treetop.read.codebook import Codebook
-from treetop.read.weights import Weighing
+from treetop.intake.codebook import Codebook
+from treetop.intake.weights import Weighing
 from treetop.sources import table as tables
 from treetop.sources.batch import Batch, as_text, first_missing
 from treetop.sources.source import as_public, as_source

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from treetop.domain.unit import IdClean
-from treetop.read.inspect.columns import Column
-from treetop.read.spelling import cleaned, without_zeros
+from treetop.intake.inspect.columns import Column
+from treetop.intake.spelling import cleaned, without_zeros
 
 _MANY = 20
 _OFTEN = 0.01

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from treetop.domain.unit import Unit
 from treetop.errors import ManyDropped
-from treetop.read.codebook import Codebook
+from treetop.intake.codebook import Codebook
 
 if TYPE_CHECKING:
-    from treetop.read.encode import Unknown
+    from treetop.intake.encode import Unknown
 
 MOST_DROPPED = 0.03
 """Up to this share of the rows, and of the records, is dropped without being asked for again."""

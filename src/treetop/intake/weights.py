@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treetop.errors import DataError
-from treetop.read.counts import LARGEST_TOTAL
+from treetop.intake.counts import LARGEST_TOTAL
 from treetop.sources.batch import Batch, as_plain
 
 

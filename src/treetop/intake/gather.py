@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from treetop.read.counts import Counts
+from treetop.intake.counts import Counts
 
 MOST_ROWS = 1 << 24
 """So many rows are collected before they are sorted: as paths of one word, 128 MB."""

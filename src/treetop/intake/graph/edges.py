@@ -17,8 +17,8 @@ from treetop.basics.checked import whole_numbers
 from treetop.basics.sorting import sort_rows
 from treetop.domain.policies import Policies
 from treetop.errors import DataError, NumberError
-from treetop.read.graph.nodes import Nodes
-from treetop.read.tally import LeftOut
+from treetop.intake.graph.nodes import Nodes
+from treetop.intake.tally import LeftOut
 from treetop.sources import table as tables
 from treetop.sources.batch import Batch, as_text
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from treetop.read.inspect.prefixes import Prefixes, find_prefixes, lost_zeros
+from treetop.intake.inspect.prefixes import Prefixes, find_prefixes, lost_zeros
 from treetop.sources.batch import as_plain, as_text
 
 Kind = Literal["code", "count", "id", "date", "number", "constant", "empty", "other"]

@@ -16,12 +16,12 @@ from treetop.basics.frozen import FrozenMap
 from treetop.basics.nearest import nearest
 from treetop.basics.resolved import resolved
 from treetop.errors import DataError
-from treetop.read.inspect.columns import Column, describe_columns
-from treetop.read.inspect.identify import Identifier, find_identifiers
-from treetop.read.inspect.lookup import Lookup, Match, match_columns, read_lookup
-from treetop.read.inspect.naming import find_names
-from treetop.read.inspect.nesting import SAMPLE, find_chains, sample_codes
-from treetop.read.inspect.suggest import Suggestion, suggest_attributes, suggest_count
+from treetop.intake.inspect.columns import Column, describe_columns
+from treetop.intake.inspect.identify import Identifier, find_identifiers
+from treetop.intake.inspect.lookup import Lookup, Match, match_columns, read_lookup
+from treetop.intake.inspect.naming import find_names
+from treetop.intake.inspect.nesting import SAMPLE, find_chains, sample_codes
+from treetop.intake.inspect.suggest import Suggestion, suggest_attributes, suggest_count
 from treetop.sources import table as tables
 from treetop.sources.fixed import refuse_fixed
 from treetop.sources.header import is_unvouched, refuse_code, refuse_first_row, refuse_value

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from treetop.basics.nearest import nearest
 from treetop.errors import DataError
-from treetop.read.codebook import Codebook
-from treetop.read.dropping import may_drop
-from treetop.read.graph.cleaning import Changes, Cleaning, Column, clean
+from treetop.intake.codebook import Codebook
+from treetop.intake.dropping import may_drop
+from treetop.intake.graph.cleaning import Changes, Cleaning, Column, clean
 from treetop.sources import table as tables
 from treetop.sources.batch import as_text, first_missing, require
 from treetop.sources.header import is_unvouched

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from treetop.domain.spine import RESERVED
-from treetop.read.inspect.columns import Column, words
-from treetop.read.inspect.lookup import Match
-from treetop.read.inspect.nesting import Codes, determines
-from treetop.read.inspect.prefixes import Prefixes
+from treetop.intake.inspect.columns import Column, words
+from treetop.intake.inspect.lookup import Match
+from treetop.intake.inspect.nesting import Codes, determines
+from treetop.intake.inspect.prefixes import Prefixes
 
 _ORIGIN = words("origin orig o from home pickup start source residence departure u")
 _DESTINATION = words("destination dest d to work dropoff end target workplace arrival v")

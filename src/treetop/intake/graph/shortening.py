@@ -10,10 +10,10 @@ import numpy as np
 
 from treetop.basics.checked import whole_number
 from treetop.basics.sorting import sort_rows
+from treetop.intake.graph.edges import Edges
+from treetop.intake.graph.nodes import Nodes
+from treetop.intake.graph.projection import edge_ranks
 from treetop.noise import Key
-from treetop.read.graph.edges import Edges
-from treetop.read.graph.nodes import Nodes
-from treetop.read.graph.projection import edge_ranks
 
 
 def shortened(nodes: Nodes, edges: Edges, most: int, key: Key) -> Edges:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from treetop.basics.nearest import nearest
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError
-from treetop.read.codebook import Codebook
+from treetop.intake.codebook import Codebook
 from treetop.sources import table as tables
 from treetop.sources.batch import Batch, as_plain, as_text, first_missing
 from treetop.sources.header import is_unvouched, refuse_code

@@ -8,9 +8,9 @@ from itertools import combinations
 
 import pyarrow.compute as pc
 
-from treetop.read.inspect.columns import Column, words
-from treetop.read.inspect.lookup import Match
-from treetop.read.inspect.nesting import Codes, determines
+from treetop.intake.inspect.columns import Column, words
+from treetop.intake.inspect.lookup import Match
+from treetop.intake.inspect.nesting import Codes, determines
 
 _NAMING = words("name names label labels title description descr nome nombre nom denominazione descrizione")
 _CERTAIN = 20

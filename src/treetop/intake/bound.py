@@ -31,8 +31,8 @@ from treetop.basics.kernel import kernel
 from treetop.basics.siphash import siphash, siphash_texts, siphash_word
 from treetop.basics.sorting import sort_rows
 from treetop.domain.unit import IdClean, Unit
+from treetop.intake.counts import LARGEST_TOTAL, Counts
 from treetop.noise import Key
-from treetop.read.counts import LARGEST_TOTAL, Counts
 
 _BUCKETS = 256
 

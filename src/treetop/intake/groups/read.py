@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from treetop.basics.progress import Progress
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError
-from treetop.read.codebook import Codebook
-from treetop.read.groups.lists import GroupList, Seen, read_ids, read_regions
-from treetop.read.groups.sizes import MOST_GROUPS, GroupSizes
-from treetop.read.weights import Weighing
+from treetop.intake.codebook import Codebook
+from treetop.intake.groups.lists import GroupList, Seen, read_ids, read_regions
+from treetop.intake.groups.sizes import MOST_GROUPS, GroupSizes
+from treetop.intake.weights import Weighing
 from treetop.sources import table as tables
 from treetop.sources.batch import Batch
 

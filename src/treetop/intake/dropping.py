@@ -13,8 +13,8 @@ from treetop.errors import PlanError
 from treetop.sources.source import BlankLines, as_source, is_database
 
 if TYPE_CHECKING:
+    from treetop.intake.tally import Tally
     from treetop.privacy import Unit
-    from treetop.read.tally import Tally
     from treetop.sources.table import Table
 
 

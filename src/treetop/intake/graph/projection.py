@@ -28,9 +28,9 @@ from treetop.basics.kernel import kernel
 from treetop.basics.siphash import siphash_texts, siphash_word
 from treetop.basics.sorting import sort_rows
 from treetop.errors import NumberError
+from treetop.intake.graph.edges import Edges
+from treetop.intake.graph.nodes import Nodes
 from treetop.noise import Key
-from treetop.read.graph.edges import Edges
-from treetop.read.graph.nodes import Nodes
 
 Words = NDArray[np.uint64]
 

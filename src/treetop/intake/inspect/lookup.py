@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError, HierarchyError
-from treetop.read.inspect.columns import Column, describe_columns, words
-from treetop.read.inspect.nesting import Codes, chain_above, determines, sample_codes, where_present
+from treetop.intake.inspect.columns import Column, describe_columns, words
+from treetop.intake.inspect.nesting import Codes, chain_above, determines, sample_codes, where_present
 from treetop.sources import table as tables
 from treetop.sources.batch import as_text
 from treetop.sources.source import Source, as_public

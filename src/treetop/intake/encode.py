@@ -17,14 +17,14 @@ from treetop.basics.progress import Progress
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
 from treetop.errors import DataError
-from treetop.read.bound import Bound, Bounder
-from treetop.read.codebook import Codebook
-from treetop.read.counts import Counts, join_paths, packed_paths
-from treetop.read.dropping import MadeTable
-from treetop.read.gather import Gathered
-from treetop.read.spelling import cleaned
-from treetop.read.tally import Tally
-from treetop.read.weights import Weighing
+from treetop.intake.bound import Bound, Bounder
+from treetop.intake.codebook import Codebook
+from treetop.intake.counts import Counts, join_paths, packed_paths
+from treetop.intake.dropping import MadeTable
+from treetop.intake.gather import Gathered
+from treetop.intake.spelling import cleaned
+from treetop.intake.tally import Tally
+from treetop.intake.weights import Weighing
 from treetop.sources import table as tables
 from treetop.sources.batch import Batch, as_text, first_missing
 from treetop.sources.header import is_unvouched, refuse_code
