@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from treetop.card.bond import bound, statement_sha256
 from treetop.checking.compare import differences
+from treetop.domain.boxes import Boxes
 from treetop.domain.fact import COUNTED, LISTED
 from treetop.domain.facts import TableFact
 from treetop.errors import ReleaseError
@@ -230,24 +231,20 @@ def margins(release: Release) -> Iterator[str]:
 def facts(release: Release) -> Iterator[str]:
     """Compare every cell that a fact names with what is released; what is unresolved may belong to any."""
     assert release.facts is not None
-    finest = tuple(len(tree.levels) for tree in release.spine.trees)
+    finest = release.spine.finest
     for fact in release.facts:
         levels = {attribute: depth - 1 for attribute, depth in enumerate(fact.table.depths) if depth}
         leaf, count = release.tree.resolved(levels)
-        cells, place = np.unique(fact.table.numbers(leaf, finest), return_inverse=True)
-        sums = np.bincount(place, count, len(cells)).astype(np.int64)
+        cells = np.unique(fact.table.numbers(leaf, finest))
         if fact.rule is not None and len(wrong := cells[~np.isin(cells, fact.rule.cells)]):
             yield f"{fact.words}: {fact.table.words(int(wrong[0]))} is impossible, and is released"
         if fact.boxes is not None:
-            yield from _beyond(fact, cells, sums, release.total - int(count.sum()))
+            found = fact.table.counted(fact.boxes.cells, leaf, finest, count)
+            yield from _beyond(fact, fact.boxes, found, release.total - int(count.sum()))
 
 
-def _beyond(fact: TableFact, cells: NDArray[np.int64], sums: NDArray[np.int64], missing: int) -> Iterator[str]:
+def _beyond(fact: TableFact, boxes: Boxes, found: NDArray[np.int64], missing: int) -> Iterator[str]:
     """Say which released counts are not within bounds, whatever of what is missing belongs to them."""
-    boxes = fact.boxes
-    assert boxes is not None
-    at = np.searchsorted(cells, boxes.cells)
-    found = np.where(np.append(cells, -1)[at] == boxes.cells, np.append(sums, 0)[at], 0)
     for wrong in np.flatnonzero((found > boxes.upper) | (found + missing < boxes.lower))[:1].tolist():
         told = (
             f"{boxes.lower[wrong]:,}"

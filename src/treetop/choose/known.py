@@ -57,20 +57,11 @@ def _with_counts(facts: PublicFacts, twin: Counts) -> PublicFacts:
     if not told:
         return facts
     nodes, number = leaf_nodes(facts.spine, twin), np.diff(twin.before)
-    moved = {fact.name: _counted(fact, nodes, number) for fact in told}
+    finest = facts.spine.finest
+    moved = {fact.name: fact.table.counted(fact.stated[EXACT][0], nodes, finest, number) for fact in told}
     if all(np.array_equal(moved[fact.name], fact.stated[EXACT][1]) for fact in told):
         return facts
     return PublicFacts(facts.spine, tuple(_told(fact, moved.get(fact.name)) for fact in facts))
-
-
-def _counted(fact: TableFact, nodes: Ints, number: Ints) -> Ints:
-    """Return the counts of a table in the cells that a fact lists."""
-    finest = tuple(len(tree.levels) for tree in fact.table.spine.trees)
-    listed = fact.stated[EXACT][0]
-    cells = fact.table.numbers(nodes, finest)
-    place = np.minimum(np.searchsorted(listed, cells), len(listed) - 1)
-    there = listed[place] == cells
-    return np.bincount(place[there], number[there], len(listed)).astype(np.int64)
 
 
 def _told(fact: TableFact, count: Ints | None) -> TableFact:

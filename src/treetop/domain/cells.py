@@ -98,6 +98,17 @@ class Cells:
             number = number * tree.sizes[depth - 1] + own
         return number
 
+    def counted(self, cells: Ints, nodes: Sequence[Ints] | NDArray[np.integer], refined: Depths, number: Ints) -> Ints:
+        """Return what some cells, ascending, have together of nodes that count so much; the rest is left out."""
+        if len(cells) == 0:
+            return np.zeros(0, np.int64)
+        own = self.numbers(nodes, refined)
+        place = np.minimum(np.searchsorted(cells, own), len(cells) - 1)
+        there = cells[place] == own
+        count = np.zeros(len(cells), np.int64)
+        np.add.at(count, place[there], number[there])
+        return count
+
     def nodes(self, numbers: Ints) -> Ints:
         """Return the nodes of cells by attribute (row); 0 of an attribute that is summed over."""
         found = np.zeros((len(self.depths), len(numbers)), np.int64)

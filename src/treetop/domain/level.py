@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Nodes = NDArray[np.integer]
 """For each attribute (row) and node (column), the attribute's node; 0 while it is not refined."""
+N = TypeVar("N", bound=np.integer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +96,12 @@ class Level:
             nodes[part.attribute] = part.first[nodes[part.attribute]] + own
         part = self.parts[0]
         nodes[part.attribute] = part.first[nodes[part.attribute]] + rank
+
+    def children(self, nodes: NDArray[N], number: Ints) -> NDArray[N]:
+        """Return the first children of nodes of the level above, so many of each, one after the other."""
+        listed = nodes.repeat(number, axis=1)
+        self.go_down(listed, np.arange(listed.shape[1]) - np.repeat(np.cumsum(number) - number, number))
+        return listed
 
     def go_up(self, nodes: Nodes) -> None:
         """Turn nodes of the level, in place, into those that they are children of."""

@@ -114,6 +114,11 @@ class Spine:
         """How many leaves the public domain has."""
         return self.levels[-1].nodes
 
+    @property
+    def finest(self) -> tuple[int, ...]:
+        """How many levels of each attribute are refined at the leaves."""
+        return self.depths(len(self.levels))
+
     def with_levels(self, levels: Sequence[Level]) -> Spine:
         """Return the same order with levels that know more of what is possible."""
         same = copy.copy(self)

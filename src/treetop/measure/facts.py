@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.domain.cells import Cells, Depths
+from treetop.domain.cells import Cells
 from treetop.domain.fact import INVARIANT
 from treetop.domain.facts import PublicFacts, TableFact
 from treetop.domain.spine import Spine
@@ -35,15 +35,9 @@ def with_invariants(facts: PublicFacts, counts: Counts) -> PublicFacts:
     if not facts.invariants:
         return facts
     nodes, number = leaf_nodes(facts.spine, counts), np.diff(counts.before)
-    return facts.with_exact({depths: _table(facts.spine, depths, nodes, number) for depths in facts.invariants})
-
-
-def _table(spine: Spine, depths: Depths, nodes: Ints, number: Ints) -> Ints:
-    table = Cells(spine, depths)
-    finest = tuple(len(tree.levels) for tree in spine.trees)
-    count = np.zeros(table.number, np.int64)
-    np.add.at(count, table.numbers(nodes, finest), number)
-    return count
+    tables = [Cells(facts.spine, depths) for depths in facts.invariants]
+    every = {one.depths: one.counted(np.arange(one.number), nodes, facts.spine.finest, number) for one in tables}
+    return facts.with_exact(every)
 
 
 def possible_counts(facts: PublicFacts, counts: Counts) -> Counts:
@@ -51,7 +45,7 @@ def possible_counts(facts: PublicFacts, counts: Counts) -> Counts:
     if not facts.possible.rules:
         return counts
     spine = facts.spine
-    there = facts.possible.allows(tuple(len(tree.levels) for tree in spine.trees), leaf_nodes(spine, counts))
+    there = facts.possible.allows(spine.finest, leaf_nodes(spine, counts))
     if there.all():
         return counts
     number = np.diff(counts.before)[there]
@@ -98,8 +92,7 @@ def _refuse_other_invariants(facts: PublicFacts, counts: Counts) -> None:
 def _impossible(fact: TableFact, nodes: Ints, number: Ints) -> str | None:
     if fact.rule is None:
         return None
-    spine = fact.table.spine
-    finest = tuple(len(tree.levels) for tree in spine.trees)
+    finest = fact.table.spine.finest
     wrong = np.flatnonzero(~fact.rule.allows(finest, nodes))
     if len(wrong) == 0:
         return None
@@ -111,12 +104,7 @@ def _beyond(fact: TableFact, nodes: Ints, number: Ints) -> str | None:
     """Say which counts are not within the bounds of a fact."""
     if fact.boxes is None:
         return None
-    finest = tuple(len(tree.levels) for tree in fact.table.spine.trees)
-    cells, place = np.unique(fact.table.numbers(nodes, finest), return_inverse=True)
-    sums = np.bincount(place, number, len(cells)).astype(np.int64) if len(cells) else np.zeros(0, np.int64)
-    where = np.searchsorted(cells, fact.boxes.cells)
-    there = np.append(cells, -1)[where] == fact.boxes.cells
-    count = np.where(there, np.append(sums, 0)[where], 0)
+    count = fact.table.counted(fact.boxes.cells, nodes, fact.table.spine.finest, number)
     wrong = np.flatnonzero((count < fact.boxes.lower) | (count > fact.boxes.upper))
     if len(wrong) == 0:
         return None

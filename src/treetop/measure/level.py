@@ -114,10 +114,7 @@ class Step:
 
     def children(self, above: Frontier) -> NDArray[np.int32]:
         """Return the nodes of these children, by attribute, node by node."""
-        slots = self.fanout(above)
-        nodes = above.nodes.repeat(slots, axis=1)
-        self.level.go_down(nodes, np.arange(len(nodes[0])) - np.repeat(np.cumsum(slots) - slots, slots))
-        return nodes
+        return self.level.children(above.nodes, self.fanout(above))
 
     def must_be(self, nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Tell which nodes of the level have something by what is public, and so are named whatever was measured."""
@@ -126,11 +123,9 @@ class Step:
         least, _ = self.facts.bounds(self.facts.spine.depths(self.level.index), nodes)
         return np.asarray(least > 0)
 
-    def only_must_be(self, above: Frontier) -> NDArray[np.bool_]:
-        """Tell whether the first child of each node, which may be its only one, has something by what is public."""
-        nodes = above.nodes.copy()
-        self.level.go_down(nodes, np.zeros(len(above), np.int64))
-        return self.must_be(nodes)
+    def first_children(self, above: Frontier) -> NDArray[np.int32]:
+        """Return the first child of each node, by attribute: where it has one only, that."""
+        return self.level.children(above.nodes, np.ones(len(above), np.int64))
 
     @property
     def sees_all(self) -> bool:
@@ -212,7 +207,9 @@ class _Measuring:
         self.before = np.concatenate([[0], np.cumsum(self.slots)])
         self.denied = np.zeros(len(above), dtype=bool)
         if inherited is not None:
-            self.denied = (self.slots == 0) & (above.seen < inherited[above.seen_at]) & ~step.only_must_be(above)
+            self.denied = (self.slots == 0) & (above.seen < inherited[above.seen_at])
+            if step.facts is not None:
+                self.denied &= ~step.must_be(step.first_children(above))
         self.noise = NoiseStream(step.how.law, key.derive("noise")) if isinstance(step.how, Measured) else None
         widest = int(self.slots.max(initial=0)) if step.sees_all else 0
         if _room.size < (size := chunk + max(chunk, widest)):

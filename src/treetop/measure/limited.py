@@ -78,21 +78,13 @@ def _run(task: BlockTask, keep_all: bool = False) -> Refined:
     target, alone = np.empty(len(value)), np.empty(len(value), np.int64)
     kind, order = step.repair.code or 0, step.order.code
     repair_rows(wanted, lower, upper, slots, above.count, far_of(step), kind, order, ties_of(task), target, alone)
-    only = _only_children(step, above)
+    only = step.first_children(above)[refined.attribute].astype(np.int64)
     out = _blocks(target, alone, lower, upper, slots, above.count, node, task, child, only, scale_of(far_of(step)))
     return kept_cells(task, slots, value, out, start, stop, keep_all)
 
 
 def _no_bounds(size: int) -> Ints:
     return np.full(size, NO_BOUND, np.int64)
-
-
-def _only_children(step: Step, above: Frontier) -> Ints:
-    """Return the node of the attribute that the only child of a node is; of no meaning where it has several."""
-    nodes = above.nodes.copy()
-    step.level.go_down(nodes, np.zeros(len(above), np.int64))
-    only: Ints = nodes[step.level.parts[0].attribute].astype(np.int64)
-    return only
 
 
 @kernel

@@ -51,9 +51,7 @@ def _one_by_one(levels: Sequence[Level], index: int, nodes: NDArray[np.integer])
     """Return the same where some children are impossible, by listing what is measured."""
     level, tests = levels[index - 1], np.zeros(len(levels) + 1, np.int64)
     fanout = level.fanout(nodes)
-    fanout = np.where(fanout > 1, fanout, 0)
-    children = nodes.repeat(fanout, axis=1)
-    level.go_down(children, np.arange(len(children[0])) - np.repeat(np.cumsum(fanout) - fanout, fanout))
+    children = level.children(nodes, np.where(fanout > 1, fanout, 0))
     tests[index] = len(children[0])
     for later in levels[index:]:
         children = children[:, later.fanout(children) == 1]

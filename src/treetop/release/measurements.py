@@ -65,10 +65,7 @@ class Measurements:
             if int(fanout.sum()) != len(seen.slots):
                 levels.append(None)
                 continue
-            slots = nodes.repeat(fanout, axis=1).astype(np.int32)
-            rank = np.arange(len(seen.slots)) - np.repeat(np.cumsum(fanout) - fanout, fanout)
-            level.go_down(slots, rank)
-            levels.append(LevelMeasurements(slots, seen.slots))
+            levels.append(LevelMeasurements(level.children(nodes.astype(np.int32), fanout), seen.slots))
         return Measurements(tree.spine, evidence.total, evidence.laws, tuple(levels))
 
     def table(self) -> pa.Table:

@@ -40,8 +40,7 @@ class PublicTree:
         for level in spine.levels:
             fanout = level.fanout(nodes)
             bounds = np.concatenate([[0], np.cumsum(fanout)])
-            nodes = np.repeat(nodes, fanout, axis=1)
-            level.go_down(nodes, np.arange(bounds[-1]) - np.repeat(bounds[:-1], fanout))
+            nodes = level.children(nodes, fanout)
             first.append(bounds)
         return PublicTree(tuple(first), spine, tuple(pack(spine, nodes)))
 
