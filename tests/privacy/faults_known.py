@@ -49,7 +49,8 @@ def _of(facts: PublicFacts, counts: Counts) -> Callable[[TableFact], TableFact]:
 
     def told(fact: TableFact) -> TableFact:
         own = {"exact", "invariant"} & set(fact.kinds)
-        return fact.told(known._table(facts.spine, fact.table.depths, nodes, number)) if own else fact
+        every = np.arange(fact.table.number)
+        return fact.told(fact.table.counted(every, nodes, facts.spine.finest, number)) if own else fact
 
     return told
 
@@ -142,7 +143,7 @@ def an_invariant_of_other_counts_than_its_neighbours_have(patch: Patch) -> None:
         nodes, number = known.leaf_nodes(facts.spine, counts), np.diff(counts.before)
         depths = facts.spine.depths(len(facts.spine.levels))
         leaf = replace(facts.facts[0], table=type(facts.facts[0].table)(facts.spine, depths))
-        told = leaf.told(known._table(facts.spine, depths, nodes, number))
+        told = leaf.told(leaf.table.counted(np.arange(leaf.table.number), nodes, depths, number))
         return PublicFacts(facts.spine, (*found.facts, told))
 
     patch.setattr(descents, "with_invariants", finer)
