@@ -82,6 +82,13 @@ class Given:
     def fill(self, out: NDArray[np.uint64], word: int) -> None:
         out[:] = self._words[word : word + len(out)]
 
+    def fill_runs(
+        self, out: NDArray[np.uint64], place: NDArray[np.uint64], size: NDArray[np.int64], width: int
+    ) -> None:
+        begins = (place[1].astype(np.int64) * width).tolist()
+        runs = zip(begins, (size * width).tolist(), strict=True)
+        out[:] = np.concatenate([self._words[begin : begin + number] for begin, number in runs])
+
 
 def below(word: int, number: Decimal, more: Iterator[int]) -> bool:
     """Whether the real 0.word… is below the number, with more words of it only when they are needed."""

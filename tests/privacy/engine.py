@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts
+from treetop.domain.places import Places
 from treetop.measure.frontier import Frontier
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key, Keystream, Law, NoiseStream
@@ -58,7 +59,7 @@ def words_read() -> Iterator[list[tuple[bytes, int, NDArray[np.uint64]]]]:
     """Note every read of random words: the secret, the position and the words."""
     reads: list[tuple[bytes, int, NDArray[np.uint64]]] = []
     secrets: dict[int, tuple[Keystream, bytes]] = {}
-    start, fill = Keystream.__init__, Keystream.fill
+    start, fill, fill_runs = Keystream.__init__, Keystream.fill, Keystream.fill_runs
 
     def note_secret(self: Keystream, key: Key) -> None:
         secrets[id(self)] = (self, key.secret)  # the stream is kept alive, so that its id stays its own
@@ -68,18 +69,51 @@ def words_read() -> Iterator[list[tuple[bytes, int, NDArray[np.uint64]]]]:
         fill(self, out, word)
         reads.append((secrets[id(self)][1], word, out.copy()))
 
-    with mock.patch.object(Keystream, "__init__", note_secret), mock.patch.object(Keystream, "fill", note_words):
+    def note_runs(
+        self: Keystream, out: NDArray[np.uint64], place: NDArray[np.uint64], size: NDArray[np.int64], width: int
+    ) -> None:
+        fill_runs(self, out, place, size, width)
+        at = 0
+        for high, low, number in zip(*place.tolist(), (size * width).tolist(), strict=True):
+            reads.append((secrets[id(self)][1], (high << 65) + low * width, out[at : at + number].copy()))
+            at += number
+
+    with (
+        mock.patch.object(Keystream, "__init__", note_secret),
+        mock.patch.object(Keystream, "fill", note_words),
+        mock.patch.object(Keystream, "fill_runs", note_runs),
+    ):
         yield reads
 
 
 @contextmanager
 def noise_is(noise: NDArray[np.int64]) -> Iterator[None]:
-    """Let slot i of every stream hold noise[i]."""
+    """Let slot i of every stream hold noise[i]; runs of slots follow each other, in the order of their first draws."""
+    done: dict[NoiseStream, dict[int, int]] = defaultdict(dict)
 
     def fill(_: NoiseStream, out: NDArray[np.int64], slot: int) -> None:
         out[:] = noise[slot : slot + len(out)]
 
-    with mock.patch.object(NoiseStream, "fill", fill):
+    def fill_runs(stream: NoiseStream, out: NDArray[np.int64], place: NDArray[np.uint64], size: object) -> None:
+        own, first = done[stream], int(place[1, 0])
+        fill(stream, out, own.setdefault(first, own.get(-1, 0)))
+        own[-1] = max(own.get(-1, 0), own[first] + len(out))
+
+    with mock.patch.object(NoiseStream, "fill", fill), mock.patch.object(NoiseStream, "fill_runs", fill_runs):
+        yield
+
+
+@contextmanager
+def many_trees() -> Iterator[None]:
+    """Let nodes have one attribute more, which says in which of many trees they are: each has places of its own."""
+    original = Places.first
+
+    def first(self: Places, nodes: NDArray[np.int32]) -> NDArray[np.uint64]:
+        place = original(self, nodes[:-1])
+        place[1] += nodes[-1].astype(np.uint64) << np.uint64(32)
+        return place
+
+    with mock.patch.object(Places, "first", first):
         yield
 
 
@@ -227,7 +261,7 @@ class Engine:
         above = Frontier(nodes, counts, np.full(times, start, np.int64), np.full(times, stop, np.int64))
         noise = x - np.array([self.true_count((*path, child)) for child in children])
         step = descent_of(self.plan).steps[len(path)]
-        with noise_is(noise.ravel()):
+        with noise_is(noise.ravel()), many_trees():
             below = tasks.refine(step, self.counts, above, key, chunk).frontier
         result = np.zeros((times, len(children)), np.int64)
         result[below.nodes[-1], step.level.ranks(below.nodes)] = below.count
@@ -463,9 +497,9 @@ def many_releases(plan: tt.Plan, counts: Counts, times: int, key: Key) -> NDArra
     nodes[-1] = alive
     start, stop = np.zeros(len(alive), np.int64), np.full(len(alive), len(counts), np.int64)
     leaves = Frontier(nodes, totals[alive], start, stop)
-    for step in descent.steps:
-        key_below = key.derive("trunk").derive("level", step.level.index)
-        leaves = tasks.refine(step, counts, leaves, key_below).frontier
+    with many_trees():
+        for step in descent.steps:
+            leaves = tasks.refine(step, counts, leaves, key.derive("level", step.level.index)).frontier
     sizes = [tree.sizes[-1] for tree in plan.spine.trees]
     leaf = np.ravel_multi_index(tuple(leaves.nodes[:-1]), tuple(sizes))
     result[leaves.nodes[-1], leaf] = leaves.count

@@ -18,6 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 from treetop import Counts, Loss, Unit
+from treetop.domain.places import Places
 from treetop.domain.unit import TOTAL
 from treetop.intake import bound as bounds
 from treetop.measure.evidence import LevelEvidence
@@ -220,17 +221,22 @@ def noise_reused_between_levels(patch: Patch) -> None:
     _derivation(patch, lambda purpose: purpose == "level")
 
 
-def noise_reused_between_subtrees(patch: Patch) -> None:
-    _derivation(patch, lambda purpose: purpose == "subtree")
+def noise_reused_between_cousins(patch: Patch) -> None:
+    original = Places.first
+    patch.setattr(Places, "first", lambda places, nodes: original(replace(places, beside=()), nodes))
 
 
 def the_key_reused_for_another_table(patch: Patch) -> None:
-    patch.setattr(Counts, "digest", property(lambda _: bytes(32)))
+    patch.setattr(Counts, "digest_under", lambda *_: bytes(32))
 
 
 def noise_reused_between_batches(patch: Patch) -> None:
-    original = NoiseStream.fill
-    patch.setattr(NoiseStream, "fill", lambda stream, out, slot: original(stream, out, 0))
+    original = NoiseStream.fill_runs
+
+    def from_the_start(stream: NoiseStream, out: Any, place: Any, size: Any) -> None:
+        original(stream, out, place - place[:, :1], size)
+
+    patch.setattr(NoiseStream, "fill_runs", from_the_start)
 
 
 def _before_refining(patch: Patch, change: Callable[[dict[str, Any]], None]) -> None:
@@ -268,7 +274,7 @@ def the_true_count_of_the_parent_used_in_a_repair(patch: Patch) -> None:
 
 def ties_broken_by_the_words_that_made_the_noise(patch: Patch) -> None:
     def ties_from_noise(given: dict[str, Any]) -> None:
-        given["ties"] = int(np.abs(given["value"][given["only"] :][:64]).sum())
+        given["ties"] = np.full(len(given["node"]), np.abs(given["value"][given["only"] :][:64]).sum())
 
     _before_refining(patch, ties_from_noise)
 
@@ -397,7 +403,7 @@ _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
     ),
     "same measurements, margins": (the_true_counts_of_a_margin_kept,),
     "spread": (a_sampler_three_percent_too_narrow,),
-    "words": (noise_reused_between_levels, noise_reused_between_subtrees, noise_reused_between_batches),
+    "words": (noise_reused_between_levels, noise_reused_between_cousins, noise_reused_between_batches),
     "other table": (the_key_reused_for_another_table,),
     "releases": (
         noise_reused_between_siblings,

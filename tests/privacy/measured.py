@@ -33,12 +33,12 @@ limited: Any = import_module("treetop.measure.limited")
 
 @dataclass
 class GivenNoise:
-    """A stream whose slot i holds noise[i]."""
+    """A stream that holds one noise after the other."""
 
     noise: NDArray[np.int64]
 
-    def fill(self, out: NDArray[np.int64], slot: int) -> None:
-        out[:] = self.noise[slot : slot + len(out)]
+    def fill_runs(self, out: NDArray[np.int64], *_: object) -> None:
+        out[:], self.noise = self.noise[: len(out)], self.noise[len(out) :]
 
 
 @contextmanager
@@ -46,10 +46,10 @@ def noises(given: Iterable[NDArray[np.int64]]) -> Iterator[None]:
     """Let the streams that are filled hold one noise after the other."""
     left = iter(given)
 
-    def fill(_: NoiseStream, out: NDArray[np.int64], slot: int) -> None:
+    def fill(_: NoiseStream, out: NDArray[np.int64], *__: object) -> None:
         out[:] = next(left)
 
-    with mock.patch.object(NoiseStream, "fill", fill):
+    with mock.patch.object(NoiseStream, "fill", fill), mock.patch.object(NoiseStream, "fill_runs", fill):
         yield
 
 
@@ -99,7 +99,8 @@ class Measured:
             mock.patch.object(merged, "measure_cells", with_cells),
             mock.patch.object(limited, "measure_cells", with_cells),
             mock.patch.object(levels._Measuring, "__init__", with_children),
-            mock.patch.object(Counts, "digest", bytes(32)),  # so that both tables have the same words for ties
+            # So that both tables have the same words for ties.
+            mock.patch.object(Counts, "digest_under", return_value=bytes(32)),
         ):
             release = self.plan.release(
                 table_of(self.plan, rows), keep_measurements=True, testing_key=KEY.secret, threads=1

@@ -124,9 +124,9 @@ def test_both_signs_are_alike(law: Law) -> None:
 
 
 def places(key: Key) -> list[Key]:
-    """The keys of the noise and of the ties at several levels, in the trunk and in several subtrees."""
-    nodes = [key.derive("trunk")] + [key.derive("subtree", number) for number in range(4)]
-    levels = [node.derive("level", level) for node in nodes for level in (1, 2, 3)]
+    """The keys of the noise and of the ties at several levels of several trees."""
+    trees = [key] + [key.derive("run", number) for number in range(4)]
+    levels = [tree.derive("level", level) for tree in trees for level in (1, 2, 3)]
     return [level.derive(purpose) for level in [key.derive("total"), *levels] for purpose in ("noise", "ties")]
 
 
@@ -259,6 +259,12 @@ class Words:
 
     def fill(self, out: NDArray[np.uint64], word: int) -> None:
         out[:] = self._words[word : word + len(out)]
+
+    def fill_runs(
+        self, out: NDArray[np.uint64], place: NDArray[np.uint64], size: NDArray[np.int64], width: int
+    ) -> None:
+        assert len(size) == 1
+        self.fill(out, int(place[1, 0]) * width)
 
 
 @pytest.mark.parametrize("law", [DiscreteGaussian(Fraction(1)), DiscreteLaplace(Fraction(3, 2))], ids=str)

@@ -1,11 +1,12 @@
 """The descent against an independent one: a dictionary of true counts, every key written out, one node at a time.
 
-It would notice noise that is used twice, children that get none, ties that share the words of the noise, and a cut that
-looks at private data.
+It would notice noise that is used twice, children that get none, ties that share the words of the noise, and anything
+that depends on how the tree is cut.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -14,10 +15,10 @@ import pytest
 
 import treetop as tt
 from treetop import Counts
+from treetop.domain.level import Level
 from treetop.measure import descent as descents
 from treetop.measure.descent import Descent, run_descent
 from treetop.measure.executor import Threads
-from treetop.measure.frontier import Frontier
 from treetop.measure.level import Step
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key, NoiseStream
@@ -34,7 +35,7 @@ def draw(law: Any, key: Key, slot: int, size: int) -> list[int]:
 
 
 class Reference:
-    """A slow descent that shares nothing with the engine but the noise, the repair of one node and the cut."""
+    """A slow descent that shares nothing with the engine but the noise and the repair of one node."""
 
     def __init__(self, spine: tt.Spine, truth: dict[Node, int]) -> None:
         self.spine, self.truth = spine, truth
@@ -45,37 +46,16 @@ class Reference:
         if isinstance(descent.total, Measured):
             total = max(total + draw(descent.total.law, key.derive("total"), 0, 1)[0], 0)
         nodes: Nodes = [((0,) * len(self.spine.trees), total)] if total else []
-        trunk = key.derive("trunk")
-        for step in descent.steps[: descent.trunk]:
-            nodes = self.refine(step, nodes, trunk.derive("level", step.level.index))
-        below = descent.steps[descent.trunk :]
-        if not below or not nodes:
-            return nodes
-        leaves: Nodes = []
-        for number, part in enumerate(self.cut(nodes, below)):
-            subtree, key_below = part, key.derive("subtree", number)
-            for step in below:
-                subtree = self.refine(step, subtree, key_below.derive("level", step.level.index))
-            leaves += subtree
-        return leaves
-
-    def cut(self, nodes: Nodes, below: tuple[Step, ...]) -> list[Nodes]:
-        nothing = np.zeros(len(nodes), np.int64)  # the cut sees no private range
-        numbers = np.array([node for node, _ in nodes], np.int32).T
-        frontier = Frontier(numbers, np.array([count for _, count in nodes]), nothing, nothing)
-        parts, start = [], 0
-        for part in descents._cut(frontier, below):
-            parts.append(nodes[start : start + len(part)])
-            start += len(part)
-        assert start == len(nodes)
-        return parts
+        for step in descent.steps:
+            nodes = self.refine(step, nodes, key.derive("level", step.level.index))
+        return nodes
 
     def refine(self, step: Step, nodes: Nodes, key: Key) -> Nodes:
         level = step.level
         true = self.true_counts(level.index)
         noise_key, ties = key.derive("noise"), int.from_bytes(key.derive("ties").secret[:7], "little")
-        slot, kept = 0, []
-        for number, (node, count) in enumerate(nodes):
+        kept = []
+        for node, count in nodes:
             children = [node]
             for part in level.parts:  # in lexicographic order, where several are refined at once
                 first, last = (int(part.first[node[part.attribute] + one]) for one in (0, 1))
@@ -88,13 +68,29 @@ class Reference:
                 kept.append((children[0], count))
                 continue
             assert isinstance(step.how, Measured)
+            slot = self.place(level, node)
             noise = draw(step.how.law, noise_key, slot, len(children))
             self.use(noise_key, slot, len(children))
-            slot += len(children)
             measured = [value + true.get(child, 0) for value, child in zip(noise, children, strict=True)]
-            repaired = step.repair.function(np.array(measured), count, step.order.name, ties + number)
+            repaired = step.repair.function(np.array(measured), count, step.order.name, ties + slot)
             kept += [(child, int(value)) for child, value in zip(children, repaired, strict=True) if value > 0]
         return kept
+
+    def place(self, level: Level, node: Node) -> int:
+        """How many cells of the level are before those of a node: by what is not refined, then by what is."""
+        refined = {part.attribute for part in level.parts}
+        sizes = [len(part.above) for part in level.parts]
+        before = 0
+        for attribute, (tree, depth) in enumerate(zip(self.spine.trees, self.spine.depths(level.index), strict=True)):
+            if attribute not in refined:
+                before = before * (tree.sizes[depth - 1] if depth else 1) + node[attribute]
+        before *= math.prod(sizes)
+        wide = 1
+        for number, part in enumerate(level.parts):
+            eldest, after = (int(part.first[node[part.attribute] + one]) for one in (0, 1))
+            before += wide * eldest * math.prod(sizes[number + 1 :])
+            wide *= after - eldest
+        return before
 
     def use(self, key: Key, slot: int, size: int) -> None:
         """No word of noise may serve two children."""

@@ -92,6 +92,7 @@ def draft_card(plan: PurePlan, facts: Facts) -> dict[str, Any]:
             "noise": said.noise(plan),
             "sampler": words.SAMPLER,
             "randomness": words.FRESH if facts.private else words.FIXED,
+            **_derivation(facts),
         },
         "accuracy": _accuracy(plan, facts),
         "composition": composed(facts.composition, plan.unit.entity),
@@ -106,6 +107,13 @@ def draft_card(plan: PurePlan, facts: Facts) -> dict[str, Any]:
 def composed(composition: Mapping[str, Any] | None, entity: str) -> dict[str, Any]:
     """Say what was spent before, and what this release adds; None where no ledger was used."""
     return {**(composition or {"ledger": False}), "sentence": sentence(composition, entity)}
+
+
+def _derivation(facts: Facts) -> dict[str, Any]:
+    """Say how noise is derived from the key; of the first way, by position among what was retained, no card spoke."""
+    if facts.derivation == 1:
+        return {}
+    return {"derivation": {"version": facts.derivation, "sentence": words.DERIVATION}}
 
 
 def _kept(facts: Facts) -> dict[str, Any]:

@@ -21,6 +21,9 @@ FORMAT = 2
 Whoever changes either makes a new one, and keeps what the last one said: `treetop.card.first_format` is an example.
 """
 
+DERIVATION = 2
+"""The version of the way from a run's key to the noise of each count; the first went by position, not by place."""
+
 SINCE = (0, 3)
 """The first version that wrote this format."""
 _LIBRARIES = ("numpy", "numba", "pyarrow", "python-flint", "cryptography")
@@ -88,6 +91,8 @@ class Facts:
     """What it was made with."""
     format: int = FORMAT
     """The version of the layout and the words of its card."""
+    derivation: int = DERIVATION
+    """The version of the way from the key to the noise."""
 
     @staticmethod
     def of_file(file: PlanFile, *, private: bool = True, composition: Mapping[str, Any] | None = None) -> Facts:
@@ -132,4 +137,5 @@ class Facts:
             time=card["time"],
             software=card["software"],
             format=card["treetop"],
+            derivation=card["mechanism"].get("derivation", {"version": 1})["version"],
         )

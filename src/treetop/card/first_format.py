@@ -36,6 +36,7 @@ def as_first_format(card: Mapping[str, Any], plan: PurePlan) -> dict[str, Any]:
     """Return a card, all but its files, as the first format puts it."""
     told = {**card, "treetop": 1, "caveats": [one for one in card["caveats"] if one not in words.reckless(plan)]}
     told["meaning"] = _meaning(card["meaning"], plan)
+    told["mechanism"] = {name: said for name, said in card["mechanism"].items() if name != "derivation"}
     if "coverage" in card["accuracy"]:
         told["accuracy"] = {**card["accuracy"], "coverage": _coverage(card["accuracy"]["coverage"])}
     return told

@@ -31,6 +31,10 @@ SAMPLER = (
     "in rigorous interval arithmetic; no floating-point approximation."
 )
 FRESH = "A fresh 256-bit key from the operating system for this run only, expanded by AES-256-CTR; it was not kept."
+DERIVATION = (
+    "The noise of a count is a function of that key, of the level, and of the count's place in the public table: the "
+    "same whoever computes it, in whatever order and however often."
+)
 FIXED = "A testing key that is known to others: whoever has it can take the noise off again."
 MARGIN = "One measurement is within its margin of the truth with this confidence: the exact quantile of its noise."
 BOUND = (

@@ -194,6 +194,12 @@ class Spine:
         """Return how many levels of each attribute are refined at spine level `index` (the root is 0)."""
         return self._depths[index]
 
+    def sizes(self, index: int) -> tuple[int, ...]:
+        """Return how many nodes of each attribute are told apart at spine level `index`."""
+        return tuple(
+            tree.sizes[depth - 1] if depth else 1 for tree, depth in zip(self.trees, self.depths(index), strict=True)
+        )
+
     @cached_property
     def _depths(self) -> tuple[tuple[int, ...], ...]:
         refined = [0] * len(self.attributes)

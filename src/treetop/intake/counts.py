@@ -8,7 +8,6 @@ the ranks by each of them, one after the other.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +18,9 @@ from numpy.typing import NDArray
 from treetop.basics.sorting import sort_rows
 from treetop.domain.spine import Spine
 from treetop.errors import DataError
+from treetop.noise import Key
+from treetop.noise.hashes import Words, digest_of, sum_of_hashes
+from treetop.noise.keystream import KEY_BYTES
 
 LARGEST_TOTAL = 2**53
 """Sums stay far from the limits of int64, and exact in every tool that reads the release."""
@@ -131,12 +133,16 @@ class Counts:
 
     @cached_property
     def digest(self) -> bytes:
-        """A hash of all counts. It binds the noise to the data and never leaves the process."""
-        digest = hashlib.blake2b(digest_size=32)
-        for array in (*self.keys, self.before):
-            digest.update(len(array).to_bytes(8, "little"))
-            digest.update(np.ascontiguousarray(array).data.cast("B"))
-        return digest.digest()
+        """A hash of all counts, by which tables are compared. It never leaves the process."""
+        return self.digest_under(Key(bytes(KEY_BYTES)))
+
+    def digest_under(self, key: Key) -> bytes:
+        """Return a keyed hash of all counts. It binds the noise to the data and never leaves those who measure."""
+        return digest_of([self.hashes(key)])
+
+    def hashes(self, key: Key) -> Words:
+        """Return the sum of the hashes of all leaves: those of parts add up to that of the whole, in whatever order."""
+        return sum_of_hashes(key, [*self.keys, np.diff(self.before).view(np.uint64)])
 
 
 def _check(counts: NDArray[np.int64]) -> None:

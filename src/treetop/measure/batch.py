@@ -35,6 +35,8 @@ class Parents(NamedTuple):
     """The children of every node v are `first[v] : first[v + 1]`."""
     denied: NDArray[np.bool_]
     """Which of them have an only child that is not named."""
+    ties: Ints
+    """What breaks the ties of each."""
 
 
 class Leaves(NamedTuple):
@@ -82,8 +84,9 @@ def refine_batch(
     value: Ints, start: Ints, stop: Ints, parent: NDArray[np.int32], child: NDArray[np.int32], measured: Ints,
     highest: Ints, left: Ints, slots: Ints,
     node: NDArray[np.int32], released: Ints, starts: Ints, stops: Ints, first: Ints, denied: NDArray[np.bool_],
+    ties: Ints,
     keys: NDArray[np.uint64], shift: int, mask: np.uint64, before: Ints,
-    only: int, ties: int, kind: int, order: int, named: int,
+    only: int, kind: int, order: int, named: int,
 ) -> int:  # fmt: skip
     """Measure, repair and prune the children of many nodes, of which `only` have one; return how many were kept.
 
@@ -117,7 +120,7 @@ def refine_batch(
         add_counts(x, start[slot:end], stop[slot:end], 0, keys, shift, mask, before, starts[i], stops[i])
         if len(slots) > 0:
             copy_into(slots[slot - only :], x)
-        begin(state, fanout, released[i], kind, order, np.uint64(ties + i))
+        begin(state, fanout, released[i], kind, order, np.uint64(ties[i]))
         solve(state, scratch, x)
         kept, highest[i], left[i] = keep(
             state, value, start, stop, parent, child, measured, slot, end, i, eldest, kept, named
@@ -127,8 +130,7 @@ def refine_batch(
 
 
 def refine_batch_by(
-    repair: NodeRepair, children: Children, parents: Parents, leaves: Leaves, only: int, ties: int, order: RepairOrder,
-    named: int,
+    repair: NodeRepair, children: Children, parents: Parents, leaves: Leaves, only: int, order: RepairOrder, named: int,
 ) -> int:  # fmt: skip
     """Do what `refine_batch` does, with a repair that is any function of one node."""
     kept, slot = 0, only
@@ -144,7 +146,7 @@ def refine_batch_by(
             x = children.value[slot:end].copy()
             if len(children.slots) > 0:
                 children.slots[slot - only : end - only] = x
-            y = repaired_by(repair, x.copy(), int(parents.released[i]), order, ties + i)
+            y = repaired_by(repair, x.copy(), int(parents.released[i]), order, int(parents.ties[i]))
             chosen, slot = (y > 0) & (x >= named), end
         front = slice(kept, kept + int(np.count_nonzero(chosen)))
         children.value[front], children.measured[front] = y[chosen], x[chosen]

@@ -1,8 +1,8 @@
 """One level of a descent under a margin: the children of all retained nodes agree with their parents and the margin.
 
 Nodes whose children are counted by the same cells of the margin are the rows of one block. Blocks are independent of
-each other: they are cut into tasks by their sizes alone, which are public or released, so that a level is the same
-whoever runs it. The noise of a cell is a function of the level's key and of the cell's place among all blocks.
+each other, and the noise of a cell is a function of the level's key and of the cell's place in the public domain: a
+level is the same whoever runs it, and however it is cut into tasks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from treetop.measure.batch import repaired_by
 from treetop.measure.evidence import NOTHING, LevelEvidence
 from treetop.measure.executor import Executor
 from treetop.measure.frontier import Descended, Frontier
-from treetop.measure.level import Step
+from treetop.measure.level import Step, seeds
 from treetop.measure.measure import add_counts
 from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Measured
@@ -92,10 +92,8 @@ class BlockTask:
     """The private leaves."""
     key: Key = field(repr=False)
     """The secret of the level's noise."""
-    cells: int = 0
-    """How many cells the blocks before these have."""
     rows: int = 0
-    """How many rows there are in them."""
+    """How many rows there are in the blocks before these."""
     moves: tuple[Moves, ...] = ()
     """What moves the measurements of these rows."""
 
@@ -179,10 +177,8 @@ def block_tasks(
 ) -> list[BlockTask]:
     """Cut rows into tasks of whole blocks; a large block is a task of its own."""
     node, slots = above.nodes[step.level.parts[0].attribute], step.fanout(above)
-    before = np.concatenate([[0], np.cumsum(slots)])
     return [
-        BlockTask(step, above[a:b], groups[a:b], columns, counts, key, int(before[a]), a)
-        for a, b in cut_blocks(slots, groups, node)
+        BlockTask(step, above[a:b], groups[a:b], columns, counts, key, a) for a, b in cut_blocks(slots, groups, node)
     ]
 
 
@@ -229,9 +225,9 @@ def wanted_of(task: BlockTask, slots: Ints, value: Ints) -> Ints:
     return value + np.rint(_moves(task, slots)).astype(np.int64) if task.moves else value
 
 
-def ties_of(task: BlockTask) -> int:
-    """Return the word that breaks the ties of a task's first row."""
-    return int.from_bytes(task.key.derive("ties").secret[:6], "little") + task.rows
+def ties_of(task: BlockTask) -> Ints:
+    """Return what breaks the ties of each row."""
+    return seeds(task.key, task.step.places.first(task.above.nodes))
 
 
 def far_of(step: Step) -> float:
@@ -256,7 +252,6 @@ def _pieces(task: BlockTask) -> list[BlockTask]:
             task,
             above=task.above[first : first + height],
             groups=task.groups[first : first + height],
-            cells=task.cells + first * width,
             rows=task.rows + first,
             moves=tuple(replace(one, groups=one.groups[first : first + height]) for one in task.moves),
         )
@@ -306,10 +301,11 @@ def _run_large(task: BlockTask, executor: Executor, keep_all: bool) -> Refined:
     else:
         pieces = [_Piece(one, one.rows - task.rows) for one in tasks]
         cell, whole = repair_streamed(pieces, count, columns, spare, scale_of(far_of(task.step)), executor.map)
-    bounds = np.searchsorted(cell, [one.cells - task.cells for one in tasks] + [width * len(count)])
+    begins = [(one.rows - task.rows) * width for one in tasks]
+    bounds = np.searchsorted(cell, [*begins, width * len(count)])
     asked = [
-        (one, cell[a:b] - (one.cells - task.cells), whole[a:b], keep_all)
-        for one, (a, b) in zip(tasks, pairwise(bounds.tolist()), strict=True)
+        (one, cell[a:b] - begin, whole[a:b], keep_all)
+        for one, begin, (a, b) in zip(tasks, begins, pairwise(bounds.tolist()), strict=True)
     ]
     parts = list(executor.map(_keep_piece, asked))
     return Refined(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Refined)))
@@ -335,7 +331,7 @@ def measure_cells(task: BlockTask, slots: Ints) -> tuple[Ints, Ints, Ints]:
     if before is not None:
         value[:] = before[_children(task, slots)]
     elif isinstance(step.how, Measured):
-        NoiseStream(step.how.law, task.key.derive("noise")).fill(value, task.cells)
+        NoiseStream(step.how.law, task.key.derive("noise")).fill_runs(value, step.places.first(above.nodes), slots)
     start, stop = (np.zeros(0 if step.last else size, np.int64) for _ in range(2))
     _count_cells(value, start, stop, slots, *step.leaves(task.counts, above), above.start, above.stop, before is None)
     return value, start, stop
@@ -380,13 +376,13 @@ def _count_cells(
         at = end
 
 
-def repaired_rows(step: Step, value: Ints, slots: Ints, count: Ints, ties: int) -> Ints:
+def repaired_rows(step: Step, value: Ints, slots: Ints, count: Ints, ties: Ints) -> Ints:
     """Return what every row would be were it repaired alone, by a repair of somebody's own."""
     alone, at = np.empty(len(value), np.int64), 0
     for i, size in enumerate(slots.tolist()):
         if size:
             x = value[at : at + size].copy()
-            alone[at : at + size] = repaired_by(step.repair, x, int(count[i]), step.order, ties + i)
+            alone[at : at + size] = repaired_by(step.repair, x, int(count[i]), step.order, int(ties[i]))
         at += size
     return alone
 
@@ -394,7 +390,7 @@ def repaired_rows(step: Step, value: Ints, slots: Ints, count: Ints, ties: int) 
 @kernel
 def repair_blocks(
     value: Ints, alone: Ints, slots: Ints, count: Ints, node: NDArray[np.int32], groups: Ints, first: Ints, kept: Ints,
-    far: float, kind: int, order: int, ties: int, out: Ints,
+    far: float, kind: int, order: int, ties: Ints, out: Ints,
 ) -> None:  # fmt: skip
     """Repair block after block; rows of one block follow each other."""
     i, at = 0, 0
@@ -410,7 +406,7 @@ def repair_blocks(
         elif width > 0:
             target, likely = np.empty(width * height), np.empty(width * height, np.bool_)
             own = slice(at, at + width * height)
-            set_targets(value[own], alone[own], count[i:end], far, kind, order, ties + i, target, likely)
+            set_targets(value[own], alone[own], count[i:end], far, kind, order, ties[i:end], target, likely)
             repair_block(
                 target, likely, count[i:end], columns, spare, scale_of(far), TOLERANCE, MOST_SWEEPS, MOST_ROUNDS,
                 out[at : at + width * height],
@@ -421,7 +417,7 @@ def repair_blocks(
 
 @kernel
 def set_targets(
-    value: Ints, alone: Ints, count: Ints, far: float, kind: int, order: int, ties: int, target: Reals,
+    value: Ints, alone: Ints, count: Ints, far: float, kind: int, order: int, ties: Ints, target: Reals,
     likely: NDArray[np.bool_],
 ) -> None:  # fmt: skip
     """Write the targets of some rows of one block, and which cells are likely to be above zero.
@@ -434,7 +430,7 @@ def set_targets(
     for i in range(len(count)):
         x = value[i * width : (i + 1) * width]
         if len(alone) == 0:
-            begin(state, width, count[i], kind, order, np.uint64(ties + i))
+            begin(state, width, count[i], kind, order, np.uint64(ties[i]))
             solve(state, scratch, x)
         for j in range(width):
             k = i * width + j

@@ -91,8 +91,8 @@ def run_descent(
     """Descend the trunk here and then, as tasks of an executor (one after the other by default), the subtrees.
 
     Where there are margins, they are measured first, and the descent goes level by level. Evidence is kept as
-    `Task.every` says. The cut into tasks looks at public and released values only, and the noise of
-    a task is a function of its own key: so the result does not depend on the executor, or on `chunk`.
+    `Task.every` says. The noise of a node is found by its place in the public domain: so the result depends neither on
+    the executor, nor on how the descent is cut into tasks, nor on `chunk`.
     """
     descent = descent.with_invariants(counts)
     total = measure_total(counts, descent.total, key.derive("total"), descent.facts)
@@ -129,21 +129,16 @@ class _Run:
     def by_subtrees(self, root: Frontier) -> Descended:
         """Descend the trunk in one piece, and then every subtree down to its leaves."""
         above, below = self.descent.steps[: self.descent.trunk], self.descent.steps[self.descent.trunk :]
-        trunk = Task(above, root, self.counts, self.key.derive("trunk"), self.every, self.chunk)
+        trunk = Task(above, root, self.counts, self.key, self.every, self.chunk)
         (reached,) = descend_all([trunk], Serial(), self.tests)
         if below:
-            reached = reached.then(self._subtrees(reached.frontier, below, self.key, self.progress))
+            reached = reached.then(self._subtrees(reached.frontier, below, self.progress))
         elif self.progress is not None:
             self.progress("descending", 1.0)
         return reached
 
-    def _subtrees(
-        self, above: Frontier, below: Sequence[Step], key: Key, progress: Progress | None = None
-    ) -> Descended:
-        tasks = [
-            Task.cut(below, part, self.counts, key.derive("subtree", number), self.every, self.chunk)
-            for number, part in enumerate(_cut(above, below))
-        ]
+    def _subtrees(self, above: Frontier, below: Sequence[Step], progress: Progress | None = None) -> Descended:
+        tasks = [Task.cut(below, part, self.counts, self.key, self.every, self.chunk) for part in _cut(above, below)]
         parts = descend_all(tasks, self.executor, self.tests, progress) if tasks else []
         if progress is not None and not tasks:
             progress("descending", 1.0)
@@ -154,7 +149,7 @@ class _Run:
         reached = Descended(root)
         for step, under in zip(self.descent.steps, self.descent.under, strict=True):
             if not any(under) or isinstance(step.how, Exact):
-                below = self._subtrees(reached.frontier, (step,), self.key)
+                below = self._subtrees(reached.frontier, (step,))
             else:
                 below = self._under(step, reached.frontier, under, kept)
             reached = reached.then(below)
@@ -202,10 +197,7 @@ class _Run:
 
 
 def _cut(trunk: Frontier, below: Sequence[Step]) -> list[Frontier]:
-    """Cut below the trunk into parts with about the same released count, more of them if there is more to do.
-
-    It looks at released values only, so that the same release is cut in the same way everywhere.
-    """
+    """Cut below the trunk into parts with about the same released count, more of them if there is more to do."""
     if len(trunk) == 0:
         return []
     level = below[0].level

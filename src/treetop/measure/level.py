@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from treetop.basics.kernel import kernel
 from treetop.domain.facts import PublicFacts
 from treetop.domain.level import Level
+from treetop.domain.places import Places
 from treetop.intake.counts import Counts, Digit
 from treetop.measure.batch import Children, Ints, Leaves, Parents, keep, refine_batch, refine_batch_by
 from treetop.measure.evidence import NOTHING, LevelEvidence, Remainders
@@ -38,6 +39,8 @@ class Step:
     """How nodes are divided."""
     digits: tuple[Digit, ...]
     """Where its ranks by each attribute stand in the keys of the counts."""
+    places: Places
+    """Where its nodes stand in the domain, by which their noise is found."""
     how: How
     """How its nodes are measured: not at all where none has more than one child."""
     repair: NodeRepair
@@ -178,22 +181,29 @@ def refine(
     named: int = NOTHING,
     inherited: Ints | None = None,
 ) -> Descended:
-    """Return the retained children of a frontier; a child's noise depends on the key and its position only.
+    """Return the retained children of a frontier; a child's noise depends on the key and its place only.
 
     Children that measured less than `named` are not retained: what they would have had is left at their parents. So it
     is with only children whose nearest measured ancestor has less than is `inherited`, by the level of that.
     Evidence is kept unless `every` is None, and all measurements at levels with at most so many public nodes.
     """
     measuring = _Measuring(step, counts, above, key, chunk, inherited)
-    # Ties have a secret of their own: words that made noise would tell how large it was.
-    ties = int.from_bytes(key.derive("ties").secret[:7], "little")
     parts: list[Descended] = []
     for start, stop in measuring.batches():
         if measuring.is_wide(start):
-            parts += _refine_wide(measuring, start, ties + start, every, named)
+            parts += _refine_wide(measuring, start, every, named)
         else:
-            parts.append(_refine_batch(measuring, start, stop, ties + start, every, named))
+            parts.append(_refine_batch(measuring, start, stop, every, named))
     return Descended.join(parts, len(above.nodes), 0 if every is None else 1)
+
+
+def seeds(key: Key, place: NDArray[np.uint64]) -> Ints:
+    """Return what breaks the ties of nodes whose first children have these places.
+
+    Ties have a secret of their own: words that made noise would tell how large it was.
+    """
+    seed: Ints = place[1].astype(np.int64) + int.from_bytes(key.derive("ties").secret[:7], "little")
+    return seed
 
 
 class _Measuring:
@@ -203,7 +213,8 @@ class _Measuring:
         self, step: Step, counts: Counts, above: Frontier, key: Key, chunk: int, inherited: Ints | None = None
     ) -> None:
         self.step, self.leaves, self.above, self.chunk = step, step.leaves(counts, above), above, chunk
-        self.slots = step.fanout(above)
+        self.slots, self.place = step.fanout(above), step.places.first(above.nodes)
+        self.ties = seeds(key, self.place)
         self.before = np.concatenate([[0], np.cumsum(self.slots)])
         self.denied = np.zeros(len(above), dtype=bool)
         if inherited is not None:
@@ -233,7 +244,8 @@ class _Measuring:
         only = int(np.count_nonzero(self.slots[start:stop] == 0))
         if self.noise is not None:
             size = self.before[stop] - self.before[start]
-            self.noise.fill(children.value[only : only + size], int(self.before[start]))
+            own = slice(start, stop)
+            self.noise.fill_runs(children.value[only : only + size], self.place[:, own], self.slots[own])
         return only
 
     def wide(self, node: int) -> Iterator[tuple[int, Ints]]:
@@ -243,8 +255,9 @@ class _Measuring:
         children = _room.children(self.step.last, 0)
         for rank in range(0, int(self.slots[node]), self.chunk):
             size = min(self.chunk, int(self.slots[node]) - rank)
-            x = children.value[:size]
-            self.noise.fill(x, int(self.before[node]) + rank)
+            x, place = children.value[:size], self.place[:, node : node + 1].copy()
+            place[1] += np.uint64(rank)
+            self.noise.fill_runs(x, place, np.array([size]))
             at = add_counts(x, children.start[:size], children.stop[:size], rank, *self.leaves, at, end)
             yield rank, x
 
@@ -253,35 +266,37 @@ class _Measuring:
         return every is not None and self.step.level.nodes <= every
 
 
-def _refine_batch(measuring: _Measuring, start: int, stop: int, ties: int, every: int | None, named: int) -> Descended:
+def _refine_batch(measuring: _Measuring, start: int, stop: int, every: int | None, named: int) -> Descended:
     step, above = measuring.step, measuring.above[start:stop]
     slots = int(measuring.before[stop] - measuring.before[start]) if measuring.all_kept(every) else 0
     children = _room.children(step.last, slots)
     node, first = step.level.numbered(above.nodes)
-    parents = Parents(node, above.count, above.start, above.stop, first, measuring.denied[start:stop])
+    denied, ties = measuring.denied[start:stop], measuring.ties[start:stop]
+    parents = Parents(node, above.count, above.start, above.stop, first, denied, ties)
     only = measuring.draw(children, start, stop)
     if step.facts is not None:
         bounds, exact = step.bounds(above), isinstance(step.how, Exact)
         code, order = step.repair.code or 0, step.order.code
         size = refine_batch_within(
-            *children, *parents, *measuring.leaves, *bounds, exact, only, ties, code, order, named
+            *children, *parents, *measuring.leaves, *bounds, exact, only, code, order, named
         )  # fmt: skip
     elif step.repair.code is None:
-        size = refine_batch_by(step.repair, children, parents, measuring.leaves, only, ties, step.order, named)
+        size = refine_batch_by(step.repair, children, parents, measuring.leaves, only, step.order, named)
     else:
         code, order = step.repair.code, step.order.code
-        size = refine_batch(*children, *parents, *measuring.leaves, only, ties, code, order, named)
+        size = refine_batch(*children, *parents, *measuring.leaves, only, code, order, named)
     return _seen(step, above, children, size, every, first)
 
 
-def _refine_wide(measuring: _Measuring, node: int, tie: int, every: int | None, named: int) -> Iterator[Descended]:
+def _refine_wide(measuring: _Measuring, node: int, every: int | None, named: int) -> Iterator[Descended]:
     """Refine one node with very many children: they are drawn again for every sweep, and never all in memory."""
     step, above = measuring.step, measuring.above[node : node + 1]
     assert step.repair.code is not None
     (number,), first = step.level.numbered(above.nodes)
     eldest = int(first[number])
     state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
-    begin(state, int(measuring.slots[node]), int(above.count[0]), step.repair.code, step.order.code, np.uint64(tie))
+    tie = np.uint64(measuring.ties[node])
+    begin(state, int(measuring.slots[node]), int(above.count[0]), step.repair.code, step.order.code, tie)
     start_sweeping(state)
     while state[PHASE] != DONE:
         for _, x in measuring.wide(node):

@@ -89,7 +89,7 @@ def _no_bounds(size: int) -> Ints:
 
 @kernel
 def repair_rows(
-    value: Ints, lower: Ints, upper: Ints, slots: Ints, count: Ints, far: float, kind: int, order: int, ties: int,
+    value: Ints, lower: Ints, upper: Ints, slots: Ints, count: Ints, far: float, kind: int, order: int, ties: Ints,
     target: Reals, alone: Ints,
 ) -> None:  # fmt: skip
     """Write what every row is when it is repaired alone within its bounds, and the targets of its cells.
@@ -104,7 +104,7 @@ def repair_rows(
         if slots[i] > 0:
             x, own = value[at:end], alone[at:end]
             repair_bounded(
-                x, lower[at:end], upper[at:end], count[i], kind, order, np.uint64(ties + i), state, scratch, own
+                x, lower[at:end], upper[at:end], count[i], kind, order, np.uint64(ties[i]), state, scratch, own
             )
             for k in range(at, end):
                 target[k] = value[k] if kind == EUCLIDEAN else alone[k] if alone[k] > 0 else value[k] - far

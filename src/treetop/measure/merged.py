@@ -59,6 +59,8 @@ class Rows:
     """What each node has, zeros among them."""
     cells: Ints
     """Into how many cells the stages that are left divide each."""
+    place: Ints
+    """The place of the first of these in the domain, by which ties are broken."""
 
     def refined(self, part: Refinement, count: Ints) -> Rows:
         """Return their children by an attribute, which have these counts."""
@@ -67,15 +69,16 @@ class Rows:
         nodes = self.nodes.take(row, axis=1)
         rank = np.arange(len(row)) - np.repeat(np.cumsum(fanout) - fanout, fanout)
         nodes[part.attribute] = part.first[nodes[part.attribute]] + rank
-        return Rows(nodes, count, (self.cells // fanout)[row])
+        cells = (self.cells // fanout)[row]
+        return Rows(nodes, count, cells, self.place[row] + rank * cells)
 
 
 @dataclass(frozen=True, eq=False)
 class _Stage:
     """One attribute of a merged step, and what it agrees with."""
 
-    number: int
-    """Which one of the step."""
+    ties: int
+    """A secret of its own, which breaks ties."""
     refined: Refinement
     """What it does to the attribute."""
     under: Under | None
@@ -86,12 +89,12 @@ class _Stage:
     """All attributes."""
 
     @staticmethod
-    def of(number: int, refined: Refinement, under: Under | None, kept: Kept) -> _Stage:
+    def of(ties: Key, refined: Refinement, under: Under | None, kept: Kept) -> _Stage:
         """Return a stage with what it agrees with."""
         columns = np.zeros((0, 0), np.int64)
         if under is not None:
             columns = by_group(kept.at(under.decided), under.decided, refined.attribute)
-        return _Stage(number, refined, under, columns, kept.trees)
+        return _Stage(int.from_bytes(ties.secret[:7], "little"), refined, under, columns, kept.trees)
 
     def groups(self, rows: Rows) -> Ints:
         """Return which group of the margin's cells each row is in."""
@@ -114,7 +117,8 @@ def fit_rows(
     found, out = np.zeros(len(cells), np.int64), np.zeros(len(value), np.int64)
     repair_blocks(
         value[cells], value[:0] if alone is None else alone[cells], fanout[by_block], rows.count[by_block],
-        node[by_block], groups[by_block], refined.first, writable(columns), far, kind, order, ties, found,
+        node[by_block], groups[by_block], refined.first, writable(columns), far, kind, order,
+        rows.place[by_block] + ties, found,
     )  # fmt: skip
     out[cells] = found
     return out
@@ -127,14 +131,7 @@ class _Job:
     task: BlockTask
     stage: _Stage
     rows: Rows
-    before: int
-    """How many rows with a count there are in the tasks before."""
     keep_all: bool = False
-
-    @property
-    def ties(self) -> int:
-        """The seed of the first such row: the same however rows are cut into tasks."""
-        return _ties(self.task.key, self.stage) + self.before
 
 
 def refine_merged(
@@ -146,13 +143,12 @@ def refine_merged(
     Evidence is kept as `refine` keeps it.
     """
     parts = enumerate(zip(step.level.parts, under, strict=True))
-    *before, last = (_Stage.of(number, part, one, kept) for number, (part, one) in parts)
+    *before, last = (_Stage.of(key.derive("ties", number), part, one, kept) for number, (part, one) in parts)
     order = np.argsort(above.nodes[last.refined.attribute], kind="stable")
     tasks = _cut(step, in_order(above, order), counts, key)
     rows = [_divided(task) for task in tasks]
     for stage in before:
-        jobs = _jobs(tasks, stage, rows)
-        rows = _after(step, stage, rows, list(executor.map(_targets, jobs)), _ties(key, stage))
+        rows = _after(step, stage, rows, list(executor.map(_targets, _jobs(tasks, stage, rows))))
     keep_all = every is not None and step.level.nodes <= every
     jobs = _jobs(tasks, last, rows, keep_all)
     return in_spine_order(step, above, order, list(executor.map(_last, jobs)), every)
@@ -161,10 +157,9 @@ def refine_merged(
 def _cut(step: Step, above: Frontier, counts: Counts, key: Key) -> list[BlockTask]:
     """Cut parents into tasks, by their nodes of the last attribute."""
     slots = step.fanout(above)
-    before = np.concatenate([[0], np.cumsum(slots)])
     none = Columns(np.zeros((0, 0), np.int64))
     return [
-        BlockTask(step, above[a:b], slots[:0], none, counts, key, int(before[a]), a)
+        BlockTask(step, above[a:b], slots[:0], none, counts, key, a)
         for a, b in cut_blocks(slots, above.nodes[step.level.parts[-1].attribute])
     ]
 
@@ -173,17 +168,12 @@ def _divided(task: BlockTask) -> Rows:
     """Return the parents that are divided: an only child has its parent's count."""
     slots = task.step.fanout(task.above)
     there = slots > 0
-    return Rows(task.above.nodes[:, there], task.above.count[there], slots[there])
+    place = task.step.places.first(task.above.nodes)[1].astype(np.int64)
+    return Rows(task.above.nodes[:, there], task.above.count[there], slots[there], place[there])
 
 
 def _jobs(tasks: Sequence[BlockTask], stage: _Stage, rows: Sequence[Rows], keep_all: bool = False) -> list[_Job]:
-    there = [int(np.count_nonzero(own.count)) for own in rows]
-    before = np.cumsum([0, *there]).tolist()
-    return [_Job(task, stage, own, at, keep_all) for task, own, at in zip(tasks, rows, before, strict=False)]
-
-
-def _ties(key: Key, stage: _Stage) -> int:
-    return int.from_bytes(key.derive("ties", stage.number).secret[:6], "little")
+    return [_Job(task, stage, own, keep_all) for task, own in zip(tasks, rows, strict=True)]
 
 
 def _targets(job: _Job) -> tuple[Ints, Ints]:
@@ -206,21 +196,22 @@ def _alone(job: _Job, value: Ints) -> Ints:
     step, rows = job.task.step, job.rows
     out, there = np.zeros(len(value), np.int64), np.flatnonzero(rows.count)
     cells, slots, count = cells_of_rows(rows.cells, there), rows.cells[there], rows.count[there]
+    ties = rows.place[there] + job.stage.ties
     if step.repair.code is None:
-        out[cells] = repaired_rows(step, value[cells], slots, count, job.ties)
+        out[cells] = repaired_rows(step, value[cells], slots, count, ties)
     else:
-        out[cells] = _repair_alone(value[cells], slots, count, step.repair.code, step.order.code, job.ties)
+        out[cells] = _repair_alone(value[cells], slots, count, step.repair.code, step.order.code, ties)
     return out
 
 
 @kernel
-def _repair_alone(value: Ints, cells: Ints, count: Ints, kind: int, order: int, ties: int) -> Ints:
+def _repair_alone(value: Ints, cells: Ints, count: Ints, kind: int, order: int, ties: Ints) -> Ints:
     state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
     out = np.zeros(len(value), np.int64)
     at = 0
     for i in range(len(cells)):
         end = at + cells[i]
-        begin(state, cells[i], count[i], kind, order, np.uint64(ties + i))
+        begin(state, cells[i], count[i], kind, order, np.uint64(ties[i]))
         solve(state, scratch, value[at:end])
         for k in range(at, end):
             out[k] = settled(state, value[k])
@@ -228,9 +219,7 @@ def _repair_alone(value: Ints, cells: Ints, count: Ints, kind: int, order: int, 
     return out
 
 
-def _after(
-    step: Step, stage: _Stage, rows: Sequence[Rows], targets: Sequence[tuple[Ints, Ints]], ties: int
-) -> list[Rows]:
+def _after(step: Step, stage: _Stage, rows: Sequence[Rows], targets: Sequence[tuple[Ints, Ints]]) -> list[Rows]:
     """Return what the rows of all tasks are divided into by a stage, so that they agree with its margin."""
     if not rows:
         return []
@@ -240,8 +229,9 @@ def _after(
             np.concatenate([own.nodes for own in rows], axis=1),
             np.concatenate([own.count for own in rows]),
             np.concatenate([own.cells for own in rows]),
+            np.concatenate([own.place for own in rows]),
         )
-        far, groups = far_of(step), stage.groups(every)
+        far, groups, ties = far_of(step), stage.groups(every), stage.ties
         sums = fit_rows(every, stage.refined, groups, stage.columns, highest, sums, far, step.order.code, ties=ties)
     parts = np.split(sums, np.cumsum([len(own) for own, _ in targets])[:-1])
     return [own.refined(stage.refined, count) for own, count in zip(rows, parts, strict=True)]
@@ -258,6 +248,6 @@ def _last(job: _Job) -> Refined:
         alone = None if step.repair.code is not None else _alone(job, value)
         out = fit_rows(
             rows, job.stage.refined, job.stage.groups(rows), job.stage.columns, value, alone, far_of(step),
-            step.order.code, step.repair.code or CHEBYSHEV, job.ties,
+            step.order.code, step.repair.code or CHEBYSHEV, job.stage.ties,
         )  # fmt: skip
     return kept_cells(task, slots, value, out, start, stop, job.keep_all)

@@ -220,7 +220,8 @@ def measure(
     counts = read_counts(table, plan.spine, columns, count, plan.unknown, bound, progress, tally)
     tally.settle(batch.unit, allow_dropped)
     asked = digest([question.ranges for question in batch.questions])
-    with measuring(batch.workload, gate, before_measuring, "ask", decided, asked, counts.digest) as run:
+    data = counts.digest_under(gate.choice("counts", decided))
+    with measuring(batch.workload, gate, before_measuring, "ask", decided, asked, data) as run:
         leaves, number = leaves_of(plan.spine, counts)
         true = np.array([_count(question, leaves, number) for question in batch.questions], np.int64)
         return Numbers(run.noisy(batch.workload.parts[0], true).tolist(), gate.private)

@@ -34,7 +34,7 @@ class Task:
     counts: Counts
     """The leaves under these nodes, and no others."""
     key: Key = field(repr=False)
-    """The secret of the noise, of this task alone."""
+    """The secret of the run's noise."""
     every: int | None = None
     """Every measurement is kept at levels with at most so many public nodes, of others only what intervals need; None
     keeps nothing."""
@@ -58,7 +58,7 @@ class Task:
 def descend(task: Task) -> Descended:
     """Descend the levels of a task: a pure function.
 
-    The noise of a node is a function of the task's key, the level, and the node's place among those retained there.
+    The noise of a node is a function of the run's key, the level, and the node's place in the public domain.
     """
     reached = Descended(task.above)
     for step in task.steps:

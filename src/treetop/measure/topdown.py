@@ -9,6 +9,7 @@ import numpy as np
 from treetop.domain.cells import Depths
 from treetop.domain.margin import decided_at, exact_margins, margin_at, stages_of
 from treetop.domain.narrowed import NarrowLevel
+from treetop.domain.places import Places
 from treetop.errors import PlanError
 from treetop.intake.counts import Digit, ranks_of
 from treetop.measure.descent import Descent
@@ -37,6 +38,7 @@ def descent_of(plan: PurePlan) -> Descent:
         Step(
             level,
             digits,
+            Places.of_level(level, plan.spine.sizes(level.index - 1)),
             planned.how,
             REPAIRS[plan.repair],
             ORDERS[plan.order],

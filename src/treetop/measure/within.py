@@ -24,9 +24,10 @@ def refine_batch_within(
     value: Ints, start: Ints, stop: Ints, parent: NDArray[np.int32], child: NDArray[np.int32], measured: Ints,
     highest: Ints, left: Ints, slots: Ints,
     node: NDArray[np.int32], released: Ints, starts: Ints, stops: Ints, first: Ints, denied: NDArray[np.bool_],
+    ties: Ints,
     keys: NDArray[np.uint64], shift: int, mask: np.uint64, before: Ints,
     lower: Ints, upper: Ints, exact: bool,
-    only: int, ties: int, kind: int, order: int, named: int,
+    only: int, kind: int, order: int, named: int,
 ) -> int:  # fmt: skip
     """Do what `refine_batch` does, within the bounds of children, which stand as their noise does.
 
@@ -57,7 +58,7 @@ def refine_batch_within(
             repaired[:] = low
         else:
             high = upper[slot - only : slot - only + fanout]
-            repair_bounded(x, low, high, released[i], kind, order, np.uint64(ties + i), state, scratch, repaired)
+            repair_bounded(x, low, high, released[i], kind, order, np.uint64(ties[i]), state, scratch, repaired)
         if len(slots) > 0:
             slots[slot - only : end - only] = x
         for k in range(fanout):

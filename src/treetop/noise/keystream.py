@@ -13,8 +13,13 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
+from treetop.basics.buffers import U
+from treetop.basics.kernel import kernel
+
 KEY_BYTES = 32
 _ZEROS = memoryview(bytes(1 << 20))
+_BLOCK = 16
+_SWAPS = sys.byteorder == "little"
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,11 @@ class Words(Protocol):
     def fill(self, out: NDArray[np.uint64], word: int) -> None:
         """Write the words [word, word + len(out))."""
 
+    def fill_runs(
+        self, out: NDArray[np.uint64], place: NDArray[np.uint64], size: NDArray[np.int64], width: int
+    ) -> None:
+        """Write the words of runs of slots, with so many words a slot: where each begins, and how many it has."""
+
 
 class Keystream:
     """The AES-256-CTR keystream of a key, as little-endian 64-bit words; for one thread at a time."""
@@ -70,6 +80,8 @@ class Keystream:
         self._algorithm = algorithms.AES256(key.secret)
         self._encryptor: CipherContext | None = None
         self._next = 0
+        self._counting: CipherContext | None = None
+        self._counters, self._blocks = np.empty(0, np.uint64), np.empty(2, np.uint64)
 
     def fill(self, out: NDArray[np.uint64], word: int) -> None:
         """Write the words [word, word + len(out)); going on where the last call ended costs no new cipher."""
@@ -86,9 +98,89 @@ class Keystream:
             out.byteswap(inplace=True)
         self._next = word + out.size
 
+    def fill_runs(
+        self, out: NDArray[np.uint64], place: NDArray[np.uint64], size: NDArray[np.int64], width: int
+    ) -> None:
+        """Write the words of runs of slots, with so many words a slot: where each begins, and how many it has.
+
+        A place is a number of two words: the second, times the width, counts words of the stream, and the first is the
+        high half of the counter. With a first word of 0 they are the words that `fill` writes.
+        """
+        high, low = place
+        blocks = _number_of_blocks(low, size, width)
+        if blocks == 0:
+            return
+        if len(self._counters) < 2 * blocks:
+            self._counters = np.empty(2 * blocks, np.uint64)
+            self._blocks = np.empty(2 * blocks + 2, np.uint64)  # the cipher asks for room for one block more
+        counters, words = self._counters[: 2 * blocks], self._blocks[: 2 * blocks + 2]
+        _write_counters(high, low, size, width, counters)
+        if self._counting is None:
+            self._counting = Cipher(self._algorithm, modes.ECB()).encryptor()
+        self._counting.update_into(counters.data.cast("B"), words.data.cast("B"))
+        if not _SWAPS:
+            words.byteswap(inplace=True)
+        _take_words(words, low, size, width, out)
+
     def _seek(self, word: int) -> CipherContext:
         block, odd = divmod(word, 2)
-        encryptor = Cipher(self._algorithm, modes.CTR(block.to_bytes(16, "big"))).encryptor()
+        encryptor = Cipher(self._algorithm, modes.CTR(block.to_bytes(_BLOCK, "big"))).encryptor()
         if odd:
             encryptor.update(bytes(8))
         return encryptor
+
+
+# Numbers without sign: what cannot be negative is not looked up from the end, and loops over it run several at a time.
+
+
+@kernel
+def _number_of_blocks(low: NDArray[np.uint64], size: NDArray[np.int64], width: int) -> int:
+    """Return how many blocks of the cipher, of two words each, runs of slots are in."""
+    blocks = 0
+    for i in range(len(size)):
+        if size[i] > 0:
+            odd = np.int64(low[i] & U(1)) * (width & 1)
+            blocks += (odd + size[i] * width + 1) >> 1
+    return blocks
+
+
+@kernel
+def _write_counters(
+    high: NDArray[np.uint64], low: NDArray[np.uint64], size: NDArray[np.int64], width: int, out: NDArray[np.uint64]
+) -> None:
+    """Write the counters of all blocks, as numbers of 128 bits with the highest byte first."""
+    at = U(0)
+    for i in range(len(size)):
+        if size[i] > 0:
+            first, above = low[i] * U(width), _highest_first(high[i])
+            begin, last = first >> U(1), (first + U(size[i] * width - 1)) >> U(1)
+            for k in range(last - begin + U(1)):
+                out[at + U(2) * U(k)] = above
+                out[at + U(2) * U(k) + U(1)] = _highest_first(begin + U(k))
+            at += U(2) * (last - begin + U(1))
+
+
+@kernel
+def _take_words(
+    words: NDArray[np.uint64], low: NDArray[np.uint64], size: NDArray[np.int64], width: int, out: NDArray[np.uint64]
+) -> None:
+    """Write the words of runs of slots, of the blocks that they are in."""
+    at, to = U(0), U(0)
+    for i in range(len(size)):
+        if size[i] > 0:
+            odd, number = (low[i] & U(1)) * U(width & 1), U(size[i] * width)
+            for k in range(number):
+                out[to + U(k)] = words[at + odd + U(k)]
+            to += number
+            at += U(2) * ((odd + number + U(1)) >> U(1))
+
+
+@kernel
+def _highest_first(number: np.uint64) -> np.uint64:
+    """Return a word whose bytes stand in memory with the highest first."""
+    if _SWAPS:
+        low, second, fourth = U(0x00FF00FF00FF00FF), U(0x0000FFFF0000FFFF), U(32)
+        number = ((number >> U(8)) & low) | ((number & low) << U(8))
+        number = ((number >> U(16)) & second) | ((number & second) << U(16))
+        number = (number >> fourth) | (number << fourth)
+    return number

@@ -19,6 +19,7 @@ from treetop.noise.law import Law
 from treetop.noise.table import UNDECIDED, two_sided
 
 _CHUNK_WORDS = 32768  # 256 kB, which stays in a core's own cache
+_RUN_WORDS = 4 * _CHUNK_WORDS  # runs are prepared apart, which costs more than what leaves the cache
 _TABLE_ENTRIES = 2**18  # 2 MB; a larger table leaves the cache, and is no faster than block rejection
 
 
@@ -85,10 +86,52 @@ class NoiseStream:
                 for i in np.flatnonzero(piece == UNDECIDED).tolist():
                     piece[i] = self._resolve(slot + start + i)
 
+    def fill_runs(self, out: NDArray[np.int64], place: NDArray[np.uint64], size: NDArray[np.int64]) -> None:
+        """Write the noise of runs of slots, one after the other: where each begins, and how many it has.
+
+        A place is a number of two words. With a first word of 0, the second is the slot of `fill`.
+        """
+        width = self._sampler.words_per_slot
+        chunk = _RUN_WORDS // width
+        buffer = np.empty(0 if width == 1 else width * min(chunk, len(out)), dtype=np.uint64)
+        done = 0
+        for places, sizes in _pieces(place, size, chunk):
+            piece = out[done : done + int(sizes.sum())]
+            words = piece.view(np.uint64) if width == 1 else buffer[: width * len(piece)]
+            self._words.fill_runs(words, places, sizes, width)
+            if self._sampler.draw(words, piece):
+                before = np.cumsum(sizes) - sizes
+                for i in np.flatnonzero(piece == UNDECIDED).tolist():
+                    run = int(np.searchsorted(before, i, side="right")) - 1
+                    slot = (int(places[0, run]) << WORD_BITS) + int(places[1, run]) + i - int(before[run])
+                    piece[i] = self._resolve(slot)
+            done += len(piece)
+
     def _resolve(self, slot: int) -> int:
         words = np.empty(self._sampler.words_per_slot, dtype=np.uint64)
-        self._words.fill(words, slot * len(words))
+        place = np.array(divmod(slot, 1 << WORD_BITS), np.uint64).reshape(2, 1)
+        self._words.fill_runs(words, place, np.ones(1, np.int64), len(words))
         return self._sampler.resolve(words.tolist(), _endless(Keystream(self._key.derive("more", slot))))
+
+
+def _pieces(
+    place: NDArray[np.uint64], size: NDArray[np.int64], chunk: int
+) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64]]]:
+    """Cut runs of slots into pieces of at most so many slots."""
+    after = np.cumsum(size)
+    total = int(after[-1]) if len(after) else 0
+    if total <= chunk:
+        yield place, size
+        return
+    for start in range(0, total, chunk):
+        stop = min(start + chunk, total)
+        first, last = np.searchsorted(after, [start, stop - 1], side="right").tolist()
+        places, sizes = place[:, first : last + 1].copy(), size[first : last + 1].copy()
+        skipped = start - int(after[first] - size[first])
+        places[1, 0] += np.uint64(skipped)
+        sizes[0] -= skipped
+        sizes[-1] -= int(after[last]) - stop
+        yield places, sizes
 
 
 def _endless(keystream: Keystream) -> Iterator[int]:

@@ -101,7 +101,8 @@ def _top_down(plan: PurePlan, table: Table, how: Run) -> Release:
     _refuse_large_delta(plan, table, counts)
     tally.settle(plan.unit, how.allow_dropped)
     refuse_contradiction(plan.public_facts, counts)
-    with measuring(plan.workload, gate, how.charge, "run", decided, counts.digest) as door:
+    data = counts.digest_under(gate.choice("counts", decided))
+    with measuring(plan.workload, gate, how.charge, "run", decided, data) as door:
         return run_plan(
             plan,
             counts,

@@ -34,7 +34,8 @@ def rows_of_last(
     """
     fanout = level.fanout(above.nodes)
     there = fanout > 1
-    rows = Rows(above.nodes[:, there].astype(np.int32), above.count[there], fanout[there])
+    place = np.cumsum(fanout) - fanout  # ties are broken alike whenever they are computed
+    rows = Rows(above.nodes[:, there].astype(np.int32), above.count[there], fanout[there], place[there])
     for at, (part, table) in enumerate(zip(level.parts[:-1], tables, strict=False)):
         sums = _sums(law, rows, part, seen, list(zip(level.parts, tables, strict=True))[at:])
         if table is not None:
