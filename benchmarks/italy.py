@@ -14,9 +14,9 @@ import numpy as np
 import treetop as tt
 from benchmarks.synthetic import italy_like
 from benchmarks.timing import median_seconds
+from treetop.engine.executor import Threads
 from treetop.intake.counts import Counts
 from treetop.measure.descent import run_descent
-from treetop.measure.executor import Threads
 from treetop.measure.level import CHUNK
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key, NoiseStream

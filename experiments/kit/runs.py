@@ -14,6 +14,7 @@ import numpy as np
 
 from experiments.kit.cases import Table
 from treetop.choose.coverage import release_on_trial
+from treetop.measure.workload import run_key
 from treetop.noise import Key
 from treetop.publishing.plans import Plan
 from treetop.release.release import Release
@@ -28,7 +29,7 @@ def key(*parts: object) -> bytes:
 
 def release(plan: Plan, table: Table, testing_key: bytes) -> Release:
     """Release a table as `Plan.release` does with a testing key, from its counts."""
-    bound = Key(testing_key).derive("run", bytes.fromhex(plan.digest), table.truth.digest)
+    bound = run_key(Key(testing_key), plan.digest, table.truth)
     return release_on_trial(plan, table.truth, bound)
 
 

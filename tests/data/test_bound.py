@@ -220,7 +220,7 @@ def test_a_table_that_is_read_twice_keeps_its_limit_if_units_have_an_id() -> Non
 
 def test_ids_that_share_a_hash_are_bounded_as_one_and_how_likely_that_is(monkeypatch: pytest.MonkeyPatch) -> None:
     ids = pa.array([f"p{number}" for number in range(1000)])
-    hashes = bounds.Bounder(bounds.Bound("id", 1, KEY), 1)._hashes(ids)
+    hashes = bounds.Bound("id", 1, KEY).hashes(ids)
     secret = np.frombuffer(KEY.secret, "<u8")
     assert len({(high, low) for high, low in hashes.T.tolist()}) == 1000
     # Two keyed words of 64 bits, by two keys: 128 bits, so the birthday bound is n² / 2 · 2^-128.

@@ -36,6 +36,7 @@ from experiments.kit.compared import Compared
 from experiments.kit.pages import insert
 from tests.pictures import colours_in
 from treetop import Counts
+from treetop.measure.workload import run_key
 from treetop.noise import Key
 from treetop.release.errors import measure_errors
 from treetop.repair import chebyshev
@@ -84,7 +85,7 @@ def test_lower_error_is_what_a_release_has() -> None:
     rows = {name: codes[leaf] for name, leaf in zip(spine.attributes, leaves, strict=True)} | {"count": count}
     plan = plan_of(table, LOWER)
     release = plan.release(pa.table(rows), count="count", testing_key=bytes(32))
-    key = Key(bytes(32)).derive("run", bytes.fromhex(plan.digest), table.truth.digest)
+    key = run_key(Key(bytes(32)), plan.digest, table.truth)
     _, again, cost, measurements = with_estimates(table, plan, key)
     assert again == measure_errors(release, table.truth)
     assert cost.slots == len(measurements.table())

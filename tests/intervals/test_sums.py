@@ -144,7 +144,7 @@ def test_a_box_that_is_one_node_has_the_interval_of_that_node() -> None:
 
 
 def test_a_node_that_is_not_released_has_the_bound_that_its_deepest_released_ancestor_keeps() -> None:
-    release = released(KINDS["little noise"])
+    release = released(KINDS["little noise"], run=1)
     assert release.query(place="BX", sex="f") == 0 < release.query(**{"place.region": "B", "sex.sex": "f"})
     row = release.tree.at(2).nodes.T.tolist().index([1, 0])
     assert release.interval(place="BX", sex="f") == (0, release.intervals[2].absent[row])
@@ -175,7 +175,7 @@ def test_the_sum_of_what_one_level_measured_is_off_by_independent_draws() -> Non
 def test_what_was_dropped_on_the_way_widens_the_upper_end_only() -> None:
     truth = np.zeros_like(TRUTH)
     truth[0, 0] = 500
-    release = released(KINDS["gaussian"], truth=truth)
+    release = released(KINDS["gaussian"], run=1, truth=truth)
     assert len(release.tree.at(1)) < 3
     found = release.interval(sex="f")
     law = KINDS["gaussian"].levels[2].law

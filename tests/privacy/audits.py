@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts
-from treetop.measure.executor import Threads
+from treetop.engine.executor import Threads
 from treetop.measure.topdown import descent_of
 from treetop.noise import DiscreteGaussian, Law
 from treetop.privacy import Neighbours

@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop.engine.executor import Threads
 from treetop.intake.encode import read_counts
-from treetop.measure.executor import Threads
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key, Keystream
 

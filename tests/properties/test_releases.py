@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treetop as tt
+from treetop.engine.executor import Threads
 from treetop.intake.encode import read_counts
 from treetop.measure import descent as descents
-from treetop.measure.executor import Threads
 from treetop.measure.frontier import Frontier
 from treetop.measure.level import CHUNK
 from treetop.measure.topdown import descent_of

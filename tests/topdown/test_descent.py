@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts
+from treetop.engine.executor import Threads
 from treetop.measure import descent as descents
 from treetop.measure import task as tasks
 from treetop.measure.descent import Descent, run_descent
-from treetop.measure.executor import Threads
 from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import Step, refine
 from treetop.measure.topdown import descent_of

@@ -11,8 +11,8 @@ import pytest
 import treetop as tt
 from treetop import Counts
 from treetop.domain.margin import exact_margins
+from treetop.engine.executor import Threads
 from treetop.measure.descent import Outcome, run_descent
-from treetop.measure.executor import Threads
 from treetop.measure.margins import coarser
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts
+from treetop.engine.executor import Threads
 from treetop.errors import PlanError
 from treetop.measure import descent as descents
 from treetop.measure.descent import run_descent
 from treetop.measure.evidence import NOTHING, Evidence, Remainders
-from treetop.measure.executor import Threads
 from treetop.measure.frontier import Frontier
 from treetop.measure.topdown import descent_of
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law

@@ -15,9 +15,9 @@ import pytest
 
 import treetop as tt
 from treetop import Counts
+from treetop.engine.executor import Executor, Serial, Threads
 from treetop.measure import descent as descents
 from treetop.measure.descent import Outcome, run_descent
-from treetop.measure.executor import Executor, Serial, Threads
 from treetop.measure.frontier import Descended
 from treetop.measure.task import Task, descend
 from treetop.measure.topdown import descent_of

@@ -42,7 +42,11 @@ def _key(text: str) -> bytes:
 @click.option("--keep-measurements", is_flag=True, help="Also keep all that was measured, for later estimates.")
 @click.option("--twin", metavar="TABLE", help="A public table, or a release, to try intervals on; the card says how.")
 @click.option("--allow-dropped", is_flag=True, help='With unknown = "drop": go on however many records are dropped.')
-@click.option("--threads", type=click.IntRange(min=1), help="How many threads; all cores by default.")
+@click.option("--threads", type=click.IntRange(min=1), help="How many threads or workers; all cores by default.")
+@click.option("--engine", default="auto", show_default=True, help="Where it is computed: auto, local, processes.")
+@click.option("--staging", type=click.Path(path_type=Path), help="Private scratch space, for tables beyond memory.")
+@click.option("--memory", metavar="SIZE", help='What a worker may hold, such as "2GB"; for tables beyond memory.')
+@click.option("--master", metavar="URL", help="The cluster, for an engine that runs on one.")
 @click.option("--testing-key", type=_key, hidden=True, help="Reproducible noise; the release is NOT private.")
 @click.option("--quiet", is_flag=True, help="Print nothing on success.")
 @click.option("--json", "as_json", is_flag=True, help="The summary for machines.")
@@ -52,10 +56,13 @@ def command(plan: Path, table: str | None, out: Path, quiet: bool, as_json: bool
     TABLE is a CSV or Parquet file, a database URL (with --query) or - for standard input; it may be left out where
     the plan names its source.
     """
+    from treetop.engine.engine import Engine
     from treetop.plan.file import read_plan
     from treetop.publishing.publish import publish
 
     _check_options(options)
+    where = {name: options.pop(name) for name in ("staging", "memory", "master")}
+    options["engine"] = Engine(options["engine"], **where)
     file = read_plan(plan)
     with Bar(shown=not (quiet or as_json)) as bar:
         done = publish(

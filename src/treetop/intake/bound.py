@@ -61,13 +61,20 @@ class Bound:
         """Return the bound of a unit; None where it has no id."""
         return None if unit.id is None else Bound(unit.id, unit.contributions, key, unit.id_clean)
 
+    def hashes(self, ids: pa.StringArray) -> NDArray[np.uint64]:
+        """Return the two halves of every unit's hash, each by a key of its own."""
+        secret = np.frombuffer(self.key.secret, "<u8").astype(np.uint64)
+        hashes, texts = np.empty((2, len(ids)), np.uint64), buffers(ids)
+        siphash_texts(secret[0], secret[1], *texts, hashes[0])
+        siphash_texts(secret[2], secret[3], *texts, hashes[1])
+        return hashes
+
 
 class Bounder:
     """Collects the records of a table, batch by batch, and keeps at most so many of each unit."""
 
     def __init__(self, bound: Bound, words: int) -> None:
         self._bound = bound
-        self._secret = np.frombuffer(bound.key.secret, "<u8").astype(np.uint64)
         self._words = words
         self.rows = 0
         """How many rows were added."""
@@ -78,20 +85,13 @@ class Bounder:
     def add(self, keys: Sequence[Words], weights: Weights | None, ids: pa.StringArray) -> None:
         """Add rows: their packed paths, how many records each stands for (1 when None), and their units."""
         self.rows += len(ids)
-        hashes = self._hashes(ids)
+        hashes = self._bound.hashes(ids)
         # Sorted into buckets by their first bits, all rows of a unit are later found together, in little memory.
         bucket = (hashes[0] >> U(56)).astype(np.uint8)
         order = np.argsort(bucket, kind="stable")
         start = np.searchsorted(bucket[order], np.arange(_BUCKETS + 1))
         columns = [column[order] for column in (*hashes, *keys)]
         self._batches.append((start, columns, None if weights is None else weights[order]))
-
-    def _hashes(self, ids: pa.StringArray) -> NDArray[np.uint64]:
-        """Return the two halves of every unit's hash, each by a key of its own."""
-        hashes, texts, secret = np.empty((2, len(ids)), np.uint64), buffers(ids), self._secret
-        siphash_texts(secret[0], secret[1], *texts, hashes[0])
-        siphash_texts(secret[2], secret[3], *texts, hashes[1])
-        return hashes
 
     def all(self) -> tuple[list[Words], Weights | None]:
         """Return the packed paths of all records so far, and how many each row stands for."""
@@ -123,16 +123,26 @@ class Bounder:
             np.concatenate([np.empty(0, np.uint64), *(columns[index][rows] for rows, columns, _ in here)])
             for index in range(2 + self._words)
         )
-        paths = np.stack(words, axis=1)
         weights = [weight[rows] for rows, _, weight in here if weight is not None]
-        weight = np.concatenate(weights) if weights else np.ones(len(high), np.int64)
-        kept = np.empty(len(high), np.int64)
-        most = min(self._bound.most, LARGEST_TOTAL)
-        _, order = sort_rows([high.copy()], np.arange(len(high)))
-        assert order is not None
-        units = _keep_some(order, high, low, paths.view(np.uint8).ravel(), weight, most, kept)
-        rows = np.flatnonzero(kept)
-        return paths[rows], kept[rows] if weights else None, units
+        return keep_of_units(high, low, words, np.concatenate(weights) if weights else None, self._bound.most)
+
+
+def keep_of_units(
+    high: Words, low: Words, words: Sequence[Words], weights: Weights | None, most: int
+) -> tuple[NDArray[np.uint64], Weights | None, int]:
+    """Return the paths of the records that are kept of some units, of which all rows are here, each known by its hash.
+
+    Also return how many records each row still stands for, and how many units there are.
+    """
+    paths = np.stack(words, axis=1)
+    weight = np.ones(len(high), np.int64) if weights is None else weights
+    kept = np.empty(len(high), np.int64)
+    _, order = sort_rows([high.copy()], np.arange(len(high)))
+    assert order is not None
+    letters = paths.view(np.uint8).ravel()
+    units = _keep_some(order, high, low, letters, weight, min(most, LARGEST_TOTAL), kept)
+    rows = np.flatnonzero(kept)
+    return paths[rows], None if weights is None else kept[rows], units
 
 
 @kernel

@@ -142,7 +142,16 @@ class Counts:
 
     def hashes(self, key: Key) -> Words:
         """Return the sum of the hashes of all leaves: those of parts add up to that of the whole, in whatever order."""
-        return sum_of_hashes(key, [*self.keys, np.diff(self.before).view(np.uint64)])
+        return sum_of_hashes(key, self.keys, self.before)
+
+    def part(self, begin: int, end: int) -> Counts:
+        """Return the counts of some leaves that follow each other."""
+        return Counts(tuple(word[begin:end] for word in self.keys), self.before[begin : end + 1])
+
+    def only(self, there: NDArray[np.bool_]) -> Counts:
+        """Return the counts of some leaves."""
+        number = np.diff(self.before)[there]
+        return Counts(tuple(key[there] for key in self.keys), np.concatenate([[0], np.cumsum(number)]))
 
 
 def _check(counts: NDArray[np.int64]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NoReturn
+from typing import Literal, NamedTuple, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,60 @@ that is named for each attribute."""
 _REMEDY = 'Correct the table or the hierarchy; or set unknown to "drop", or to the leaf that such rows count under'
 
 
+class Rows(NamedTuple):
+    """Some rows of a private table, encoded."""
+
+    keys: list[NDArray[np.uint64]]
+    """Their packed paths, one array a word."""
+    weights: NDArray[np.int64] | None
+    """How many records each stands for; 1 when None."""
+    ids: pa.StringArray | None
+    """Their units, where they are bounded."""
+
+
+class Encoder:
+    """Turns batches of rows into packed paths: what a plan says about reading, and nothing that was read."""
+
+    def __init__(
+        self,
+        spine: Spine,
+        columns: Mapping[str, str] | None = None,
+        count: str | None = None,
+        unknown: Unknown = "error",
+        bound: Bound | None = None,
+    ) -> None:
+        self.unknown, self.bound = unknown, bound
+        self._attributes = _attributes(spine, _columns(spine, columns), unknown)
+        self._weighing = None if count is None else Weighing(count)
+        self._paths = list(zip(*(attribute.parts for attribute in self._attributes), strict=True))
+        self.words = len(self._paths)
+        """How many words a path has."""
+        named = [*(one.column for one in self._attributes), count, None if bound is None else bound.id]
+        self.wanted = [name for name in dict.fromkeys(named) if name is not None]
+        """The columns that are read."""
+
+    def rows(self, batch: Batch, tally: Tally) -> Rows:
+        """Encode the rows of a batch; a tally is told what had unknown codes."""
+        attributes, unknown = self._attributes, self.unknown
+        for attribute in attributes if is_unvouched(batch.rows.schema) else ():
+            refuse_code(attribute.column, attribute.tree.codes, batch.where)
+        leaves = [attribute.leaves(batch, unknown) for attribute in attributes]
+        weights = None if self._weighing is None else self._weighing.read(batch)
+        ids = None if self.bound is None else _ids(batch, self.bound, unknown)
+        if unknown != "error":
+            known = _known(leaves, ids)
+            tally.add(known, weights)
+            for attribute, leaf in zip(attributes, leaves, strict=True):
+                attribute.tell(tally, batch, leaf, weights)
+            if unknown == "drop":
+                leaves = [leaf[known] for leaf in leaves]
+                weights = None if weights is None else weights[known]
+                ids = None if ids is None else ids.filter(pa.array(known))
+            else:
+                leaves = [attribute.with_other(leaf) for attribute, leaf in zip(attributes, leaves, strict=True)]
+        return Rows(join_paths(self._paths, leaves), weights, ids)
+
+
 def read_counts(
     table: tables.Table,
     spine: Spine,
@@ -54,35 +108,20 @@ def read_counts(
     unknown codes and how many units there were.
     """
     tally = Tally() if tally is None else tally
-    tally.unknown = unknown
-    attributes = _attributes(spine, _columns(spine, columns), unknown)
-    weighing = None if count is None else Weighing(count)
-    paths = list(zip(*(attribute.parts for attribute in attributes), strict=True))
-    bounder = None if bound is None else Bounder(bound, len(paths))
-    collected = Gathered(len(paths)) if bounder is None else bounder
-    wanted = [*(attribute.column for attribute in attributes), count, None if bound is None else bound.id]
+    return read_encoded(table, Encoder(spine, columns, count, unknown, bound), progress, tally)
+
+
+def read_encoded(table: tables.Table, encoder: Encoder, progress: Progress | None, tally: Tally) -> Counts:
+    """Read a private table as an encoder does, and count its leaves."""
+    tally.unknown, bound = encoder.unknown, encoder.bound
+    bounder = None if bound is None else Bounder(bound, encoder.words)
+    collected = Gathered(encoder.words) if bounder is None else bounder
     made = table if isinstance(table, MadeTable) else None
     opened = table if made is None else made.opened(tally)
     rows = 0
-    for batch in tables.batches(opened, [name for name in dict.fromkeys(wanted) if name is not None]):
-        for attribute in attributes if is_unvouched(batch.rows.schema) else ():
-            refuse_code(attribute.column, attribute.tree.codes, batch.where)
+    for batch in tables.batches(opened, encoder.wanted):
         rows += len(batch.rows)
-        leaves = [attribute.leaves(batch, unknown) for attribute in attributes]
-        weights = None if weighing is None else weighing.read(batch)
-        ids = None if bound is None else _ids(batch, bound, unknown)
-        if unknown != "error":
-            known = _known(leaves, ids)
-            tally.add(known, weights)
-            for attribute, leaf in zip(attributes, leaves, strict=True):
-                attribute.tell(tally, batch, leaf, weights)
-            if unknown == "drop":
-                leaves = [leaf[known] for leaf in leaves]
-                weights = None if weights is None else weights[known]
-                ids = None if ids is None else ids.filter(pa.array(known))
-            else:
-                leaves = [attribute.with_other(leaf) for attribute, leaf in zip(attributes, leaves, strict=True)]
-        collected.add(join_paths(paths, leaves), weights, ids)
+        collected.add(*encoder.rows(batch, tally))
         if progress is not None:
             progress("reading", batch.done)
     if not rows:

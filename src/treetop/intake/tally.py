@@ -71,6 +71,14 @@ class UnknownCodes:
         if len(self.often) > 2 * _MOST_CODES:
             self.often = dict(self.commonest(_MOST_CODES))
 
+    def join(self, other: UnknownCodes) -> None:
+        """Add the unknown codes of other rows."""
+        for name in ("records", "trimmed", "padded", "stripped"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for code, number in other.often.items():
+            self.often[code] = self.often.get(code, 0) + number
+        self.often = dict(self.commonest(_MOST_CODES))
+
     def commonest(self, number: int) -> list[tuple[str, int]]:
         """Return the commonest codes with their records."""
         return sorted(self.often.items(), key=lambda pair: (-pair[1], pair[0]))[:number]
@@ -193,6 +201,13 @@ class Tally:
     ) -> None:
         """Add the unknown codes of a column."""
         self.codes.setdefault(column, UnknownCodes(column)).add(codes, weights, book, width)
+
+    def join(self, other: Tally) -> None:
+        """Add what was told of other rows of the same table."""
+        for name in ("rows", "records", "unknown_rows", "unknown_records"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for column, codes in other.codes.items():
+            self.codes.setdefault(column, UnknownCodes(column)).join(codes)
 
     def sentences(self, dropped: str = "were dropped") -> list[str]:
         """Say what became of unknown codes; nothing where there were none."""

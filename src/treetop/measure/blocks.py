@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from treetop.basics.copying import copy_into
 from treetop.basics.kernel import kernel
+from treetop.engine.executor import Executor
 from treetop.intake.counts import Counts
 from treetop.measure.batch import repaired_by
 from treetop.measure.evidence import NOTHING, LevelEvidence
-from treetop.measure.executor import Executor
 from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import Step, seeds
 from treetop.measure.measure import add_counts

@@ -10,10 +10,10 @@ import numpy as np
 
 from treetop.basics.progress import Progress
 from treetop.domain.facts import PublicFacts
+from treetop.engine.executor import Executor, Serial
 from treetop.intake.counts import Counts
 from treetop.measure.blocks import Columns, Near, refine_blocks
 from treetop.measure.evidence import Evidence, LevelEvidence, Remainders
-from treetop.measure.executor import Executor, Serial
 from treetop.measure.facts import possible_counts, with_invariants
 from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import CHUNK, Step

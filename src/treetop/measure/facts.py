@@ -48,8 +48,7 @@ def possible_counts(facts: PublicFacts, counts: Counts) -> Counts:
     there = facts.possible.allows(spine.finest, leaf_nodes(spine, counts))
     if there.all():
         return counts
-    number = np.diff(counts.before)[there]
-    return Counts(tuple(key[there] for key in counts.keys), np.concatenate([[0], np.cumsum(number)]))
+    return counts.only(there)
 
 
 def refuse_contradiction(facts: PublicFacts, counts: Counts) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from treetop.basics.checked import NO_BOUND
 from treetop.basics.kernel import kernel
 from treetop.domain.level import Refinement
+from treetop.engine.executor import Executor
 from treetop.intake.counts import Counts
 from treetop.measure.blocks import (
     LARGE,
@@ -34,7 +35,6 @@ from treetop.measure.blocks import (
     ties_of,
     wanted_of,
 )
-from treetop.measure.executor import Executor
 from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import Step
 from treetop.noise import Key

@@ -22,6 +22,7 @@ from treetop.basics.copying import writable
 from treetop.basics.kernel import kernel
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.level import Refinement
+from treetop.engine.executor import Executor
 from treetop.intake.counts import Counts
 from treetop.measure.blocks import (
     BlockTask,
@@ -37,7 +38,6 @@ from treetop.measure.blocks import (
     repair_blocks,
     repaired_rows,
 )
-from treetop.measure.executor import Executor
 from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import Step
 from treetop.measure.margins import Kept, Under, by_group, groups_under

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.progress import Progress
+from treetop.engine.executor import Executor
 from treetop.intake.counts import Counts
 from treetop.measure.evidence import NOTHING
-from treetop.measure.executor import Executor
 from treetop.measure.frontier import Descended, Frontier
 from treetop.measure.level import CHUNK, Step, refine
 from treetop.noise import Key
@@ -51,7 +51,7 @@ class Task:
         there = above.start < above.stop  # what the noise invented has no leaves
         begin, end = (int(above.start[there][0]), int(above.stop[there][-1])) if there.any() else (0, 0)
         start, stop = (np.where(there, ends - begin, 0) for ends in (above.start, above.stop))
-        own = Counts(tuple(word[begin:end] for word in counts.keys), counts.before[begin : end + 1])
+        own = counts.part(begin, end)
         return Task(tuple(steps), replace(above, start=start, stop=stop), own, key, every, chunk)
 
 

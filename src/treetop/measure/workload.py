@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.errors import PlanError
+from treetop.intake.counts import Counts
 from treetop.noise import Key, NoiseStream
-from treetop.noise.gate import Charge, Gate
+from treetop.noise.gate import Charge, Gate, bind
 from treetop.plan.workload import Measured, Part, Workload
 
 
@@ -48,6 +49,12 @@ class Measuring:
         if workload.spent > self.workload.spent or not kept:
             raise PlanError("what was measured led to a plan that nobody paid for")
         return Measuring(workload, self.key, self.done)
+
+
+def run_key(secret: Key, plan_sha256: str, counts: Counts) -> Key:
+    """Return the key of a run of a plan on counts, as a gate binds it: that of what is not charged, such as trials."""
+    decided = bytes.fromhex(plan_sha256)
+    return bind(secret, "run", decided, counts.digest_under(bind(secret, "counts", decided)))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
 from treetop.noise.keystream import Key
@@ -21,27 +21,32 @@ Words = NDArray[np.uint64]
 _ROWS = 1 << 13  # so that what is hashed at a time stays in a core's own cache
 
 
-def sum_of_hashes(key: Key, columns: Sequence[Words]) -> Words:
-    """Return the sum of the hashes of rows, which are given as one array of words a column.
+def sum_of_hashes(key: Key, words: Sequence[Words], before: NDArray[np.int64]) -> Words:
+    """Return the sum of the hashes of rows: of some words, given as arrays, and of the step between two numbers.
 
-    >>> key, rows = Key(bytes(32)), [np.arange(5, dtype=np.uint64), np.ones(5, np.uint64)]
-    >>> parts = (sum_of_hashes(key, [column[part] for column in rows]) for part in (slice(3, 5), slice(0, 3)))
-    >>> digest_of(parts) == digest_of([sum_of_hashes(key, rows)])
+    >>> key, words, before = Key(bytes(32)), np.arange(5, dtype=np.uint64), np.arange(0, 12, 2)
+    >>> parts = (sum_of_hashes(key, [words[a:b]], before[a : b + 1]) for a, b in ((3, 5), (0, 3)))
+    >>> digest_of(parts) == digest_of([sum_of_hashes(key, [words], before)])
     True
     """
-    cipher = Cipher(algorithms.AES256(key.derive("hashes", len(columns)).secret), modes.ECB()).encryptor()
+    cipher = Cipher(algorithms.AES256(key.derive("hashes", len(words)).secret), modes.ECB()).encryptor()
     total = np.zeros(2, np.uint64)
-    for start in range(0, len(columns[0]), _ROWS):
-        rows = [column[start : start + _ROWS] for column in columns]
-        blocks = np.zeros((len(rows[0]), 2), np.uint64)
-        room = np.empty((len(rows[0]) + 1, 2), np.uint64)  # the cipher asks for room for one block more
+    for start in range(0, len(before) - 1, _ROWS):
+        step = np.diff(before[start : start + _ROWS + 1]).view(np.uint64)
+        rows = [*(word[start : start + _ROWS] for word in words), step]
+        blocks = np.zeros((len(step), 2), np.uint64)
         for first in range(0, len(rows), 2):
             for word, column in enumerate(rows[first : first + 2]):
                 blocks[:, word] ^= column
-            cipher.update_into(blocks.astype("<u8", copy=False).data.cast("B"), room.data.cast("B"))
-            blocks = room[:-1].astype(np.uint64) if first + 2 < len(rows) else room[:-1]
-        total += blocks.view("<u8").sum(axis=0, dtype=np.uint64)
+            blocks = _encrypted(cipher, blocks)
+        total += blocks.sum(axis=0, dtype=np.uint64)
     return total
+
+
+def _encrypted(cipher: CipherContext, blocks: Words) -> Words:
+    room = np.empty((len(blocks) + 1, 2), "<u8")  # the cipher asks for room for one block more
+    cipher.update_into(blocks.astype("<u8", copy=False).data.cast("B"), room.data.cast("B"))
+    return room[:-1].astype(np.uint64, copy=False)
 
 
 def digest_of(parts: Iterable[Words]) -> bytes:

@@ -12,6 +12,7 @@ from treetop.basics.progress import Progress
 from treetop.card import Facts
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.policies import Policies
+from treetop.engine.engine import AUTO, Engine, as_engine
 from treetop.ledger import Ledger
 from treetop.noise.gate import Charge
 from treetop.plan import file as plan_files
@@ -45,6 +46,7 @@ class Plan(PurePlan):
         description: str = "",
         period: str | None = None,
         threads: int | None = None,
+        engine: str | Engine = AUTO,
         progress: Progress | None = None,
         before_measuring: Charge | None = None,
         keep_measurements: bool = False,
@@ -65,10 +67,14 @@ class Plan(PurePlan):
         the noise is reproducible, and the release says that it is not private.
 
         With a `ledger`, the loss is charged to its `dataset` before anything is measured, and recorded as complete when
-        the release is saved.
+        the release is saved. An `engine` says where all this is done, by its name or as an `Engine`: the release is
+        the same, bit for bit. Left out, a table that would not fit into memory is counted out of core.
         """
-        facts = Facts(columns=columns, count=count, description=description, period=period)
-        how = Run(facts, before_measuring, threads, progress, keep_measurements, allow_dropped, testing_key)
+        facts, where = (
+            Facts(columns=columns, count=count, description=description, period=period),
+            as_engine(engine, threads),
+        )
+        how = Run(facts, before_measuring, where, progress, keep_measurements, allow_dropped, testing_key)
         account = Account.open(ledger, dataset, expect_head, testing_key)
         paid = PaidRun(self, how, account, before_measuring or nothing)
         paid.check_budget()

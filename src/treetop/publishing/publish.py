@@ -21,6 +21,7 @@ from treetop.basics.resolved import resolved
 from treetop.card import Facts
 from treetop.choose.coverage import twin_coverage
 from treetop.choose.public import read_twin
+from treetop.engine.engine import AUTO, Engine, as_engine
 from treetop.errors import DataError, LedgerError, PlanError
 from treetop.exporting.places import read_places
 from treetop.ledger import Ledger, Reservation
@@ -74,6 +75,7 @@ def publish(
     twin: str | None = None,
     allow_dropped: bool = False,
     threads: int | None = None,
+    engine: str | Engine = AUTO,
     progress: Progress | None = None,
     testing_key: bytes | None = None,
     before_charging: Milestone = nothing,
@@ -99,7 +101,7 @@ def publish(
         out=Path(out),
         paid=PaidRun(
             plan,
-            Run(facts, None, threads, progress, keep_measurements, allow_dropped, testing_key),
+            Run(facts, None, as_engine(engine, threads), progress, keep_measurements, allow_dropped, testing_key),
             before_charging=before_charging,
         ),
         query=query,

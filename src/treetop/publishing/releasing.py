@@ -6,7 +6,6 @@ charged raises, and nothing is measured.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import singledispatch
@@ -16,15 +15,17 @@ import numpy as np
 
 from treetop.basics.progress import Progress
 from treetop.card import Facts, describe_release
+from treetop.engine.engine import AUTO, Engine, Machine
 from treetop.errors import DataError, PlanError
 from treetop.intake.bound import Bound
 from treetop.intake.counts import Counts
 from treetop.intake.dropping import MadeTable, kept, prepared
-from treetop.intake.encode import read_counts
+from treetop.intake.encode import Encoder, read_encoded
 from treetop.intake.graph.edges import Edges
 from treetop.intake.graph.graph import Graph
 from treetop.intake.graph.nodes import Nodes
 from treetop.intake.groups.sizes import GroupSizes
+from treetop.intake.staged import BYTES_A_WORD, Space, read_staged
 from treetop.intake.tally import LeftOut, Tally
 from treetop.measure.degrees import measured_degrees
 from treetop.measure.facts import refuse_contradiction
@@ -43,7 +44,7 @@ from treetop.release.measurements import Measurements
 from treetop.release.release import Release
 from treetop.release.run import run_plan
 from treetop.sources.source import Source
-from treetop.sources.table import Table
+from treetop.sources.table import Table, rows_at_most
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ class Run:
     """What the card states that the plan does not know."""
     charge: Charge | None = None
     """Charges the loss; what it raises stops the run."""
-    threads: int | None = None
-    """How many threads; all cores when None. The result does not depend on it."""
+    engine: Engine = field(default_factory=Engine)
+    """Where it is computed. The result does not depend on it."""
     progress: Progress | None = None
     """Told what is being done."""
     keep_measurements: bool = False
@@ -73,7 +74,12 @@ class Run:
     @property
     def workers(self) -> int:
         """How many threads there are."""
-        return self.threads or os.cpu_count() or 1
+        return self.engine.number
+
+    def refuse_engine(self, what: str) -> None:
+        """Refuse an engine for what is always in memory."""
+        if self.engine.name not in (AUTO, "local"):
+            raise PlanError(f'{what} are counted in memory: leave the engine {self.engine.name!r} out, or say "local"')
 
     def card(self, plan: PurePlan, gate: Gate, keep: Any, prepared: Sequence[str] = ()) -> dict[str, Any]:
         """Draft the card, before anything is spent: one that lacks a required field stops the release."""
@@ -96,22 +102,37 @@ def _top_down(plan: PurePlan, table: Table, how: Run) -> Release:
     descent_of(plan)  # now, before data is read: a noise that cannot be drawn is refused here
     decided = bytes.fromhex(plan.digest)
     bound = None if plan.unit.id is None else Bound.of(plan.unit, gate.choice("bound", decided))
-    tally = Tally()
-    counts = read_counts(table, plan.spine, how.columns, how.facts.count, plan.unknown, bound, how.progress, tally)
-    _refuse_large_delta(plan, table, counts)
-    tally.settle(plan.unit, how.allow_dropped)
-    refuse_contradiction(plan.public_facts, counts)
-    data = counts.digest_under(gate.choice("counts", decided))
-    with measuring(plan.workload, gate, how.charge, "run", decided, data) as door:
-        return run_plan(
-            plan,
-            counts,
-            door.key,
-            card,
-            threads=how.workers,
-            progress=how.progress,
-            keep_measurements=how.keep_measurements,
-        )
+    encoder = Encoder(plan.spine, how.columns, how.facts.count, plan.unknown, bound)
+    with how.engine.settled(_bytes_at_most(table, encoder)).started() as machine:
+        tally = Tally()
+        counts = _read(table, encoder, machine, how, tally)
+        _refuse_large_delta(plan, table, counts)
+        tally.settle(plan.unit, how.allow_dropped)
+        refuse_contradiction(plan.public_facts, counts)
+        data = counts.digest_under(gate.choice("counts", decided))
+        with measuring(plan.workload, gate, how.charge, "run", decided, data) as door:
+            return run_plan(
+                plan,
+                counts,
+                door.key,
+                card,
+                executor=machine.executor,
+                progress=how.progress,
+                keep_measurements=how.keep_measurements,
+            )
+
+
+def _read(table: Table, encoder: Encoder, machine: Machine, how: Run, tally: Tally) -> Counts:
+    """Read the private table into memory, or where that is not to hold it into files."""
+    if machine.folder is None:
+        return read_encoded(table, encoder, how.progress, tally)
+    return read_staged(table, encoder, Space(machine.folder, machine.memory, machine.executor), how.progress, tally)
+
+
+def _bytes_at_most(table: Table, encoder: Encoder) -> int | None:
+    """Return about how many bytes of memory a table takes at most; None where nobody knows before it is read."""
+    rows = None if isinstance(table, MadeTable) else rows_at_most(table)
+    return None if rows is None else BYTES_A_WORD * (encoder.words + 1) * rows
 
 
 def _refuse_large_delta(plan: PurePlan, table: Table, counts: Counts) -> None:
@@ -127,6 +148,7 @@ def _refuse_large_delta(plan: PurePlan, table: Table, counts: Counts) -> None:
 
 @run.register
 def _group_sizes(plan: PureGroupTablePlan, table: Table, how: Run) -> Release:
+    how.refuse_engine("group sizes")
     gate = Gate(how.testing_key)
     plan.core.check_memory()
     table = inner(table)
@@ -170,6 +192,7 @@ def _sizes(plan: PureGroupTablePlan, table: Any, how: Run) -> GroupSizes:
 
 @run.register
 def _degrees(plan: PureDegreePlan, table: Table, how: Run) -> Release:
+    how.refuse_engine("degrees")
     gate = Gate(how.testing_key)
     graph = plan.of_table(table)
     card = how.card(plan, gate, kept(graph.edges))
@@ -185,6 +208,7 @@ def _degrees(plan: PureDegreePlan, table: Table, how: Run) -> Release:
 
 @run.register
 def _degrees_by_region(plan: PureRegionalPlan, table: Table, how: Run) -> Release:
+    how.refuse_engine("degrees by region")
     gate = Gate(how.testing_key)
     plan.core.check_memory()
     graph = plan.of_table(table)

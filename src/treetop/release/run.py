@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from treetop.basics.progress import Progress
+from treetop.engine.executor import Executor, Threads
 from treetop.intake.counts import Counts
 from treetop.measure.descent import run_descent
-from treetop.measure.executor import Executor, Threads
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.plan.plan import PurePlan

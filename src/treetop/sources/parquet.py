@@ -25,7 +25,7 @@ def read_parquet(part: Part) -> Shared:
         everything = max(file.metadata.num_rows, 1)
     with pq.ParquetFile(part.path, read_dictionary=coded, pre_buffer=False, buffer_size=1 << 20) as file:
         done = 0
-        for batch in file.iter_batches(part.rows, columns=names):
+        for batch in file.iter_batches(part.rows, row_groups=part.groups, columns=names):
             done += len(batch)
             yield batch.select(names), done / everything
     if not done:

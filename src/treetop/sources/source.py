@@ -149,6 +149,8 @@ class Part:
     """The file; None for standard input and for a URL."""
     stream: io.BufferedReader[Any] | None = None
     """The bytes of the file or of standard input; None for a URL."""
+    groups: tuple[int, ...] | None = None
+    """Of a file that has groups of rows, which of them are read; all when None."""
 
     def wanted(self, present: Sequence[str]) -> list[str]:
         """Return the columns that are wanted, of those that there are."""

@@ -8,19 +8,33 @@ import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from treetop.errors import DataError
 from treetop.sources.batch import Batch, is_kept, refuse_damage, refuse_unreadable, require, say_kept
-from treetop.sources.source import HEAD, Format, Part, Shared, Source, as_source, claimed_format, format_of
+from treetop.sources.source import (
+    HEAD,
+    Format,
+    Part,
+    Shared,
+    Source,
+    as_source,
+    claimed_format,
+    format_of,
+    reads_once,
+)
 
 Table = str | Path | Source | Sequence[str | Path] | Any
 """A path, a list of paths, a `Source`, or an object with __arrow_c_stream__."""
+
+_LEAST_TEXT = 10
+"""Bytes of a row of text, at the least that is usual."""
 
 ROWS = 1 << 18
 """The most rows that are dealt with at once."""
@@ -29,20 +43,98 @@ _LOG = logging.getLogger(__name__)
 _Closable = Generator[tuple[pa.RecordBatch, float], None, None]
 
 
+@dataclass(frozen=True)
+class Piece:
+    """A part of a table that can be read by itself: a file, or some groups of rows of a Parquet file."""
+
+    source: Source
+    """The table."""
+    path: Path
+    """The file."""
+    stamp: tuple[int, int]
+    """Its size and the time of its last change, when the table was cut."""
+    groups: tuple[int, ...] | None = None
+    """The groups of rows; all of them when None."""
+    first: int = 0
+    """How many rows of the file come before."""
+
+    def refuse_change(self) -> None:
+        """Refuse a file that is no longer what it was when the table was cut."""
+        if _stamp(self.path) != self.stamp:
+            raise DataError(f"{self.path} has changed while it was read: nothing was measured; read it again")
+
+
+def pieces(table: Table, rows: int) -> list[Piece] | None:
+    """Cut a table into pieces of about so many rows at most, as far as its files allow; None where it is none of files.
+
+    What is read in order, such as standard input, a database or a table in memory, cannot be cut.
+    """
+    source = as_source(table)
+    if source is None or source.scheme is not None or reads_once(source.location):
+        return None
+    found: list[Piece] = []
+    for path, format in zip(source.files(), source.formats(), strict=True):
+        whole = Piece(source, path, _stamp(path))
+        found += [whole] if format.name != "Parquet" else _by_groups(whole, rows)
+    return found
+
+
+def rows_at_most(table: Table) -> int | None:
+    """Return about how many rows a table has, from what is said of its files; None where nothing is.
+
+    Of text it is what rows of few letters would give.
+    """
+    found = pieces(table, 1 << 62) if not isinstance(table, pa.Table) else None
+    if found is None:
+        return len(table) if isinstance(table, pa.Table) else None
+    rows = 0
+    for piece in found:
+        if piece.groups is None:
+            rows += piece.stamp[0] // _LEAST_TEXT
+        else:
+            with _explained(str(piece.path)):
+                rows += pq.read_metadata(piece.path).num_rows
+    return rows
+
+
+def _by_groups(whole: Piece, rows: int) -> Iterator[Piece]:
+    """Yield the groups of rows of a Parquet file, so many together as have about so many rows."""
+    with _explained(str(whole.path)), pq.ParquetFile(whole.path) as file:
+        sizes = [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
+    own: list[int] = []
+    first, number = 0, 0
+    for group, size in enumerate(sizes):
+        if own and number + size > rows:
+            yield replace(whole, groups=tuple(own), first=first)
+            own, first, number = [], first + number, 0
+        own.append(group)
+        number += size
+    yield replace(whole, groups=tuple(own), first=first)
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    with _explained(str(path)):
+        found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
 def batches(table: Table, columns: Sequence[str] | None = None, dictionaries: bool = True) -> Iterator[Batch]:
     """Yield the rows of a table in order, at least one batch of each file; all columns when None.
 
     With `dictionaries`, text that a file stores as a dictionary is left so. Of a source with `keep`, only the rows
     that it asks for are there, and there may be none: what is kept is a table like any other.
     """
-    source = as_source(table)
+    piece = table if isinstance(table, Piece) else None
+    source = as_source(table) if piece is None else piece.source
     if source is None:
         yield from _numbered(_from_memory(table, columns), "the table")
-    elif source.keep:
-        wanted = None if columns is None else list(dict.fromkeys([*columns, *source.keep]))
-        yield from _only_kept(_prepared(source, wanted, dictionaries), source, columns)
-    else:
-        yield from _prepared(source, columns, dictionaries)
+        return
+    wanted = columns
+    if source.keep and columns is not None:
+        wanted = list(dict.fromkeys([*columns, *source.keep]))
+    read = _all_batches(source, wanted, dictionaries) if piece is None else _of_piece(piece, wanted, dictionaries)
+    prepared = _prepared(read, source, wanted)
+    yield from _only_kept(prepared, source, columns) if source.keep else prepared
 
 
 def read(table: Table, columns: Sequence[str] | None = None) -> pa.Table:
@@ -82,12 +174,21 @@ def _all_batches(source: Source, columns: Sequence[str] | None, dictionaries: bo
                 yield from _numbered(shares, str(path))
 
 
-def _prepared(source: Source, columns: Sequence[str] | None, dictionaries: bool) -> Iterator[Batch]:
+def _of_piece(piece: Piece, columns: Sequence[str] | None, dictionaries: bool) -> Iterator[Batch]:
+    part = Part(piece.source, str(piece.path), columns, dictionaries, ROWS, piece.path, groups=piece.groups)
+    piece.refuse_change()
+    with closing(_ahead(_from_file(part, piece.path))) as parts:
+        for batch in _numbered(parts, part.where):
+            yield replace(batch, first=batch.first + piece.first)
+    piece.refuse_change()
+
+
+def _prepared(read: Iterator[Batch], source: Source, columns: Sequence[str] | None) -> Iterator[Batch]:
     """Yield the rows with their columns as the source says that they are meant."""
     if not source.prepare:
-        yield from _all_batches(source, columns, dictionaries)
+        yield from read
         return
-    for batch in _all_batches(source, columns, dictionaries):
+    for batch in read:
         if columns is None:
             require(source.prepare.named, batch.rows.schema.names, batch.where)
         yield replace(batch, rows=source.prepare.rows(batch.rows))

@@ -10,12 +10,12 @@ from treetop.compare.mechanisms.estimate import Estimate
 from treetop.compare.mechanisms.planned import Planned
 from treetop.domain.facts import PublicFacts
 from treetop.domain.margin import Margins
+from treetop.engine.executor import Threads
 from treetop.intake.counts import Counts
 from treetop.measure.descent import run_descent
-from treetop.measure.executor import Threads
 from treetop.measure.topdown import descent_of
+from treetop.measure.workload import run_key
 from treetop.noise import Key
-from treetop.noise.gate import bind
 from treetop.release.run import run_plan
 from treetop.repair import Repair
 
@@ -38,7 +38,7 @@ class InfTDA(Planned):
 
     def _bound(self, counts: Counts, key: Key) -> Key:
         """Bind a key to plan and data, as `Plan.release` does."""
-        return bind(key, "run", bytes.fromhex(self.plan.digest), counts.digest)
+        return run_key(key, self.plan.digest, counts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,7 +39,7 @@ def descend(descent: Descent, counts: Counts, key: Key, repair: LevelRepair) -> 
     total = measure_total(counts, descent.total, key.derive("total"))
     nodes = Frontier.root(descent.attributes, total, len(counts))
     for step in descent.steps:
-        nodes = _refine(step, counts, nodes, key.derive("trunk").derive("level", step.level.index), repair)
+        nodes = _refine(step, counts, nodes, key.derive("level", step.level.index), repair)
     return nodes
 
 
@@ -73,7 +73,7 @@ def _measure(
     """
     assert isinstance(step.how, Measured)
     x = np.empty(first[-1], np.int64)
-    NoiseStream(step.how.law, key).fill(x, 0)
+    NoiseStream(step.how.law, key).fill_runs(x, step.places.first(above.nodes[:, divided]), np.diff(first))
     start, stop = np.zeros_like(x), np.zeros_like(x)
     _add_all(x, start, stop, first, *step.leaves(counts, above), above.start[divided], above.stop[divided])
     return x, start, stop

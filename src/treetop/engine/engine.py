@@ -1,0 +1,151 @@
+"""Engines: where a release is computed. All give the same release, bit for bit; they differ in what they can hold."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from treetop.basics.choices import Choices
+from treetop.basics.memory import available
+from treetop.engine.executor import Executor, Threads
+from treetop.engine.processes import Processes
+from treetop.engine.staging import staging
+from treetop.errors import EngineError
+
+AUTO = "auto"
+LEAST_MEMORY = 256 << 20
+"""A worker that may hold less does not get far."""
+MOST_MEMORY = 2 << 30
+"""What a worker may hold, where nobody says and there is as much."""
+
+_UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where a release is computed, and with how much room.
+
+    >>> Engine("processes", memory="2GB").memory
+    2147483648
+    """
+
+    name: str = AUTO
+    """"auto", "local" (in memory), "processes" (out of core, on this machine), or one that was registered."""
+    staging: str | Path | None = None
+    """Where engines that do not hold all counts in memory make their private folder; that of temporary files when None.
+    True counts lie in it while they run: it must be a disk that the private table might lie on as well."""
+    memory: int | str | None = None
+    """About how many bytes a worker may hold, as a number or as in "2GB"; 2 GB, or half of what there is, when None."""
+    workers: int | None = None
+    """How many workers; as many as there are processors when None."""
+    master: str | None = None
+    """For an engine on a cluster, where that is."""
+
+    def __post_init__(self) -> None:
+        if self.name != AUTO:
+            ENGINES[self.name]  # refused where there is none
+        if self.memory is not None:
+            object.__setattr__(self, "memory", _bytes(self.memory))
+        if self.workers is not None and self.workers < 1:
+            raise EngineError(f"there are {self.workers} workers: give one at least")
+
+    @property
+    def number(self) -> int:
+        """How many workers there are."""
+        return self.workers or os.cpu_count() or 1
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes a worker may hold."""
+        if self.memory is not None:
+            return max(int(self.memory), LEAST_MEMORY)
+        there = available()
+        share = MOST_MEMORY if there is None else there // (2 * self.number)
+        return max(min(share, MOST_MEMORY), LEAST_MEMORY)
+
+    def settled(self, needed: int | None) -> Engine:
+        """Decide where "auto" computes a table that takes about so many bytes in memory."""
+        if self.name != AUTO:
+            return self
+        there = available()
+        if needed is None or there is None or needed < there // 2:
+            return replace(self, name="local")
+        _LOG.warning(
+            "the table may take %s bytes of memory, and %s are free: it is counted out of core, in a private folder "
+            "that is deleted afterwards", f"{needed:,}", f"{there:,}",
+        )  # fmt: skip
+        return replace(self, name="processes")
+
+    @contextmanager
+    def started(self) -> Iterator[Machine]:
+        """Start what an engine needs; it is gone afterwards."""
+        with ENGINES[self.name].start(self) as machine:
+            yield machine
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A started engine."""
+
+    executor: Executor = field(repr=False)
+    """Who does the tasks."""
+    folder: Path | None = None
+    """Where counts are that are not to be in memory; None where they are."""
+    memory: int = MOST_MEMORY
+    """How many bytes a task may hold."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of engine."""
+
+    name: str
+    """What it is called."""
+    words: str
+    """What it does."""
+    start: Callable[[Engine], AbstractContextManager[Machine]] = field(repr=False)
+    """Starts it."""
+
+
+ENGINES: Choices[Kind] = Choices("engine")
+"""The engines that there are, by name."""
+
+
+def as_engine(given: Any, threads: int | None = None) -> Engine:
+    """Return an engine that is given as such, or by its name."""
+    engine = given if isinstance(given, Engine) else Engine(given)
+    return engine if threads is None else replace(engine, workers=threads)
+
+
+@contextmanager
+def _local(engine: Engine) -> Iterator[Machine]:
+    yield Machine(Threads(engine.number))
+
+
+@contextmanager
+def _processes(engine: Engine) -> Iterator[Machine]:
+    with staging(engine.staging) as folder:
+        workers = Processes(engine.number)
+        try:
+            yield Machine(workers, folder, engine.bytes)
+        finally:
+            workers.close()
+
+
+ENGINES.register(Kind("local", "On threads of one process, with all counts in memory.", _local))
+ENGINES.register(Kind("processes", "In processes on one machine, with counts in a private folder.", _processes))
+
+
+def _bytes(given: int | str) -> int:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?B?)", str(given).strip().upper())
+    unit = "" if found is None else found[2] if found[2] in _UNITS else f"{found[2]}B"
+    if found is None or unit not in _UNITS or float(found[1]) <= 0:
+        raise EngineError(f'{given!r} is not an amount of memory: give one such as "2GB" or "500MB"')
+    return int(float(found[1]) * _UNITS[unit])

@@ -1,0 +1,95 @@
+"""Worker processes: as many tasks at a time as there are workers. One that dies is replaced, and its task repeated."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from treetop.engine.worker import receive, send
+from treetop.errors import EngineError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+ATTEMPTS = 3
+"""So often a task is begun, if workers die with it."""
+
+
+class Processes:
+    """Runs tasks in processes of their own. A task that is done again gives the same: it is a pure function."""
+
+    def __init__(self, workers: int) -> None:
+        self._free: SimpleQueue[_Worker] = SimpleQueue()
+        self._workers = [_Worker() for _ in range(max(workers, 1))]
+        for worker in self._workers:
+            self._free.put(worker)
+
+    def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
+        """Yield what the function gives for each task, in the order of the tasks."""
+        pool = ThreadPoolExecutor(len(self._workers))
+        try:
+            yield from pool.map(lambda task: self._call(function, task), tasks)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _call(self, function: Callable[[T], R], task: T) -> R:
+        worker = self._free.get()
+        try:
+            for _ in range(ATTEMPTS):
+                with suppress(EOFError, BrokenPipeError):
+                    done, answer = worker.call(function, task)
+                    if not done:
+                        raise answer
+                    return answer  # type: ignore[no-any-return]
+                worker.end()
+            raise EngineError(
+                f"a worker process ended {ATTEMPTS} times in the middle of the same piece of work, most likely for "
+                "lack of memory: let each hold less (--memory), or have fewer of them (--threads)"
+            )
+        except BaseException:
+            worker.end()  # whatever it was doing, nobody waits for it any more
+            raise
+        finally:
+            self._free.put(worker)
+
+    def close(self) -> None:
+        """End all workers."""
+        for worker in self._workers:
+            worker.end()
+
+
+class _Worker:
+    """One process, started when it is needed first."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def call(self, function: Callable[[Any], Any], task: Any) -> tuple[bool, Any]:
+        """Have a function called, and return whether it ended well, and what it gave or raised."""
+        process = self._process
+        if process is None:
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+            command = [sys.executable, "-P", "-m", "treetop.engine.worker"]
+            pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+            process = self._process = subprocess.Popen(command, env=environment, **pipes)
+        assert process.stdin is not None and process.stdout is not None
+        send(process.stdin, (function, task))  # type: ignore[arg-type]
+        return receive(process.stdout)  # type: ignore[no-any-return, arg-type]
+
+    def end(self) -> None:
+        """End the process, if there is one."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            assert pipe is not None
+            with suppress(OSError):
+                pipe.close()

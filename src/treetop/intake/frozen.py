@@ -1,0 +1,87 @@
+"""Counts that lie in files: they take no memory but for what is looked at, and travel by their place and range.
+
+Who has them elsewhere opens the same files. They are as private as the table, and lie in a staging folder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib.format import open_memmap
+from numpy.typing import NDArray
+
+from treetop.engine.staging import drafted
+from treetop.intake.counts import Counts
+
+BEFORE = "before"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FrozenCounts(Counts):
+    """Some leaves, which follow each other, of counts in a folder."""
+
+    folder: Path = field(default=Path(), repr=False)
+    """Where all of them are."""
+    begin: int = 0
+    """Which is the first."""
+
+    @staticmethod
+    def opened(folder: Path, begin: int = 0, end: int | None = None) -> FrozenCounts:
+        """Open counts, or a range of them."""
+        before = opened(folder, BEFORE)
+        end = len(before) - 1 if end is None else end
+        keys = (opened(folder, word)[begin:end] for word in words_in(folder))
+        return FrozenCounts(tuple(keys), before[begin : end + 1], folder, begin)
+
+    def part(self, begin: int, end: int) -> FrozenCounts:
+        """Return the counts of some leaves that follow each other."""
+        own = super().part(begin, end)
+        return FrozenCounts(own.keys, own.before, self.folder, self.begin + begin)
+
+    def only(self, there: NDArray[np.bool_]) -> FrozenCounts:
+        """Return the counts of some leaves, in files of their own."""
+        fewer, folder = super().only(there), self.folder.with_name(f"{self.folder.name}-possible")
+        with drafted(folder) as draft:
+            for word, key in enumerate(fewer.keys):
+                save(draft, f"word{word}", key)
+            save(draft, BEFORE, fewer.before)
+        return FrozenCounts.opened(folder)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenCounts.opened, (self.folder, self.begin, self.begin + len(self))
+
+
+def words_in(folder: Path) -> list[str]:
+    """Return the names of the words of paths in a folder, in order."""
+    return sorted((file.stem for file in folder.glob("word*.npy")), key=lambda name: int(name[4:]))
+
+
+def save(folder: Path, name: str, array: NDArray[Any]) -> None:
+    """Write an array to a file of a folder."""
+    np.save(folder / f"{name}.npy", array)
+
+
+def opened(folder: Path, name: str) -> NDArray[Any]:
+    """Open an array in a file without reading it."""
+    path = folder / f"{name}.npy"
+    try:
+        return np.asarray(np.load(path, mmap_mode="r"))
+    except ValueError:  # nothing can be mapped where there is nothing
+        return np.asarray(np.load(path))
+
+
+def room(folder: Path, name: str, kind: type, size: int) -> None:
+    """Make a file for an array, to be written part by part."""
+    if size:
+        open_memmap(folder / f"{name}.npy", "w+", np.dtype(kind), (size,))
+    else:
+        save(folder, name, np.empty(0, kind))
+
+
+def write_part(folder: Path, name: str, begin: int, array: NDArray[Any]) -> None:
+    """Write a part of an array to its place in a file."""
+    if len(array):
+        np.load(folder / f"{name}.npy", mmap_mode="r+")[begin : begin + len(array)] = array
