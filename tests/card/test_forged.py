@@ -26,7 +26,7 @@ from treetop.card.html import render
 from treetop.checking.check import check_folder
 from treetop.cli import main
 from treetop.ledger import unit_text
-from treetop.release.folder import file_sha256, read_spine
+from treetop.release.folder import file_sha256, read_domain, read_spine
 
 from .conftest import PLANS, people
 
@@ -213,16 +213,22 @@ def forge(folder: Path, path: Path_, new: Any, pristine: bytes, *, also_the_stat
 
 @pytest.fixture
 def hierarchies_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read the same hierarchies of the same folder once: none of their files is changed here."""
-    kept: dict[str, tt.Spine] = {}
+    """Read the same hierarchies and facts of the same folder once: none of their files is changed here."""
+    kept: dict[str, Any] = {}
 
-    def read_once(folder: Path, card: Any) -> tt.Spine:
-        asked = json.dumps([str(folder), card["plan"]["attributes"], card["plan"]["spine"]])
-        if asked not in kept:
-            kept[asked] = read_spine(folder, card)
-        return kept[asked]
+    def once(read: Callable[[Path, Any], Any], *parts: str) -> Callable[[Path, Any], Any]:
+        def read_once(folder: Path, card: Any) -> Any:
+            told = {part: card["plan"][part] for part in parts if part in card["plan"]}
+            asked = json.dumps([read.__name__, str(folder), told])
+            if asked not in kept:
+                kept[asked] = read(folder, card)
+            return kept[asked]
 
-    monkeypatch.setattr("treetop.checking.check.read_spine", read_once)
+        return read_once
+
+    for module in ("treetop.checking.check", "treetop.release.folder.read"):
+        monkeypatch.setattr(f"{module}.read_spine", once(read_spine, "attributes", "spine"))
+        monkeypatch.setattr(f"{module}.read_domain", once(read_domain, "attributes", "spine", "facts"))
 
 
 @pytest.fixture
