@@ -34,7 +34,7 @@ def save(figure: Figure, file: Path, dpi: int = 110) -> Path:
     The colours that cover most are kept, so no line's colour drifts towards another's.
     """
     figure.set_dpi(dpi)
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)  # whose methods have no types
     canvas.draw()
     drawn = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
     few = drawn.quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
