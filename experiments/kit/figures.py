@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -32,9 +33,11 @@ def save(figure: Figure, file: Path, dpi: int = 110) -> Path:
 
     The colours that cover most are kept, so no line's colour drifts towards another's.
     """
-    drawn = io.BytesIO()
-    figure.savefig(drawn, dpi=dpi)
-    few = Image.open(drawn).convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    figure.set_dpi(dpi)
+    canvas: Any = FigureCanvasAgg(figure)  # whose methods have no types
+    canvas.draw()
+    drawn = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    few = drawn.quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     few.save(file, optimize=True)
     return file
 

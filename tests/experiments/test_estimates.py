@@ -52,6 +52,12 @@ def node() -> Node:
     return constructed_node(NOISE, draws=150)
 
 
+@pytest.fixture(scope="module")
+def written(studies: list[Study], node: Node, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The page of these and its pictures."""
+    return write(studies, node, tmp_path_factory.mktemp("docs"))
+
+
 def test_every_setting_is_run_as_often_with_noise_of_its_own(studies: list[Study]) -> None:
     for one in studies:
         assert set(one.runs) == set(SETTINGS)
@@ -186,21 +192,19 @@ def test_retained_nodes_measured_too_high_and_their_children_did_not(studies: li
     assert unmeasured == sorted(unmeasured)
 
 
-def test_the_page_and_its_pictures_are_written(studies: list[Study], node: Node, tmp_path: Path) -> None:
-    text, *pictures = write(studies, node, tmp_path)
-    written = text.read_text(encoding="utf-8")
+def test_the_page_and_its_pictures_are_written(studies: list[Study], written: list[Path]) -> None:
+    text, *pictures = written
+    told = text.read_text(encoding="utf-8")
     assert [picture.name for picture in pictures] == list(FIGURES)
     for picture in pictures:
-        assert f"](../images/{picture.name})" in written
+        assert f"](../images/{picture.name})" in told
         assert picture.stat().st_size < 150_000
     for one in studies:
         found = ratio(one, LOWER, -1, "mean_of_all")
-        assert (
-            f"| {found.value:.3f} ± {found.error:.3f}: {found.against(goals(one)[1])} (≤ {goals(one)[1]}) |" in written
-        )
-        assert f"### {one.title}" in written
-    assert "is not in the product" in written
-    assert written.count("| origin.level8 (") == 2
+        assert f"| {found.value:.3f} ± {found.error:.3f}: {found.against(goals(one)[1])} (≤ {goals(one)[1]}) |" in told
+        assert f"### {one.title}" in told
+    assert "is not in the product" in told
+    assert told.count("| origin.level8 (") == 2
 
 
 def test_a_variant_that_were_better_everywhere_would_be_said_to_help(studies: list[Study]) -> None:
@@ -215,10 +219,10 @@ def test_a_variant_that_were_better_everywhere_would_be_said_to_help(studies: li
     assert "**It helps.**" in conclusion(better)
 
 
-def test_every_line_keeps_its_colour_in_the_file(studies: list[Study], node: Node, tmp_path: Path) -> None:
-    write(studies, node, tmp_path)
+def test_every_line_keeps_its_colour_in_the_file(written: list[Path]) -> None:
+    pictures = {file.name: file for file in written}
     for name, settings in (("levels", BY_LEVEL), ("choice", tuple(COLOURS))):
-        pixels = colours_in(tmp_path / "images" / f"estimates_{name}.png")
+        pixels = colours_in(pictures[f"estimates_{name}.png"])
         for setting in settings:
             wanted = np.frombuffer(bytes.fromhex(COLOURS[setting][1:]), np.uint8).astype(np.int64)
             assert np.abs(pixels - wanted).max(axis=1).min() <= 25, setting.label

@@ -26,6 +26,12 @@ def studies() -> list[Study]:
     return [study(sparse(tree), runs=3) for tree in TREES]
 
 
+@pytest.fixture(scope="module")
+def written(studies: list[Study], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The page of these and its pictures."""
+    return write(studies, tmp_path_factory.mktemp("docs"))
+
+
 def test_every_setting_is_run_with_every_loss_and_with_fresh_noise(studies: list[Study]) -> None:
     for one in studies:
         assert {(outcome.epsilon, outcome.way) for outcome in one.outcomes} == {
@@ -88,23 +94,21 @@ def test_the_rate_on_a_tree_with_many_only_children_is_told_by_release_and_poole
     assert "| 2 | 0.05 |" in told and "| Made up: random tree, sparse | 1 | fdr 0.05 |" in told
 
 
-def test_the_page_and_its_pictures_are_written(studies: list[Study], tmp_path: Path) -> None:
-    text, *pictures = write(studies, tmp_path)
-    written = text.read_text(encoding="utf-8")
+def test_the_page_and_its_pictures_are_written(studies: list[Study], written: list[Path]) -> None:
+    text, *pictures = written
+    told = text.read_text(encoding="utf-8")
     invented, resolved = (studies[0].outcome(1.0, FULL).spread(-1, m).mean for m in ("false_discoveries", "resolved"))
-    assert f"| {percent(invented)} / {percent(resolved)} |" in written
-    assert written.count("| origin.level8 (") == 2 * len(SETTINGS)
+    assert f"| {percent(invented)} / {percent(resolved)} |" in told
+    assert told.count("| origin.level8 (") == 2 * len(SETTINGS)
     for picture in pictures:
-        assert f"](../images/{picture.name})" in written
+        assert f"](../images/{picture.name})" in told
         assert picture.stat().st_size < 150_000
 
 
 @pytest.mark.parametrize(("name", "colours"), [("choice", TABLE_COLOURS[:2]), ("levels", SETTING_COLOURS)])
-def test_every_line_keeps_its_colour_in_the_file(
-    name: str, colours: tuple[str, ...], studies: list[Study], tmp_path: Path
-) -> None:
-    write(studies, tmp_path)
-    pixels = colours_in(tmp_path / "images" / f"resolution_{name}.png")
+def test_every_line_keeps_its_colour_in_the_file(name: str, colours: tuple[str, ...], written: list[Path]) -> None:
+    (picture,) = (file for file in written if file.name == f"resolution_{name}.png")
+    pixels = colours_in(picture)
     for colour in colours:
         wanted = np.frombuffer(bytes.fromhex(colour[1:]), np.uint8).astype(np.int64)
         assert np.abs(pixels - wanted).max(axis=1).min() <= 25

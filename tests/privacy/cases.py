@@ -141,6 +141,7 @@ def quick_audits() -> dict[str, Audit]:
     law = the_law_of_all_measurements
     return {
         "measurements": partial(law, "two by two", "replace", 1, approximate),
+        "measurements, through rho": partial(law, "two by two", "replace", 1, approximate | {"accounting": "zcdp"}),
         "measurements, rho": partial(law, "two by two", "replace", 1, rho),
         "measurements, pure": partial(law, "two by two", "replace", 1, pure),
         "measurements, three trips": partial(law, "two by two", "replace", 3, rho),

@@ -81,17 +81,28 @@ def _law_of_loss(shifts: tuple[Shift, ...]) -> tuple[NDArray[np.float64], NDArra
     It is asked for at several epsilons.
     """
     unit = _common([shift.law.rate for shift in shifts])
-    low, total, cut = 0, np.ones(1), 0.0
-    for shift in shifts:
-        reach = shift.law.margin(_CUT)
-        times = shift.law.rate / unit
-        assert times.denominator == 1
-        place = _steps(shift, reach) * times.numerator
-        one = np.bincount(place - place.min(), weights=masses(shift.law, reach)).astype(np.float64)
-        low, total = low + int(place.min()), _convolved(total, one)
-        cut += float(_CUT)
+    in_order = sorted(shifts, key=lambda shift: (shift.law.rate, repr(shift.law), shift.by))
+    low, total = _steps_together(tuple(in_order), unit)
     loss = float(unit) * (low + np.arange(len(total))).astype(np.float64)
-    return loss, total, cut
+    return loss, total, len(shifts) * float(_CUT)
+
+
+@lru_cache(maxsize=128)
+def _steps_together(shifts: tuple[Shift, ...], unit: Fraction) -> tuple[int, NDArray[np.float64]]:
+    """The law of the loss in multiples of a unit: the least of them, and the probabilities from there on.
+
+    Pairs of tables that differ in many cells have most of their shifts in common: those are convolved once.
+    """
+    if not shifts:
+        return 0, np.ones(1)
+    (*others, shift) = shifts
+    low, total = _steps_together(tuple(others), unit)
+    reach = shift.law.margin(_CUT)
+    times = shift.law.rate / unit
+    assert times.denominator == 1
+    place = _steps(shift, reach) * times.numerator
+    one = np.bincount(place - place.min(), weights=masses(shift.law, reach)).astype(np.float64)
+    return low + int(place.min()), _convolved(total, one)
 
 
 def _convolved(total: NDArray[np.float64], one: NDArray[np.float64]) -> NDArray[np.float64]:

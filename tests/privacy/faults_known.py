@@ -153,8 +153,11 @@ _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
     "facts, add-remove": (an_invariant_allowed_where_units_come_and_go,),
     "facts, exact": (an_exact_fact_read_from_the_private_table,),
     "facts, same measurements zeros": (impossible_records_counted_with_their_siblings,),
-    "facts, same measurements bounds": (a_bound_by_the_true_counts, nodes_named_where_there_are_private_records),
-    "facts, same measurements kept": (a_total_read_from_the_private_table_where_facts_state_it,),
+    "facts, same measurements bounds": (a_bound_by_the_true_counts,),
+    "facts, same measurements kept": (
+        nodes_named_where_there_are_private_records,
+        a_total_read_from_the_private_table_where_facts_state_it,
+    ),
     "words": (a_margin_that_facts_decide_measured_and_not_paid_for,),
     "facts, measurements": (
         a_replacement_below_an_invariant_taken_for_one_cell,
