@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Modules are compiled once, and not by each of the processes that tests start.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test repeat lint style types audit bench bench-detail peers experiments clean
+.PHONY: demo test repeat lint style types audit bench bench-detail bench-scale peers experiments clean
 
 demo: $(VENV)/.plain
 	$(BIN)/treetop demo
@@ -45,6 +45,12 @@ bench: $(VENV)/.bench .bench/.ready
 # An Italy-like table at full detail through the command line: seconds, memory, and what every level did.
 bench-detail: $(VENV)/.plain
 	$(BIN)/python -m benchmarks.full_detail
+
+# Tables larger than memory through the command line, in worker processes: SIZES="10M 100M 1G", MEMORY=1GB.
+SIZES ?= 10M 100M
+MEMORY ?= 1GB
+bench-scale: $(VENV)/.plain
+	$(BIN)/python -m benchmarks.scale $(SIZES) --memory $(MEMORY)
 
 # The same table through other tools, each in an environment of its own: docs/results/peers.md.
 peers: $(VENV)/.bench .bench/.ready

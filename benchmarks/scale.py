@@ -1,0 +1,168 @@
+"""Tables larger than memory, through the command line: seconds, memory, scratch space and leaves as records grow.
+
+`make bench-scale` writes blocks of ten million trips between 362,292 census sections to a temporary folder, each drawn
+anew, up to ten of them; a larger table lists the same ten files again, under other names. It runs `treetop release
+--engine processes` on tables of the sizes that are asked for (`SIZES="10M 100M 1G"`) with a fixed `--memory`, and prints
+what each took. Memory is what a process cannot give back (anonymous pages), sampled twenty times a second; pages of
+files, which the system drops when it needs room, come on top.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+
+from benchmarks.full_detail import TRIPS, show
+from benchmarks.synthetic import OriginDestination, italy_like
+
+BLOCK = 10_000_000
+FILES = 10
+_UNITS = {"K": 10**3, "M": 10**6, "G": 10**9}
+
+
+def write_block(trips: OriginDestination, number: int, path: Path) -> None:
+    """Write ten million trips: seven in ten are some that there were, the others lead to any section."""
+    rng = np.random.default_rng(number)
+    home, work = trips.records(seed=None)
+    chosen = rng.integers(0, len(home), BLOCK)
+    ends = home[chosen], np.where(rng.random(BLOCK) < 0.3, rng.integers(0, trips.sizes[-1], BLOCK), work[chosen])
+    codes = pa.array(trips.codes("section"))
+    columns = [pa.DictionaryArray.from_arrays(pa.array(end), codes) for end in ends]
+    pq.write_table(pa.table(dict(zip(("home", "work"), columns, strict=True))), path, row_group_size=1 << 20)
+
+
+def write(folder: Path, largest: int) -> None:
+    trips = italy_like()
+    csv.write_csv(trips.place_table(), folder / "sections.csv")
+    (folder / "trips.toml").write_text(TRIPS)
+    (folder / "no_margins.toml").write_text(TRIPS.replace("[spine]", '[spine]\nmargins = "none"'))
+    for number in range(min(FILES, -(-largest // BLOCK))):
+        write_block(trips, number, folder / f"block{number}.parquet")
+
+
+def table(folder: Path, records: int) -> Path:
+    """Return a folder that lists as many blocks as have so many records, the same ones again where there are more."""
+    listed = folder / f"table{records}"
+    listed.mkdir()
+    for number in range(-(-records // BLOCK)):
+        os.link(folder / f"block{number % FILES}.parquet", listed / f"part{number:03d}.parquet")
+    return listed
+
+
+@dataclass
+class Watch:
+    """Samples the memory of a process and of its children, and the space in a folder."""
+
+    process: int
+    scratch: Path
+    driver: int = 0
+    workers: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    space: int = 0
+
+    def __call__(self, ended: threading.Event) -> None:
+        rounds = 0
+        while not ended.wait(0.05):
+            self.driver = max(self.driver, _anonymous(self.process))
+            for child in _children(self.process):
+                self.workers[child] = max(self.workers[child], _anonymous(child))
+            if rounds % 20 == 0:
+                self.space = max(self.space, _space(self.scratch))
+            rounds += 1
+
+
+def _status(process: int) -> dict[str, int]:
+    try:
+        lines = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return {}
+    pairs = (line.partition(":")[::2] for line in lines)
+    return {name: int(value.split()[0]) for name, value in pairs if value.split()[:1] and value.split()[0].isdigit()}
+
+
+def _anonymous(process: int) -> int:
+    return 1024 * _status(process).get("RssAnon", 0)
+
+
+def _children(process: int) -> list[int]:
+    try:
+        listed = Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii")
+    except OSError:
+        return []
+    return [int(child) for child in listed.split()]
+
+
+def _space(folder: Path) -> int:
+    total = 0
+    for file in folder.rglob("*"):
+        try:
+            total += file.stat().st_blocks * 512
+        except OSError:  # gone in between
+            continue
+    return total
+
+
+def measure(folder: Path, plan: str, records: int, memory: str, workers: int) -> tuple[str, ...]:
+    """Release a table, and return a row of what it took."""
+    out, scratch, listed = folder / "release", folder / "staging", table(folder, records)
+    scratch.mkdir(exist_ok=True)
+    shutil.rmtree(out, ignore_errors=True)
+    options = ["--engine", "processes", "--staging", str(scratch), "--memory", memory, "--threads", str(workers)]
+    command = ["release", str(folder / plan), str(listed), "--out", str(out), *options, "--quiet"]
+    start = time.perf_counter()
+    process = os.posix_spawn(sys.executable, [sys.executable, "-m", "treetop", *command], os.environ)
+    watch, ended = Watch(process, scratch), threading.Event()
+    watching = threading.Thread(target=watch, args=(ended,))
+    watching.start()
+    _, status, usage = os.wait4(process, 0)
+    ended.set()
+    watching.join()
+    if status != 0:
+        raise SystemExit(f"treetop {' '.join(command)} failed")
+    leaves = pq.read_metadata(out / "counts.parquet").num_rows
+    return (
+        f"{records:,}", f"{time.perf_counter() - start:.0f} s", f"{usage.ru_utime + usage.ru_stime:.0f} s",
+        f"{max(watch.workers.values(), default=0) / 1e9:.2f} GB", f"{watch.driver / 1e9:.2f} GB",
+        f"{watch.space / 1e9:.1f} GB", f"{leaves:,}",
+    )  # fmt: skip
+
+
+def records_of(size: str) -> int:
+    return int(float(size.rstrip("KMG")) * _UNITS.get(size[-1], 1))
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("sizes", nargs="*", default=["10M", "100M"], help="how many records, as in 10M or 1G")
+    options.add_argument("--memory", default="1GB", help="what a worker may hold")
+    options.add_argument("--workers", type=int, default=2)
+    options.add_argument("--plan", default="no_margins.toml", choices=["no_margins.toml", "trips.toml"])
+    options.add_argument("--keep", type=Path, help="a folder for the tables, which is used again if it has them")
+    chosen = options.parse_args()
+    sizes = [records_of(size) for size in chosen.sizes]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = chosen.keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / "block0.parquet").exists():
+            write(folder, max(sizes))
+        rows = [("records", "on the clock", "processor", "a worker", "the driver", "scratch", "leaves released")]
+        for records in sizes:
+            shutil.rmtree(folder / f"table{records}", ignore_errors=True)
+            rows.append(measure(folder, chosen.plan, records, chosen.memory, chosen.workers))
+            show(rows)
+
+
+if __name__ == "__main__":
+    main()
