@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from treetop.domain.hierarchy import Hierarchy
     from treetop.domain.policies import Policies
     from treetop.domain.spine import Spine
+    from treetop.engine.engine import Engine
     from treetop.errors import TreetopError
     from treetop.exporting import export, register_export
     from treetop.intake.counts import Counts
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Counts": "treetop.intake.counts",
     "DegreePlan": "treetop.publishing.plans",
+    "Engine": "treetop.engine.engine",
     "Fact": "treetop.domain.fact",
     "Graph": "treetop.intake.graph.graph",
     "GroupList": "treetop.intake.groups.lists",
@@ -92,6 +94,7 @@ _HOME = {
 __all__ = [
     "Counts",
     "DegreePlan",
+    "Engine",
     "Fact",
     "Graph",
     "GroupList",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,13 +19,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
+from tests import everyday
+from tests.commands import said
 from treetop.engine.engine import ENGINES, Engine, Kind, Machine
 from treetop.engine.executor import Executor, Serial
 from treetop.engine.processes import Processes
 from treetop.engine.staging import staging
-from treetop.errors import DataError, EngineError
+from treetop.errors import DataError, EngineError, PlanError, TreetopError
 from treetop.intake import staged
 from treetop.release.folder import HIERARCHIES
+from treetop.sources.table import batches, pieces, rows_at_most
 
 KEY = bytes(range(32))
 ROWS = 6_000
@@ -186,3 +191,137 @@ def test_work_that_kills_every_worker_is_given_up(workers: Executor) -> None:
 def test_what_a_worker_refuses_is_refused_here(workers: Executor) -> None:
     with pytest.raises(DataError, match="row 3"):
         list(workers.map(refuses, [None]))
+
+
+def refusal(engine: Engine | str, table: Any, **options: Any) -> str:
+    with pytest.raises(TreetopError) as refused:
+        plan(**options).release(table, testing_key=KEY, engine=engine)
+    return f"{type(refused.value).__name__}: {refused.value}"
+
+
+@pytest.mark.parametrize("options", [{}, {"unknown": "drop", "unit": tt.Unit("trip", neighbours="add-remove")}])
+def test_what_is_refused_in_memory_is_refused_in_the_same_words_out_of_core(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    strange = TRIPS.set_column(0, "origin", pa.array(["elsewhere"] * 400 + TRIPS["origin"].to_pylist()[400:]))
+    pq.write_table(strange, tmp_path / "strange.parquet", row_group_size=500)
+    (tmp_path / "scratch").mkdir()
+    here = Engine("here", tmp_path / "scratch")
+    local = refusal("local", tmp_path / "strange.parquet", **options)
+    assert "elsewhere" in local
+    assert refusal(here, tmp_path / "strange.parquet", **options) == local
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_a_full_disk_is_said_in_one_sentence_and_nothing_is_charged(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(staged, "save", full)
+    charged: list[None] = []
+    with pytest.raises(EngineError, match=r"the disk of the staging folder .* is full: name one with more room"):
+        plan().release(files, engine=Engine("here", tmp_path), before_measuring=lambda: charged.append(None))
+    assert (charged, list(tmp_path.iterdir())) == ([], [])
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(files: Path, tmp_path: Path) -> None:
+    path = tmp_path / "trips.parquet"
+    path.write_bytes((files / "part0.parquet").read_bytes())
+    found = pieces(path, 1_000)
+    assert found is not None and len(found) > 1
+    pq.write_table(TRIPS, path)
+    with pytest.raises(DataError, match="has changed while it was read: nothing was measured"):
+        list(batches(found[0], ["origin"]))
+
+
+def test_pieces_of_a_table_are_all_of_it_and_know_their_rows(files: Path) -> None:
+    found = pieces(files, 1_100)
+    assert found is not None and [len(one.groups or ()) for one in found] == [2, 2, 2] * 2
+    read = [batch for piece in found for batch in batches(piece, ["origin"])]
+    assert pa.Table.from_batches([batch.rows for batch in read])["origin"].to_pylist() == TRIPS["origin"].to_pylist()
+    assert [batch.first for batch in read] == list(range(0, ROWS // 2, 500)) * 2
+    assert pieces(TRIPS, 5) is None and pieces("-", 5) is None
+
+
+STAGED = """
+import sys, time
+from treetop.engine.staging import staging
+with staging(sys.argv[1]) as folder:
+    (folder / "counts").write_text("private")
+    print(folder, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_what_a_killed_process_left_is_swept_and_what_another_uses_is_not(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", STAGED, str(tmp_path)], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        left = Path(other.stdout.readline().strip())
+        with staging(tmp_path) as own:
+            assert left.is_dir() and own != left
+            assert own.stat().st_mode & 0o077 == 0
+        other.kill()
+        other.wait()
+        assert (left / "counts").exists()
+    with staging(tmp_path):
+        assert not left.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_for_staging_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with (
+        pytest.raises(EngineError, match="cannot be used for staging: No such file or directory"),
+        staging(tmp_path / "no"),
+    ):
+        pass
+
+
+def test_a_table_that_would_not_fit_is_counted_out_of_core(caplog: pytest.LogCaptureFixture) -> None:
+    assert Engine().settled(1_000).name == "local" and Engine().settled(None).name == "local"
+    assert Engine(memory="500MB").settled(1 << 60) == Engine("processes", memory=500 << 20)
+    assert "counted out of core" in caplog.text
+    assert Engine("local").settled(1 << 60).name == "local"
+
+
+def test_how_large_a_table_is_at_most_is_told_by_its_files(files: Path, tmp_path: Path) -> None:
+    (tmp_path / "trips.csv").write_text("origin,destination\n" + "000,001\n" * 50)
+    assert rows_at_most(files) == rows_at_most(TRIPS) == ROWS
+    assert 40 <= (rows_at_most(tmp_path / "trips.csv") or 0) <= 100
+    assert rows_at_most("-") is None
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"name": "proceses"}, "there is no engine 'proceses' .did you mean 'processes'"),
+        ({"memory": "a lot"}, "is not an amount of memory"),
+        ({"memory": "-2GB"}, "is not an amount of memory"),
+        ({"workers": 0}, "give one at least"),
+    ],
+)
+def test_an_engine_that_makes_no_sense_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(TreetopError, match=message):
+        Engine(**given)
+
+
+def test_group_sizes_are_refused_by_other_engines_before_anything_is_read() -> None:
+    unit = tt.GroupUnit("person", "join-leave")
+    groups = tt.GroupTablePlan.make(TREE, 3, unit, tt.Loss(rho=1), rows="histogram", number=5)
+    with pytest.raises(PlanError, match="group sizes are counted in memory"):
+        groups.release("nowhere.csv", engine="processes")
+
+
+def test_the_command_takes_an_engine(tmp_path: Path) -> None:
+    everyday.write(tmp_path)
+    (tmp_path / "scratch").mkdir()
+    words = ["release", "plan.toml", "trips.csv", "--testing-key", KEY.hex(), "--quiet"]
+    assert said([*words, "--out", "local"], tmp_path).code == 0
+    out_of_core = ["--engine", "processes", "--staging", "scratch", "--memory", "300MB", "--threads", "1"]
+    done = said([*words, "--out", "processes", *out_of_core], tmp_path)
+    assert (done.code, done.out, done.err) == (0, "", "")
+    one, other = ((tmp_path / name / "counts.parquet").read_bytes() for name in ("local", "processes"))
+    assert one == other and list((tmp_path / "scratch").iterdir()) == []
+    wrong = said([*words, "--out", "wrong", "--engine", "hadoop"], tmp_path)
+    assert wrong.code == 2 and "there is no engine 'hadoop'; known: local, processes" in wrong.err
