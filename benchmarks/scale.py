@@ -2,9 +2,9 @@
 
 `make bench-scale` writes blocks of ten million trips between 362,292 census sections to a temporary folder, each drawn
 anew, up to ten of them; a larger table lists the same ten files again, under other names. It runs `treetop release
---engine processes` on tables of the sizes that are asked for (`SIZES="10M 100M 1G"`) with a fixed `--memory`, and prints
-what each took. Memory is what a process cannot give back (anonymous pages), sampled twenty times a second; pages of
-files, which the system drops when it needs room, come on top.
+--engine processes` on tables of the sizes that are asked for (`SIZES="10M 100M 1G"`) with a fixed `--memory`, and
+prints what each took. Memory is what a process cannot give back (anonymous pages), sampled twenty times a second;
+pages of files, which the system drops when it needs room, come on top.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 from benchmarks.full_detail import TRIPS, show
 from benchmarks.synthetic import OriginDestination, italy_like
 
+HEAD = ("records", "on the clock", "processor", "a worker", "the driver", "scratch", "leaves released")
 BLOCK = 10_000_000
 FILES = 10
 _UNITS = {"K": 10**3, "M": 10**6, "G": 10**9}
@@ -73,6 +74,7 @@ class Watch:
     space: int = 0
 
     def __call__(self, ended: threading.Event) -> None:
+        """Sample until it has ended."""
         rounds = 0
         while not ended.wait(0.05):
             self.driver = max(self.driver, _anonymous(self.process))
@@ -157,7 +159,7 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "block0.parquet").exists():
             write(folder, max(sizes))
-        rows = [("records", "on the clock", "processor", "a worker", "the driver", "scratch", "leaves released")]
+        rows: list[tuple[str, ...]] = [HEAD]
         for records in sizes:
             shutil.rmtree(folder / f"table{records}", ignore_errors=True)
             rows.append(measure(folder, chosen.plan, records, chosen.memory, chosen.workers))

@@ -134,9 +134,14 @@ def test_every_level_of_the_map_is_the_release(release: tt.Release, towns: Path,
         pairs = release.by(f"origin.{level['name']}", f"destination.{level['name']}").to_pylist()
         truth = {tuple(row.values())[:2]: row["count"] for row in pairs}
         codes = level["places"]["code"]
-        held = {(codes[o], codes[d]): n for o, d, n in zip(*level["flows"], strict=True)}
+        rows = list(zip(*level["flows"], strict=True))
+        held = {(codes[o], codes[d]): n for o, d, n, *_ in rows}
         assert held == {pair: n for pair, n in truth.items() if pair[0] != pair[1]}
-        assert list(held.values()) == sorted(held.values(), reverse=True)
+        intervals = {tuple(row.values())[:2]: (row["lower"], row["upper"]) for row in pairs}
+        assert all((low, high) == intervals[codes[o], codes[d]] for o, d, _, low, high in rows)
+        assert 0 <= level["real"] <= len(rows)
+        for part in (rows[: level["real"]], rows[level["real"] :]):  # what stands out from the noise comes first
+            assert [n for _, _, n, *_ in part] == sorted((n for _, _, n, *_ in part), reverse=True)
         assert (level["pairs"], level["moving"]) == (len(held), sum(held.values()))
         assert by_code(level, "stay") == {code: truth.get((code, code), 0) for code in codes}
         assert by_code(level, "in") == {code: sum(n for (_, d), n in held.items() if d == code) for code in codes}

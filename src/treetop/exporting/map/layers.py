@@ -18,6 +18,7 @@ from treetop.plan.accuracy import CONFIDENCE
 from treetop.release.intervals.nodes import risk_of
 from treetop.release.margins import find
 from treetop.release.selection import Selection
+from treetop.release.surviving import RATE, surviving
 
 FLOWS = 12_000
 """The most flows that one layer holds; the largest are kept."""
@@ -92,9 +93,13 @@ def layer(release: Selection, atlas: Atlas, depths: Depths, attributes: Sequence
         "places": _places(gazetteer),
         "totals": {name: _totals(release, gazetteer, spots[name], name, depths[name]) for name in attributes},
     }
-    ends, count = [end[placed] for end in ends], count[placed]
     size = len(gazetteer.rows)
-    content |= _flows(ends[0], ends[1], count, size) if len(ends) == 2 else {"count": _sums(ends[0], count, size)}
+    if len(ends) == 2:
+        tested = _tested(release, depths, attributes, table)
+        content |= _flows(ends[0][placed], ends[1][placed], count[placed], size, tested and tested.only(placed))
+    ends, count = [end[placed] for end in ends], count[placed]
+    if len(ends) == 1:
+        content["count"] = _sums(ends[0], count, size)
     weight = sum(np.bincount(end, count, size) for end in ends)
     points = np.array([row[2:] for row in gazetteer.rows], np.float64).reshape(-1, 2)
     return Layer(content, len(count), tuple(sorted(missing)), points, np.asarray(weight, np.float64))
@@ -122,14 +127,66 @@ def _places(gazetteer: _Gazetteer) -> dict[str, Any]:
     return {"code": code, "name": shown, "x": x, "y": y, "rings": [pack_rings(rings) for rings in gazetteer.rings]}
 
 
+@dataclass(frozen=True, eq=False)
+class _Tested:
+    """What the measurements say of flows, one by one."""
+
+    real: NDArray[np.bool_]
+    """Whether a flow survives the test of all that could have been drawn."""
+    lower: NDArray[np.int64]
+    upper: NDArray[np.int64]
+    """Its interval."""
+
+    def only(self, chosen: NDArray[np.bool_]) -> _Tested:
+        return _Tested(self.real[chosen], self.lower[chosen], self.upper[chosen])
+
+
+def _tested(release: Selection, depths: Depths, attributes: Sequence[str], table: pa.Table) -> _Tested | None:
+    """Return what the measurements of a level say of its flows; None where the flows are sums, or nothing was kept."""
+    spine, trees = release.spine, trees_of(release)
+    wanted = tuple(depths[name] + 1 if name in attributes else 0 for name in spine.attributes)
+    index = next((at for at in range(1, len(spine.levels) + 1) if spine.depths(at) == wanted), None)
+    if index is None or release.confidence is None or release.whole.evidence is None:
+        return None
+    measured = release.whole.measured
+    found = measured.intervals(release.confidence)[index]
+    nodes = measured.tree.at(index).nodes[[list(spine.attributes).index(name) for name in attributes]]
+    real = np.ones(nodes.shape[1], np.bool_) if release.whole.selective else surviving(measured, index)
+    codes = [trees[name].codes[depths[name]] for name in attributes]
+    shown = np.stack(
+        [pc.index_in(table[name], value_set=own).to_numpy() for name, own in zip(attributes, codes, strict=True)]
+    )
+    row = _rows(nodes, shown, len(codes[1]))
+    return _Tested(real[row], found.lower[row], found.upper[row])
+
+
+def _rows(nodes: NDArray[np.integer], wanted: NDArray[np.integer], size: int) -> NDArray[np.int64]:
+    """Return where pairs of nodes are among others, all of which are there."""
+    key, asked = (one[0].astype(np.int64) * size + one[1] for one in (nodes, wanted))
+    order = np.argsort(key)
+    rows: NDArray[np.int64] = order[np.searchsorted(key[order], asked)]
+    return rows
+
+
 def _flows(
-    origin: NDArray[np.int64], destination: NDArray[np.int64], count: NDArray[np.int64], places: int
+    origin: NDArray[np.int64],
+    destination: NDArray[np.int64],
+    count: NDArray[np.int64],
+    places: int,
+    tested: _Tested | None,
 ) -> dict[str, Any]:
+    """Return flows between different places: those that stand out from the noise first, and the largest first."""
     apart = origin != destination
     stay = _sums(origin[~apart], count[~apart], places)
-    order = np.lexsort((destination[apart], origin[apart], -count[apart]))[:FLOWS]
-    kept = [column[apart][order].tolist() for column in (origin, destination, count)]
+    real = np.ones(len(count), np.bool_) if tested is None else tested.real
+    order = np.lexsort((destination[apart], origin[apart], -count[apart], ~real[apart]))[:FLOWS]
+    columns = [origin, destination, count]
+    if tested is not None:
+        columns += [tested.lower, tested.upper]
+    kept = [column[apart][order].tolist() for column in columns]
     return {
+        "real": None if tested is None else int(np.count_nonzero(real[apart])),
+        "rate": 100 * float(RATE),
         "in": _sums(destination[apart], count[apart], places),
         "out": _sums(origin[apart], count[apart], places),
         "stay": stay,

@@ -14,7 +14,7 @@ const SHADES = flows
   : [["count", "count"]];
 const MOST = [25, 50, 100, 200, 400, 800, 0];
 
-const state = { level: data.levels.length - 1, shade: SHADES[0][0], most: 200, chosen: -1, cursor: -1, view: null, widest: 10 };
+const state = { level: data.levels.length - 1, shade: SHADES[0][0], most: 200, unsure: false, chosen: -1, cursor: -1, view: null, widest: 10 };
 const svg = $("map");
 const layers = {};
 for (const id of ["grid", "shapes", "flows", "dots", "marks"]) layers[id] = svg.appendChild(make("g", { id }));
@@ -144,13 +144,23 @@ const radius = (value, most) => value === 0 ? 1.6 : Math.max(2, Math.sqrt(Math.a
 
 /* Which flows are drawn: the largest of all, or the largest of the chosen place. */
 
+/* Flows that stand out from the noise come first; the others may be noise, and are drawn only when asked for. */
+const real = (i, here = level()) => here.real === null || i < here.real;
+const untested = (here = level()) => here.real === null;
+
 function drawn() {
   const [origin, destination, count] = level().flows, list = [];
   const most = state.most || (state.chosen < 0 ? 0 : 200);
   for (let i = 0; i < count.length && list.length < most; i++)
-    if (state.chosen < 0 || origin[i] === state.chosen || destination[i] === state.chosen)
+    if ((real(i) || state.unsure) && (state.chosen < 0 || origin[i] === state.chosen || destination[i] === state.chosen))
       list.push({ i, from: origin[i], to: destination[i], count: count[i] });
-  return list;
+  return list.sort((a, b) => b.count - a.count);
+}
+
+/* A flow with its interval, where it has one of its own. */
+function said(i) {
+  const [, , count, lower, upper] = level().flows;
+  return number(count[i]) + (lower ? ` (${number(lower[i])} to ${number(upper[i])})` : "");
 }
 
 /* A ribbon that is thick where the flow begins and thin where it ends, bent to its right. */
@@ -193,7 +203,7 @@ function build() {
   const top = ribbons.length ? ribbons[0].count : 1;
   state.widest = widest(ribbons);
   for (const flow of ribbons.slice().reverse()) {
-    const side = state.chosen < 0 ? "" : flow.from === state.chosen ? " out" : " in";
+    const side = (state.chosen < 0 ? "" : flow.from === state.chosen ? " out" : " in") + (real(flow.i) ? "" : " unsure");
     flow.width = thick(flow.count, top);
     flow.element = layers.flows.appendChild(make("path", { class: "flow" + side, "data-flow": flow.i }));
   }
@@ -271,6 +281,7 @@ function labels() {
 function tell(colours, most, top) {
   const here = level();
   $("shown").textContent = shownText(here);
+  if (flows) $("unsure-row").hidden = untested(here) || here.flows[2].length <= here.real;
   $("noise").textContent = noiseText(here);
   legend(colours, most, top);
   details();
@@ -281,12 +292,23 @@ function shownText(here) {
   const without = here.unplaced ? ` ${number(here.unplaced)} counted at places without a position are not shown.` : "";
   if (!flows) return `${number(here.total)} in all.${summed}${without}`;
   const count = ribbons.reduce((sum, flow) => sum + flow.count, 0), stay = here.stay.reduce((sum, value) => sum + value, 0);
+  if (!untested(here) && !state.unsure) return certainText(here, count, stay) + summed + without;
   const whole = state.chosen < 0 ? here.moving : here.in[state.chosen] + here.out[state.chosen];
   const what = state.chosen < 0 ? `${number(here.pairs)} flows between different places, with ${percent(count, whole)} of the ${number(whole)} that move`
     : `flows of ${called(state.chosen)}, with ${percent(count, whole)} of its ${number(whole)} arriving and leaving`;
   const kept = here.flows[2].length < here.pairs ? ` The page holds the ${number(here.flows[2].length)} largest flows of this level.` : "";
   const all = state.chosen >= 0 ? `the ${number(ribbons.length)} largest` : ribbons.length === here.pairs ? "all" : `the ${number(ribbons.length)} largest of`;
   return `Drawn: ${all} ${what}.` + (state.chosen < 0 ? ` ${number(stay)} stay within their place.` : "") + kept + summed + without;
+}
+
+function certainText(here, count, stay) {
+  const moving = state.chosen < 0 ? `${number(stay)} stay within their place.` : "";
+  const whole = state.chosen < 0 ? here.moving : here.in[state.chosen] + here.out[state.chosen];
+  const others = `The release has ${number(here.pairs)} flows at this level; the others may be noise.`;
+  if (!here.real) return `No single flow at this level stands out from the noise: choose a coarser level, or a place for its totals. ${moving}`;
+  if (!ribbons.length) return `No flow of this place stands out from the noise. Its totals may. ${others}`;
+  const some = ribbons.length < here.real && state.chosen < 0 ? `the ${number(ribbons.length)} largest of ${number(here.real)}` : number(ribbons.length);
+  return `Drawn: ${some} flows that stand out from the noise, with ${percent(count, whole)} of the ${number(whole)} that move. About ${number(here.rate)} % of such flows, at most, are expected not to exist. ${others} ${moving}`;
 }
 
 function noiseText(here) {
@@ -338,11 +360,12 @@ function legend(colours, most, top) {
   box.replaceChildren(picture);
 }
 
-function row(i, words, count, extra) {
+function row(i, words, count, extra, unsure) {
   const item = html("li"), button = html("button", words);
+  if (unsure) { item.className = "faint"; item.title = "May be noise"; }
   button.type = "button";
   button.addEventListener("click", () => choose(i));
-  if (level().margin !== null && count <= level().margin) { item.className = "faint"; item.title = "No larger than the noise"; }
+  if (unsure === undefined && level().margin !== null && count <= level().margin) { item.className = "faint"; item.title = "No larger than the noise"; }
   item.append(button, html("span", number(count) + (extra || "")));
   return item;
 }
@@ -392,7 +415,8 @@ function partners(here, box, i, side, words, key) {
   for (let at = 0; at < count.length; at++) if (own[at] === i) found.push(at);
   const head = html("h3"), mark = html("span", undefined, "mark " + key), list = html("ol");
   head.append(mark, words);
-  for (const at of found.slice(0, 8)) list.append(row(other[at], called(other[at]), count[at], ` · ${percent(count[at], here[key][i])}`));
+  found.sort((a, b) => real(b) - real(a) || count[b] - count[a]);
+  for (const at of found.slice(0, 8)) list.append(row(other[at], called(other[at]), count[at], ` · ${percent(count[at], here[key][i])}`, untested(here) ? undefined : !real(at)));
   box.append(head, list);
   const rest = here[key][i] - found.slice(0, 8).reduce((sum, at) => sum + count[at], 0);
   if (rest > 0) box.append(html("p", `${number(rest)} ${key === "in" ? "from" : "to"} elsewhere.`, "small"));
@@ -403,8 +427,9 @@ function overview(here, box) {
   const list = html("ol");
   box.append(html("h3", flows ? "Largest flows" : "Largest counts"));
   if (flows) {
-    const [origin, destination, count] = here.flows;
-    for (let at = 0; at < Math.min(10, count.length); at++) list.append(row(destination[at], `${called(origin[at])} → ${called(destination[at])}`, count[at]));
+    const [origin, destination, count, lower, upper] = here.flows, most = Math.min(10, here.real === null ? count.length : here.real);
+    for (let at = 0; at < most; at++) list.append(row(destination[at], `${called(origin[at])} → ${called(destination[at])}`, count[at], lower ? ` (${number(lower[at])} to ${number(upper[at])})` : "", untested(here) ? undefined : false));
+    if (!most) box.append(html("p", "None at this level stands out from the noise.", "small"));
   } else {
     const order = here.count.map((_, i) => i).sort((a, b) => here.count[b] - here.count[a]).slice(0, 10);
     for (const i of order) if (here.count[i] > 0) list.append(row(i, called(i), here.count[i], ` · ${percent(here.count[i], here.total)}`));
@@ -451,7 +476,7 @@ function tipOf(target, x, y) {
   const faint = (count) => here.margin !== null && count <= here.margin ? "No larger than the noise." : "";
   if (target.dataset.flow) {
     const [origin, destination, count] = here.flows, i = +target.dataset.flow;
-    tip(x, y, `${called(origin[i])} → ${called(destination[i])}`, number(count[i]), faint(count[i]));
+    tip(x, y, `${called(origin[i])} → ${called(destination[i])}`, said(i), untested(here) ? faint(count[i]) : real(i) ? "" : "May be noise.");
   } else if (target.dataset.place) placeTip(+target.dataset.place, x, y);
   else hide();
 }
@@ -541,6 +566,7 @@ $("shade").addEventListener("change", (event) => { state.shade = event.target.va
 if (flows) {
   for (const most of MOST) { const option = html("option", most ? String(most) : "none"); option.value = most; option.selected = most === state.most; $("most").append(option); }
   $("most").addEventListener("change", (event) => { state.most = +event.target.value; build(); });
+  $("unsure").addEventListener("change", (event) => { state.unsure = event.target.checked; build(); });
 }
 $("find").addEventListener("change", (event) => find(event.target.value));
 $("controls").addEventListener("submit", (event) => { event.preventDefault(); find($("find").value); });
