@@ -48,8 +48,9 @@ def write_block(trips: OriginDestination, number: int, path: Path) -> None:
 def write(folder: Path, largest: int) -> None:
     trips = italy_like()
     csv.write_csv(trips.place_table(), folder / "sections.csv")
-    (folder / "trips.toml").write_text(TRIPS)
-    (folder / "no_margins.toml").write_text(TRIPS.replace("[spine]", '[spine]\nmargins = "none"'))
+    plan = TRIPS.replace("delta = 1e-8", "delta = 1e-12")  # well below one in the number of records
+    (folder / "trips.toml").write_text(plan)
+    (folder / "no_margins.toml").write_text(plan.replace("[spine]", '[spine]\nmargins = "none"'))
     for number in range(min(FILES, -(-largest // BLOCK))):
         write_block(trips, number, folder / f"block{number}.parquet")
 

@@ -50,7 +50,8 @@ def command(plan: Path, table: str | None, out: Path, as_json: bool, **options: 
     is for the steward only. Attributes, unit, split and margins are the plan's; the errors of its margins are told of
     every mechanism, whether it measures them or they are summed from its leaves. Public facts of the plan are
     kept by the mechanism called facts alone: all others run on the plan without them. A plan for group sizes has
-    mechanisms of its own; TABLE may then also be a public one, of places, sizes and counts.
+    mechanisms of its own; TABLE may then also be a public one, of places, sizes and counts. To see what today's
+    practice costs, name suppression and rounding as well: they protect nobody.
     """
     from treetop.compare.side_by_side import compare_mechanisms
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from treetop.compare.mechanisms import PRACTICES
 from treetop.compare.trial import Setting, Trial
 from treetop.release.errors import SIZES, LevelErrors
 
@@ -90,7 +91,8 @@ class Comparison:
     @property
     def notes(self) -> list[str]:
         """What is to be said beside the results."""
-        return [LIMITED] * self.limited + [WITHOUT_FACTS] * self.facts
+        practised = any(trial.setting.mechanism in PRACTICES for trial in self.trials)
+        return [LIMITED] * self.limited + [WITHOUT_FACTS] * self.facts + [NO_GUARANTEE] * practised
 
     def table(self) -> pa.Table:
         """Return all results as one tidy Arrow table."""
@@ -139,6 +141,10 @@ class Comparison:
         return groups
 
 
+NO_GUARANTEE = (
+    "Suppression and rounding protect nobody, at any epsilon: they are here to show what today's practice costs in "
+    "accuracy. A suppressed count is often found by subtracting its siblings from their total."
+)
 NOTES = (
     "Means over the runs, with the least and the largest in brackets where they differ. *Invented*: of the released "
     "leaves, the share that are truly zero; *lost*: of the true leaves, the share released as zero or less; "

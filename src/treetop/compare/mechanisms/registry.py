@@ -10,6 +10,7 @@ from treetop.compare.mechanisms.groups import KINDS, OfGroups
 from treetop.compare.mechanisms.hay import Hay, PerLevel
 from treetop.compare.mechanisms.inftda import EuclideanTDA, InfTDA, LowerError, WithFacts, WithMargins
 from treetop.compare.mechanisms.mechanism import Mechanism
+from treetop.compare.mechanisms.office import Practice, Rounding, Suppression
 from treetop.compare.mechanisms.stability import StabilityHistogram
 from treetop.compare.mechanisms.tda_l2 import TDAl2
 from treetop.compare.mechanisms.tda_linf import TDAlinf
@@ -21,6 +22,8 @@ MECHANISMS: dict[str, type[Mechanism]] = {}
 """By name, in the order of their registration."""
 GROUP_MECHANISMS: dict[str, type[Mechanism]] = {}
 """The same for group sizes."""
+PRACTICES: dict[str, type[Mechanism]] = {}
+"""What offices do without a guarantee, for comparison only."""
 
 
 def register(kind: Kind) -> Kind:
@@ -30,21 +33,22 @@ def register(kind: Kind) -> Kind:
         raise PlanError(f"{kind.__name__} cannot be registered: give it a name, and say what it is about in a sentence")
     if (every() | {name: kind})[name] is not every().get(name, kind):
         raise PlanError(f"there is a mechanism {name!r} already: give {kind.__name__} another name")
-    (GROUP_MECHANISMS if issubclass(kind, OfGroups) else MECHANISMS)[name] = kind
+    own = GROUP_MECHANISMS if issubclass(kind, OfGroups) else PRACTICES if issubclass(kind, Practice) else MECHANISMS
+    own[name] = kind
     return kind
 
 
 def every() -> dict[str, type[Mechanism]]:
     """Return all mechanisms by name."""
-    return MECHANISMS | GROUP_MECHANISMS
+    return MECHANISMS | PRACTICES | GROUP_MECHANISMS
 
 
 def named(name: str) -> type[Mechanism]:
     """Return the mechanism of a name."""
     if name not in every():
         raise PlanError(
-            f"there is no mechanism {name!r}{nearest(name, every())}; the mechanisms are {', '.join(MECHANISMS)}, and "
-            f"for group sizes {', '.join(GROUP_MECHANISMS)}"
+            f"there is no mechanism {name!r}{nearest(name, every())}; the mechanisms are {', '.join(MECHANISMS)}; "
+            f"without a guarantee {', '.join(PRACTICES)}; and for group sizes {', '.join(GROUP_MECHANISMS)}"
         )
     return every()[name]
 
@@ -61,5 +65,7 @@ register(StabilityHistogram)
 register(BottomUp)
 register(Hay)
 register(PerLevel)
+register(Suppression)
+register(Rounding)
 for _kind in KINDS:
     register(_kind)
