@@ -1,8 +1,9 @@
 """The six made-up tables of the InfTDA paper (Boninsegna and Silvestri, PETS 2025, section 5), made again.
 
-The paper gives the trees, the law of the flows and the sizes of its tables, not the tables. Here the shape of the law
-is 1, which explains the paper's numbers of users best: the mean of n such flows grows like ln n. For each table the
-least flow is then chosen so that the flows add up to the paper's number of users.
+The paper gives the trees, the law of the flows and the sizes of its tables. The authors' public generator draws the
+flows from a Pareto law of shape 3 with the seed 42, scales them to a maximum of 1,000, and rounds: made so, all six
+numbers of users are those of the paper's Table 1, to the last digit. Which leaves have a flow, and the random tree, are
+our own draws.
 """
 
 from __future__ import annotations
@@ -27,8 +28,12 @@ RANDOM_LEVELS = 4
 RANDOM_CHILDREN = (2, 10)
 RANDOM_LEAVES = 435
 """The leaves of the paper's random tree: the root of the 189,225 pairs of its complete table."""
-SHAPE = 1.0
-"""A flow exceeds x with a probability in proportion to x^-SHAPE."""
+SHAPE = 3.0
+"""A flow exceeds x with a probability in proportion to (1 + x)^-SHAPE."""
+LARGEST = 1_000
+"""The largest flow of every table."""
+SEED = 42
+"""That of the authors' generator."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ def paper_table(tree: Tree, density: Density, seed: int = 2025) -> OriginDestina
     leaves = len(parents[-1])
     rng = np.random.default_rng([seed, TABLES.index(wanted)])
     pair = np.sort(rng.choice(leaves**2, wanted.pairs, replace=False))
-    count = pareto_flows(rng, wanted.pairs, wanted.users)
+    count = pareto_flows(wanted.pairs)
     origin, destination = (end.astype(np.int32) for end in np.divmod(pair, leaves))
     levels = tuple(f"level{depth}" for depth in range(1, len(parents) + 1))
     return OriginDestination(levels, parents, origin, destination, count)
@@ -96,27 +101,11 @@ def random_tree(seed: int = 2025) -> tuple[Ints, ...]:
             return tuple(parents)
 
 
-def pareto_flows(rng: np.random.Generator, pairs: int, users: int) -> NDArray[np.int64]:
-    """Draw flows from a Pareto law and round them, at least 1 each, its least value chosen so that they sum to `users`.
-
-    The uniform numbers are drawn once, so that the sum grows with the least value, which bisection then finds. The sum
-    is met as nearly as rounding lets it.
-    """
-    if users < pairs:
-        raise ValueError(f"{pairs} flows of at least 1 cannot sum to {users}")
-    draws = (1 - rng.random(pairs)) ** (-1 / SHAPE)
-
-    def flows(least: float) -> NDArray[np.int64]:
-        return np.maximum(np.rint(least * draws), 1).astype(np.int64)
-
-    low, high = 0.0, 2 * users / float(draws.sum())
-    for _ in range(60):
-        middle = (low + high) / 2
-        if flows(middle).sum() <= users:
-            low = middle
-        else:
-            high = middle
-    return flows(low)
+def pareto_flows(pairs: int) -> NDArray[np.int64]:
+    """Draw the flows of a table of so many pairs, from 1 to 1,000, as the authors do."""
+    draws = np.random.RandomState(SEED).pareto(SHAPE, pairs)
+    flows: NDArray[np.int64] = np.floor(draws / draws.max() * (LARGEST - 1)).astype(np.int64) + 1
+    return flows
 
 
 def with_spine(table: OriginDestination) -> tuple[Spine, Counts]:
