@@ -1,4 +1,4 @@
-"""The numbers of the page of results, and the short tables of docs/estimates.md."""
+"""The numbers of the page of results, and the short table of docs/estimates.md."""
 
 from __future__ import annotations
 
@@ -47,18 +47,14 @@ def page(studies: Sequence[Study], node: Node) -> str:
     )
 
 
-def short_tables(studies: Sequence[Study]) -> dict[str, str]:
-    """Return the tables of the page that explains the preferences, by their marks; none without real tables."""
+def short_table(studies: Sequence[Study]) -> dict[str, str]:
+    """Return the table of the page that explains the preferences, by its mark; none without real tables."""
     real = [one for one in studies if not one.title.startswith("made up")]
     if not real:
         return {}
     head = ("table", "", "invented", "lost", "mean error", "beside InfTDA", "above the leaves")
     ways = (BASELINE, EXACT, Setting("fewer-lost", "exact"), LOWER)
-    bias = ("measurement / least squares", "noise", *(f"true count {size_label(low, high)}" for low, high in SIZES))
-    return {
-        "tables": table(head, [_short(one, setting) for one in real for setting in ways]),
-        "bias": table(bias, map(_short_bias, real)),
-    }
+    return {"tables": table(head, [_short(one, setting) for one in real for setting in ways])}
 
 
 def _short(one: Study, setting: Setting) -> Row:
@@ -72,16 +68,6 @@ def _short(one: Study, setting: Setting) -> Row:
         number(one.mean(setting, -1, "mean_of_all")),
         *("–" if value == 1 else f"{100 * (value - 1):+.0f} %".replace("-", "−") for value in changes),
     )
-
-
-def _short_bias(one: Study) -> Row:
-    """Return the bias of measurements and of least squares at the level above the leaves, by true count."""
-    level = one.selection[-2]
-    cells = {
-        size: " / ".join(_signed(off[size] / level.retained[size]) for off in (level.own_off, level.estimate_off))
-        for size in _sizes(one)
-    }
-    return one.title, f"{one.noise['exact']:.1f}", *(cells.get(size, "-") for size in range(len(SIZES)))
 
 
 def _runs(studies: Sequence[Study]) -> str:
