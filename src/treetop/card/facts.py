@@ -21,6 +21,8 @@ FORMAT = 2
 Whoever changes either makes a new one, and keeps what the last one said: `treetop.card.first_format` is an example.
 """
 
+SAID_BEFORE = "a person with "
+"""How a card begins what it says of a person behind several units."""
 SINCE = (0, 3)
 """The first version that wrote this format."""
 _LIBRARIES = ("numpy", "numba", "pyarrow", "python-flint", "cryptography")
@@ -88,6 +90,8 @@ class Facts:
     """What it was made with."""
     format: int = FORMAT
     """The version of the layout and the words of its card."""
+    said_before: bool = False
+    """Whether its card speaks of a person with several units, as cards before 0.4 did of commuters and patients."""
 
     @staticmethod
     def of_file(file: PlanFile, *, private: bool = True, composition: Mapping[str, Any] | None = None) -> Facts:
@@ -110,7 +114,8 @@ class Facts:
             earlier = [{name: one[name] for name in one if name != "time"} for one in composition["earlier"]]
             composition = {**composition, "earlier": earlier}
         now = Facts()
-        return replace(self, id=now.id, time=now.time, software=now.software, format=FORMAT, composition=composition)
+        fresh = replace(self, id=now.id, time=now.time, software=now.software, format=FORMAT, said_before=False)
+        return replace(fresh, composition=composition)
 
     @staticmethod
     def of_card(card: Mapping[str, Any]) -> Facts:
@@ -132,4 +137,5 @@ class Facts:
             time=card["time"],
             software=card["software"],
             format=card["treetop"],
+            said_before=any(row["who"].startswith(SAID_BEFORE) for row in card["meaning"]),
         )

@@ -68,7 +68,7 @@ class Spine:
     """
 
     splits: Sequence[str]
-    """`attribute.level`, coarse levels of an attribute before finer ones; of a merged step several, joined by an asterisk."""
+    """`attribute.level`, coarse levels of an attribute before finer ones; of a merged step several, by an asterisk."""
     attributes: Mapping[str, Hierarchy]
     """The hierarchies, by attribute; their leaves are the codes of the private table."""
     trees: tuple[Hierarchy, ...] = field(init=False, repr=False)

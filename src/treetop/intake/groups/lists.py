@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treetop.basics.nearest import nearest
+from treetop.basics.wording import with_article
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError
 from treetop.intake.codebook import Codebook
@@ -168,8 +169,8 @@ def read_regions(batch: Batch, column: str, book: Codebook, regions: Hierarchy) 
         more = f" (nor are {others} more codes after it)" if others else ""
         hint = nearest(code, regions.codes[-1].slice(0, 20_000).to_pylist())
         raise DataError(
-            f"{batch.place(column, row)}: {code!r} is not a {regions.levels[-1]} code in the hierarchy of the "
-            f"regions{hint}{more}: the hierarchy must hold all of them"
+            f"{batch.place(column, row)}: {code!r} is not {with_article(regions.levels[-1])} code in the hierarchy of "
+            f"the regions{hint}{more}: the hierarchy must hold all of them"
         )
     return found
 
