@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from treetop.release.folder import NODES, PLACES, check_place, drafted, load, sa
 from treetop.release.folder.unresolved import unresolved_table
 from treetop.release.intervals.nodes import Interval, LevelIntervals
 from treetop.release.measurements import Measurements
+from treetop.release.notebook import shown
 from treetop.release.selection import Selection, level_index
 
 
@@ -135,16 +135,7 @@ class Release(Contents):
         return repr(Selection(self))
 
     def _repr_html_(self) -> str:
-        rows = [("level", "released nodes", "public nodes")]
-        for level in self.spine.levels:
-            rows.append((level.name, f"{len(self.tree.at(level.index)):,}", f"{level.nodes:,}"))
-        cells = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows]
-        title = html.escape(self.card["title"] or "Release")
-        guarantee = html.escape(self.card["warning"] or self.card["guarantee"])
-        return (
-            f"<p><b>{title}</b>: {self.total:,} in {len(self.count):,} leaves<br>{guarantee}</p>"
-            f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
-        )
+        return shown(Selection(self))
 
 
 def reestimate(folder: str | Path, out: str | Path, *, force: bool = False) -> Release:

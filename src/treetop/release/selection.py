@@ -23,6 +23,7 @@ from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.intervals.nodes import Interval
 from treetop.release.intervals.sums import box_intervals
 from treetop.release.margins import MarginTable, find
+from treetop.release.notebook import shown
 from treetop.release.tree import ReleasedTree, spans
 
 Ints = NDArray[np.int64]
@@ -233,6 +234,9 @@ class Selection:
         raise ReleaseError("estimates are made of a whole release: ask before `where`")
 
     reestimated = estimates
+
+    def _repr_html_(self) -> str:
+        return shown(self)
 
     def __repr__(self) -> str:
         warning = "" if self.card["private"] else "NOT PRIVATE; "
