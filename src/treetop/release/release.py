@@ -70,7 +70,7 @@ class Release(Contents):
         return Selection(self).interval(confidence, **codes)
 
     def by(self, *levels: str, intervals: bool = True, confidence: float | None = None) -> pa.Table:
-        """Return sums over any choice of `attribute.level`, one row a combination above zero.
+        """Return sums over any choice of `attribute.level`, one row per combination above zero.
 
         `release.by("origin.region")` leaves the destination out; the columns are named as asked. What is unresolved at
         one of the levels is in no row, unless a margin has counted such rows: then these are its own counts. Where the
@@ -88,7 +88,7 @@ class Release(Contents):
         return Selection(self).table(level)
 
     def records(self) -> pa.Table:
-        """Return synthetic records, one row a unit of count, with dictionary-coded columns.
+        """Return synthetic records, one row per unit of count, with dictionary-coded columns.
 
         What is unresolved belongs to no leaf, and has no record.
         """

@@ -158,7 +158,7 @@ class Selection:
         return Interval(int(lower[0]), int(upper[0]))
 
     def by(self, *levels: str, intervals: bool = True, confidence: float | None = None) -> pa.Table:
-        """Return sums over any choice of `attribute.level`, one row a combination above zero; see `Release.by`."""
+        """Return sums over any choice of `attribute.level`, one row per combination above zero; see `Release.by`."""
         if not levels:
             raise QueryError("name at least one level, such as " + self.spine.splits[0])
         named = [one for level in levels for one in self._columns(level)]
@@ -215,7 +215,7 @@ class Selection:
         return pa.table(columns)
 
     def records(self) -> pa.Table:
-        """Return synthetic records, one row a unit of count; what is unresolved has no record."""
+        """Return synthetic records, one row per unit of count; what is unresolved has no record."""
         rows = np.repeat(np.arange(len(self.count)), self.count)
         columns = [
             pa.DictionaryArray.from_arrays(pa.array(nodes[rows]), tree.codes[-1])

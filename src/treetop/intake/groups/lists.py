@@ -37,7 +37,7 @@ class GroupList:
 
     @staticmethod
     def read(table: tables.Table, regions: Hierarchy, group: str = "group", region: str = "region") -> GroupList:
-        """Read a public table with a row a group: its id, and the code of its leaf region.
+        """Read a public table with a row per group: its id, and the code of its leaf region.
 
         >>> places = Hierarchy.flat(["east", "west"])
         >>> GroupList.read(pa.table({"group": ["h1", "h2"], "region": ["west", "west"]}), places)
