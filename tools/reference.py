@@ -47,12 +47,14 @@ def _command(name: str, command: click.Command | None) -> Iterator[str]:
             yield from _command(f"{name} {inner}", one)
         return
     info = click.Context(command, info_name=name)
-    usage = " ".join(command.collect_usage_pieces(info)).replace("[OPTIONS] ", "")
+    usage = " ".join(command.collect_usage_pieces(info)).replace("[OPTIONS]", "").strip()
     words = " ".join((command.help or "").split("\f")[0].split("\n\n")[0].split())
     options = [one for one in command.params if isinstance(one, click.Option)]
     rows = [record for one in options if (record := one.get_help_record(info)) is not None]
     table = [f"| `{left}` | {_cell(right)} |" for left, right in rows if "--help" not in left]
-    yield "\n".join([f"### `treetop {name} {usage}`", "", words, "", "| option | meaning |", "|---|---|", *table, ""])
+    yield "\n".join(
+        [f"### `{f'treetop {name} {usage}'.strip()}`", "", words, "", "| option | meaning |", "|---|---|", *table, ""]
+    )
 
 
 def _cell(text: str) -> str:
