@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Modules are compiled once, and not by each of the processes that tests start.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test repeat lint style types audit bench bench-detail bench-scale peers experiments clean
+.PHONY: demo test docs links repeat lint style types audit bench bench-detail bench-scale peers experiments clean
 
 demo: $(VENV)/.plain
 	$(BIN)/treetop demo
@@ -19,6 +19,15 @@ test: style
 	wait $$types; types=$$?; \
 	echo "mypy:"; cat $(VENV)/types.txt; \
 	exit $$((tests || types))
+
+# The documentation site, in site/index.html: made and read without a network. A dead link is an error.
+docs: $(VENV)/.test
+	$(BIN)/python -m sphinx -q -W --keep-going docs site
+	@echo "Open site/index.html"
+
+# The links that lead out of the site, which needs a network.
+links: $(VENV)/.test
+	$(BIN)/python -m sphinx -q -b linkcheck docs site/links
 
 # The whole suite again and again, part by part at low priority: a test that fails by chance shows itself.
 RUNS ?= 20
@@ -67,7 +76,7 @@ $(VENV)/.plain: pyproject.toml
 	touch $@
 
 $(VENV)/.test: pyproject.toml $(VENV)/.plain
-	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[test]"
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[test,docs]"
 	touch $@
 
 $(VENV)/.bench: pyproject.toml $(VENV)/.plain
@@ -81,5 +90,5 @@ $(VENV)/.bench: pyproject.toml $(VENV)/.plain
 	touch $@
 
 clean:
-	rm -rf $(VENV) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .repeat
+	rm -rf $(VENV) .bench site .mypy_cache .ruff_cache .pytest_cache .hypothesis .repeat
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -24,6 +24,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 DATA = ROOT.parent / "shared" / "data"
 NEEDS_DATA = "<!-- The real tables stand in `data`. -->"
 PRINTED = "# >"
+REGISTERS = "tt.register_"
 WHERE = re.compile(r"<!-- The commands run in `examples/(\w+)`. -->")
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -97,6 +98,14 @@ def run_python(block: str, names: dict[str, object], folder: Path) -> None:
         assert matches(printed.getvalue(), "\n".join(expected)), printed.getvalue()
 
 
+def run_apart(block: str, folder: Path) -> None:
+    """Run a block in a process of its own: what it registers is for nobody else."""
+    done = subprocess.run([sys.executable, "-c", block], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    expected = [line.removeprefix(PRINTED) for line in block.splitlines() if line.startswith(PRINTED)]
+    assert matches(done.stdout, "\n".join(expected)), done.stdout
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_everything_that_a_page_shows_runs(page: Path, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
@@ -110,6 +119,8 @@ def test_everything_that_a_page_shows_runs(page: Path, tmp_path: Path) -> None:
     for kind, block in blocks(page):
         if kind == "console":
             run_console(block, folder)
+        elif REGISTERS in block:
+            run_apart(block, folder)
         else:
             run_python(block, names, folder)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from importlib.metadata import version
@@ -48,3 +49,13 @@ def test_the_version_is_that_of_the_package_and_of_its_citation() -> None:
 
 def test_types_are_shipped() -> None:
     assert files("treetop").joinpath("py.typed").is_file()
+
+
+def test_no_module_needs_what_only_unix_has() -> None:
+    unix = {"fcntl", "grp", "pty", "pwd", "resource", "termios"}
+    for path in Path(treetop.__file__).parent.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Import):
+                assert unix.isdisjoint(one.name for one in node.names), path
+            elif isinstance(node, ast.ImportFrom):
+                assert node.module not in unix, path

@@ -304,10 +304,24 @@ def test_the_same_testing_key_repeats_a_release_but_not_on_other_data(release: t
     assert not plan().release(moved, testing_key=KEY).table().equals(release.table())
 
 
-def test_a_notebook_shows_levels_and_guarantee(release: tt.Release) -> None:
+def test_a_notebook_shows_the_counts_of_the_first_level_with_intervals_and_the_guarantee(release: tt.Release) -> None:
     page = release._repr_html_()
-    assert "destination.region" in page
-    assert "Not private" in page
+    assert "Not private" in page and "95% noise interval" in page
+    assert "<th>destination.region</th><th>count</th><th>lower</th><th>upper</th>" in page
+    for row in release.by("destination.region").to_pylist():
+        cells = (row["destination.region"], *(f"{row[name]:,}" for name in ("count", "lower", "upper")))
+        assert "".join(f"<td>{cell}</td>" for cell in cells) in page
+
+
+def test_a_notebook_shows_a_selection_with_its_conditions_and_interval(release: tt.Release) -> None:
+    north = release.where(origin="N")
+    page, bounds = north._repr_html_(), release.interval(origin="N")
+    assert ": origin.region=N" in page or "origin=N" in page
+    assert f"{north.total:,} (95% noise interval {bounds.lower:,} – {bounds.upper:,})" in page
+
+
+def test_a_notebook_shows_a_release_of_nothing(release: tt.Release) -> None:
+    assert "<table>" not in plan().release(trips(0), testing_key=KEY)._repr_html_()
 
 
 def test_an_empty_release_answers_with_zero(tmp_path: Path) -> None:

@@ -1,10 +1,14 @@
-"""The tables of fields in `docs/reference.md`, made of the declarations: `python -m tools.reference` writes them."""
+"""The tables of fields and options in `docs/reference.md`, made of the declarations: `python -m tools.reference`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
+import click
+
+from treetop.cli import COMMANDS, cli
 from treetop.plan import fields
 from treetop.plan.fields.field import Field
 from treetop.plan.fields.graph import CLEANING
@@ -14,6 +18,8 @@ from treetop.plan.file.describe import value
 PAGE = Path(__file__).parents[1] / "docs" / "reference.md"
 FIRST = "<!-- The tables of fields are written by `python -m tools.reference`. -->"
 LAST = "<!-- Here they end. -->"
+FIRST_OPTION = "<!-- The tables of options are written by `python -m tools.reference`. -->"
+LAST_OPTION = "<!-- Here the options end. -->"
 
 
 def tables() -> str:
@@ -25,8 +31,39 @@ def tables() -> str:
 
 def page(text: str) -> str:
     """Return the page with its tables as they are declared."""
-    before, rest = text.split(FIRST)
-    return f"{before}{FIRST}\n\n{tables()}\n{LAST}{rest.split(LAST)[1]}"
+    return _between(_between(text, FIRST, LAST, tables()), FIRST_OPTION, LAST_OPTION, options())
+
+
+def options() -> str:
+    """Return the commands with what they do and their options, one a section."""
+    context = click.Context(cli)
+    return "\n".join(part for name in COMMANDS for part in _command(name, cli.get_command(context, name)))
+
+
+def _command(name: str, command: click.Command | None) -> Iterator[str]:
+    assert command is not None
+    if isinstance(command, click.Group):
+        for inner, one in command.commands.items():
+            yield from _command(f"{name} {inner}", one)
+        return
+    info = click.Context(command, info_name=name)
+    usage = " ".join(command.collect_usage_pieces(info)).replace("[OPTIONS]", "").strip()
+    words = " ".join((command.help or "").split("\f")[0].split("\n\n")[0].split())
+    options = [one for one in command.params if isinstance(one, click.Option)]
+    rows = [record for one in options if (record := one.get_help_record(info)) is not None]
+    table = [f"| `{left}` | {_cell(right)} |" for left, right in rows if "--help" not in left]
+    yield "\n".join(
+        [f"### `{f'treetop {name} {usage}'.strip()}`", "", words, "", "| option | meaning |", "|---|---|", *table, ""]
+    )
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _between(text: str, first: str, last: str, body: str) -> str:
+    before, rest = text.split(first)
+    return f"{before}{first}\n\n{body}\n{last}{rest.split(last)[1]}"
 
 
 def _table(section: str) -> str:

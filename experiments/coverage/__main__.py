@@ -25,12 +25,10 @@ def command(call: Call) -> Iterator[Path]:
 
 
 def write(studies: Sequence[Study], docs: Path) -> list[Path]:
-    """Write the pictures, the page and the table inside docs/intervals.md; return the files."""
+    """Write the page and its pictures; return the files."""
     from experiments.coverage.figures import draw
 
-    files = [pages.write(docs / "results" / "coverage.md", page.page(studies)), *draw(studies, docs / "images")]
-    about = docs / "intervals.md"
-    return [*files, pages.insert(about, {"tables": page.short_table(studies)})] if about.is_file() else files
+    return [pages.write(docs / "results" / "coverage.md", page.page(studies)), *draw(studies, docs / "images")]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The numbers of the page of results, and the short table of docs/intervals.md."""
+"""The numbers of the page of results."""
 
 from __future__ import annotations
 

@@ -29,12 +29,12 @@ def command(call: Call) -> Iterator[Path]:
 
 
 def write(studies: Sequence[Study], node: Node, docs: Path) -> list[Path]:
-    """Write the pictures, the page and the tables inside docs/estimates.md; return the files."""
+    """Write the pictures, the page and the table inside docs/estimates.md; return the files."""
     from experiments.estimates.figures import draw
 
     files = [pages.write(docs / "results" / "estimates.md", page.page(studies, node)), *draw(studies, docs / "images")]
     about = docs / "estimates.md"
-    return [*files, pages.insert(about, page.short_tables(studies))] if about.is_file() else files
+    return [*files, pages.insert(about, page.short_table(studies))] if about.is_file() else files
 
 
 if __name__ == "__main__":

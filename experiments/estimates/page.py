@@ -1,9 +1,8 @@
-"""The numbers of the page of results, and the short tables of docs/estimates.md."""
+"""The numbers of the page of results, and the short table of docs/estimates.md."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from statistics import fmean
 
 from experiments.estimates.figures import FEWEST, FIGURES
 from experiments.estimates.measure import BASELINE, DELTA, EPSILON, EXACT, FEW_CHILDREN, LOWER, SETTINGS, Setting, Study
@@ -47,41 +46,25 @@ def page(studies: Sequence[Study], node: Node) -> str:
     )
 
 
-def short_tables(studies: Sequence[Study]) -> dict[str, str]:
-    """Return the tables of the page that explains the preferences, by their marks; none without real tables."""
+def short_table(studies: Sequence[Study]) -> dict[str, str]:
+    """Return the table of the page that explains the preferences, by its mark; none without real tables."""
     real = [one for one in studies if not one.title.startswith("made up")]
     if not real:
         return {}
-    head = ("table", "", "invented", "lost", "mean error", "beside InfTDA", "above the leaves")
+    head = ("table", "", "invented", "lost", "error beside InfTDA")
     ways = (BASELINE, EXACT, Setting("fewer-lost", "exact"), LOWER)
-    bias = ("measurement / least squares", "noise", *(f"true count {size_label(low, high)}" for low, high in SIZES))
-    return {
-        "tables": table(head, [_short(one, setting) for one in real for setting in ways]),
-        "bias": table(bias, map(_short_bias, real)),
-    }
+    return {"tables": table(head, [_short(one, setting) for one in real for setting in ways])}
 
 
 def _short(one: Study, setting: Setting) -> Row:
     """Return what a preference does at the leaves, with exact accounting, beside the baseline."""
-    above = (ratio(one, setting, level, "mean_of_all").value for level in range(1, len(one.levels) - 1))
-    changes = (ratio(one, setting, -1, "mean_of_all").value, fmean(above))
+    value = ratio(one, setting, -1, "mean_of_all").value
     return (
         one.title,
         setting.label if setting == BASELINE else setting.way,
         *(percent(one.mean(setting, -1, metric)) for metric in ("false_discoveries", "false_negatives")),
-        number(one.mean(setting, -1, "mean_of_all")),
-        *("–" if value == 1 else f"{100 * (value - 1):+.0f} %".replace("-", "−") for value in changes),
+        "–" if value == 1 else f"{100 * (value - 1):+.0f} %".replace("-", "−"),
     )
-
-
-def _short_bias(one: Study) -> Row:
-    """Return the bias of measurements and of least squares at the level above the leaves, by true count."""
-    level = one.selection[-2]
-    cells = {
-        size: " / ".join(_signed(off[size] / level.retained[size]) for off in (level.own_off, level.estimate_off))
-        for size in _sizes(one)
-    }
-    return one.title, f"{one.noise['exact']:.1f}", *(cells.get(size, "-") for size in range(len(SIZES)))
 
 
 def _runs(studies: Sequence[Study]) -> str:

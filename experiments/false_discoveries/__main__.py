@@ -16,7 +16,7 @@ from experiments.kit.command import Call, as_command
 
 @as_command("--out")
 def command(call: Call) -> Iterator[Path]:
-    """Measure what each repair invents and loses, and write the tables and plots of docs/false-discoveries.md.
+    """Measure what each repair invents and loses, and write docs/results/false-discoveries.md and its plots.
 
     Three real tables, each released 10 times in every way; with --quick two that are made up, twice.
     """
@@ -30,13 +30,10 @@ def command(call: Call) -> Iterator[Path]:
 
 
 def write(studies: Sequence[Study], docs: Path) -> list[Path]:
-    """Write the tables, the plots and the tables inside the page; return the files."""
+    """Write the page and its plots; return the files."""
     from experiments.false_discoveries.figures import draw
 
-    about = docs / "false-discoveries.md"
-    numbers = pages.write(docs / "results" / "false-discoveries.md", page.long_tables(studies))
-    pages.insert(about, {"tables": page.short_tables(studies)})
-    return [numbers, about, *draw(studies, docs / "images")]
+    return [pages.write(docs / "results" / "false-discoveries.md", page.page(studies)), *draw(studies, docs / "images")]
 
 
 if __name__ == "__main__":

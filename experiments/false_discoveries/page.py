@@ -1,4 +1,4 @@
-"""The study in Markdown: short tables for the page, and a file with every level."""
+"""The page of results: short tables of the leaves, pictures, and every number of every level."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from experiments.false_discoveries.measure import METHODS, Study, singles
 from experiments.kit.outcomes import Form, leaf_table, level_table
+from experiments.kit.pages import pictures, render
 from experiments.kit.tables import number, percent, table
 
 PAIRS: dict[str, dict[str, Form]] = {
@@ -29,11 +30,11 @@ COLUMNS = {
 }
 """The columns of the long tables."""
 
-HEAD = """\
-# False discoveries: all numbers
-
-Written by `python -m experiments.false_discoveries`; [the page](../false-discoveries.md) explains them.
-Each is the mean of {repetitions} releases, with the least and the largest in brackets."""
+CAPTIONS = {
+    "choice": "Lost against invented: a line for each repair, from epsilon 0.1 to 10. Down and left is better.",
+    "errors": "Errors beside those of Chebyshev ascending, with bars from the least to the largest release.",
+}
+"""What the pictures of all tables together show."""
 
 
 def short_tables(studies: Sequence[Study]) -> str:
@@ -45,12 +46,24 @@ def short_tables(studies: Sequence[Study]) -> str:
 
 def long_tables(studies: Sequence[Study]) -> str:
     """Return every metric of every level: the mean, and the least and largest of all repetitions."""
-    parts = [HEAD.format(repetitions=len(studies[0].outcomes[0].runs))]
+    parts = []
     for study in studies:
         parts.append(f"## {study.title}")
         for epsilon in study.epsilons:
             parts.append(f"### Epsilon {epsilon:g}\n\n{level_table(study, epsilon, METHODS, 'repair', COLUMNS)}")
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(parts)
+
+
+def page(studies: Sequence[Study]) -> str:
+    """Return the page."""
+    captions = CAPTIONS | {study.table.name: f"Rates by level: {study.title}" for study in studies}
+    return render(
+        "false_discoveries/page.md",
+        repetitions=len(studies[0].outcomes[0].runs),
+        short=short_tables(studies),
+        figures=pictures({f"false_discoveries_{name}.png": words for name, words in captions.items()}),
+        long=long_tables(studies),
+    )
 
 
 def _facts(study: Study) -> tuple[str, ...]:

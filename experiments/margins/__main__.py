@@ -27,11 +27,10 @@ def command(call: Call) -> Iterator[Path]:
 
 
 def write(studies: Sequence[Study], docs: Path) -> list[Path]:
-    """Write the page, the pictures, every number, and the table inside docs/margins.md; return the files."""
-    results, about = docs / "results", docs / "margins.md"
+    """Write the page, the pictures and every number; return the files."""
+    results = docs / "results"
     files = [pages.write(results / "margins.md", page.page(studies)), page.write_all(studies, results / page.ALL)]
-    files += figures.draw(studies, docs / "images")
-    return [*files, pages.insert(about, {"errors": page.short_table(studies)})] if about.is_file() else files
+    return [*files, *figures.draw(studies, docs / "images")]
 
 
 if __name__ == "__main__":

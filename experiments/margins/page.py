@@ -1,4 +1,4 @@
-"""The numbers of the page of results, of the table in docs/margins.md, and every number as a table for programs."""
+"""The numbers of the page of results, and every number as a table for programs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from experiments.kit.compared import CONFIDENCE as CHANCE
 from experiments.kit.pages import BELOW_ITS_CAPTION, pictures, render
-from experiments.kit.tables import number, percent, table
+from experiments.kit.tables import number, percent
 from experiments.margins.figures import FIGURES
 from experiments.margins.measure import (
     ADVISED,
@@ -157,21 +157,6 @@ def _by_epsilon(study: Study) -> tuple[str, ...]:
     tables = (study.margins(study.second)[-1], study.leaves)
     cells = (_along(study, depths, (PAPER, BEFORE, EACH), epsilon) for depths in tables for epsilon in study.epsilons)
     return study.title, *cells
-
-
-def short_table(studies: Sequence[Study]) -> str:
-    """Return what docs/margins.md shows: 0.2.0 and the default at epsilon 1."""
-    rows = []
-    for study in studies:
-        if study.table.title.startswith("made up") and study.table.name != "patients":
-            continue
-        for variant, label in ((BEFORE, "version 0.2.0"), (EACH, "with margins")):
-            tables = (study.margins(study.second)[-1], study.margins(study.first)[-1], study.middle, study.leaves)
-            errors = (number(study.mean(EPSILON, variant, depths)) for depths in tables)
-            invented = percent(study.mean(EPSILON, variant, study.leaves, "invented"))
-            rows.append((study.title if variant == BEFORE else "", label, *errors, invented))
-    head = ("table", "", "totals, second end", "first end", "middle pairs", "leaf pairs", "invented leaves")
-    return table(head, rows, "llr")
 
 
 def write_all(studies: Sequence[Study], file: Path) -> Path:

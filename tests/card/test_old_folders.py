@@ -274,3 +274,16 @@ def put(card: object, path: tuple[object, ...], new: object) -> object:
         return {**card, name: put(card[name], tuple(rest), new)}
     assert isinstance(card, list) and isinstance(name, int)
     return [*card[:name], put(card[name], tuple(rest), new), *card[name + 1 :]]
+
+
+def test_a_commuter_is_a_person_and_a_card_that_said_otherwise_is_held_to_its_own_words(tmp_path: Path) -> None:
+    towns = tt.Hierarchy.flat(["a", "b"], level="town")
+    unit = tt.Unit("commuter", contributions=1, neighbours="replace")
+    plan = tt.Plan(tt.Spine(["town"], {"town": towns}), unit, tt.Loss(epsilon=1))
+    plan.release(pa.table({"town": ["a", "b", "b"]})).save(tmp_path / "new")
+    card = json.loads((tmp_path / "new" / "card.json").read_text(encoding="utf-8"))
+    assert [row["who"] for row in card["meaning"]][-1] == "50 commuters together"
+    assert findings(tmp_path / "new") == []
+    old = draft_card(plan, replace(facts.Facts.of_card(card), said_before=True))
+    assert [row["who"] for row in old["meaning"]][-1] == "a person with 50 such commuters"
+    assert draft_card(plan, facts.Facts.of_card({**card, **old})) == old

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 from pathlib import Path
 from platform import node
 from typing import Any
@@ -15,6 +16,7 @@ import treetop as tt
 from tests.processes import Server
 from treetop import Ledger
 from treetop.cli import main
+from treetop.release.folder import place
 from treetop.release.folder.place import _beside, scratch
 
 Captured = pytest.CaptureFixture[str]
@@ -175,3 +177,16 @@ def test_where_there_are_no_locks_the_folder_itself_is_the_claim(desk: Path, mon
             other.enter_context(scratch(desk / "out"))
         assert beside.is_dir()
     assert not beside.exists()
+
+
+def test_where_folders_cannot_be_opened_files_alone_are_flushed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[int] = []
+    monkeypatch.setattr(place, "_ON_WINDOWS", True)
+    monkeypatch.setattr(os, "fsync", lambda handle: opened.append(os.fstat(handle).st_mode))
+    file = tmp_path / "file"
+    file.touch()
+    place.sync(tmp_path)
+    place.sync(file)
+    assert [stat.S_ISREG(mode) for mode in opened] == [True]

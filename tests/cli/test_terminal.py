@@ -146,3 +146,11 @@ def _read(terminal: int) -> bytes:
         return os.read(terminal, 1 << 16)
     except OSError:  # the other end is closed
         return b""
+
+
+def test_what_is_piped_is_utf8_whatever_the_system_would_write(trips: Path) -> None:
+    env = os.environ | {"PYTHONIOENCODING": "cp1252"}  # as on Windows, where a pipe has no sign for a line
+    command = [sys.executable, "-m", "treetop", "plan", "plan.toml"]
+    done = subprocess.run(command, env=env, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "─────" in done.stdout.decode("utf-8")

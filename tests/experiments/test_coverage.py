@@ -68,20 +68,17 @@ def test_no_set_of_nodes_is_covered_too_seldom(found: Study) -> None:
     assert not [cell for cell in cells if too_low(cell)]
 
 
-def test_the_page_the_figures_and_the_table_inside_another_page_are_written(found: Study, tmp_path: Path) -> None:
-    about = tmp_path / "intervals.md"
-    about.write_text("Before.\n<!-- tables -->\nold\n<!-- end of tables -->\nAfter.\n", encoding="utf-8")
+def test_the_page_and_the_figures_are_written(found: Study, tmp_path: Path) -> None:
     files = write([found], tmp_path)
-    assert [file.name for file in files] == ["coverage.md", *FIGURES, "intervals.md"]
+    assert [file.name for file in files] == ["coverage.md", *FIGURES]
     assert all(file.stat().st_size < 150_000 for file in files)
     text = (tmp_path / "results" / "coverage.md").read_text(encoding="utf-8")
     assert all(f"](../images/{name})" in text for name in FIGURES)
     assert "winner's curse" in text and "### Tiny" in text
     short = page.short_table([found])
-    assert short in text and short in about.read_text(encoding="utf-8")
+    assert short in text
     for line in short.splitlines():
         assert line.count("|") == 11
-    assert "old" not in about.read_text(encoding="utf-8")
 
 
 def test_a_share_is_never_rounded_up_to_all() -> None:

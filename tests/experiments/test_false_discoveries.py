@@ -21,8 +21,6 @@ from treetop import Counts
 from treetop.intake.counts import pack
 from treetop.release.errors import errors_of
 
-EMPTY = "# A page\n\n<!-- tables -->\n<!-- end of tables -->\n\nAnd so on.\n"
-
 
 def square() -> Table:
     trips = two_level_square(zones=30, regions=4, trips=5_000)
@@ -70,20 +68,16 @@ def test_a_misplaced_trip_is_counted_once() -> None:
     assert Outcome(1.0, METHODS[0], (errors,), 100).spread(-1, "misplaced").mean == pytest.approx(0.4)
 
 
-def test_tables_and_plots_are_written_and_the_rest_of_the_page_stays(small: Study, tmp_path: Path) -> None:
-    page = tmp_path / "false-discoveries.md"
-    page.write_text(EMPTY, encoding="utf-8")
-    files = write([small], tmp_path)
+def test_the_page_and_its_plots_are_written(small: Study, tmp_path: Path) -> None:
+    page, *pictures = write([small], tmp_path)
     text = page.read_text(encoding="utf-8")
-    assert text.startswith("# A page\n") and text.endswith("\nAnd so on.\n")
     fact = small.levels[-1]
     assert f"| A square | 5,000 | {fact.true_nodes:,} |" in text
     invented, lost = (small.outcome(1.0, METHODS[0]).spread(-1, m).mean for m in ("false_discoveries", "lost_mass"))
     assert percent(invented) in text and percent(lost) in text
-    numbers = (tmp_path / "results" / "false-discoveries.md").read_text(encoding="utf-8")
-    assert numbers.count("\n| origin.zone (") == 2 * len(METHODS)
-    pictures = [file for file in files if file.suffix == ".png"]
+    assert text.count("\n| origin.zone (") == 2 * len(METHODS)
     assert len(pictures) == 3
+    assert all(f"](../images/{picture.name})" in text for picture in pictures)
     assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
     write([small], tmp_path)
     assert page.read_text(encoding="utf-8") == text

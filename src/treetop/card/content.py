@@ -14,7 +14,7 @@ from treetop.card.facts import FORMAT, Facts
 from treetop.card.first_edition import as_first_edition
 from treetop.card.first_format import as_first_format
 from treetop.card.groups import words as group_words
-from treetop.card.meaning import CONVERSION, EXACT, epsilon_of, exact, meaning
+from treetop.card.meaning import CONVERSION, EXACT, as_said_before, epsilon_of, exact, meaning
 from treetop.card.schema import validate_fields
 from treetop.noise.gate import WARNING
 from treetop.plan.accuracy import CONFIDENCE, LevelAccuracy
@@ -99,6 +99,8 @@ def draft_card(plan: PurePlan, facts: Facts) -> dict[str, Any]:
         "caveats": said.caveats(plan, facts),
         "software": dict(facts.software),
     }
+    if facts.said_before:
+        card["meaning"] = as_said_before(card["meaning"], plan)
     if isinstance(plan.resolve, Resolution) and plan.resolve.edition == 1:
         card = as_first_edition(card, plan)
     return as_first_format(card, plan) if facts.format == 1 else card

@@ -24,6 +24,9 @@ Whoever changes either makes a new one, and keeps what the last one said: `treet
 DERIVATION = 2
 """The version of the way from a run's key to the noise of each count; the first went by position, not by place."""
 
+SAID_BEFORE = "a person with "
+"""How a card begins what it says of a person behind several units."""
+
 SINCE = (0, 3)
 """The first version that wrote this format."""
 _LIBRARIES = ("numpy", "numba", "pyarrow", "python-flint", "cryptography")
@@ -93,6 +96,8 @@ class Facts:
     """The version of the layout and the words of its card."""
     derivation: int = DERIVATION
     """The version of the way from the key to the noise."""
+    said_before: bool = False
+    """Whether its card speaks of a person with several units, as cards before 0.4 did of commuters and patients."""
 
     @staticmethod
     def of_file(file: PlanFile, *, private: bool = True, composition: Mapping[str, Any] | None = None) -> Facts:
@@ -115,7 +120,8 @@ class Facts:
             earlier = [{name: one[name] for name in one if name != "time"} for one in composition["earlier"]]
             composition = {**composition, "earlier": earlier}
         now = Facts()
-        return replace(self, id=now.id, time=now.time, software=now.software, format=FORMAT, composition=composition)
+        fresh = replace(self, id=now.id, time=now.time, software=now.software, format=FORMAT, said_before=False)
+        return replace(fresh, composition=composition)
 
     @staticmethod
     def of_card(card: Mapping[str, Any]) -> Facts:
@@ -138,4 +144,5 @@ class Facts:
             software=card["software"],
             format=card["treetop"],
             derivation=card["mechanism"].get("derivation", {"version": 1})["version"],
+            said_before=any(row["who"].startswith(SAID_BEFORE) for row in card["meaning"]),
         )

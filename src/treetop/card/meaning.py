@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import Any
@@ -28,7 +29,13 @@ EXACT = (
     "a·rho + (ln(1/delta) − ln a)/(a − 1) + ln(1 − 1/a), rounded up (Canonne, Kamath and Steinke 2020, Proposition 12)."
 )
 
-_PEOPLE = ("person", "individual", "household", "family")
+_FIRST_PEOPLE = ("person", "individual", "household", "family")
+"""Who was known to be people when cards began to say what several of them come to."""
+_PEOPLE = (
+    *_FIRST_PEOPLE,
+    *("adult", "child", "citizen", "commuter", "customer", "employee", "inhabitant", "member", "passenger", "patient"),
+    *("pensioner", "pupil", "resident", "respondent", "student", "traveller", "user", "visitor", "voter", "worker"),
+)
 _TRAVEL = ("trip", "journey", "commute")
 
 
@@ -184,9 +191,15 @@ def means(who: str, records: int, units: int | None, amount: Fraction, plan: Pur
     return {"who": who, "records": records, "units": units, "rho": rho, "epsilon": epsilon_of(amount, plan)}
 
 
-def _several(plan: PurePlan, units: int) -> str:
+def as_said_before(rows: list[dict[str, Any]], plan: PurePlan) -> list[dict[str, Any]]:
+    """Return the table in the words of cards before version 0.4, to which commuters were not people."""
+    several = [row for row in rows if row["units"] in UNITS]
+    return [{**row, "who": _several(plan, row["units"], _FIRST_PEOPLE)} if row in several else row for row in rows]
+
+
+def _several(plan: PurePlan, units: int, people: Sequence[str] = _PEOPLE) -> str:
     entity = plan.unit.entity
-    if entity in _PEOPLE or plan.unit.enforced:
+    if entity in people or plan.unit.enforced:
         return f"{units} {plural(entity)} together"
     week = " (a week there and back)" if entity in _TRAVEL and units == 10 else ""
     return f"a person with {units} such {plural(entity)}{week}"

@@ -77,7 +77,7 @@ def error_grid(
 
 
 def render_grid(rows: Sequence[GridRow]) -> str:
-    """Return the margins as a table for people: a row a level, a column an epsilon."""
+    """Return the margins as a table for people: a row per level, a column per epsilon."""
     epsilons = list(dict.fromkeys(row.epsilon for row in rows))
     cells = {(row.level, row.epsilon): f"{row.margin:,.4g}" for row in rows}
     levels = {row.level: (str(row.level), row.name, f"{row.nodes:,}") for row in rows}

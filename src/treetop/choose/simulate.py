@@ -69,7 +69,7 @@ class Trials:
     """What trials of a plan on a public twin gave; print it for people."""
 
     rows: tuple[TrialRow, ...]
-    """One row a level, from the total down."""
+    """One row per level, from the total down."""
     runs: int
     """How many releases were tried."""
     confidence: float

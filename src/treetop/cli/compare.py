@@ -137,7 +137,7 @@ def render(done: SideBySide, out: Path) -> str:
 
 
 def _tables(found: Comparison) -> list[str]:
-    """Return, for every accounting and epsilon, the mean errors of levels and margins: a column a mechanism."""
+    """Return, for every accounting and epsilon, the mean errors of levels and margins: a column per mechanism."""
     from treetop.compare.comparison import mean_errors, number
     from treetop.plan.accuracy import text_table
 

@@ -48,7 +48,7 @@ class _Command(click.Command):
 @click.option("--to", callback=_known, metavar="FORMAT", required=True, help="The tool that will read it.")
 @click.option("--out", type=_PATH, required=True, metavar="FOLDER_OR_FILE", help="A folder, or a file by its ending.")
 @click.option("--level", multiple=True, metavar="LEVEL", help="A coarser level: province, or origin.province.")
-@click.option("--coordinates", type=_PATH, metavar="FILE", help="A public file with a row a place.")
+@click.option("--coordinates", type=_PATH, metavar="FILE", help="A public file with a row per place.")
 @click.option("--code", metavar="COLUMN", help="Its column with the codes.")
 @click.option("--latitude", metavar="COLUMN", help="Its column with the latitudes, in degrees.")
 @click.option("--longitude", metavar="COLUMN", help="Its column with the longitudes, in degrees.")

@@ -5,6 +5,8 @@ Only `style` makes colours, and only here is what it makes told from what was re
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import re
 import secrets
@@ -40,6 +42,18 @@ class Safe:
         return getattr(self.rich_proxied_file, name)
 
 
+def make_printable(stream: Any) -> None:
+    """Let a stream take every character: UTF-8 in files and pipes, and a question mark where a terminal lacks a sign.
+
+    On Windows what is piped is of another encoding, which has no signs for lines and ticks.
+    """
+    if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
+        if stream.isatty():
+            stream.reconfigure(errors="replace")
+        else:
+            stream.reconfigure(encoding="utf-8")
+
+
 def said(text: str) -> str:
     """Return a text that may be shown: what was given in the wrong place may be a URL with a password."""
     return visible(discreet(text))
@@ -49,6 +63,8 @@ def said(text: str) -> str:
 def shown_safely() -> Iterator[None]:
     """Let all text of a command out through `Safe`."""
     before = sys.stdout, sys.stderr
+    for stream in before:
+        make_printable(stream)
     sys.stdout, sys.stderr = Safe(sys.stdout), Safe(sys.stderr)
     try:
         yield

@@ -58,7 +58,7 @@ SCHEMA = pa.schema(
     ],
     metadata={"treetop": FENCE},
 )
-"""One row a mechanism, accounting, epsilon, repeat and level, margins after the leaves; what a whole run has is
+"""One row per mechanism, accounting, epsilon, repeat and level, margins after the leaves; what a whole run has is
 repeated at its levels.
 
 The metrics are those of `LevelErrors`, by name; `nodes` is real, since public trees may have more than 2^63.
@@ -179,7 +179,7 @@ def _summary_table(members: Sequence[Sequence[Trial]]) -> list[str]:
 
 
 def _errors_table(members: Sequence[Sequence[Trial]]) -> list[str]:
-    """The mean errors of every level and margin: a row a table, a column a mechanism."""
+    """The mean errors of every level and margin: a row per table, a column per mechanism."""
     head = ["mean error of", "nodes", *(trials[0].setting.mechanism for trials in members)]
     lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
     for title, nodes, *errors in mean_errors(members):

@@ -22,7 +22,7 @@ class Peak:
     """In bytes, after the work; None where the system cannot tell."""
 
     def __enter__(self) -> Peak:
-        with suppress(OSError, AttributeError):  # only the GNU library has it
+        with suppress(OSError, AttributeError, TypeError):  # only the GNU library has it
             ctypes.CDLL(None).malloc_trim(0)
         self._before = _read("VmRSS") if _reset() else None
         return self

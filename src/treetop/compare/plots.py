@@ -75,7 +75,7 @@ def style(mechanism: str) -> Style:
 
 
 def draw_levels(axes: Axes, runs: Runs, metric: Callable[[Trial, int], float]) -> None:
-    """Draw a metric by level, a line a setting: means, and bars from the least to the largest run."""
+    """Draw a metric by level, a line per setting: means, and bars from the least to the largest run."""
     for place, (setting, trials) in enumerate(_ordered(runs)):
         levels = range(len(trials[0].errors))
         values = [[metric(trial, level) for trial in trials] for level in levels]
@@ -136,7 +136,7 @@ def _legend_columns(width: float) -> int:
 
 
 def save_plots(comparison: Comparison, folder: Path, title: str) -> list[Path]:
-    """Draw error, false discoveries and time, a row an accounting and a column an epsilon; return the files."""
+    """Draw error, false discoveries and time, a row per accounting and a column per epsilon; return the files."""
     runs = comparison.by_setting()
     rows = sorted({setting.accounting for setting in runs}, reverse=True)
     columns = sorted({setting.epsilon for setting in runs})

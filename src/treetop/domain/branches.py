@@ -1,4 +1,4 @@
-"""The branches of a tree, one row a leaf, one column a level: from a lookup table, a list of parents, or prefixes."""
+"""The branches of a tree, one row per leaf, one column per level: of a lookup table, a list of parents, or prefixes."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def fill_down(names: Sequence[str], columns: list[pa.Array], ragged: Ragged) -> 
 
 
 def paths(child: pa.Array, parent: pa.Array) -> list[pa.Array]:
-    """Return one column a level with the path of every leaf of a child/parent list, blank where it ended."""
+    """Return one column per level with the path of every leaf of a child/parent list, blank where it ended."""
     row = first_missing(child)
     if row is not None:
         raise HierarchyError(f"row {row + 1} has no child code")

@@ -48,7 +48,7 @@ class Hierarchy:
         delimiter: str | None = None,
         encoding: str | None = None,
     ) -> Hierarchy:
-        """Read a lookup table with one column a level, coarse to fine, and one row a leaf.
+        """Read a lookup table with one column per level, coarse to fine, and one row per leaf.
 
         Where branches end early (the finer columns are blank), `ragged="repeat"` carries the last code down; such
         single-child steps pass through a release unmeasured and cost nothing. The delimiter of a CSV file is found
@@ -180,7 +180,7 @@ class Hierarchy:
         return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
     def to_table(self) -> pa.Table:
-        """Return one row a leaf, one column a level: what `from_table` reads."""
+        """Return one row per leaf, one column per level: what `from_table` reads."""
         columns = [codes.take(pa.array(self.ancestors(depth))) for depth, codes in enumerate(self.codes)]
         return pa.table(columns, names=list(self.levels))
 

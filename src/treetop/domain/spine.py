@@ -57,7 +57,7 @@ class Spine:
     """The order in which attributes are refined.
 
     An attribute may skip levels of its hierarchy or stop above its leaves; those levels are then not released. Several
-    attributes may be refined at once, in a merged step: their levels are then joined by ` * `.
+    attributes may be refined at once, in a merged step: their levels are then joined by an asterisk.
 
     >>> place = Hierarchy.from_prefixes(["AX", "AY", "BX"], widths=[1], levels=["state", "county"])
     >>> attributes = {"place": place, "sex": Hierarchy.flat(["f", "m"])}
@@ -68,7 +68,7 @@ class Spine:
     """
 
     splits: Sequence[str]
-    """`attribute.level`, coarse levels of an attribute before finer ones; of a merged step several, joined by ` * `."""
+    """`attribute.level`, coarse levels of an attribute before finer ones; of a merged step several, by an asterisk."""
     attributes: Mapping[str, Hierarchy]
     """The hierarchies, by attribute; their leaves are the codes of the private table."""
     trees: tuple[Hierarchy, ...] = field(init=False, repr=False)

@@ -143,8 +143,8 @@ def _places(release: Selection, form: Format, folder: Path | None, options: Opti
             return found
         if needs == "needed":
             raise ReleaseError(
-                f"{form.name} needs coordinates, and the release has none: name a public file with one row a place and "
-                "columns for code, latitude and longitude (--coordinates FILE)"
+                f"{form.name} needs coordinates, and the release has none: name a public file with one row per place "
+                "and columns for code, latitude and longitude (--coordinates FILE)"
             )
         return None
     if needs == "none" or not (is_flows or needs == "any"):

@@ -1,4 +1,4 @@
-"""Any release as one table: a column an attribute, the count, and its interval where the release has intervals."""
+"""Any release as one table: a column per attribute, the count, and its interval where the release has intervals."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Options(TypedDict, total=False):
     """A level of both ends ("province"), or one of an attribute ("origin.province"); the finest when None. A map has
     all levels down to it."""
     coordinates: str | Path | None
-    """A public file with a row a place, such as the hierarchy file. Without it, what the folder carries is used."""
+    """A public file with a row per place, such as the hierarchy file. Without it, what the folder carries is used."""
     code: str | None
     """Its column with the codes, found by its usual name when None; so are the next three."""
     latitude: str | None
@@ -105,7 +105,7 @@ class Format:
     told: str = "rows, {total:,} in all"
     """What people are told was written, after the number of rows."""
     long: bool = False
-    """Whether it has a row a unit of count, and so tells its progress."""
+    """Whether it has a row per unit of count, and so tells its progress."""
 
 
 FORMATS: dict[str, Format] = {}

@@ -33,7 +33,7 @@ def depths_of(release: Selection, level: str | Sequence[str] | None) -> Depths:
 
 
 def counts_at(release: Selection, depths: Depths, attributes: Sequence[str]) -> pa.Table:
-    """Return one row a combination above zero: the attributes' codes at their depths, and `count`."""
+    """Return one row per combination above zero: the attributes' codes at their depths, and `count`."""
     trees = trees_of(release)
     finest = all(depths[name] == len(tree.levels) - 1 for name, tree in trees.items())
     if finest and set(attributes) == set(trees):

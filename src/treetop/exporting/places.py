@@ -33,7 +33,7 @@ _LIMIT = {"latitude": 90.0, "longitude": 180.0}
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """One row a leaf that has coordinates."""
+    """One row per leaf that has coordinates."""
 
     code: pa.StringArray
     """The codes, each once."""

@@ -1,4 +1,4 @@
-"""Synthetic records, one row a unit of count: how large they become is told first, and refused where hardly meant."""
+"""Synthetic records, one row per unit of count: how large they become is told first, and refused where hardly meant."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Size:
 
     @staticmethod
     def of(release: Selection, depths: Depths) -> Size:
-        """Measure the records of a release: one line a unit of count, without writing any."""
+        """Measure the records of a release: one line per unit of count, without writing any."""
         lengths = np.full(len(release.count), 3 * len(release.nodes), np.int64)  # quotes, and what comes after them
         for (name, tree), nodes in zip(trees_of(release).items(), release.nodes, strict=True):
             codes = np.asarray(pc.binary_length(tree.codes[depths[name]]), np.int64)
@@ -98,7 +98,7 @@ def _records(
 
 RECORDS = Format(
     "records",
-    "synthetic records, one row a unit: .parquet or .csv",
+    "synthetic records, one row per unit: .parquet or .csv",
     ("records.parquet",),
     _make,
     suffixes=(".parquet", ".csv"),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from treetop.basics.nearest import nearest
 from treetop.basics.progress import Progress
+from treetop.basics.wording import with_article
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
 from treetop.errors import DataError
@@ -189,8 +190,8 @@ class _Attribute:
         others = len(codes.take(pa.array(unknown)).unique()) - 1
         more = f" (nor are {others} more codes after it)" if others else ""
         raise DataError(
-            f"{place}: {code!r} is not a {self.tree.levels[-1]} code in the hierarchy of {self.name!r}{more}"
-            f"{self._hint(code)}. {_REMEDY}"
+            f"{place}: {code!r} is not {with_article(self.tree.levels[-1])} code in the hierarchy of "
+            f"{self.name!r}{more}{self._hint(code)}. {_REMEDY}"
         )
 
     def _hint(self, code: str) -> str:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from treetop.basics.wording import with_article
 from treetop.domain.unit import Unit
 from treetop.errors import ManyDropped
 from treetop.intake.codebook import Codebook
@@ -229,9 +230,9 @@ class Tally:
         if self.units is None or self.units < 2 or self.units < self.unit_rows:
             return []
         return [
-            f"No id in column {unit.id!r} stands in more than one row: each row is then a {unit.entity} of its own. If "
-            f"one {unit.entity} can have several rows, this is not the column that tells, and they are protected row "
-            "by row only."
+            f"No id in column {unit.id!r} stands in more than one row: each row is then {with_article(unit.entity)} "
+            f"of its own. If one {unit.entity} can have several rows, this is not the column that tells, and they are "
+            "protected row by row only."
         ]
 
     def settle(self, unit: Unit, allow_dropped: bool) -> None:

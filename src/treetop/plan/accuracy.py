@@ -43,11 +43,11 @@ class Accuracy:
     """The accuracy of every level and margin. Print it for people; `to_dicts` is for programs."""
 
     levels: tuple[LevelAccuracy, ...]
-    """One row a level, from the total down."""
+    """One row per level, from the total down."""
     confidence: float
     """The probability with which margins and bounds hold."""
     margins: tuple[LevelAccuracy, ...] = ()
-    """One row a table beside the spine."""
+    """One row per table beside the spine."""
 
     @property
     def rows(self) -> tuple[LevelAccuracy, ...]:

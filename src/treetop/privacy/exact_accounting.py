@@ -29,6 +29,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from treetop.basics.exact import Number, delta_between_0_and_1, positive
+from treetop.basics.wording import with_article
 from treetop.domain.unit import Unit
 from treetop.errors import LossError
 from treetop.privacy.accounting import rho_from_epsilon
@@ -144,9 +145,9 @@ def cells_moved(unit: Unit, level: str) -> int:
     change = unit.sensitivity(level)
     if unit.contributions > 1 or change.l1 != change.l2_squared:  # some cell may move by more than one
         raise LossError(
-            f"Exact accounting is for units of one record, and a {unit.entity} has up to {unit.contributions}: "
-            "they may fall into one cell or into several, differently at every level, and none of these ways is the "
-            'worst for every loss. Use accounting="zcdp", which covers them all.'
+            f"Exact accounting is for units of one record, and {with_article(unit.entity)} has up to "
+            f"{unit.contributions}: they may fall into one cell or into several, differently at every level, and none "
+            'of these ways is the worst for every loss. Use accounting="zcdp", which covers them all.'
         )
     return change.l1
 

@@ -147,7 +147,7 @@ def codes_of(spine: Spine, margin: Margin, cells: Ints) -> dict[str, pa.Array]:
 
 
 def margins_table(tables: Sequence[MarginTable], spine: Spine, confidence: float | None) -> pa.Table:
-    """Return one row a cell: the margin, its codes (null where summed over), the count, and what was measured.
+    """Return one row per cell: the margin, its codes (null where summed over), the count, and what was measured.
 
     The names of the columns are those of other tables, which no attribute can have.
     """

@@ -69,7 +69,7 @@ class Measurements:
         return Measurements(tree.spine, evidence.total, evidence.laws, tuple(levels))
 
     def table(self) -> pa.Table:
-        """Return one row a measurement: the level, the node's codes (null while not refined), value and variance."""
+        """Return one row per measurement: the level, the node's codes (null while not refined), value and variance."""
         names = list(self.spine.attributes)
         codes = pa.dictionary(pa.int32(), pa.string())
         numbers = [("value", pa.int64()), ("variance", pa.float64())]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from treetop.release.folder import NODES, PLACES, check_place, drafted, load, sa
 from treetop.release.folder.unresolved import unresolved_table
 from treetop.release.intervals.nodes import Interval, LevelIntervals
 from treetop.release.measurements import Measurements
+from treetop.release.notebook import shown
 from treetop.release.selection import Selection, level_index
 
 
@@ -70,7 +70,7 @@ class Release(Contents):
         return Selection(self).interval(confidence, **codes)
 
     def by(self, *levels: str, intervals: bool = True, confidence: float | None = None) -> pa.Table:
-        """Return sums over any choice of `attribute.level`, one row a combination above zero.
+        """Return sums over any choice of `attribute.level`, one row per combination above zero.
 
         `release.by("origin.region")` leaves the destination out; the columns are named as asked. What is unresolved at
         one of the levels is in no row, unless a margin has counted such rows: then these are its own counts. Where the
@@ -88,7 +88,7 @@ class Release(Contents):
         return Selection(self).table(level)
 
     def records(self) -> pa.Table:
-        """Return synthetic records, one row a unit of count, with dictionary-coded columns.
+        """Return synthetic records, one row per unit of count, with dictionary-coded columns.
 
         What is unresolved belongs to no leaf, and has no record.
         """
@@ -135,16 +135,7 @@ class Release(Contents):
         return repr(Selection(self))
 
     def _repr_html_(self) -> str:
-        rows = [("level", "released nodes", "public nodes")]
-        for level in self.spine.levels:
-            rows.append((level.name, f"{len(self.tree.at(level.index)):,}", f"{level.nodes:,}"))
-        cells = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows]
-        title = html.escape(self.card["title"] or "Release")
-        guarantee = html.escape(self.card["warning"] or self.card["guarantee"])
-        return (
-            f"<p><b>{title}</b>: {self.total:,} in {len(self.count):,} leaves<br>{guarantee}</p>"
-            f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
-        )
+        return shown(Selection(self))
 
 
 def reestimate(folder: str | Path, out: str | Path, *, force: bool = False) -> Release:

@@ -23,6 +23,7 @@ from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.intervals.nodes import Interval
 from treetop.release.intervals.sums import box_intervals
 from treetop.release.margins import MarginTable, find
+from treetop.release.notebook import shown
 from treetop.release.tree import ReleasedTree, spans
 
 Ints = NDArray[np.int64]
@@ -157,7 +158,7 @@ class Selection:
         return Interval(int(lower[0]), int(upper[0]))
 
     def by(self, *levels: str, intervals: bool = True, confidence: float | None = None) -> pa.Table:
-        """Return sums over any choice of `attribute.level`, one row a combination above zero; see `Release.by`."""
+        """Return sums over any choice of `attribute.level`, one row per combination above zero; see `Release.by`."""
         if not levels:
             raise QueryError("name at least one level, such as " + self.spine.splits[0])
         named = [one for level in levels for one in self._columns(level)]
@@ -214,7 +215,7 @@ class Selection:
         return pa.table(columns)
 
     def records(self) -> pa.Table:
-        """Return synthetic records, one row a unit of count; what is unresolved has no record."""
+        """Return synthetic records, one row per unit of count; what is unresolved has no record."""
         rows = np.repeat(np.arange(len(self.count)), self.count)
         columns = [
             pa.DictionaryArray.from_arrays(pa.array(nodes[rows]), tree.codes[-1])
@@ -233,6 +234,9 @@ class Selection:
         raise ReleaseError("estimates are made of a whole release: ask before `where`")
 
     reestimated = estimates
+
+    def _repr_html_(self) -> str:
+        return shown(self)
 
     def __repr__(self) -> str:
         warning = "" if self.card["private"] else "NOT PRIVATE; "

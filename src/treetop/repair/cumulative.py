@@ -149,7 +149,7 @@ def _given(tree: Tree, measurements: ArrayLike, total: ArrayLike) -> tuple[Float
     """Return a copy of the measurements, and the number of every node, −1 where it is not known."""
     y = real_numbers(measurements, "the measurements", ndim=2).copy()
     if len(y) != tree.nodes or y.shape[1] == 0:
-        raise NumberError(f"give {tree.nodes} rows, one a node, with a column a size, not an array of {y.shape}")
+        raise NumberError(f"give {tree.nodes} rows, one a node, with a column per size, not an array of {y.shape}")
     given = np.asarray(total)
     if given.ndim == 0:
         numbers = np.full(tree.nodes, -1, np.int64)

@@ -62,7 +62,7 @@ def mapped(release: Selection, places: Mapping[str, Places], boundaries: Boundar
         return ENDS
     if all(end in trees for end in ENDS) or not known:
         raise ReleaseError(
-            "a map needs to know where the places are: give a public file with a row a place and columns for code, "
+            "a map needs to know where the places are: give a public file with a row per place and columns for code, "
             "latitude and longitude (--coordinates FILE), or their outlines (--boundaries FILE.geojson)"
         )
     return (known[0],)

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from treetop.exporting.map.pack import pack
 
 Points = NDArray[np.int64]
-"""Grid positions, a row a point: x, y."""
+"""Grid positions, a row per point: x, y."""
 Ring = list[int]
 """Arcs one after the other, by number; `~i` is arc i backwards."""
 Polygon = Sequence[NDArray[np.float64]]
-"""An outer ring and its holes, each a row a point."""
+"""An outer ring and its holes, each a row per point."""
 
 POINTS = 40_000
 """The most points that the borders of a map keep, ends of arcs apart."""

@@ -27,7 +27,7 @@ class Spots:
     name: list[str]
     """Their names; the code where there is none."""
     centre: NDArray[np.float64]
-    """Their positions, a row a node; NaN where it is not known."""
+    """Their positions, a row per node; NaN where it is not known."""
     rings: list[list[Ring]]
     """Their outlines; empty where there is none."""
 

@@ -18,7 +18,7 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError
 
 Degrees = NDArray[np.float64]
-"""A ring: a row a point, longitude and latitude."""
+"""A ring: a row per point, longitude and latitude."""
 
 _ID = "id"
 _NAMES = ("name", "Name", "NAME")

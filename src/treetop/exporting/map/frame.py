@@ -43,7 +43,7 @@ class Frame:
         return Frame(west, float(down.max()), scale, round(width * scale), round(height * scale))
 
     def place(self, latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return grid positions, a row a point: x, y."""
+        """Return grid positions, a row per point: x, y."""
         across = np.radians((longitude - self.west) % 360)
         return np.stack([across * self.scale, (self.north - _mercator(latitude)) * self.scale], axis=-1)
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treetop.basics.nearest import nearest
+from treetop.basics.wording import with_article
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError
 from treetop.intake.codebook import Codebook
@@ -36,7 +37,7 @@ class GroupList:
 
     @staticmethod
     def read(table: tables.Table, regions: Hierarchy, group: str = "group", region: str = "region") -> GroupList:
-        """Read a public table with a row a group: its id, and the code of its leaf region.
+        """Read a public table with a row per group: its id, and the code of its leaf region.
 
         >>> places = Hierarchy.flat(["east", "west"])
         >>> GroupList.read(pa.table({"group": ["h1", "h2"], "region": ["west", "west"]}), places)
@@ -168,8 +169,8 @@ def read_regions(batch: Batch, column: str, book: Codebook, regions: Hierarchy) 
         more = f" (nor are {others} more codes after it)" if others else ""
         hint = nearest(code, regions.codes[-1].slice(0, 20_000).to_pylist())
         raise DataError(
-            f"{batch.place(column, row)}: {code!r} is not a {regions.levels[-1]} code in the hierarchy of the "
-            f"regions{hint}{more}: the hierarchy must hold all of them"
+            f"{batch.place(column, row)}: {code!r} is not {with_article(regions.levels[-1])} code in the hierarchy of "
+            f"the regions{hint}{more}: the hierarchy must hold all of them"
         )
     return found
 

@@ -208,8 +208,8 @@ FIELDS = (
     _top("title", TEXT, "What the release is about, for the card", default="", at="plan.title", digest="title",
          always=True),
     _top("description", TEXT, "The same at length", default="", at="said.description"),
-    _top("attributes", _LISTED, "One section an attribute; `NAME` is the column of the release. It has no dots, and is "
-         f"none of {', '.join(f'`{name}`' for name in RESERVED)}, in capitals or not; no two names differ only in "
+    _top("attributes", _LISTED, "One section per attribute; `NAME` is the column of the release. It has no dots, and "
+         f"is none of {', '.join(f'`{name}`' for name in RESERVED)}, in capitals or not; no two names differ only in "
          "capitals", families=(SPINE,), asked=always, place=None,
          question="Which columns of the table are published? Give each a section, such as [attributes.place]."),
     _top("attributes", _LISTED, "The place of the groups", families=(GROUPS,), asked=always, place=None,

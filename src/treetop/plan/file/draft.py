@@ -118,7 +118,7 @@ def _attribute(attribute: Suggestion, folder: Path, explain: bool) -> list[str]:
 
 
 def _unknown_hierarchy(levels: Sequence[str], file: str = "places.csv") -> list[str]:
-    needs = "It needs one row for every finest code that exists, and one column a level."
+    needs = "It needs one row for every finest code that exists, and one column per level."
     return [
         *_comment(f"{_HIERARCHY} {needs}"),
         f"# hierarchy = {value(file)}",

@@ -33,7 +33,7 @@ def evidence_tables(release: Contents) -> dict[str, pa.Table]:
 
 
 def evidence_table(evidence: Evidence) -> pa.Table:
-    """Return one row a released node, in spine order, level by level.
+    """Return one row per released node, in spine order, level by level.
 
     `measured` is its own measurement, null where it has none; `highest` the highest measurement of a child that was
     not released, null where there is no such child.

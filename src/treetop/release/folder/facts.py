@@ -23,7 +23,7 @@ FACTS = "facts.parquet"
 
 
 def facts_table(facts: PublicFacts) -> pa.Table:
-    """Return one row a cell that a fact names: the table, what is stated, its codes, and its number if it has one."""
+    """Return one row per cell that a fact names: the table, what is stated, its codes, and its number if it has one."""
     names = list(facts.spine.attributes)
     texts = [(name, pa.string()) for name in ("level", "states", *names)]
     schema = pa.schema([*texts, ("count", pa.int64())])

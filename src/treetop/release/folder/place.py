@@ -18,6 +18,7 @@ _ROOM = 1 << 20  # less free space than this holds no release
 _LONGEST = f"{HIERARCHIES}/{'0' * 64}.parquet"  # the longest name in a release folder
 _DRAFT = ".treetop-draft-"
 _OWNER = "owner"
+_ON_WINDOWS = os.name == "nt"
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 
@@ -224,8 +225,10 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 def sync(path: Path) -> None:
-    """Flush a file or a folder to disk."""
-    handle = os.open(path, os.O_RDONLY)
+    """Flush a file or a folder to disk; on Windows files only, which a handle that may write flushes."""
+    if _ON_WINDOWS and path.is_dir():
+        return
+    handle = os.open(path, os.O_RDWR if _ON_WINDOWS else os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

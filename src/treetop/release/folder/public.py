@@ -16,7 +16,7 @@ PUBLIC = "public.parquet"
 
 
 def public_table(spine: Spine, numbers: NDArray[np.int64]) -> pa.Table:
-    """Return one row a leaf region: its code, and its number."""
+    """Return one row per leaf region: its code, and its number."""
     place = list(spine.attributes)[-1]
     return pa.table({place: spine.attributes[place].codes[-1], "number": pa.array(numbers)})
 

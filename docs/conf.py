@@ -1,0 +1,55 @@
+"""How the site is made of these pages: `make docs` builds it into `site`, without a network.
+
+Sphinx, because API pages and search come with it, the search works from a folder without a server, and a dead link
+fails the build. The theme is one line.
+"""
+
+from __future__ import annotations
+
+from importlib import metadata
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+project = "Treetop"
+author = "The Treetop authors"
+release = metadata.version("treetop")
+html_title = f"Treetop {release}"
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+root_doc = "index"
+default_role = "literal"
+
+myst_heading_anchors = 4
+
+autodoc_member_order = "bysource"
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
+add_module_names = False
+toc_object_entries_show_parents = "hide"
+
+html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_show_copyright = False
+html_copy_source = False
+html_theme_options = {"navigation_with_keys": True}
+pygments_style = "friendly"
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
+WAITED_FOR = ("prepare", "clusters")
+"""Pages that have their place in the navigation, and are left out of it until they exist."""
+
+
+def leave_out_what_is_not_written(_: Sphinx, page: str, source: list[str]) -> None:
+    """Take the lines of pages that do not exist yet out of the navigation."""
+    missing = [f"<{name}>" for name in WAITED_FOR if not (Path(__file__).parent / f"{name}.md").exists()]
+    if page == root_doc:
+        source[0] = "\n".join(line for line in source[0].split("\n") if not line.endswith(tuple(missing)))
+
+
+def setup(app: Sphinx) -> None:
+    """Hook into the build."""
+    app.connect("source-read", leave_out_what_is_not_written)
