@@ -21,6 +21,7 @@ LISTED = {f"treetop.{name}" for name in ("choose", "exporting", "ledger", "noise
 
 ALGORITHMS = {
     "data": "readers of tables, and what they make of every byte",
+    "engines": "where work is done, and what becomes of it when a worker dies",
     "estimates": "least squares over what was measured",
     "evaluate": "errors and coverage, and the comparison of mechanisms",
     "experiments": "the studies behind docs/results",
@@ -42,6 +43,7 @@ ALGORITHMS = {
 """The folders and modules of tests that may know what they test from the inside, and what that is."""
 
 KNOWING = {
+    "real/test_shown.py",
     "cli/test_ask_adds_up.py",
     "graphs/test_degree_intervals.py",
     "graphs/test_theta.py",

@@ -140,6 +140,12 @@ def add(column: str, row: int, by: int) -> Callable[[pa.Table], pa.Table]:
     return lambda table: with_cell(column, row, table[column][row].as_py() + by)(table)
 
 
+def twice_at_the_end(table: pa.Table) -> pa.Table:
+    """Let the last row be of the same node as the one before it."""
+    last = table.num_rows - 1
+    return pa.concat_tables([table.slice(0, last), table.slice(last - 1, 1)])
+
+
 FORGERIES: list[tuple[str, Callable[[pa.Table], pa.Table], str]] = [
     ("a count", add("count", 0, 1), "counts.parquet with unresolved.parquet sums to 2,501, but the card says 2,500"),
     ("a count of zero", with_cell("count", 0, 0), "a remainder is a count above zero at a level above the leaves"),
@@ -147,7 +153,7 @@ FORGERIES: list[tuple[str, Callable[[pa.Table], pa.Table], str]] = [
     ("an upper bound", add("upper", -1, -1), "stands where the measurements give"),
     ("a code of no hierarchy", with_cell("destination", -1, "?"), "a code is not in its hierarchy"),
     ("another node", with_cell("destination", -6, "Dz"), ""),
-    ("a node that stands already", with_cell("destination", -1, "Dy"), "a node stands twice, or out of order"),
+    ("a node that stands already", twice_at_the_end, "a node stands twice, or out of order"),
     ("a level", with_cell("level", -1, 4), "a count above zero at a level above the leaves"),
     ("a coarser level", with_cell("level", -1, 0), "has a code at a level where it is not refined"),
     ("the order", lambda table: table.take(list(range(table.num_rows))[::-1]), "a node stands twice, or out of order"),

@@ -56,9 +56,9 @@ def run(desk: Path, processes: Server) -> Run:
 
 
 LOST = [
-    ("treetop.publishing.releasing:read_counts", "press_and_lose", []),
+    ("treetop.publishing.releasing:read_encoded", "press_and_lose", []),
     ("treetop.release.run:run_descent", "press_and_lose", ["reserved, outcome unknown"]),
-    ("treetop.publishing.releasing:read_counts", "press_and_break", []),
+    ("treetop.publishing.releasing:read_encoded", "press_and_break", []),
     ("treetop.release.run:run_descent", "press_and_break", ["reserved, outcome unknown"]),
 ]
 
@@ -90,6 +90,8 @@ def test_ctrl_c_after_the_release_is_recorded_is_no_failure(act: str, desk: Path
 
 
 def test_a_background_job_does_not_hear_of_it(run: Run) -> None:
-    ignoring = "signal.signal(signal.SIGINT, signal.SIG_IGN); before('treetop.publishing.releasing:read_counts', press)"
+    ignoring = (
+        "signal.signal(signal.SIGINT, signal.SIG_IGN); before('treetop.publishing.releasing:read_encoded', press)"
+    )
     code, message, entries = run(ignoring)
     assert (code, message, entries) == (0, "", ["complete"])

@@ -369,7 +369,7 @@ if module:
 main()
 """
 POINTS = [
-    ("treetop.intake.encode:read_counts:call", 0),
+    ("treetop.intake.encode:read_encoded:call", 0),
     ("treetop.ledger.log:_append:return", 0),
     ("treetop.ledger.book:reserve:return", 1),
     ("treetop.measure.descent:run_descent:call", 1),
@@ -489,7 +489,7 @@ def test_releases_killed_at_random_steps_leave_whole_folders_and_their_loss_spen
 
 
 INTERRUPTED = [
-    "treetop.intake.encode:read_counts:call",
+    "treetop.intake.encode:read_encoded:call",
     "treetop.measure.descent:run_descent:call",
     "treetop.release.folder.write:_write:call",
     "treetop.release.folder.write:_write:return",
@@ -624,7 +624,7 @@ def test_a_ledger_on_a_full_disk_is_not_charged_and_nothing_is_measured(
     small_disk: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Ledger.create("disk/ledger", loss=Loss(rho=1))
-    around(monkeypatch, "treetop.publishing.releasing:read_counts", nothing, lambda: fill(small_disk, 0))
+    around(monkeypatch, "treetop.publishing.releasing:read_encoded", nothing, lambda: fill(small_disk, 0))
     monkeypatch.setattr("treetop.release.run.run_descent", lambda *_, **__: pytest.fail("it was measured"))
     code, message = fail(capsys, "plan.toml", "trips.csv", "--out", "out", "--ledger", "disk/ledger")
     assert (code, "make sure that the disk works and has room" in message) == (2, True)

@@ -78,13 +78,13 @@ def test_a_copy_that_is_put_back_while_the_table_is_read_is_refused_before_anyth
 
     shutil.copy("ledger", "older")
     main([*RELEASE, "--out", "first", "--quiet"])
-    read = encode.read_counts
+    read = encode.read_encoded
 
     def while_it_is_put_back(*arguments: Any, **options: Any) -> Any:
         shutil.copy("older", "ledger")
         return read(*arguments, **options)
 
-    monkeypatch.setattr(releasing, "read_counts", while_it_is_put_back)
+    monkeypatch.setattr(releasing, "read_encoded", while_it_is_put_back)
     monkeypatch.setattr("treetop.release.run.run_descent", lambda *_, **__: pytest.fail("it was measured"))
     code, message = refused(capsys, *RELEASE, "--out", "out", "--expect-head", head())
     assert (code, "an older copy" in message) == (3, True)

@@ -46,7 +46,7 @@ def test_a_second_release_to_the_same_place_is_refused_before_it_is_charged(
     from treetop.intake import encode
     from treetop.publishing import releasing
 
-    read = encode.read_counts
+    read = encode.read_encoded
     messages: list[str] = []
 
     def while_another_starts(*arguments: Any, **options: Any) -> Any:
@@ -55,7 +55,7 @@ def test_a_second_release_to_the_same_place_is_refused_before_it_is_charged(
             messages.append(refused(capsys, "--out", "out", *force))
         return read(*arguments, **options)
 
-    monkeypatch.setattr(releasing, "read_counts", while_another_starts)
+    monkeypatch.setattr(releasing, "read_encoded", while_another_starts)
     main([*RELEASE, "--out", "out", *force])
     assert "another process is writing there now" in messages[1]
     assert entries()[before:] == ["complete"]
