@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from treetop.basics.nearest import nearest
-from treetop.domain.branches import Ragged
+from treetop.domain.branches import Ragged, read_columns
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import problem_with_name
 from treetop.errors import DataError, HierarchyError
@@ -21,7 +24,9 @@ from treetop.sources import table as tables
 from treetop.sources.batch import as_text, first_missing
 from treetop.sources.source import Source, as_public
 
-_OF_A_FILE = ("codes", "child", "parent", "ragged", "name", "latitude", "longitude", "delimiter", "encoding", "keep")
+_OF_A_FILE = (
+    "codes", "child", "parent", "ragged", "name", "names", "latitude", "longitude", "delimiter", "encoding", "keep",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -77,12 +82,32 @@ class Attribute:
             ragged: Ragged = stated["ragged"]
             if stated["widths"] is not None:
                 codes = stated["values"] if file is None else _column(file, stated["codes"])
-                return Hierarchy.from_prefixes(codes, stated["widths"], stated["levels"])
+                tree = Hierarchy.from_prefixes(codes, stated["widths"], stated["levels"])
+                return tree.with_names(_names_of_prefixes(file, tree, self.names(tree.levels), stated["codes"]))
             if file is None:
                 return _flat(stated["values"], stated["levels"])
             if stated["child"] is not None:
-                return Hierarchy.from_parents(file, stated["child"], stated["parent"], stated["levels"], ragged)
-            return Hierarchy.from_table(file, stated["levels"], ragged)
+                name = stated["name"]
+                return Hierarchy.from_parents(
+                    file, stated["child"], stated["parent"], stated["levels"], ragged, name=name
+                )
+            return Hierarchy.from_table(file, stated["levels"], ragged, names=self.names(stated["levels"]))
+
+    def names(self, levels: Sequence[str]) -> dict[str, str]:
+        """Return the columns with the names of codes, by level; `name` is that of the finest."""
+        stated = self.stated
+        own = dict(stated["names"] or {})
+        if not levels:  # which is refused where the tree is made
+            return {}
+        finest = levels[-1]
+        if stated["name"] is not None and own.setdefault(finest, stated["name"]) != stated["name"]:
+            raise HierarchyError(f"name and names say different columns for the level {finest!r}: keep one of them")
+        for level in own:
+            if level not in levels:
+                raise HierarchyError(
+                    f"names: there is no level {level!r}{nearest(level, levels)}; the levels are {', '.join(levels)}"
+                )
+        return own
 
     def lookup(self, folder: Path) -> Lookup | None:
         """Return the file and columns that exports use."""
@@ -147,6 +172,8 @@ def _contradiction(given: set[str]) -> str | None:
         return "codes names a column of codes to be cut, but widths is missing: give the prefixes' lengths"
     if {"child", "widths"} <= given:
         return "widths cuts codes into levels and child/parent lists them: keep one"
+    if {"child", "names"} <= given:
+        return "a list of parents has the names of all its codes in one column: say name, and leave names out"
     if ("latitude" in given) != ("longitude" in given):
         return "coordinates need both latitude and longitude"
     return None
@@ -173,6 +200,20 @@ def _flat(values: tuple[str, ...], levels: tuple[str, ...] | None) -> Hierarchy:
             f"a plain list of values has one level, but {len(levels)} are named: give one, or add widths"
         )
     return Hierarchy.flat(values, level=levels[0])
+
+
+def _names_of_prefixes(
+    file: Source | None, tree: Hierarchy, names: Mapping[str, str], codes: str | None
+) -> dict[str, tuple[pa.Array | None, pa.Array]]:
+    """Return the names of cut codes, row by row as they stand in the file."""
+    if file is None or codes is None or not names:
+        return {}
+    lengths = {level: len(tree.codes[depth][0].as_py()) for depth, level in enumerate(tree.levels)}
+    whole, *called = read_columns(file, [codes, *names.values()])
+    return {
+        level: (pc.utf8_slice_codeunits(whole, 0, lengths[level]), column)
+        for level, column in zip(names, called, strict=True)
+    }
 
 
 def _column(file: Source, name: str) -> list[str]:
