@@ -158,6 +158,21 @@ class Hierarchy:
         carried = pc.if_else(same, names[self.levels[depth - 1]].take(above), pa.scalar(None, pa.string()))
         return pc.coalesce(own, carried)
 
+    def with_leaf(self, code: str) -> Hierarchy:
+        """Return the tree with one leaf more, under a branch of its own with the same code at every level.
+
+        >>> Hierarchy.from_prefixes(["AX", "AY"], widths=[1], levels=["state", "county"]).with_leaf("elsewhere")
+        Hierarchy(state 2 > county 3)
+        """
+        if found := self.find(code):
+            raise HierarchyError(
+                f"the code {code!r} stands at the level {self.levels[found[0][0]]!r} already, and would be two things: "
+                "rename it in the hierarchy, or name a leaf that there is"
+            )
+        rows = [pa.concat_arrays([column.combine_chunks(), pa.array([code])]) for column in self.to_table().columns]
+        tree = _build(self.levels, rows)
+        return tree.with_names({level: (self.codes[self.depth(level)], own) for level, own in self.names.items()})
+
     def name(self, depth: int, node: int) -> str | None:
         """Return what a node is called; None where it has no name."""
         own = self.names.get(self.levels[depth])

@@ -25,7 +25,8 @@ from treetop.sources.batch import as_text, first_missing
 from treetop.sources.source import Source, as_public
 
 _OF_A_FILE = (
-    "codes", "child", "parent", "ragged", "name", "names", "latitude", "longitude", "delimiter", "encoding", "keep",
+    "codes", "child", "parent", "ragged", "name", "names", "latitude", "longitude", "delimiter", "encoding",
+    "keep", "drop", "sheet",
 )  # fmt: skip
 
 
@@ -72,7 +73,7 @@ class Attribute:
         path, stated = self.file(folder), self.stated
         if path is None:
             return None
-        return Source(path, delimiter=stated["delimiter"], encoding=stated["encoding"], keep=stated["keep"])
+        return Source(path, **{key: stated[key] for key in ("delimiter", "encoding", "keep", "drop", "sheet")})
 
     def read(self, folder: Path) -> Hierarchy:
         """Read the hierarchy."""

@@ -41,7 +41,7 @@ def with_saved_names(tree: Hierarchy, digest: str, folder: Path, card: dict[str,
     listed = {file["path"] for file in card.get("files", ())}
     if (name := f"{NAMES}/{digest}.parquet") in listed:
         return _with_names(tree, folder / name)
-    if (name := f"{PLACES}/{digest}.parquet") in listed:
+    if (name := f"{PLACES}/{digest}.parquet") in listed and "name" in pq.read_schema(folder / name).names:
         table = pq.read_table(folder / name, columns=["code", "name"])
         given = tuple(table[column].combine_chunks().cast(pa.string()) for column in ("code", "name"))
         return tree.with_names({tree.levels[-1]: _called_otherwise(*given)})
