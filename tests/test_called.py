@@ -133,13 +133,34 @@ def test_names_in_a_plan_file_that_do_not_fit_are_refused(plan: Path) -> None:
         ('region = "region_name"', 'country = "region_name"', "names: there is no level 'country'"),
         ('town = "town_name" }', 'town = "town_name" }\nname = "region_name"', "name and names say different columns"),
         ('region = "region_name"', 'region = "nom"', "there is no column 'nom'"),
-        ('names = { region = "region_name", town = "town_name" }', "names = 3", "must be a section"),
-        ('levels = ["region", "town"]', 'child = "town"\nparent = "region"', "say name, and leave names out"),
+        ('names = { region = "region_name", town = "town_name" }', "names = 3", "must be a text in quotes"),
+        (
+            'levels = ["region", "town"]',
+            'child = "town"\nparent = "region"',
+            "a list of parents names all codes in one column: say names",
+        ),
     ):
         assert old in PLAN
         plan.write_text(PLAN.replace(old, new))
         with pytest.raises((PlanFileError, HierarchyError), match=why):
             tt.read_plan(plan)
+
+
+def test_one_column_names_the_finest_level_or_all_codes_of_a_list_of_parents(plan: Path) -> None:
+    named = 'names = { region = "region_name", town = "town_name" }'
+    plan.write_text(PLAN.replace(named, 'names = "town_name"'))
+    assert list(tt.read_plan(plan).plan.spine.trees[0].names) == ["town"]
+    Path("edges.csv").write_text("code,above,label\nN,,North\nn1,N,One\nn2,N,Two\n")
+    text = PLAN.replace("places.csv", "edges.csv").replace('["region", "town"]', '["region", "town"]\nchild = "code"')
+    plan.write_text(text.replace(named, 'parent = "above"\nnames = "label"'))
+    found = tt.read_plan(plan).plan.spine.trees[0].names
+    assert {level: names.to_pylist() for level, names in found.items()} == {"region": ["North"], "town": ["One", "Two"]}
+
+
+def test_a_plan_of_before_that_only_says_name_has_the_same_folder_as_ever(plan: Path) -> None:
+    plan.write_text(PLAN.replace('names = { region = "region_name", town = "town_name" }', 'name = "town_name"'))
+    tt.publish(plan, out="old", testing_key=bytes(32))
+    assert not Path("old/names").exists()
 
 
 def test_prefix_codes_are_named_by_columns_of_their_file(plan: Path) -> None:

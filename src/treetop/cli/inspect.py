@@ -38,6 +38,8 @@ FENCE = "treetop inspect reads the private table: what it prints is for the stew
     "--field", "fields", multiple=True, metavar="NAME=POSITIONS", help="Of fixed-width text, a field: home=8-13."
 )
 @click.option("--keep", multiple=True, metavar="COLUMN=VALUE", help="Take only the rows with this value.")
+@click.option("--drop", multiple=True, metavar="COLUMN=VALUE", help="Leave out the rows with this value.")
+@click.option("--sheet", help="The sheet, where TABLE is a workbook of Excel with several.")
 @click.option("--hierarchy-encoding", help="The encoding of the hierarchy files; UTF-8 by default.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the draft here; a file that exists is kept.")
 @click.option("--json", "as_json", is_flag=True, help="The same for machines.")
@@ -50,12 +52,13 @@ def command(
     as_json: bool,
     fields: tuple[str, ...],
     keep: tuple[str, ...],
+    drop: tuple[str, ...],
     names: str | None,
     **reading: Any,
 ) -> None:
     """Describe TABLE and draft a plan file for it.
 
-    TABLE is a CSV, Parquet or fixed-width file, a database file or URL (with --query) or - for standard input.
+    TABLE is a CSV, Parquet, Excel or fixed-width file, a database file or URL (with --query) or - for standard input.
     """
     from treetop.intake.inspect import inspect_table
     from treetop.plan.file import draft_plan
@@ -65,11 +68,11 @@ def command(
     if out is not None and out.exists():
         raise PlanFileError(f"{out} exists already and is kept: name another file, or move it away")
     positions = {name: parse(text) for name, text in _pairs("--field", "home=8-13", fields)}
-    kept: dict[str, list[str]] = {}
-    for column, value in _pairs("--keep", "year=2008", keep):
-        kept.setdefault(column, []).append(value)
+    kept, dropped = (
+        _by_column(_pairs(option, "year=2008", given)) for option, given in (("--keep", keep), ("--drop", drop))
+    )
     named = None if names is None else [name.strip() for name in names.split(",")]
-    source = Source(table, **reading, fields=positions or None, keep=kept or None, names=named)
+    source = Source(table, **reading, fields=positions or None, keep=kept, drop=dropped, names=named)
     lookups = [Source(one, encoding=hierarchy_encoding) for one in hierarchies]
     inspection = inspect_table(source, lookups, count)
     draft = draft_plan(inspection, Path() if out is None else out.parent)
@@ -92,6 +95,13 @@ def _pairs(option: str, example: str, given: tuple[str, ...]) -> Iterator[tuple[
         if not equals or not name or not value:
             raise click.UsageError(f"{option} is {text!r}: write it as in {option} {example}")
         yield name, value
+
+
+def _by_column(pairs: Iterator[tuple[str, str]]) -> dict[str, list[str]] | None:
+    found: dict[str, list[str]] = {}
+    for column, value in pairs:
+        found.setdefault(column, []).append(value)
+    return found or None
 
 
 def render(inspection: Inspection) -> str:

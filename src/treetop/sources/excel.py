@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from math import isfinite
 from typing import Any
 
 import pyarrow as pa
@@ -121,7 +122,7 @@ def _text(cell: Any, column: str, where: str, row: int) -> str | None:
         return None
     if isinstance(cell, bool):
         return str(cell).lower()
-    if isinstance(cell, int | float):
+    if isinstance(cell, int | float) and isfinite(cell):
         if abs(cell) >= _DIGITS:
             raise DataError(
                 f"{where}, column {column!r}, row {row}: a number of more than 15 digits has lost its last ones in "

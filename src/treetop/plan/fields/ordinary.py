@@ -258,10 +258,11 @@ FIELDS = (
     _attribute("parent", NAME, "The column of their parents"),
     _attribute("ragged", choice(get_args(Ragged)), '`"repeat"` carries the last code down where a branch ends early',
                default="error"),
-    _attribute("name", NAME, "The column of the hierarchy file with the names of the leaves; of a list of parents, "
-               "of all codes. Queries find them, and exports carry them"),
-    _attribute("names", table(NAME), "By level, the column with the names of its codes: `{ region = \"region_name\", "
-               'town = "town_name" }`', since="0.4"),
+    _attribute("names", either(dict, table(NAME), NAME), 'By level, the column of the hierarchy file with the names of '
+               'its codes: `{ region = "region_name", town = "town_name" }`; one column alone is that of the finest '
+               "level or, of a list of parents, of all codes. Folders carry them, queries find them, exports show them",
+               since="0.4"),
+    _attribute("name", NAME, "The column with the names of the leaves, kept where they have coordinates"),
     _attribute("latitude", NAME, "The column with their latitudes"),
     _attribute("longitude", NAME, "The column with their longitudes"),
     _attribute("delimiter", DELIMITER, "Of the hierarchy file, as under `[data]`", since="0.2"),

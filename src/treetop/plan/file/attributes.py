@@ -88,20 +88,22 @@ class Attribute:
             if file is None:
                 return _flat(stated["values"], stated["levels"])
             if stated["child"] is not None:
-                name = stated["name"]
+                if isinstance(stated["names"], dict):
+                    raise HierarchyError('a list of parents names all codes in one column: say names = "COLUMN"')
                 return Hierarchy.from_parents(
-                    file, stated["child"], stated["parent"], stated["levels"], ragged, name=name
+                    file, stated["child"], stated["parent"], stated["levels"], ragged, name=stated["names"]
                 )
             return Hierarchy.from_table(file, stated["levels"], ragged, names=self.names(stated["levels"]))
 
     def names(self, levels: Sequence[str]) -> dict[str, str]:
-        """Return the columns with the names of codes, by level; `name` is that of the finest."""
+        """Return the columns with the names of codes, by level; where leaves have coordinates, `name` is theirs."""
         stated = self.stated
-        own = dict(stated["names"] or {})
         if not levels:  # which is refused where the tree is made
             return {}
-        finest = levels[-1]
-        if stated["name"] is not None and own.setdefault(finest, stated["name"]) != stated["name"]:
+        given, finest = stated["names"] or {}, levels[-1]
+        own = {finest: given} if isinstance(given, str) else dict(given)
+        name = stated["name"] if own or stated["latitude"] is not None else None
+        if name is not None and own.setdefault(finest, name) != name:
             raise HierarchyError(f"name and names say different columns for the level {finest!r}: keep one of them")
         for level in own:
             if level not in levels:
@@ -173,8 +175,6 @@ def _contradiction(given: set[str]) -> str | None:
         return "codes names a column of codes to be cut, but widths is missing: give the prefixes' lengths"
     if {"child", "widths"} <= given:
         return "widths cuts codes into levels and child/parent lists them: keep one"
-    if {"child", "names"} <= given:
-        return "a list of parents has the names of all its codes in one column: say name, and leave names out"
     if ("latitude" in given) != ("longitude" in given):
         return "coordinates need both latitude and longitude"
     return None

@@ -216,12 +216,14 @@ def _data(inspection: Inspection, folder: Path) -> list[str]:
         lines = ["# source: name the table on the command line"]
     else:
         lines = [f"source = {value(_relative(inspection.path, folder))}"]
-    for name, option in (("query", source.query), ("delimiter", source.delimiter), ("encoding", source.encoding)):
-        if option is not None:
+    for name in ("query", "delimiter", "encoding", "sheet"):
+        if (option := getattr(source, name)) is not None:
             lines += [f"{name} = {value(option)}"]
     lines += _header(inspection)
     if source.keep is not None:
         lines += [f"keep = {value(source.keep)}  # only these rows are the data set, decided without looking at it"]
+    if source.drop is not None:
+        lines += [f"drop = {value(source.drop)}  # these rows are no part of it, decided without looking at it"]
     if inspection.count is not None and inspection.count_is_stated:
         lines += [f"count = {value(inspection.count)}  # a row stands for so many records"]
     elif inspection.count is not None:
