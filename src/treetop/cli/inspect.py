@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop.errors import PlanFileError
+from treetop.errors.showing import printable
 
 if TYPE_CHECKING:
+    from treetop.choose.first_look import FirstLook
     from treetop.intake.inspect import Inspection
 
+_REASONS = 6
+"""So many columns that are no levels are told, with the reason."""
 FENCE = "treetop inspect reads the private table: what it prints is for the steward only, not for release."
 
 
@@ -60,6 +64,7 @@ def command(
 
     TABLE is a CSV, Parquet, Excel or fixed-width file, a database file or URL (with --query) or - for standard input.
     """
+    from treetop.choose.first_look import first_look
     from treetop.intake.inspect import inspect_table
     from treetop.plan.file import draft_plan
     from treetop.sources.positions import parse
@@ -75,14 +80,16 @@ def command(
     source = Source(table, **reading, fields=positions or None, keep=kept, drop=dropped, names=named)
     lookups = [Source(one, encoding=hierarchy_encoding) for one in hierarchies]
     inspection = inspect_table(source, lookups, count)
+    look = first_look(inspection)
     draft = draft_plan(inspection, Path() if out is None else out.parent)
     click.echo(FENCE, err=True)
     if out is not None:
         _write(out, draft)
     if as_json:
-        click.echo(json.dumps({**inspection.to_dict(), "draft": draft}, indent=2))
+        noise = None if look is None else look.to_dict()
+        click.echo(json.dumps({**inspection.to_dict(), "noise": noise, "draft": draft}, indent=2))
         return
-    click.echo(render(inspection))
+    click.echo(render(inspection, look))
     if out is None:
         click.echo(f"\nA draft of a plan file (--out plan.toml writes it to a file):\n\n{draft}", nl=False)
     else:
@@ -104,20 +111,27 @@ def _by_column(pairs: Iterator[tuple[str, str]]) -> dict[str, list[str]] | None:
     return found or None
 
 
-def render(inspection: Inspection) -> str:
+def render(inspection: Inspection, look: FirstLook | None = None) -> str:
     """Return the description for people."""
     from treetop.intake.inspect import SAMPLE
     from treetop.plan.accuracy import text_table
 
-    rows = [("column", "type", "distinct", "missing", "looks like")]
+    rows = [("column", "type", "distinct", "missing", "looks like", "such as")]
     rows += [
-        (column.name, column.type, f"{column.distinct:,}", f"{column.missing:,}", column.looks_like())
+        (
+            column.name,
+            column.type,
+            f"{column.distinct:,}",
+            f"{column.missing:,}",
+            column.looks_like(),
+            printable(", ".join(column.samples)),
+        )
         for column in inspection.columns
     ]
     lines = [
         f"{inspection.path}: {inspection.rows:,} rows, {len(inspection.columns)} columns",
         "",
-        text_table(rows, left=(0, 1, 4)),
+        text_table(rows, left=(0, 1, 4, 5)),
     ]
     sampled = f" (judged from {SAMPLE:,} rows)" if inspection.sampled else ""
     found = [f"columns that nest: {' > '.join(chain)}{sampled}" for chain in inspection.chains]
@@ -125,8 +139,10 @@ def render(inspection: Inspection) -> str:
         found.append(f"{name} names the codes of {code}, one to one: no attribute of its own")
     found += _hierarchy(inspection)
     found += [f"{column.name}: {column.note}" for column in inspection.columns if column.note]
+    found += inspection.notes
     found += [] if inspection.count is None else [_count(inspection)]
     found += [line for identifier in inspection.identifiers for line in identifier.sentences()]
+    found += [] if look is None else look.sentences()
     return "\n".join([*lines, "", *(f"- {line}" for line in found)] if found else lines)
 
 
@@ -134,7 +150,9 @@ def _hierarchy(inspection: Inspection) -> list[str]:
     if not inspection.lookups:
         return ["no hierarchy file was given: --hierarchy FILE compares the codes with a public one, once for each"]
     matched = [match.lookup for match in inspection.matches]
-    return [match.sentence() for match in inspection.matches] + [
+    told = [line for match in inspection.matches for line in (match.sentence(), *match.hints())]
+    told += [reason.why for reason in inspection.reasons() if not reason.level][:_REASONS]
+    return told + [
         f"no column holds codes of {lookup.path}, whose columns are {', '.join(lookup.columns)}"
         for lookup in inspection.lookups
         if lookup not in matched

@@ -355,6 +355,9 @@ FIELDS = (
              '`"full"`: every count down to the leaves; or `{ fdr = 0.05 }`, `{ sigmas = 3 }`: only nodes that the '
              "measurements show to be there, the rest stays unresolved at coarser nodes. `fdr` is the expected "
              "proportion of empty nodes among those that one release names at a level ([resolution](resolution.md))",
+             sketch="{ fdr = 0.05 }", question="Optional: which counts are named? Left out, every count goes down to "
+             "the leaves, and of the smallest most are noise. With this, only what the measurements show to be there "
+             "is named, and the rest stays at coarser nodes.",
              default="full", at="plan.resolve", digest="resolve", take=_resolution),
     _release("confidence", Kind(_confidence, NUMBER.schema), "The confidence of the [noise intervals](intervals.md)",
              default=CONFIDENCE, at="plan.confidence", digest="confidence", take=_stated_confidence,

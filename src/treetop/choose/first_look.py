@@ -1,0 +1,148 @@
+"""A first look at what a drafted plan would be worth on its table: which counts would be noise. For the steward only.
+
+It reads the private table, and nothing of it goes into the draft. A loss and a unit stand in for those that the draft
+leaves open; the hierarchy of an attribute without a public file is made of the table's own codes, and thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from treetop.choose.layers import layers
+from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.spine import Spine
+from treetop.domain.unit import Unit
+from treetop.errors import TreetopError
+from treetop.intake.encode import read_counts
+from treetop.intake.inspect import Inspection, Suggestion
+from treetop.plan.file.draft import drafted_splits
+from treetop.plan.plan import PurePlan
+from treetop.privacy.loss import Loss
+from treetop.sources.source import Source, as_public, reads_once
+
+STAND_IN = Loss(epsilon=1.0, delta=1e-8)
+"""The loss of a first look."""
+_MANY = 0.5
+"""Where more of the records than this are in counts below the margin, a level is mostly noise."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """What the counts of one level are like."""
+
+    name: str
+    """The level."""
+    counts: str
+    """What is counted, in words."""
+    margin: int
+    """How far off one measurement is, at 95 % confidence."""
+    cells: int
+    """How many counts are above zero. Private."""
+    small: int
+    """How many of them are below the margin. Private."""
+    share: float
+    """The share of the records that are in these. Private."""
+
+
+@dataclass(frozen=True)
+class FirstLook:
+    """What a drafted plan would be worth. Private."""
+
+    tables: tuple[Table, ...]
+    """The levels, coarse to fine."""
+    count: str | None = None
+    """The column that was taken for the count; None where each row was taken for one record."""
+
+    @property
+    def finest(self) -> Table:
+        """The leaves."""
+        return self.tables[-1]
+
+    @property
+    def coarser(self) -> Table | None:
+        """The finest level that is not mostly noise; None where there is none."""
+        return next((table for table in reversed(self.tables) if table.share <= _MANY), None)
+
+    def sentences(self) -> list[str]:
+        """Say what would be noise, and what would help."""
+        last = self.finest
+        taken = "each row taken for one" if self.count is None else f"as many as {self.count} says"
+        told = [
+            f"at epsilon 1 and one record each, counts of {last.counts} would be off by up to {last.margin:,}: those "
+            f"smaller than about {last.margin:,} are noise, one by one. That is {last.small:,} of {last.cells:,} here, "
+            f"with {last.share:.0%} of the records ({taken})"
+        ]
+        if last.share > _MANY / 5:
+            told.append(
+                "resolve = { fdr = 0.05 } would name only what the measurements show, and leave the rest at coarser "
+                "levels"
+            )
+        better = self.coarser
+        if better is not None and better is not last:
+            told.append(
+                f"stopping at {better.counts} would help: there {1 - better.share:.0%} of the records are in counts "
+                f"above its margin of {better.margin:,}"
+            )
+        return told
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"tables": [vars(table) for table in self.tables], "sentences": self.sentences()}
+
+
+def first_look(inspection: Inspection) -> FirstLook | None:
+    """Look at the table of an inspection; None where no plan can be made of it yet, or it can be read only once."""
+    if not inspection.attributes or not inspection.rows or reads_once(inspection.source.location):
+        return None
+    try:
+        plan = _plan(inspection)
+        columns = {one.name: one.column for one in inspection.attributes}
+        source = replace(inspection.source, prepare=inspection.prepare)
+        counts = read_counts(source, plan.spine, columns, inspection.count, "drop")
+    except TreetopError:  # what is wrong is told where a plan is read
+        return None
+    if not counts.total:
+        return None
+    rows = plan.accuracy().levels[1:]
+    found = []
+    for level, row, layer in zip(plan.spine.levels, rows, layers(plan.spine, counts), strict=True):
+        small = layer.count < row.margin
+        share = float(np.sum(layer.count[small]) / counts.total)
+        found.append(Table(level.name, row.title, int(row.margin), len(layer.count), int(small.sum()), share))
+    return FirstLook(tuple(found), inspection.count)
+
+
+def _plan(inspection: Inspection) -> PurePlan:
+    trees = dict(_trees(inspection))
+    ends = set(trees) == {"origin", "destination"}
+    spine = Spine.destination_first(**trees) if ends else Spine(drafted_splits(inspection), trees)
+    return PurePlan(spine, Unit("record", contributions=1, neighbours="replace", may_be_missing=True), STAND_IN)
+
+
+def _trees(inspection: Inspection) -> Iterator[tuple[str, Hierarchy]]:
+    own: dict[str, Hierarchy] = {}
+    for one in inspection.attributes:
+        own[one.name] = own[one.same_as] if one.same_as is not None else _tree(one, inspection)
+        yield one.name, own[one.name]
+
+
+def _tree(one: Suggestion, inspection: Inspection) -> Hierarchy:
+    if one.match is not None:
+        file = as_public(Source(one.match.lookup.path, encoding=one.match.lookup.encoding))
+        return Hierarchy.from_table(file, one.match.levels, "repeat" if one.match.ragged else "error")
+    sharing = [other.column for other in inspection.attributes if one.name in (other.name, other.same_as)]
+    values = {
+        value
+        for column in inspection.columns
+        if column.name in sharing and column.values is not None
+        for value in column.values.to_pylist()
+    }
+    if one.prefixes is not None:
+        return Hierarchy.from_prefixes(sorted(values), one.prefixes.widths, one.prefixes.levels)
+    if one.chain and len(sharing) == 1:
+        return Hierarchy.from_table(inspection.source, one.chain)
+    return Hierarchy.flat(sorted(values), level=one.levels[-1] if one.levels else "value")
