@@ -124,7 +124,7 @@ def render(inspection: Inspection, look: FirstLook | None = None) -> str:
             f"{column.distinct:,}",
             f"{column.missing:,}",
             column.looks_like(),
-            printable(", ".join(column.samples)),
+            printable(", ".join(repr(one) if one != one.strip() else one for one in column.samples)),
         )
         for column in inspection.columns
     ]

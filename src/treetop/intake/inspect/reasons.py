@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -50,9 +51,13 @@ def _one_to_one(one: Codes, other: Codes) -> bool:
 
 
 def _left_out(name: str, lookup: Lookup, levels: Sequence[str]) -> Reason | None:
-    """Say why a column is no level; nothing where it has one value, or is finer than all."""
+    """Say why a column is no level; nothing where it has one value, is finer than all, or divides as another does."""
     finest, own = levels[-1], lookup.codes[name]
     under = lookup.codes[finest]
+    same = next((level for level in levels if _one_to_one(own, lookup.codes[level])), None)
+    if same is not None:
+        named = f"names = {{ {same} = {json.dumps(name)} }}"
+        return Reason(name, False, f"{name} goes with {same} one to one, and may be its names: {named}")
     if own.distinct < 2 or (own.distinct > under.distinct and not determines(under, own)):
         return None
     if (found := clash(under, own)) is not None:
@@ -64,7 +69,7 @@ def _left_out(name: str, lookup: Lookup, levels: Sequence[str]) -> Reason | None
         fine, coarse = (name, level) if own.distinct > lookup.codes[level].distinct else (level, name)
         if (found := clash(lookup.codes[fine], lookup.codes[coarse])) is not None:
             return Reason(name, False, f"{name} is no level beside {level}: {_torn(fine, coarse, found)}")
-    return Reason(name, False, f"{name} is no level: another column divides nearly as it does")
+    return None
 
 
 def nearly_nested(sample: Mapping[str, Codes]) -> list[str]:
