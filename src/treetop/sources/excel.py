@@ -50,12 +50,13 @@ def read_excel(part: Part) -> Shared:
 
 def _sheet(part: Part) -> Any:
     """Return the sheet that is named, or the only one that is shown."""
+    assert part.stream is not None
     try:
         import python_calamine
     except ImportError:
         raise DataError(f"{part.where}: {_EXTRA}") from None
     try:
-        book = python_calamine.CalamineWorkbook.from_path(str(part.path))
+        book = python_calamine.CalamineWorkbook.from_filelike(part.stream)  # by its content, whatever it is called
         kinds = (python_calamine.SheetTypeEnum.WorkSheet, python_calamine.SheetVisibleEnum.Visible)
         shown = [one.name for one in book.sheets_metadata if (one.typ, one.visible) == kinds]
         name = part.source.sheet
