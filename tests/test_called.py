@@ -386,6 +386,9 @@ def test_large_exports_announce_their_size_and_small_ones_do_not(folder: Path, m
     assert len(told) == 1 and told[0].startswith(f"writing {done.rows:,} rows, about ")
     about = int(told[0].split("about ")[1].split()[0])
     assert 0.7 * size < about < 1.3 * size
+    monkeypatch.setattr("treetop.exporting.MANY_OF_A_BOOK", 3)
+    export(folder, "excel", "b.xlsx", announce=told.append)
+    assert told[1] == f"writing {done.rows:,} rows: a workbook takes its time, and csv is faster"
 
 
 def test_an_export_that_the_disk_does_not_hold_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
