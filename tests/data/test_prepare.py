@@ -65,7 +65,7 @@ def test_the_card_says_what_was_done_and_the_truth_needs_the_plan(folder: Path) 
     assert tt.Release.load(folder / "out").card["data"]["prepared"] == [
         "blanks at the ends of all text do not count",
         "'NA', '?' stand for a missing value",
-        "1 codes of home are counted as others",
+        "1 code of home is counted as another",
         "codes of home have zeros in front up to 5 characters",
         "age is counted in bands: 0-14, 15-64, 65+",
     ]

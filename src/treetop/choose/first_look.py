@@ -11,18 +11,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from treetop.choose.layers import layers
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
 from treetop.domain.unit import Unit
 from treetop.errors import TreetopError
-from treetop.intake.encode import read_counts
 from treetop.intake.inspect import Inspection, Suggestion
+from treetop.intake.weights import Weighing
 from treetop.plan.file.draft import drafted_splits
 from treetop.plan.plan import PurePlan
 from treetop.privacy.loss import Loss
+from treetop.sources.batch import as_text
 from treetop.sources.source import Source, as_public, reads_once
+from treetop.sources.table import batches
+
+Ints = NDArray[np.int64]
 
 STAND_IN = Loss(epsilon=1.0, delta=1e-8)
 """The loss of a first look."""
@@ -100,20 +104,48 @@ def first_look(inspection: Inspection) -> FirstLook | None:
         return None
     try:
         plan = _plan(inspection)
-        columns = {one.name: one.column for one in inspection.attributes}
-        source = replace(inspection.source, prepare=inspection.prepare)
-        counts = read_counts(source, plan.spine, columns, inspection.count, "drop")
+        leaves, worth = _leaves(inspection, plan.spine)
     except TreetopError:  # what is wrong is told where a plan is read
         return None
-    if not counts.total:
+    total = int(worth.sum())
+    if not total:
         return None
-    rows = plan.accuracy().levels[1:]
     found = []
-    for level, row, layer in zip(plan.spine.levels, rows, layers(plan.spine, counts), strict=True):
-        small = layer.count < row.margin
-        share = float(np.sum(layer.count[small]) / counts.total)
-        found.append(Table(level.name, row.title, int(row.margin), len(layer.count), int(small.sum()), share))
+    for level, row in zip(plan.spine.levels, plan.accuracy().levels[1:], strict=True):
+        count = _counts(plan.spine, level.index, leaves, worth)
+        small = count < row.margin
+        share = float(count[small].sum() / total)
+        found.append(Table(level.name, row.title, int(row.margin), len(count), int(small.sum()), share))
     return FirstLook(tuple(found), inspection.count)
+
+
+def _leaves(inspection: Inspection, spine: Spine) -> tuple[Ints, Ints]:
+    """Return the leaf of every attribute (row) for the rows with known codes, and how many records each stands for.
+
+    Nothing is compiled for it, as it is for a release: to look is quick the first time, too.
+    """
+    source, count = replace(inspection.source, prepare=inspection.prepare), inspection.count
+    columns = [one.column for one in inspection.attributes]
+    weighing = None if count is None else Weighing(count)
+    leaves, weights = [], []
+    for batch in batches(source, list(dict.fromkeys([*columns, *([] if count is None else [count])]))):
+        pairs = zip(columns, spine.attributes.values(), strict=True)
+        own = np.array([tree.encode(as_text(batch.rows.column(name), name)) for name, tree in pairs])
+        known: NDArray[np.bool_] = np.logical_and.reduce(own >= 0)
+        leaves.append(own[:, known])
+        weights.append((np.ones(len(known), np.int64) if weighing is None else weighing.read(batch))[known])
+    return np.concatenate(leaves, axis=1), np.concatenate(weights)
+
+
+def _counts(spine: Spine, index: int, leaves: Ints, worth: Ints) -> Ints:
+    """Return the counts above zero of a level, in any order."""
+    group = np.zeros(len(worth), np.int64)
+    for tree, depth, leaf in zip(spine.attributes.values(), spine.depths(index), leaves, strict=True):
+        if depth:
+            node = tree.ancestors(depth - 1)[leaf]
+            _, group = np.unique(group * tree.sizes[depth - 1] + node, return_inverse=True)
+    count = np.bincount(group, worth).astype(np.int64)
+    return count[count > 0]
 
 
 def _plan(inspection: Inspection) -> PurePlan:

@@ -35,7 +35,9 @@ def _what(release: Selection, depths: Depths) -> Iterator[Row]:
     yield (str(card.get("title") or "Release"),)
     if card.get("description"):
         yield "", card["description"]
-    yield "What is counted", ", ".join(f"{name} by {tree.levels[depths[name]]}" for name, tree in trees.items())
+    levels = {name: tree.levels[depths[name]] for name, tree in trees.items()}
+    told = (name if level in (name, "value") else f"{name} by {level}" for name, level in levels.items())
+    yield "What is counted", ", ".join(told)
     if release.conditions:
         yield "Only what matches", ", ".join(release.conditions)
     if (period := card.get("data", {}).get("period")) is not None:

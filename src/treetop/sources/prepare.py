@@ -121,7 +121,8 @@ class Prepare:
         for column, mark in self.thousands.items():
             told.append(f"{mark!r} between the thousands of {column} does not count")
         for column, codes in self.replace.items():
-            told.append(f"{len(codes):,} codes of {column} are counted as others")
+            become = "code of {} is counted as another" if len(codes) == 1 else "codes of {} are counted as others"
+            told.append(f"{len(codes):,} {become.format(column)}")
         told += [
             f"codes of {column} have zeros in front up to {width} characters" for column, width in self.pad.items()
         ]
