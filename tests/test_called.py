@@ -430,3 +430,18 @@ def test_a_table_for_flowmap_has_the_names_of_coarser_levels(plan: Path) -> None
     export("placed", "flowmap", "out", level="region")
     with Path("out/locations.csv").open(newline="") as file:
         assert {row["id"]: row["name"] for row in csv.DictReader(file)} == {"Y": "Yorkshire", "K": "Kent"}
+
+
+def test_a_name_that_drives_a_terminal_is_shown_harmless(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("places.csv").write_text(PLACES.replace("York\n", "\x1b[31mYork\n"))
+    tt.publish(plan, out="release", testing_key=bytes(32))
+    assert "\x1b" not in run(capsys, "query", "release", "--by", "origin.town")
+
+
+def test_a_question_to_the_private_table_takes_names_too(plan: Path) -> None:
+    tt.Ledger.create("ledger.db", loss=tt.Loss(rho=200), datasets=("trips",))
+    first, again = (
+        tt.ask(plan, questions=[{"origin": place}], ledger="ledger.db", dataset="trips").answers[0]
+        for place in ("York", "T1")
+    )
+    assert not first.free and again.free and again.count == first.count  # the same question, and told once
