@@ -128,7 +128,10 @@ def _samples(column: Column, given: pa.ChunkedArray) -> tuple[str, ...]:
     if column.kind in ("id", "other", "empty"):
         return ()
     values = column.values if column.values is not None else pc.unique(as_plain(given.slice(0, _FIRST)).drop_null())
-    texts = [str(value) for value in values.slice(0, _SHOWN).to_pylist()]
+    try:
+        texts = [str(value) for value in values.slice(0, _SHOWN).to_pylist()]
+    except (pa.ArrowException, OverflowError, ValueError):  # a time that no calendar has
+        return ()
     return tuple(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in texts)
 
 
