@@ -315,8 +315,9 @@ FIELDS = (
     _unit("population", WHOLE, "How many of them there are at least, if that is public: a `delta` of one in so many or "
           "more is then asked about", families=FAMILIES, since="0.3"),
     _unit("may_be_missing", FLAG, "`true` where something on the way may drop records: under `replace` with one record "
-          "each, the total is then measured. `keep`, a query, a `source` that is a database and a graph's edges set it "
-          "by themselves; a database that is named on the command line alone asks for it", default=False, since="0.3"),
+          "each, the total is then measured. `keep`, `drop`, a query, a `source` that is a database or a workbook, and "
+          "a graph's edges set it by themselves; a database or workbook that is named on the command line alone asks "
+          "for it", default=False, since="0.3"),
 
     _loss("epsilon", NUMBER, "With `delta` for Gaussian noise, alone for pure differential privacy and Laplace noise; "
           "asked unless there is `rho`", asked=lambda read: read["loss"]["rho"] is None, sketch="1.0", always=True,
