@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from treetop.checking.check import Verdict, check
     from treetop.choose.advise import advise
+    from treetop.choose.first_look import first_look
     from treetop.compare.side_by_side import compare_mechanisms
     from treetop.compare.truth import compare_with_truth
     from treetop.domain.fact import Fact
@@ -78,6 +79,7 @@ _HOME = {
     "compare_with_truth": "treetop.compare.truth",
     "draft_plan": "treetop.plan.file",
     "export": "treetop.exporting",
+    "first_look": "treetop.choose.first_look",
     "inspect_table": "treetop.intake.inspect",
     "level_differences": "treetop.release.estimates.table",
     "plan_summary": "treetop.publishing.summary",
@@ -126,6 +128,7 @@ __all__ = [
     "compare_with_truth",
     "draft_plan",
     "export",
+    "first_look",
     "inspect_table",
     "level_differences",
     "plan_summary",

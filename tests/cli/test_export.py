@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import python_calamine
 
 import treetop as tt
 from treetop import cli
@@ -51,6 +52,11 @@ def read(path: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def workbook(path: str) -> dict[str, list[list[Any]]]:
+    book = python_calamine.CalamineWorkbook.from_path(path)
+    return {name: book.get_sheet_by_name(name).to_python() for name in book.sheet_names}
+
+
 def test_the_command_knows_every_format(capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(["export", "--help"])
     told = capsys.readouterr().out
@@ -68,6 +74,8 @@ def test_every_format_is_written_and_told(
     assert {str(path) for path in Path("out").iterdir()} == set(told["files"])
     if to == "records":
         assert pq.read_table(told["files"][0]).num_rows == told["rows"] == 9000
+    elif to == "excel":
+        assert len(workbook(told["files"][0])["counts"]) - 1 == told["rows"] == len(release.count)
     elif to == "map":
         assert Path(told["files"][0]).read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
         assert told["rows"] == len(release.count)
@@ -146,13 +154,17 @@ def test_refusals_are_one_line_and_leave_nothing(folder: Path, capsys: pytest.Ca
 def test_an_export_is_replaced_by_force(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for force in ([], ["--force"]):
         cli.main(["export", str(folder), "--to", "qgis", "--out", "table.csv", *force])
-    assert Path("table.csvt").read_text() == '"String","String","Integer"\n'
+    assert Path("table.csvt").read_text() == '"String","String","Integer","Integer","Integer"\n'
 
 
-def test_csv_is_another_name_of_od(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for to in ("od", "csv"):
+def test_csv_is_any_table_with_its_intervals_and_od_the_bare_flows(folder: Path) -> None:
+    for to in ("od", "csv", "table"):
         cli.main(["export", str(folder), "--to", to, "--out", f"{to}.csv"])
-    assert Path("csv.csv").read_bytes() == Path("od.csv").read_bytes()
+    assert Path("csv.csv").read_bytes() == Path("table.csv").read_bytes()
+    bare, whole = read("od.csv"), read("csv.csv")
+    assert list(whole[0]) == [*bare[0], "lower", "upper"]
+    flows = sorted((row["origin"], row["destination"], row["count"]) for row in bare)
+    assert sorted((row["origin"], row["destination"], row["count"]) for row in whole) == flows
 
 
 def test_a_map_tells_how_many_counts_it_shows(

@@ -160,7 +160,7 @@ def test_codes_that_do_not_match_are_listed_and_the_draft_asks_about_them(
     described = as_json(capsys, table, "--hierarchy", folder / "places.csv")
     (match,) = described["matches"]
     assert (match["codes"], match["matched"], match["unmatched_examples"]) == (32, 30, ["88888", "99999"])
-    assert '# unknown = "drop"' in described["draft"]
+    assert '# unknown = "elsewhere"' in described["draft"]
     assert "88888" not in described["draft"]
 
 

@@ -70,7 +70,7 @@ def test_the_name_of_an_attribute_is_guarded_too(tmp_path: Path) -> None:
     )
     release = plan.release(pa.table({"=x": ["a", "b"]}), testing_key=b"1" * 32)
     export(release, "qgis", tmp_path / "out.csv")
-    assert cells(tmp_path / "out.csv")[0] == ["'=x", "count"]
+    assert cells(tmp_path / "out.csv")[0] == ["'=x", "count", "lower", "upper"]
 
 
 def test_parquet_holds_codes_as_they_are(release: tt.Release, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_the_card_says_what_was_done_and_the_truth_needs_the_plan(folder: Path) 
     assert tt.Release.load(folder / "out").card["data"]["prepared"] == [
         "blanks at the ends of all text do not count",
         "'NA', '?' stand for a missing value",
-        "1 codes of home are counted as others",
+        "1 code of home is counted as another",
         "codes of home have zeros in front up to 5 characters",
         "age is counted in bands: 0-14, 15-64, 65+",
     ]
@@ -172,3 +172,124 @@ def test_a_column_that_is_not_there_is_refused(folder: Path) -> None:
     source = tt.Source(folder / "people.csv", prepare=tt.Prepare(pad={"hmoe": 5}))
     with pytest.raises(DataError, match="no column 'hmoe'"):
         read(source)
+
+
+def test_thousands_are_read_as_declared_and_in_no_other_way() -> None:
+    rows = pa.record_batch({"n": ["1,234", "12,345,678", "1234", "1,234.0", "9465.0", "1,23", "1,2345", "1.234", None]})
+    made = tt.Prepare(thousands={"n": ","}).rows(rows).column("n").to_pylist()
+    assert made == ["1234", "12345678", "1234", "1234", "9465.0", "1,23", "1,2345", "1.234", None]
+    rows = pa.record_batch({"n": ["1.234", "1.234,00", "12", "1.0", "1.23"]})
+    made = tt.Prepare(thousands={"n": "."}).rows(rows).column("n").to_pylist()
+    assert made[:3] == ["1234", "1234", "12"]
+    assert made[3:] == ["1.0 ('.' between thousands)", "1.23 ('.' between thousands)"]
+    rows = pa.record_batch({"n": ["1 234", "1 234 567,0"]})
+    assert tt.Prepare(thousands={"n": " "}).rows(rows).column("n").to_pylist() == ["1234", "1234567"]
+    numbers = pa.record_batch({"n": [1234.0, 5.0]})
+    assert tt.Prepare(thousands={"n": ","}).rows(numbers) == numbers
+
+
+@pytest.mark.parametrize("mark", ["", ",,", "1", "-", "x"])
+def test_what_cannot_stand_between_thousands_is_refused(mark: str) -> None:
+    with pytest.raises(DataError, match="give one character"):
+        tt.Prepare(thousands={"n": mark})
+
+
+COUNTED = PLAN.replace(
+    'unknown = { age = "not known", home = "99999" }', 'count = "n"\nthousands = { n = "," }'
+).replace("trim = true", "trim = true\n")
+
+
+def test_counts_have_thousands_where_the_plan_says_so(folder: Path) -> None:
+    (folder / "plan.toml").write_text(COUNTED)
+    (folder / "people.csv").write_text('home,age,n\n1001,7,"1,234"\n1001,70,9465.0\n1001,70,3\n')
+    file = tt.read_plan(folder / "plan.toml")
+    counts = file.plan.counts(file.table(str(folder / "people.csv")), count="n")
+    assert counts.total == 1234 + 9465 + 3
+    assert "',' between the thousands of n does not count" in file.prepared
+    (folder / "people.csv").write_text('home,age,n\n1001,7,"1,23"\n')
+    with pytest.raises(DataError, match="row 1: the count '1,23' is not a whole number"):
+        file.plan.counts(file.table(str(folder / "people.csv")), count="n")
+
+
+def test_a_point_between_thousands_makes_no_number_of_1_0(folder: Path) -> None:
+    (folder / "plan.toml").write_text(COUNTED.replace('n = ","', 'n = "."'))
+    (folder / "people.csv").write_text("home,age,n\n1001,7,1.000\n1001,7,1.0\n")
+    file = tt.read_plan(folder / "plan.toml")
+    with pytest.raises(DataError, match="row 2: the count .*between thousands.* is not a whole number"):
+        file.plan.counts(file.table(str(folder / "people.csv")), count="n")
+
+
+ELSEWHERE = PLAN.replace('unknown = { age = "not known", home = "99999" }', 'unknown = "elsewhere"')
+
+
+def test_unknown_codes_are_counted_elsewhere_and_the_total_stays_exact(folder: Path) -> None:
+    (folder / "plan.toml").write_text(ELSEWHERE)
+    file = tt.read_plan(folder / "plan.toml")
+    assert file.plan.reads_total
+    tt.publish(file, out=folder / "out", testing_key=bytes(32))
+    release = tt.Release.load(folder / "out")
+    assert release.total == 5
+    assert release.spine.trees[0].codes[0].to_pylist()[-1] == "elsewhere"
+    assert all(verdict.verified for verdict in tt.check(folder / "out"))
+    counts = file.plan.counts(file.table(str(folder / "people.csv")))
+    by_hand = pa.table(
+        {
+            "home": ["01001", "01002", "01002", "elsewhere", "01001"],
+            "age": ["0-14", "65+", "15-64", "15-64", "elsewhere"],
+        }
+    )
+    assert counts.digest == file.plan.counts(by_hand).digest
+
+
+def test_the_leaf_for_unknown_codes_is_there_whether_or_not_it_is_needed(folder: Path) -> None:
+    """The domain is public: it must not depend on whether a record is unknown."""
+    (folder / "plan.toml").write_text(ELSEWHERE)
+    digests = []
+    for rows in ("home,age\n1001,7\n", "home,age\nnowhere,7\n"):
+        (folder / "people.csv").write_text(rows)
+        plan = tt.read_plan(folder / "plan.toml").plan
+        digests.append(plan.digest)
+        tt.publish(folder / "plan.toml", out=folder / f"out{len(digests)}", testing_key=bytes(32))
+    assert digests[0] == digests[1]
+    trees = [sorted(path.name for path in (folder / f"out{one}" / "hierarchies").iterdir()) for one in (1, 2)]
+    assert trees[0] == trees[1]
+    cards = [tt.Release.load(folder / f"out{one}").card for one in (1, 2)]
+    for same in ("plan", "hierarchies", "data", "levels", "caveats"):
+        assert cards[0][same] == cards[1][same]
+
+
+def test_a_plan_from_a_folder_counts_elsewhere_again(folder: Path) -> None:
+    (folder / "plan.toml").write_text(ELSEWHERE)
+    tt.publish(folder / "plan.toml", out=folder / "out", testing_key=bytes(32))
+    text = (folder / "out" / "plan.toml").read_text()
+    assert 'unknown = "elsewhere"' in text
+    (folder / "again.toml").write_text(text)
+    assert tt.read_plan(folder / "again.toml").plan.digest == tt.read_plan(folder / "plan.toml").plan.digest
+    (folder / "out" / "plan.toml").write_text(text.replace('unknown = "elsewhere"', 'unknown = "drop"'))
+    assert any("unknown" in finding for verdict in tt.check(folder / "out") for finding in verdict.findings)
+
+
+def test_a_code_that_is_called_elsewhere_already_is_refused(folder: Path) -> None:
+    (folder / "places.csv").write_text("county,town\n01,01001\nelsewhere,99999\n")
+    (folder / "plan.toml").write_text(ELSEWHERE)
+    with pytest.raises(PlanFileError, match="home: the code 'elsewhere' stands at the level 'county' already"):
+        tt.read_plan(folder / "plan.toml")
+
+
+def test_shared_hierarchies_stay_shared_with_their_leaf_for_unknown_codes(folder: Path) -> None:
+    (folder / "plan.toml").write_text(
+        '[attributes.origin]\nhierarchy = "places.csv"\nlevels = ["county", "town"]\n'
+        '[attributes.destination]\nsame_as = "origin"\n[spine]\norder = "origin-first"\n'
+        '[unit]\nentity = "trip"\ncontributions = 1\nneighbours = "replace"\n[loss]\nrho = 1\n'
+        '[data]\nunknown = "elsewhere"\n'
+    )
+    origin, destination = tt.read_plan(folder / "plan.toml").plan.spine.attributes.values()
+    assert origin is destination and origin.codes[-1].to_pylist()[-1] == "elsewhere"
+
+
+def test_long_lists_are_cut_short_in_words() -> None:
+    made = tt.Prepare(missing=[f"m{one}" for one in range(40)], bands={"age": list(range(0, 100, 5))})
+    assert made.words() == [
+        "'m0', 'm1', 'm2', 'm3', 'm4', 'm5' and 34 more stand for a missing value",
+        "age is counted in bands: 0-4, 5-9, 10-14, 15-19, 20-24, 25-29 and 14 more",
+    ]

@@ -78,7 +78,7 @@ def test_a_format_for_flows_refuses_sizes_and_names_one_that_takes_them(
     released: Path, tmp_path: Path, refused: Callable[..., str]
 ) -> None:
     message = refused("export", released, "--to", "od", "--out", tmp_path / "flows.csv")
-    assert "no origin" in message and "Export it to table" in message
+    assert "no origin" in message and "Export it to csv" in message
 
 
 def test_a_plan_is_tried_on_published_numbers_of_other_groups(write: Write, twin: Path) -> None:

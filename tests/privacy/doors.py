@@ -49,10 +49,11 @@ def _pairs_of_tables(folder: Path) -> Iterator[tuple[str, tt.Unit, tt.Spine, dic
             yield str(options), own, SPINE, ENDS, graph.table(one), graph.table(other)
     for name, year in (("one", "2008"), ("other", "2007")):
         (folder / f"{name}.csv").write_text(f"town,year\nA1,2008\nA1,{year}\n", encoding="utf-8")
-    kept = [tt.Source(folder / f"{name}.csv", keep={"year": "2008"}) for name in ("one", "other")]
-    for missing in (False, True):
-        unit = tt.Unit("trip", neighbours="replace", may_be_missing=missing)
-        yield "keep", unit, TOWNS, {"place": "town"}, kept[0], kept[1]
+    for what, rule in (("keep", {"keep": {"year": "2008"}}), ("drop", {"drop": {"year": "2007"}})):
+        one, other = (tt.Source(folder / f"{name}.csv", **rule) for name in ("one", "other"))  # type: ignore[arg-type]
+        for missing in (False, True):
+            unit = tt.Unit("trip", neighbours="replace", may_be_missing=missing)
+            yield what, unit, TOWNS, {"place": "town"}, one, other
 
 
 @audit

@@ -28,6 +28,15 @@ def rows_that_are_not_kept_told_exactly(patch: Patch) -> None:
     patch.setattr(dropping, "selected", lambda *_: None)
 
 
+def rows_that_are_dropped_told_exactly(patch: Patch) -> None:
+    original = dropping.selected
+    patch.setattr(dropping, "selected", lambda *rules: original(*rules[:4]))
+
+
+def a_sheet_that_is_thought_to_end_where_it_ends(patch: Patch) -> None:
+    patch.setattr(dropping, "leaves_out", lambda source: None)
+
+
 def a_plan_that_is_not_compared_with_its_table(patch: Patch) -> None:
     patch.setattr(PurePlan, "check_table", lambda plan, table: None)
 
@@ -91,8 +100,10 @@ _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
     "totals": (
         edges_that_are_dropped_told_exactly,
         rows_that_are_not_kept_told_exactly,
+        rows_that_are_dropped_told_exactly,
         a_plan_that_is_not_compared_with_its_table,
     ),
+    "files": (a_sheet_that_is_thought_to_end_where_it_ends,),
     "relation": (a_card_that_does_not_name_its_relation, a_relation_that_check_does_not_recompute),
     "gate": (a_testing_key_that_leaves_no_mark, noise_that_nobody_is_charged_for, noise_drawn_before_it_is_charged),
 }

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import xlsxwriter
 
 import treetop as tt
 from treetop import Source
@@ -61,6 +62,12 @@ def _parquet(path: Path, records: Records) -> Any:
     return path
 
 
+def _workbook(path: Path, records: Records) -> Any:
+    with xlsxwriter.Workbook(str(path)) as book:
+        book.add_worksheet().write_column(0, 0, ["place", *records])
+    return path
+
+
 def _in_memory(_: Path, records: Records) -> Any:
     return pa.table({"place": pa.array(records, pa.string()).dictionary_encode()})
 
@@ -72,6 +79,7 @@ FORMS: tuple[Callable[[Path, Records], Any], ...] = (
     _compressed_csv,
     _fixed_width,
     _parquet,
+    _workbook,
     _in_memory,
 )
 

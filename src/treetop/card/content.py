@@ -120,9 +120,14 @@ def _derivation(facts: Facts) -> dict[str, Any]:
 
 def _kept(facts: Facts) -> dict[str, Any]:
     """Say which rows are the data; a table that is taken whole needs no word."""
-    if facts.keep is None:
-        return {}
-    return {"keep": {name: list(values) for name, values in facts.keep.items()}, "kept": words.kept(facts.keep)}
+    told: dict[str, Any] = {}
+    if facts.keep is not None:
+        told["keep"] = {name: list(values) for name, values in facts.keep.items()}
+        told["kept"] = words.kept(facts.keep, in_full=facts.in_full)
+    if facts.drop is not None:
+        told["drop"] = {name: list(values) for name, values in facts.drop.items()}
+        told["dropped"] = words.dropped(facts.drop)
+    return told
 
 
 @lru_cache(maxsize=8)

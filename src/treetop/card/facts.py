@@ -12,6 +12,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from treetop.sources.batch import say_kept
+
 if TYPE_CHECKING:
     from treetop.plan.file import PlanFile
 
@@ -80,6 +82,10 @@ class Facts:
     """The column that says how many records a row stands for."""
     keep: Mapping[str, Sequence[str]] | None = None
     """The values that a row must have to be in the data at all, by column."""
+    drop: Mapping[str, Sequence[str]] | None = None
+    """The values that leave a row out of the data, by column."""
+    in_full: bool = False
+    """Whether long lists of such values are told one by one, as cards did at first."""
     prepared: Sequence[str] = ()
     """What was done to columns of text before they were read as codes, in short words."""
     composition: Mapping[str, Any] | None = None
@@ -109,6 +115,7 @@ class Facts:
             columns=dict(file.columns),
             count=file.count,
             keep=file.keep,
+            drop=file.drop,
             prepared=file.prepared,
             composition=composition,
         )
@@ -136,6 +143,8 @@ class Facts:
             columns=data["columns"],
             count=data["count_column"],
             keep=data.get("keep"),
+            drop=data.get("drop"),
+            in_full=say_kept(data.get("keep", {}), most=None) in data.get("kept", ""),
             prepared=tuple(data.get("prepared", ())),
             composition=composition if composition["ledger"] else None,
             coverage={"twin": tried["twin"], "runs": tried["runs"]} if "twin" in tried else None,

@@ -189,12 +189,19 @@ def neighbours(plan: PurePlan, facts: Facts) -> str:
     return f"Two tables are neighbours when one becomes the other by adding or removing {many} of one {unit.entity}."
 
 
-def kept(keep: Mapping[str, Sequence[str]]) -> str:
-    """Say which rows of a table are the data set, and that the others are no part of it."""
+def kept(keep: Mapping[str, Sequence[str]], *, in_full: bool = False) -> str:
+    """Say which rows of a table are the data set, and that the others are no part of it; a long list is cut short."""
+    listed = say_kept(keep, most=None) if in_full else say_kept(keep)
     return (
-        f"The data set is the rows with {say_kept(keep)}; the other rows of the table are no part of it. This was "
+        f"The data set is the rows with {listed}; the other rows of the table are no part of it. This was "
         "decided before the table was read."
     )
+
+
+def dropped(drop: Mapping[str, Sequence[str]]) -> str:
+    """Say which rows of a table are no part of the data set."""
+    either = ", or with ".join(say_kept({name: values}) for name, values in drop.items())
+    return f"Rows with {either} are no part of the data set. This was decided before the table was read."
 
 
 def bound(plan: PurePlan) -> str:
@@ -300,9 +307,10 @@ def caveats(plan: PurePlan, facts: Facts) -> list[str]:
             f"Beside other releases about the same data it counts as rho {plain(plan.spent)}, which is epsilon "
             f"{say_epsilon(epsilon_beside_others(plan))} at the same delta."
         )
-    if facts.keep is not None and unit.neighbours == "replace" and not unit.may_be_missing:
+    chosen = {**(facts.keep or {}), **(facts.drop or {})}
+    if chosen and unit.neighbours == "replace" and not unit.may_be_missing:
         told.append(
-            f"The guarantee is about tables of such rows as were kept ({', '.join(facts.keep)}): a change that would "
+            f"The guarantee is about tables of such rows as were kept ({', '.join(chosen)}): a change that would "
             f"take a {unit.entity} out of them, or into them, is not covered."
         )
     if unit.enforced or plan.unknown == "drop":

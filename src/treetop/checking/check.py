@@ -28,6 +28,7 @@ from treetop.release.folder import (
     EVIDENCE,
     HIERARCHIES,
     MEASUREMENTS,
+    NAMES,
     PAGE,
     PLACES,
     PLAN,
@@ -227,7 +228,7 @@ class _Check:
         allowed = {*stated, CARD, PAGE}
         for path in sorted(self.folder.rglob("*")):
             name = path.relative_to(self.folder).as_posix()
-            if name not in allowed and name not in (HIERARCHIES, PLACES):
+            if name not in allowed and name not in (HIERARCHIES, NAMES, PLACES):
                 yield f"{name} is in the folder, but not in the card"
 
     def warnings(self) -> Iterator[str]:

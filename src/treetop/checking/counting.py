@@ -19,6 +19,7 @@ from treetop.domain.boxes import Boxes
 from treetop.domain.fact import COUNTED, LISTED
 from treetop.domain.facts import TableFact
 from treetop.errors import ReleaseError
+from treetop.plan.fields.ordinary import ELSEWHERE
 from treetop.plan.file import describe_plan
 from treetop.plan.plan import PurePlan
 from treetop.release.estimates.again import with_lower_error
@@ -96,7 +97,8 @@ def plan_file(folder: Path, plan: PurePlan, card: dict[str, Any]) -> Iterator[st
         told.pop("description", None)
         attributes = told.get("attributes", {})
         told["attributes"] = {name: about.get("hierarchy_sha256") for name, about in attributes.items()}
-        told["data"] = {"unknown": told.get("data", {}).get("unknown")}
+        unknown = told.get("data", {}).get("unknown")
+        told["data"] = {"unknown": dict.fromkeys(attributes, ELSEWHERE) if unknown == ELSEWHERE else unknown}
         for name in NAMES:
             told.get("groups", {}).pop(name, None)
         told["facts"] = {name: _nameless(fact) for name, fact in told.get("facts", {}).items()}
@@ -128,6 +130,7 @@ def said(stated: dict[str, Any]) -> dict[str, Any]:
         "columns": columns,
         "count_column": data.get("count"),
         "keep": data.get("keep", {}),
+        "drop": data.get("drop", {}),
     }
 
 
@@ -158,6 +161,7 @@ def _said(stated: dict[str, Any], card: dict[str, Any]) -> Iterator[str]:
         "columns": told["columns"] or {},
         "count_column": told["count_column"],
         "keep": told.get("keep", {}),
+        "drop": told.get("drop", {}),
     }
     found = said(stated)
     if card["treetop"] == 1:

@@ -205,19 +205,25 @@ def keeping_alike(source: Source, role: Role) -> tuple[Source, list[str] | None,
     """Return a public table without conditions on columns that it lacks, its columns, and what to say of that."""
     source = of_its_kind(source)
     present = column_names(source)
-    absent = [name for name in source.keep or () if present is not None and name not in present]
-    if source.keep is None or not absent:
+    chosen = {**(source.keep or {}), **(source.drop or {})}
+    absent = [name for name in chosen if present is not None and name not in present]
+    if not absent:
         return source, present, []
     named = ", ".join(map(repr, absent))
     told = f"The plan keeps some rows only, by {named}; the {role} has no such column, so all its rows count."
-    kept = {name: kept for name, kept in source.keep.items() if name not in absent}
-    return replace(source, keep=kept), present, [told]
+    keep, drop = (
+        {name: values for name, values in (own or {}).items() if name not in absent}
+        for own in (source.keep, source.drop)
+    )
+    return replace(source, keep=keep, drop=drop), present, [told]
 
 
 def of_its_kind(source: Source) -> Source:
     """Leave out the positions of fields where there is no text, and the query where there is no database."""
     kind = next(source.formats())
-    own: dict[str, Any] = {} if kind.is_text else {"fields": None, "header": None, "names": None}
+    own: dict[str, Any] = {} if kind.is_text else {"fields": None}
+    own |= {} if kind.is_text or kind.has_header else {"header": None, "names": None}
+    own |= {} if kind.has_sheets else {"sheet": None}
     return replace(source, query=source.query if kind.is_database else None, **own)
 
 
@@ -225,7 +231,7 @@ def column_names(source: Source) -> list[str] | None:
     """Return the columns of a table; None for standard input or a pipe, which is read only once."""
     if reads_once(source.location):
         return None
-    with closing(batches(replace(source, keep=None))) as parts:  # type: ignore[type-var]
+    with closing(batches(replace(source, keep=None, drop=None))) as parts:  # type: ignore[type-var]
         return list(next(parts).rows.schema.names)
 
 

@@ -102,6 +102,7 @@ def render(form: Format, done: Exported) -> str:
             f"{done.guarded:,} code{'s' * (done.guarded > 1)} of the hierarchies may be taken for formulas, and "
             f"{'have' if done.guarded > 1 else 'has'} an apostrophe before (--as-is leaves it out)."
         )
+    lines += [f"{note[0].upper()}{note[1:]}." for note in done.notes]
     if done.skipped:
         codes = f"{len(done.skipped):,} code{'s' * (len(done.skipped) > 1)}"
         more = f" and {len(done.skipped) - SHOWN:,} more" if len(done.skipped) > SHOWN else ""
@@ -120,4 +121,5 @@ def _summary(to: str, done: Exported) -> dict[str, Any]:
         "total": done.total,
         "skipped": list(done.skipped),
         "guarded": done.guarded,
+        "notes": list(done.notes),
     }

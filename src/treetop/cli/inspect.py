@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop.errors import PlanFileError
+from treetop.errors.showing import printable
 
 if TYPE_CHECKING:
+    from treetop.choose.first_look import FirstLook
     from treetop.intake.inspect import Inspection
 
+_REASONS = 6
+"""So many columns that are no levels are told, with the reason."""
 FENCE = "treetop inspect reads the private table: what it prints is for the steward only, not for release."
 
 
@@ -38,6 +42,8 @@ FENCE = "treetop inspect reads the private table: what it prints is for the stew
     "--field", "fields", multiple=True, metavar="NAME=POSITIONS", help="Of fixed-width text, a field: home=8-13."
 )
 @click.option("--keep", multiple=True, metavar="COLUMN=VALUE", help="Take only the rows with this value.")
+@click.option("--drop", multiple=True, metavar="COLUMN=VALUE", help="Leave out the rows with this value.")
+@click.option("--sheet", help="The sheet, where TABLE is a workbook of Excel with several.")
 @click.option("--hierarchy-encoding", help="The encoding of the hierarchy files; UTF-8 by default.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the draft here; a file that exists is kept.")
 @click.option("--json", "as_json", is_flag=True, help="The same for machines.")
@@ -50,13 +56,15 @@ def command(
     as_json: bool,
     fields: tuple[str, ...],
     keep: tuple[str, ...],
+    drop: tuple[str, ...],
     names: str | None,
     **reading: Any,
 ) -> None:
     """Describe TABLE and draft a plan file for it.
 
-    TABLE is a CSV, Parquet or fixed-width file, a database file or URL (with --query) or - for standard input.
+    TABLE is a CSV, Parquet, Excel or fixed-width file, a database file or URL (with --query) or - for standard input.
     """
+    from treetop.choose.first_look import first_look
     from treetop.intake.inspect import inspect_table
     from treetop.plan.file import draft_plan
     from treetop.sources.positions import parse
@@ -65,21 +73,23 @@ def command(
     if out is not None and out.exists():
         raise PlanFileError(f"{out} exists already and is kept: name another file, or move it away")
     positions = {name: parse(text) for name, text in _pairs("--field", "home=8-13", fields)}
-    kept: dict[str, list[str]] = {}
-    for column, value in _pairs("--keep", "year=2008", keep):
-        kept.setdefault(column, []).append(value)
+    kept, dropped = (
+        _by_column(_pairs(option, "year=2008", given)) for option, given in (("--keep", keep), ("--drop", drop))
+    )
     named = None if names is None else [name.strip() for name in names.split(",")]
-    source = Source(table, **reading, fields=positions or None, keep=kept or None, names=named)
+    source = Source(table, **reading, fields=positions or None, keep=kept, drop=dropped, names=named)
     lookups = [Source(one, encoding=hierarchy_encoding) for one in hierarchies]
     inspection = inspect_table(source, lookups, count)
+    look = first_look(inspection)
     draft = draft_plan(inspection, Path() if out is None else out.parent)
     click.echo(FENCE, err=True)
     if out is not None:
         _write(out, draft)
     if as_json:
-        click.echo(json.dumps({**inspection.to_dict(), "draft": draft}, indent=2))
+        noise = None if look is None else look.to_dict()
+        click.echo(json.dumps({**inspection.to_dict(), "noise": noise, "draft": draft}, indent=2))
         return
-    click.echo(render(inspection))
+    click.echo(render(inspection, look))
     if out is None:
         click.echo(f"\nA draft of a plan file (--out plan.toml writes it to a file):\n\n{draft}", nl=False)
     else:
@@ -94,20 +104,34 @@ def _pairs(option: str, example: str, given: tuple[str, ...]) -> Iterator[tuple[
         yield name, value
 
 
-def render(inspection: Inspection) -> str:
+def _by_column(pairs: Iterator[tuple[str, str]]) -> dict[str, list[str]] | None:
+    found: dict[str, list[str]] = {}
+    for column, value in pairs:
+        found.setdefault(column, []).append(value)
+    return found or None
+
+
+def render(inspection: Inspection, look: FirstLook | None = None) -> str:
     """Return the description for people."""
     from treetop.intake.inspect import SAMPLE
     from treetop.plan.accuracy import text_table
 
-    rows = [("column", "type", "distinct", "missing", "looks like")]
+    rows = [("column", "type", "distinct", "missing", "looks like", "such as")]
     rows += [
-        (column.name, column.type, f"{column.distinct:,}", f"{column.missing:,}", column.looks_like())
+        (
+            column.name,
+            column.type,
+            f"{column.distinct:,}",
+            f"{column.missing:,}",
+            column.looks_like(),
+            printable(", ".join(repr(one) if one != one.strip() else one for one in column.samples)),
+        )
         for column in inspection.columns
     ]
     lines = [
         f"{inspection.path}: {inspection.rows:,} rows, {len(inspection.columns)} columns",
         "",
-        text_table(rows, left=(0, 1, 4)),
+        text_table(rows, left=(0, 1, 4, 5)),
     ]
     sampled = f" (judged from {SAMPLE:,} rows)" if inspection.sampled else ""
     found = [f"columns that nest: {' > '.join(chain)}{sampled}" for chain in inspection.chains]
@@ -115,8 +139,10 @@ def render(inspection: Inspection) -> str:
         found.append(f"{name} names the codes of {code}, one to one: no attribute of its own")
     found += _hierarchy(inspection)
     found += [f"{column.name}: {column.note}" for column in inspection.columns if column.note]
+    found += inspection.notes
     found += [] if inspection.count is None else [_count(inspection)]
     found += [line for identifier in inspection.identifiers for line in identifier.sentences()]
+    found += [] if look is None else look.sentences()
     return "\n".join([*lines, "", *(f"- {line}" for line in found)] if found else lines)
 
 
@@ -124,7 +150,9 @@ def _hierarchy(inspection: Inspection) -> list[str]:
     if not inspection.lookups:
         return ["no hierarchy file was given: --hierarchy FILE compares the codes with a public one, once for each"]
     matched = [match.lookup for match in inspection.matches]
-    return [match.sentence() for match in inspection.matches] + [
+    told = [line for match in inspection.matches for line in (match.sentence(), *match.hints())]
+    told += [reason.why for reason in inspection.reasons() if not reason.level][:_REASONS]
+    return told + [
         f"no column holds codes of {lookup.path}, whose columns are {', '.join(lookup.columns)}"
         for lookup in inspection.lookups
         if lookup not in matched

@@ -78,6 +78,8 @@ def render(file: PlanFile, summary: dict[str, Any]) -> str:
             bold(plan.title or file.path.name),
             f"{size}; no private data was read.",
             *([] if file.keep is None else [words.kept(file.keep)]),
+            *([] if file.drop is None else [words.dropped(file.drop)]),
+            *(f"{rule[0].upper()}{rule[1:]}." for rule in file.prepared),
             "",
             str(plan.accuracy(confidence)),
             "",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.argument("conditions", metavar="[ATTRIBUTE=CODE]...", nargs=-1)
+@click.argument("conditions", metavar="[ATTRIBUTE=CODE_OR_NAME]...", nargs=-1)
 @click.option("--by", "levels", metavar="LEVEL", multiple=True, help="A row for each code of a level; repeatable.")
 @click.option(
     "--derived",
@@ -53,10 +53,11 @@ def command(
 ) -> None:
     """Count what matches the codes in the release DIR: the total when there are none.
 
-    Codes are of any level: origin=Veneto destination=Milano. Where a code stands at several levels, say which:
-    destination.province=Milano. With --by origin.region there is a row for each region above zero; those that are
-    not listed are released zeros, but for what a release leaves unresolved. Where the release has noise intervals
-    they are shown beside the counts: on a terminal, in tables, and with --csv and --json.
+    Codes are of any level, and so are names, where the release has them: origin=Veneto destination=Milano. Where one
+    may be several, say which: destination.province=Milano. With --by origin.region there is a row for each region above
+    zero, and with --by region for each pair of them; those that are not listed are released zeros, but for what a
+    release leaves unresolved. Where the release has noise intervals they are shown beside the counts: on a terminal, in
+    tables, and with --csv and --json.
     """
     from treetop.domain.conditions import parse_conditions
     from treetop.release.release import Release
@@ -80,7 +81,8 @@ def command(
         )
     if derived is not None:
         options = {"confidence": confidence} | ({"above": above} if "degrees" in release.card["plan"] else {})
-        _print_derived(chosen, asked, derived, levels[0] if levels else None, options, (as_csv, as_json))
+        named = release.spine.levels_named(levels[0]) if levels else [None]
+        _print_derived(chosen, asked, derived, named[0], options, (as_csv, as_json))
         return
     table = _table(chosen, levels, confidence)
     shown = table if limit is None else table.sort_by([("count", "descending")]).slice(0, limit)
@@ -115,7 +117,7 @@ def _table(chosen: Selection, levels: Sequence[str], confidence: float | None) -
     import pyarrow as pa
 
     if levels:
-        return chosen.by(*dict.fromkeys(levels), confidence=confidence)
+        return chosen.by(*levels, confidence=confidence, names=True)
     columns = {"count": [chosen.total]}
     if chosen.confidence is not None:
         columns |= {end: [bound] for end, bound in chosen.interval(confidence)._asdict().items()}
@@ -156,8 +158,7 @@ def _summary(
     if chosen.whole.left is not None:
         summary["unresolved"] = chosen.partly_unresolved
     if levels:
-        names = table.column_names
-        summary |= {"by": names[: names.index("count")], "rows": shown.to_pylist()}
+        summary |= {"by": chosen.columns_of(*levels), "rows": shown.to_pylist()}
         summary["left_out"] = table.num_rows - shown.num_rows
         if chosen.whole.left is not None:
             summary["in_no_row"] = _in_no_row(chosen, table)

@@ -60,7 +60,7 @@ def compare_with_truth(
             data["columns"] or {},
             data["count_column"],
         )
-        source = Source(truth, query, keep=data.get("keep"))
+        source = Source(truth, query, keep=data.get("keep"), drop=data.get("drop"))
     else:
         file = plan if isinstance(plan, PlanFile) else read_plan(plan)
         own = file.plan.as_released(release.spine)

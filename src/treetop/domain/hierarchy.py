@@ -1,14 +1,15 @@
 """A hierarchy: the public tree of one attribute, with named levels from coarse to fine and a code for every node.
 
 Nodes of a level are numbered in depth-first order, siblings by code. So the children of a node, and the leaves under
-it, are always a range of numbers, and the numbering does not depend on the order of the rows it was read from.
+it, are always a range of numbers, and the numbering does not depend on the order of the rows it was read from. Names of
+codes, and the order in which they were listed, are for people: they decide nothing, and are no part of the digest.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,9 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from treetop.basics.frozen import FrozenMap
 from treetop.basics.nearest import nearest
 from treetop.domain import branches
 from treetop.domain.branches import Ragged
+from treetop.domain.naming import Given, as_given, names_of
 from treetop.errors import HierarchyError
 from treetop.sources import table as tables
 from treetop.sources.batch import first_missing
@@ -37,6 +40,10 @@ class Hierarchy:
     """The codes of each level, by node number."""
     first: tuple[NDArray[np.int64], ...] = field(repr=False)
     """`first[k][i] : first[k][i + 1]` are the nodes of level k under node i of the level above (level 0: the root)."""
+    names: Mapping[str, pa.StringArray] = field(default_factory=lambda: FrozenMap({}), repr=False)
+    """By level, what its nodes are called, by node number; null where one has no name."""
+    listed: tuple[NDArray[np.int64] | None, ...] = field(default=(), repr=False)
+    """By level, the place of each node in the order in which codes were listed; None where that is the numbering."""
     _ancestors: dict[tuple[int, int], NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
 
     @staticmethod
@@ -45,22 +52,26 @@ class Hierarchy:
         levels: Sequence[str],
         ragged: Ragged = "error",
         *,
+        names: Mapping[str, str] | None = None,
         delimiter: str | None = None,
         encoding: str | None = None,
     ) -> Hierarchy:
         """Read a lookup table with one column per level, coarse to fine, and one row per leaf.
 
         Where branches end early (the finer columns are blank), `ragged="repeat"` carries the last code down; such
-        single-child steps pass through a release unmeasured and cost nothing. The delimiter of a CSV file is found
-        from its header, and its encoding is UTF-8, unless they are given.
+        single-child steps pass through a release unmeasured and cost nothing. `names` are the columns with the names of
+        codes, by level: `{"town": "town_name"}`. The delimiter of a CSV file is found from its header, and its encoding
+        is UTF-8, unless they are given.
 
         >>> places = pa.table({"region": ["N", "N", "S"], "town": ["n1", "n2", "s1"]})
         >>> Hierarchy.from_table(places, levels=["region", "town"])
         Hierarchy(region 2 > town 3)
         """
-        names = branches.level_names(levels)
-        columns = branches.read_columns(table, names, delimiter, encoding)
-        return _build(names, branches.fill_down(names, columns, ragged))
+        own, called = branches.level_names(levels), dict(names or {})
+        both = list(dict.fromkeys((*own, *called.values())))
+        columns = dict(zip(both, branches.read_columns(table, both, delimiter, encoding), strict=True))
+        tree = _build(own, branches.fill_down(own, [columns[level] for level in own], ragged))
+        return tree.with_names({level: (columns.get(level), columns[column]) for level, column in called.items()})
 
     @staticmethod
     def from_parents(
@@ -70,22 +81,27 @@ class Hierarchy:
         levels: Sequence[str] | None = None,
         ragged: Ragged = "error",
         *,
+        name: str | None = None,
         delimiter: str | None = None,
         encoding: str | None = None,
     ) -> Hierarchy:
         """Read a list of (child, parent) codes; a code without a parent is at the top.
 
-        Where branches end at different depths, `ragged="repeat"` carries the last code down.
+        Where branches end at different depths, `ragged="repeat"` carries the last code down. `name` is the column with
+        the names of the children.
 
         >>> edges = pa.table({"child": ["n1", "n2", "N"], "parent": ["N", "N", None]})
         >>> Hierarchy.from_parents(edges)
         Hierarchy(level1 1 > level2 2)
         """
-        paths = branches.paths(*branches.read_columns(table, [child, parent], delimiter, encoding))
+        wanted = [child, parent, *([] if name is None else [name])]
+        codes, above, *called = branches.read_columns(table, wanted, delimiter, encoding)
+        paths = branches.paths(codes, above)
         names = branches.level_names(levels or [f"level{depth + 1}" for depth in range(len(paths))])
         if len(names) != len(paths):
             raise HierarchyError(f"the tree is {len(paths)} levels deep, but {len(names)} level names were given")
-        return _build(names, branches.fill_down(names, paths, ragged))
+        tree = _build(names, branches.fill_down(names, paths, ragged))
+        return tree.with_names({level: (codes, column) for level in names for column in called})
 
     @staticmethod
     def from_prefixes(codes: Iterable[str], widths: Sequence[int], levels: Sequence[str] | None = None) -> Hierarchy:
@@ -110,6 +126,62 @@ class Hierarchy:
         if isinstance(values, str):
             raise HierarchyError(f"give a list of codes, not the text {values!r}")
         return _build(branches.level_names([level]), [pa.array(branches.as_strings(values), pa.string())])
+
+    def named(self, names: Mapping[str, Mapping[str, str]]) -> Hierarchy:
+        """Return the same tree with names for codes, by level; codes that it does not have are passed over.
+
+        >>> tree = Hierarchy.flat(["f", "m"], level="sex").named({"sex": {"f": "women", "m": "men"}})
+        >>> tree.names["sex"].to_pylist()
+        ['women', 'men']
+        """
+        return self.with_names({level: as_given(own) for level, own in names.items()})
+
+    def with_names(self, given: Mapping[str, tuple[pa.Array | None, pa.Array]]) -> Hierarchy:
+        """Return the same tree with the names in pairs of columns, codes and what each is called, by level."""
+        if not given:
+            return self
+        found = dict(self.names)
+        for depth, level in enumerate(self.levels):
+            own = given.get(level)
+            if own is not None and own[0] is not None:
+                found[level] = names_of(level, self.codes[depth], Given(own[0], own[1]))
+            if depth and level in found and self.levels[depth - 1] in found:
+                found[level] = self._carried(found, depth)
+        for level in given:
+            self.depth(level)
+        return replace(self, names=FrozenMap({level: found[level] for level in self.levels if level in found}))
+
+    def _carried(self, names: Mapping[str, pa.StringArray], depth: int) -> pa.StringArray:
+        """Return names in which a code that was carried down is called as it is above."""
+        own, above = names[self.levels[depth]], pa.array(self.ancestors(depth - 1, depth))
+        same = pc.equal(self.codes[depth], self.codes[depth - 1].take(above))
+        carried = pc.if_else(same, names[self.levels[depth - 1]].take(above), pa.scalar(None, pa.string()))
+        return pc.coalesce(own, carried)
+
+    def with_leaf(self, code: str) -> Hierarchy:
+        """Return the tree with one leaf more, under a branch of its own with the same code at every level.
+
+        >>> Hierarchy.from_prefixes(["AX", "AY"], widths=[1], levels=["state", "county"]).with_leaf("elsewhere")
+        Hierarchy(state 2 > county 3)
+        """
+        if found := self.find(code):
+            raise HierarchyError(
+                f"the code {code!r} stands at the level {self.levels[found[0][0]]!r} already, and would be two things: "
+                "rename it in the hierarchy, or name a leaf that there is"
+            )
+        rows = [pa.concat_arrays([column.combine_chunks(), pa.array([code])]) for column in self.to_table().columns]
+        tree = _build(self.levels, rows)
+        return tree.with_names({level: (self.codes[self.depth(level)], own) for level, own in self.names.items()})
+
+    def name(self, depth: int, node: int) -> str | None:
+        """Return what a node is called; None where it has no name."""
+        own = self.names.get(self.levels[depth])
+        return None if own is None else own[node].as_py()
+
+    def listing(self, depth: int) -> NDArray[np.int64]:
+        """Return the place of every node of a level in the order in which codes were listed."""
+        own = self.listed[depth] if self.listed else None
+        return np.arange(self.sizes[depth]) if own is None else own
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -142,11 +214,21 @@ class Hierarchy:
         if depths == list(range(len(self.levels))):
             return self
         if depths == list(range(len(depths))):
-            return Hierarchy(tuple(levels), self.codes[: len(depths)], self.first[: len(depths)])
+            names = FrozenMap({level: self.names[level] for level in levels if level in self.names})
+            few = len(depths)
+            return Hierarchy(tuple(levels), self.codes[:few], self.first[:few], names, self.listed[:few])
         # Without a level in between, siblings stand in another order: number them anew.
         finest = depths[-1]
-        columns = [self.codes[depth].take(pa.array(self.ancestors(depth, finest))) for depth in depths]
-        return _build(tuple(levels), columns)
+        rows = np.argsort(self.listing(finest))
+        columns = [self.codes[depth].take(pa.array(self.ancestors(depth, finest)[rows])) for depth in depths]
+        tree = _build(tuple(levels), columns)
+        return tree.with_names(
+            {
+                level: (self.codes[depth], self.names[level])
+                for level, depth in zip(levels, depths, strict=True)
+                if level in self.names
+            }
+        )
 
     def below(self, depth: int, node: int, finer: int | None = None) -> tuple[int, int]:
         """Return the range of nodes of a finer level (the leaves when None) under a node."""
@@ -180,8 +262,9 @@ class Hierarchy:
         return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
     def to_table(self) -> pa.Table:
-        """Return one row per leaf, one column per level: what `from_table` reads."""
-        columns = [codes.take(pa.array(self.ancestors(depth))) for depth, codes in enumerate(self.codes)]
+        """Return one row per leaf, as they were listed, and one column per level: what `from_table` reads."""
+        rows = np.argsort(self.listing(len(self.levels) - 1))
+        columns = [codes.take(pa.array(self.ancestors(depth)[rows])) for depth, codes in enumerate(self.codes)]
         return pa.table(columns, names=list(self.levels))
 
     def __repr__(self) -> str:
@@ -195,19 +278,30 @@ def _build(names: tuple[str, ...], columns: Sequence[pa.Array]) -> Hierarchy:
         raise HierarchyError("the hierarchy is empty: give at least one code")
     codes: list[pa.StringArray] = []
     first: list[NDArray[np.int64]] = []
+    listed: list[NDArray[np.int64] | None] = []
     node = np.zeros(len(columns[0]), dtype=np.int64)  # each row's node at the level above
     above = 1
     for depth, column in enumerate(columns):
         distinct, rank = _ranks(column, names[depth])
         # Parent first, then code: sorting these numbers is the depth-first order.
-        pairs, node = np.unique(node * len(distinct) + rank, return_inverse=True)
+        pairs, row, node = np.unique(node * len(distinct) + rank, return_index=True, return_inverse=True)
         parent, code = np.divmod(pairs, len(distinct))
         if len(pairs) > len(distinct):
             _refuse_two_parents(names, depth, distinct, parent, code, codes)
         codes.append(distinct.take(pa.array(code)))
         first.append(np.searchsorted(parent, np.arange(above + 1)).astype(np.int64))
+        listed.append(_places(row))
         above = len(pairs)
-    return Hierarchy(names, tuple(codes), tuple(first))
+    return Hierarchy(names, tuple(codes), tuple(first), listed=tuple(listed))
+
+
+def _places(row: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Return the place of each node, by the first row that it stands in; None where they stand as they are numbered."""
+    if (np.diff(row) > 0).all():
+        return None
+    places = np.empty(len(row), np.int64)
+    places[np.argsort(row)] = np.arange(len(row))
+    return places
 
 
 def _ranks(column: pa.Array, name: str) -> tuple[pa.StringArray, NDArray[np.int64]]:

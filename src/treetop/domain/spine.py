@@ -13,6 +13,7 @@ from itertools import pairwise, zip_longest
 
 from treetop.basics.frozen import FrozenMap
 from treetop.basics.nearest import nearest
+from treetop.domain.finding import leaves_of
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.level import Level, Refinement
 from treetop.domain.unit import TOTAL
@@ -159,8 +160,21 @@ class Spine:
                 return (part,)
         return self.level(name).parts
 
+    def levels_named(self, name: str) -> list[str]:
+        """Return the levels that a name stands for: one, or that of every attribute which has a level called so.
+
+        >>> place = Hierarchy.from_prefixes(["AX", "AY"], widths=[1], levels=["state", "county"])
+        >>> Spine.origin_first(place, place).levels_named("state")
+        ['origin.state', 'destination.state']
+        """
+        pairs = zip(self.attributes, self.trees, strict=True)
+        own = [f"{attribute}.{name}" for attribute, tree in pairs if name in tree.levels]
+        if not own or self._level(name) is not None or name in self.attributes:
+            return [name]
+        return sorted(own, key=lambda one: not one.startswith("origin."))
+
     def find(self, name: str, code: str) -> tuple[int, int, int]:
-        """Return (attribute, start, stop): the leaves that a code of `attribute` or `attribute.level` stands for."""
+        """Return (attribute, start, stop): the leaves that a code or a name stands for, by attribute or level."""
         attribute_name, _, level = name.partition(".")
         names = list(self.attributes)
         if attribute_name not in names:
@@ -169,26 +183,7 @@ class Spine:
                 f"the attributes are {', '.join(names)}"
             )
         attribute = names.index(attribute_name)
-        tree = self.trees[attribute]
-        if level and level not in tree.levels:
-            raise QueryError(
-                f"{attribute_name!r} has no level {level!r}{nearest(level, tree.levels)}; "
-                f"its levels are {', '.join(tree.levels)}"
-            )
-        found = [
-            (tree.levels[depth], tree.below(depth, node))
-            for depth, node in tree.find(str(code))
-            if not level or tree.levels[depth] == level
-        ]
-        if not found:
-            where = f"at {name}" if level else f"in {attribute_name} ({' > '.join(tree.levels)})"
-            shown = tree.codes if not level else [tree.codes[tree.depth(level)]]
-            known = (code for codes in shown for code in codes.slice(0, 20_000).to_pylist())
-            raise QueryError(f"there is no code {code!r} {where}{nearest(str(code), known)}")
-        if len({span for _, span in found}) > 1:
-            choices = " or ".join(f"{attribute_name}.{level_name}={code}" for level_name, _ in found)
-            raise QueryError(f"{attribute_name}={code} stands at several levels: say {choices}")
-        return (attribute, *found[0][1])
+        return (attribute, *leaves_of(attribute_name, self.trees[attribute], level, str(code)))
 
     def depths(self, index: int) -> tuple[int, ...]:
         """Return how many levels of each attribute are refined at spine level `index` (the root is 0)."""

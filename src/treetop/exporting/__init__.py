@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import disk_usage
 from typing import Unpack
 
 import pyarrow as pa
 
 from treetop.errors import ReleaseError
-from treetop.exporting.any_table import TABLE
+from treetop.exporting.any_table import CSV, EXCEL
 from treetop.exporting.flows import FLOWMAP, KEPLER, OD, QGIS, SKMOB
 from treetop.exporting.formats import FORMATS, Content, Format, Options, Request, named, register_export
 from treetop.exporting.formulas import count_guarded
@@ -17,8 +18,9 @@ from treetop.exporting.levels import ENDS, counts_at, depths_of, trees_of
 from treetop.exporting.map import MAP
 from treetop.exporting.places import Places, place_attribute, read_places, saved_places
 from treetop.exporting.records import RECORDS
-from treetop.exporting.sheet import Page, Sheet
+from treetop.exporting.sheet import Page, Sheet, say_bytes
 from treetop.exporting.target import Target
+from treetop.exporting.workbook import Workbook
 from treetop.release.release import Release
 from treetop.release.selection import Selection
 
@@ -38,7 +40,10 @@ __all__ = [
     "register_export",
 ]
 
-for _form in (FLOWMAP, SKMOB, KEPLER, OD, TABLE, QGIS, RECORDS, MAP):
+MANY_ROWS, MANY_OF_A_BOOK = 1_000_000, 100_000
+"""From so many rows on, their number is told before they are written; a workbook takes fifty times as long as text."""
+
+for _form in (CSV, EXCEL, FLOWMAP, SKMOB, KEPLER, OD, QGIS, RECORDS, MAP):
     register_export(_form)
 
 
@@ -60,14 +65,16 @@ class Exported:
     """How much of the release is in no row, because it is not resolved so far."""
     guarded: int = 0
     """How many codes begin like a formula, and were written with an apostrophe before them."""
+    notes: tuple[str, ...] = ()
+    """What else there is to know of it."""
 
 
 def export(release: Release | Selection | str | Path, to: str, out: str | Path, **options: Unpack[Options]) -> Exported:
     """Write a release, or a release folder, for another tool: to a folder, or to a file by its suffix."""
-    named(to)  # now: a name that is unknown is a mistake, whatever the release is
+    named(to)  # now: an unknown name is a mistake, whatever the release is
     folder = Path(release) if isinstance(release, str | Path) else None
     loaded = (Release.load(release) if isinstance(release, str | Path) else release).where()
-    form = form_for(loaded, to)
+    form = named(to)
     _check(form, options)
     every = frozenset(file for one in FORMATS.values() for file in one.files)
     target = Target.of(Path(out), form.files, form.suffixes, options.get("force", False), every)
@@ -82,19 +89,27 @@ def export(release: Release | Selection | str | Path, to: str, out: str | Path, 
         trees = trees_of(loaded)
         codes = [trees[name].codes[depths[name]] for name in (ENDS if form.flows else depths)]
         guarded = count_guarded(pa.concat_arrays(codes).unique())
+    _announce(files[0], target.out, options)
     with target.draft() as draft:
         for file in files:
             file.write(draft / target.named(file.file))
     main = files[0]
     unresolved = 0 if made.skipped or loaded.tree.left is None else loaded.total - main.total
     warning = loaded.card.get("warning")
-    return Exported(target.files(), main.rows, main.total, made.skipped, warning, unresolved, guarded)
+    return Exported(target.files(), main.rows, main.total, made.skipped, warning, unresolved, guarded, made.notes)
 
 
-def form_for(release: Selection, to: str) -> Format:
-    """Return the format of a name: `csv` is the one for flows where there are any, and for others any table."""
-    has_ends = all(end in release.spine.attributes for end in ENDS)
-    return TABLE if to == "csv" and not has_ends else named(to)
+def _announce(main: Sheet | Page | Workbook, out: Path, options: Options) -> None:
+    """Tell how large the main file will be, where that is large; refuse one that the disk does not hold."""
+    if main.size > (free := disk_usage(out.absolute().parent).free):
+        raise ReleaseError(
+            f"{out}: would take about {say_bytes(main.size)}, and its disk has {say_bytes(free)} left: export a "
+            "coarser level (--level)"
+        )
+    announce, book = options.get("announce"), isinstance(main, Workbook)
+    if announce is not None and main.rows >= (MANY_OF_A_BOOK if book else MANY_ROWS):
+        size = f", about {say_bytes(main.size)}" if main.size else ""
+        announce(f"writing {main.rows:,} rows{size}{': a workbook takes its time, and csv is faster' if book else ''}")
 
 
 def _check(form: Format, options: Options) -> None:

@@ -30,9 +30,9 @@ class _Located:
     """The codes that lack coordinates, whose flows were left out."""
 
     @staticmethod
-    def of(request: Request) -> _Located:
+    def of(request: Request, *, more: bool = False) -> _Located:
         assert request.places is not None
-        flows, trees = counts_at(request.release, request.depths, ENDS), trees_of(request.release)
+        flows, trees = counts_at(request.release, request.depths, ENDS, more=more), trees_of(request.release)
         here = [request.places[end].at(trees[end], request.depths[end]) for end in ENDS]
         rows = [pc.index_in(flows[end], value_set=place.code) for end, place in zip(ENDS, here, strict=True)]
         missing = _missing(flows, rows, request.options.get("skip_missing", False))
@@ -61,7 +61,7 @@ def _flowmap(request: Request) -> Content:
 
 
 def _kepler(request: Request) -> Content:
-    found = _Located.of(request)
+    found = _Located.of(request, more=True)
     flows = found.flows
     for name, column in zip(("lat0", "lng0", "lat1", "lng1"), found.degrees, strict=True):
         flows = flows.append_column(name, pa.array(column))
@@ -75,9 +75,9 @@ def _qgis(request: Request) -> Content:
         names = list(request.release.spine.attributes)
         if all(end in names for end in ENDS):
             names = [*ENDS, *(name for name in names if name not in ENDS)]
-        table = counts_at(request.release, request.depths, names)
+        table = counts_at(request.release, request.depths, names, more=True)
     else:
-        found = _Located.of(request)
+        found = _Located.of(request, more=True)
         table, missing = found.flows.append_column("WKT", _lines(found.degrees)), found.missing
     return Content([Sheet.of(file, table, "count") for file in ("table.csv", "table.csvt")], missing)
 
@@ -137,7 +137,7 @@ SKMOB = Format(
 )
 KEPLER = Format(
     "kepler",
-    "kepler.gl: origin,destination,count,lat0,lng0,lat1,lng1",
+    "kepler.gl: origin,destination,count,…,lat0,lng0,lat1,lng1",
     ("flows.csv",),
     _kepler,
     flows=True,
@@ -145,11 +145,10 @@ KEPLER = Format(
 )
 OD = Format(
     "od",
-    "R od and stplanr, spreadsheets: origin,destination,count; csv is table where there are no flows",
+    "R od and stplanr: origin,destination,count",
     ("flows.csv",),
     _plain,
     flows=True,
-    aliases=("csv",),
 )
 QGIS = Format(
     "qgis",

@@ -12,6 +12,7 @@ from treetop.errors import ReleaseError
 from treetop.exporting.levels import Depths
 from treetop.exporting.places import Places
 from treetop.exporting.sheet import Page, Sheet
+from treetop.exporting.workbook import Workbook
 from treetop.release.selection import Selection
 
 Progress: TypeAlias = Callable[[int], object]
@@ -51,7 +52,7 @@ class Options(TypedDict, total=False):
     progress: Progress | None
     """Told of records as they are written."""
     announce: Callable[[str], object] | None
-    """Told how many records there will be, where they are many."""
+    """Told how large it will be, where that is large."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +75,12 @@ class Request:
 class Content:
     """What a format makes of a request."""
 
-    files: Sequence[Sheet | Page]
+    files: Sequence[Sheet | Page | Workbook]
     """One for each of the format's files, in their order."""
     skipped: tuple[str, ...] = ()
     """The codes whose rows were left out because it is not known where they are."""
+    notes: tuple[str, ...] = ()
+    """What else there is to know of what was written."""
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from treetop.basics.nearest import nearest
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import QueryError
-from treetop.release.selection import Selection
+from treetop.release.selection import Selection, with_names
 
 ENDS = ("origin", "destination")
 """The attributes of a flow."""
@@ -32,15 +33,27 @@ def depths_of(release: Selection, level: str | Sequence[str] | None) -> Depths:
     return depths
 
 
-def counts_at(release: Selection, depths: Depths, attributes: Sequence[str]) -> pa.Table:
-    """Return one row per combination above zero: the attributes' codes at their depths, and `count`."""
+def counts_at(release: Selection, depths: Depths, attributes: Sequence[str], *, more: bool = False) -> pa.Table:
+    """Return one row per combination above zero: the attributes' codes at their depths, and `count`.
+
+    With `more`, the bounds of the count and the names of the codes follow, where the release has them.
+    """
     trees = trees_of(release)
     finest = all(depths[name] == len(tree.levels) - 1 for name, tree in trees.items())
     if finest and set(attributes) == set(trees):
-        return release.table().select([*attributes, "count"])
-    levels = (f"{name}.{trees[name].levels[depths[name]]}" for name in attributes)
-    table = release.by(*levels, intervals=False)
-    return table.rename_columns([*attributes, "count"])
+        table = release.table()
+        table = table.select([*attributes, *table.column_names[len(trees) :]])
+    else:
+        levels = (f"{name}.{trees[name].levels[depths[name]]}" for name in attributes)
+        table = release.by(*levels, intervals=more)
+        table = table.rename_columns([*attributes, *table.column_names[len(attributes) :]])
+    if not more:
+        return table.select([*attributes, "count"])
+    for name in attributes:
+        tree, depth = trees[name], depths[name]
+        nodes = pc.index_in(table[name].combine_chunks(), value_set=tree.codes[depth])
+        table = with_names(table, name, tree, depth, nodes, last=True)
+    return table
 
 
 def trees_of(release: Selection) -> dict[str, Hierarchy]:

@@ -50,15 +50,17 @@ class Places:
         return pa.table([self.code, self.name, self.latitude, self.longitude], names=names)
 
     def at(self, tree: Hierarchy, depth: int) -> Places:
-        """Return the places of a coarser level: the mean of the leaves under each; its code is its name."""
+        """Return the places of a coarser level: the mean of the leaves under each, by the name of its code."""
         row = pc.index_in(tree.codes[-1], value_set=self.code)
         known = row.is_valid().to_numpy(zero_copy_only=False)
         row = row.drop_null()
         if depth == len(tree.levels) - 1:
             number = row.to_numpy()
             return Places(self.code.take(row), self.name.take(row), self.latitude[number], self.longitude[number])
-        codes = tree.codes[depth].take(pa.array(tree.ancestors(depth)[known]))
-        return _mean(codes, codes, self.latitude[row.to_numpy()], self.longitude[row.to_numpy()])
+        node = pa.array(tree.ancestors(depth)[known])
+        codes, called = tree.codes[depth].take(node), tree.names.get(tree.levels[depth])
+        names = codes if called is None else pc.coalesce(called.take(node), codes)
+        return _mean(codes, names, self.latitude[row.to_numpy()], self.longitude[row.to_numpy()])
 
 
 def read_places(

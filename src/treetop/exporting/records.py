@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from treetop.errors import Refusal, ReleaseError
 from treetop.exporting.formats import Content, Format, Progress, Request
 from treetop.exporting.levels import Depths, trees_of
-from treetop.exporting.sheet import Sheet
+from treetop.exporting.sheet import Sheet, say_bytes
 from treetop.release.selection import Selection
 
 ROWS = 1 << 20
@@ -54,17 +54,11 @@ class Size:
             )
         if out.suffix == ".csv" and self.bytes > (free := disk_usage(out.absolute().parent).free):
             raise ReleaseError(
-                f"{out}: would hold {self}, and its disk has {_bytes(free)} left: write .parquet instead"
+                f"{out}: would hold {self}, and its disk has {say_bytes(free)} left: write .parquet instead"
             )
 
     def __str__(self) -> str:
-        return f"{self.records:,} records, about {_bytes(self.bytes)} as CSV"
-
-
-def _bytes(number: int) -> str:
-    units = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
-    power = min(max(len(str(number)) - 1, 0) // 3, len(units) - 1)
-    return f"{number / 1000**power:,.0f} {units[power]}"
+        return f"{self.records:,} records, about {say_bytes(self.bytes)} as CSV"
 
 
 def _make(request: Request) -> Content:

@@ -28,12 +28,15 @@ class Sheet:
     """How many there are."""
     total: int
     """The sum of its counts."""
+    size: int = 0
+    """About how many bytes it has as CSV; 0 where that is not known, or told elsewhere."""
 
     @staticmethod
     def of(file: str, table: pa.Table, count: str | None = None) -> Sheet:
         """Make a sheet of a table."""
         total = 0 if count is None else int(pc.sum(table[count]).as_py() or 0)
-        return Sheet(file, table.schema, table.to_batches(), table.num_rows, total)
+        size = sum(_bytes(column) for column in table.columns)
+        return Sheet(file, table.schema, table.to_batches(), table.num_rows, total, size)
 
     def guarded(self) -> Sheet:
         """Return the sheet with texts that no spreadsheet computes."""
@@ -77,6 +80,8 @@ class Page:
     """The counts above zero that it shows, at its finest level."""
     total: int
     """Their sum."""
+    size: int = 0
+    """How long it is, where it is worth telling."""
 
     def guarded(self) -> Page:
         """Return the text as it is: no spreadsheet opens it."""
@@ -85,6 +90,24 @@ class Page:
     def write(self, path: Path) -> None:
         """Write the file."""
         path.write_text(self.text, encoding="utf-8")
+
+
+def say_bytes(number: int) -> str:
+    """Say how long a file is.
+
+    >>> say_bytes(2_500_000)
+    '2 MB'
+    """
+    units = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
+    power = min(max(len(str(number)) - 1, 0) // 3, len(units) - 1)
+    return f"{number / 1000**power:,.0f} {units[power]}"
+
+
+def _bytes(column: pa.ChunkedArray) -> int:
+    """Return about how many characters a column has as CSV, with what stands between."""
+    if pa.types.is_string(column.type):
+        return int(pc.sum(pc.binary_length(column)).as_py() or 0) + 3 * len(column)
+    return int(pc.sum(pc.binary_length(column.cast(pa.string()))).as_py() or 0) + len(column)
 
 
 def csv_header(names: Iterable[str]) -> bytes:

@@ -7,10 +7,10 @@ where every record is counted, whatever it says: a record that may be dropped ma
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from treetop.errors import PlanError
-from treetop.sources.source import BlankLines, as_source, is_database
+from treetop.sources.source import BlankLines, as_source, leaves_out
 
 if TYPE_CHECKING:
     from treetop.intake.tally import Tally
@@ -46,23 +46,35 @@ class MadeTable:
         return None
 
     @property
+    def drop(self) -> Mapping[str, Sequence[str]] | None:
+        """The values that leave rows out before they are counted; None where there are none."""
+        return None
+
+    @property
     def facts(self) -> object:
         """What the plan that counts it must state of it; None where there is nothing to state."""
         return None
 
 
-def kept(table: Table) -> Mapping[str, Sequence[str]] | None:
-    """Return the values that rows of a table are kept by, for its card; None where they are kept by none."""
+class Rules(NamedTuple):
+    """What is done to a table before it is counted, for its card."""
+
+    keep: Mapping[str, Sequence[str]] | None = None
+    """The values that rows are kept by; None where they are kept by none."""
+    drop: Mapping[str, Sequence[str]] | None = None
+    """The values that leave rows out; None where there are none."""
+    prepared: tuple[str, ...] = ()
+    """What is done to columns, in words."""
+
+
+def rules_of(table: Table) -> Rules:
+    """Return what is done to a table before it is counted."""
     if isinstance(table, MadeTable):
-        return table.keep
+        return Rules(table.keep, table.drop)
     source = as_source(table)
-    return None if source is None else source.keep
-
-
-def prepared(table: Table) -> tuple[str, ...]:
-    """Say what is done to columns of a table before they are read, for its card."""
-    source = None if isinstance(table, MadeTable) else as_source(table)
-    return () if source is None or source.prepare is None else tuple(source.prepare.words())
+    if source is None:
+        return Rules()
+    return Rules(source.keep, source.drop, () if source.prepare is None else tuple(source.prepare.words()))
 
 
 def may_drop(table: Table) -> str | None:
@@ -70,15 +82,21 @@ def may_drop(table: Table) -> str | None:
     if isinstance(table, MadeTable):
         return table.may_drop
     source = as_source(table)
-    return None if source is None else selected(source.keep, source.query, source.blank_lines, is_database(source))
+    if source is None:
+        return None
+    return selected(source.keep, source.query, source.blank_lines, leaves_out(source), source.drop)
 
 
 def selected(
-    keep: Mapping[str, Any] | None, query: str | None, blank_lines: BlankLines = "record", database: bool = False
+    keep: Mapping[str, Any] | None,
+    query: str | None,
+    blank_lines: BlankLines = "record",
+    format_may: str | None = None,
+    drop: Mapping[str, Any] | None = None,
 ) -> str | None:
     """Say what selects the rows of a table; None where all of them are taken.
 
-    Of a database it is never known: what looks like a table there may be a view, or show some of its rows only.
+    `format_may` says what its format may leave out by itself, as a view of a database does.
 
     >>> selected({"year": ["2008"]}, None), selected(None, None)
     ('only rows with certain values of year are kept', None)
@@ -87,10 +105,12 @@ def selected(
     """
     if keep:
         return f"only rows with certain values of {', '.join(keep)} are kept"
+    if drop:
+        return f"rows with certain values of {', '.join(drop)} are dropped"
     if query is not None:
         return "a query may leave rows out"
-    if database:
-        return "a table of a database may be a view that leaves rows out"
+    if format_may is not None:
+        return format_may
     if blank_lines == "skip":
         return "blank lines are skipped"
     return None

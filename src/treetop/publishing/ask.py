@@ -175,6 +175,8 @@ def _asked(
     # What is as it was before there was a choice is not said, so that earlier answers are found.
     read |= {"header": file.header, "names": file.names} if file.header is False else {}
     read |= {"blank_lines": file.blank_lines} if file.blank_lines != "record" else {}
+    read |= {"drop": dict(file.drop)} if file.drop else {}
+    read |= {"sheet": file.sheet} if file.sheet else {}
     read |= {"prepared": list(file.prepared)} if file.prepared else {}
     found = [_question(one, file.plan.spine) for one in questions]
     named = {fingerprint(one, file.plan, file.columns, read): one for one in found}

@@ -210,7 +210,8 @@ def _places(file: PlanFile) -> dict[str, pa.Table]:
 @contextmanager
 def _as_read(lookup: Lookup) -> Iterator[Path]:
     """Yield a public file that needs no options to be read: itself, or a copy of what its options select."""
-    if not (lookup.source.encoding or lookup.source.delimiter or lookup.source.keep):
+    source = lookup.source
+    if not (source.encoding or source.delimiter or source.keep or source.drop or source.sheet):
         yield lookup.file
         return
     with TemporaryDirectory() as folder:

@@ -6,7 +6,7 @@ charged raises, and nothing is measured.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import singledispatch
 from typing import Any
@@ -19,7 +19,7 @@ from treetop.engine.engine import AUTO, Engine, Machine
 from treetop.errors import DataError, PlanError
 from treetop.intake.bound import Bound
 from treetop.intake.counts import Counts
-from treetop.intake.dropping import MadeTable, kept, prepared
+from treetop.intake.dropping import MadeTable, Rules, rules_of
 from treetop.intake.encode import Encoder, read_encoded
 from treetop.intake.graph.edges import Edges
 from treetop.intake.graph.graph import Graph
@@ -43,7 +43,6 @@ from treetop.release.intervals.cells import Cells, measurements_of
 from treetop.release.measurements import Measurements
 from treetop.release.release import Release
 from treetop.release.run import run_plan
-from treetop.sources.source import Source
 from treetop.sources.table import Table, rows_at_most
 
 
@@ -81,10 +80,10 @@ class Run:
         if self.engine.name not in (AUTO, "local"):
             raise PlanError(f'{what} are counted in memory: leave the engine {self.engine.name!r} out, or say "local"')
 
-    def card(self, plan: PurePlan, gate: Gate, keep: Any, prepared: Sequence[str] = ()) -> dict[str, Any]:
+    def card(self, plan: PurePlan, gate: Gate, rules: Rules) -> dict[str, Any]:
         """Draft the card, before anything is spent: one that lacks a required field stops the release."""
-        facts = self.facts if self.facts.keep is not None else replace(self.facts, keep=keep)
-        facts = facts if facts.prepared else replace(facts, prepared=prepared)
+        own = {name: value for name, value in rules._asdict().items() if value and not getattr(self.facts, name)}
+        facts = replace(self.facts, **own)
         return describe_release(plan, replace(facts, private=gate.private))
 
 
@@ -98,7 +97,7 @@ def run(plan: object, table: Table, how: Run) -> Release:
 def _top_down(plan: PurePlan, table: Table, how: Run) -> Release:
     gate = Gate(how.testing_key)
     plan.check_table(table)
-    card = how.card(plan, gate, kept(table), prepared(table))
+    card = how.card(plan, gate, rules_of(table))
     descent_of(plan)  # now, before data is read: a noise that cannot be drawn is refused here
     decided = bytes.fromhex(plan.digest)
     bound = None if plan.unit.id is None else Bound.of(plan.unit, gate.choice("bound", decided))
@@ -153,7 +152,7 @@ def _group_sizes(plan: PureGroupTablePlan, table: Table, how: Run) -> Release:
     plan.core.check_memory()
     table = inner(table)
     plan.check_table(table)
-    card = how.card(plan, gate, table.keep if isinstance(table, Source) else None)
+    card = how.card(plan, gate, rules_of(table))
     sizes = _sizes(plan, table, how)
     given = how.testing_key
     # The mechanism binds its key to its own decisions: a testing key is bound to those of the plan as well.
@@ -195,12 +194,12 @@ def _degrees(plan: PureDegreePlan, table: Table, how: Run) -> Release:
     how.refuse_engine("degrees")
     gate = Gate(how.testing_key)
     graph = plan.of_table(table)
-    card = how.card(plan, gate, kept(graph.edges))
+    card = how.card(plan, gate, rules_of(graph.edges))
     nodes = graph.read_nodes([])
     with measured_degrees(plan, nodes, _edges(plan, graph, nodes, how), gate, how.charge) as found:
         chosen = found.plan
         if chosen.choice is not None:  # what was chosen, and by what, is on the card
-            card = how.card(chosen, gate, kept(graph.edges))
+            card = how.card(chosen, gate, rules_of(graph.edges))
         (there,) = np.nonzero(found.number)
         measured = _cells(chosen, {1: Cells(int(chosen.rest), found.measured[:, None])}, how)
         return Release(chosen.spine, there[None, :].astype(np.int32), found.number[there], card, all_measured=measured)
@@ -212,7 +211,7 @@ def _degrees_by_region(plan: PureRegionalPlan, table: Table, how: Run) -> Releas
     gate = Gate(how.testing_key)
     plan.core.check_memory()
     graph = plan.of_table(table)
-    card = how.card(plan, gate, kept(graph.edges))
+    card = how.card(plan, gate, rules_of(graph.edges))
     nodes = graph.read_nodes([plan.column(how.columns)])
     sizes = plan.sizes(nodes, _edges(plan, graph, nodes, how), how.columns, gate.choice("order"))
     return _of_regions(plan, sizes, gate, card, how)

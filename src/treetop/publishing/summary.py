@@ -42,6 +42,8 @@ def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95, total: f
         "exact": exact(told),
         "facts": {"tables": known.facts(told), "sentences": known.before_a_release(told)},
         "keep": file.keep and {column: list(values) for column, values in file.keep.items()},
+        "drop": file.drop and {column: list(values) for column, values in file.drop.items()},
+        "prepared": list(file.prepared),
         "graph": None if file.graph is None else file.graph.sentences(),
         "notes": words_of(told).notes(told),
         "largest": largest_advice(told, confidence).to_dict() if isinstance(told, PureGroupTablePlan) else None,

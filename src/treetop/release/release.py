@@ -69,15 +69,19 @@ class Release(Contents):
         """
         return Selection(self).interval(confidence, **codes)
 
-    def by(self, *levels: str, intervals: bool = True, confidence: float | None = None) -> pa.Table:
+    def by(
+        self, *levels: str, intervals: bool = True, confidence: float | None = None, names: bool = False
+    ) -> pa.Table:
         """Return sums over any choice of `attribute.level`, one row per combination above zero.
 
-        `release.by("origin.region")` leaves the destination out; the columns are named as asked. What is unresolved at
-        one of the levels is in no row, unless a margin has counted such rows: then these are its own counts. Where the
-        release has intervals, each row has `lower` and `upper`, at the confidence of the plan or at another; not in
-        tables of more than 100,000 rows.
+        `release.by("origin.region")` leaves the destination out; the columns are named as asked. A short name,
+        `"region"`, stands for that level of every attribute which has one. Rows are in the order in which the codes
+        were listed. What is unresolved at one of the levels is in no row, unless a margin has counted such rows: then
+        these are its own counts. Where the release has intervals, each row has `lower` and `upper`, at the confidence
+        of the plan or at another; not in tables of more than 100,000 rows. With `names`, the names of codes stand
+        beside them, where the release has any.
         """
-        return Selection(self).by(*levels, intervals=intervals, confidence=confidence)
+        return Selection(self).by(*levels, intervals=intervals, confidence=confidence, names=names)
 
     def table(self, level: str | None = None) -> pa.Table:
         """Return the nodes above zero at a level of the spine (the leaves when None), in spine order.

@@ -9,8 +9,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.level import Refinement
 from treetop.domain.spine import TIMES, Spine
 from treetop.domain.unit import TOTAL
@@ -157,18 +159,19 @@ class Selection:
         lower, upper = self._intervals(Boxes.one(self.spine, ranges), confidence)
         return Interval(int(lower[0]), int(upper[0]))
 
-    def by(self, *levels: str, intervals: bool = True, confidence: float | None = None) -> pa.Table:
+    def by(
+        self, *levels: str, intervals: bool = True, confidence: float | None = None, names: bool = False
+    ) -> pa.Table:
         """Return sums over any choice of `attribute.level`, one row per combination above zero; see `Release.by`."""
-        if not levels:
-            raise QueryError("name at least one level, such as " + self.spine.splits[0])
-        named = [one for level in levels for one in self._columns(level)]
+        named = self._named(levels)
         asked = [part for _, part in named]
         depths: dict[int, int] = {}
         for part in asked:
             depths[part.attribute] = max(depths.get(part.attribute, 0), part.depth)
         leaf, counts = self._own_cells(asked) or self.tree.resolved(depths)
         columns = [self.spine.trees[part.attribute].ancestors(part.depth)[leaf[part.attribute]] for part in asked]
-        first, inverse = _groups(columns)
+        listing = [self.spine.trees[part.attribute].listing(part.depth) for part in asked]
+        first, inverse = _groups([own[column] for own, column in zip(listing, columns, strict=True)])
         count = np.zeros(len(first), np.int64)
         np.add.at(count, inverse, counts)
         arrays = [
@@ -176,11 +179,24 @@ class Selection:
             for part, column in zip(asked, columns, strict=True)
         ]
         table = pa.table([*arrays, pa.array(count)], names=[*(name for name, _ in named), "count"])
+        if names:
+            for (name, part), column in zip(named, columns, strict=True):
+                table = with_names(table, name, self.spine.trees[part.attribute], part.depth, column[first])
         if not intervals or self.confidence is None or len(first) > MOST_ROWS:
             return table
         boxes = Boxes.of_rows(self.spine, self.ranges, asked, np.asarray(leaf[:, first], np.int64))
         lower, upper = self._intervals(boxes, confidence)
         return table.append_column("lower", pa.array(lower)).append_column("upper", pa.array(upper))
+
+    def columns_of(self, *levels: str) -> list[str]:
+        """Return the columns of codes that `by` has for these levels."""
+        return [name for name, _ in self._named(levels)]
+
+    def _named(self, levels: Sequence[str]) -> list[tuple[str, Refinement]]:
+        if not levels:
+            raise QueryError("name at least one level, such as " + self.spine.splits[0])
+        every = dict.fromkeys(one for level in levels for one in self.spine.levels_named(level))
+        return [one for level in every for one in self._columns(level)]
 
     def _columns(self, level: str) -> list[tuple[str, Refinement]]:
         """Return the columns that a name asks for: one, or one for each attribute of a merged step."""
@@ -243,6 +259,29 @@ class Selection:
         where = f"where {', '.join(self.conditions)}: " if self.conditions else ""
         spine = " > ".join(level.name for level in self.spine.levels)
         return f"Release({warning}{where}{self.total:,} in {len(self.count):,} leaves; {spine})"
+
+
+def with_names(
+    table: pa.Table, column: str, tree: Hierarchy, depth: int, nodes: Ints | pa.Array, *, last: bool = False
+) -> pa.Table:
+    """Return a table with the names of a column's codes beside it, or last; a code without a name is its own."""
+    if (own := tree.names.get(tree.levels[depth])) is None:
+        return table
+    called = pc.coalesce(own, tree.codes[depth]).take(pa.array(nodes))
+    at = len(table.column_names) if last else table.column_names.index(column) + 1
+    return table.add_column(at, name_column(column, table.column_names), called)
+
+
+def name_column(column: str, others: Sequence[str]) -> str:
+    """Return what the column with the names of another's codes is called.
+
+    >>> name_column("origin", ["origin", "count"]), name_column("a", ["a", "a_name"])
+    ('origin_name', 'a_name_')
+    """
+    name = f"{column}_name"
+    while name in others:
+        name += "_"
+    return name
 
 
 def level_index(spine: Spine, level: str | None) -> int:

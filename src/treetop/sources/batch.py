@@ -14,7 +14,12 @@ from numpy.typing import NDArray
 from treetop.basics.nearest import nearest
 from treetop.errors import DataError
 
+SAID = 7
+"""Up to so many values are told one by one in a sentence."""
 _SHOWN = 30
+
+Values = Mapping[str, Sequence[str]]
+"""Values, by column."""
 
 
 @dataclass(frozen=True)
@@ -124,27 +129,51 @@ def require(columns: Sequence[str] | None, present: Sequence[str], where: str) -
             raise DataError(f"{where}: two columns are called {name!r}: give each a name of its own")
 
 
-def is_kept(rows: pa.RecordBatch, keep: Mapping[str, Sequence[str]]) -> pa.BooleanArray:
-    """Tell which rows have the values that are asked for; a missing value is none of them."""
-    mask: Any = None
-    for name, values in keep.items():
-        column, wanted = rows.column(name), pa.array(values, pa.string())
-        if pa.types.is_dictionary(column.type):
-            found = pc.is_in(as_text(column.dictionary, name), value_set=wanted)
-            found = pc.fill_null(found.take(column.indices), False)
-        else:
-            found = pc.is_in(as_text(column, name), value_set=wanted)
-        mask = found if mask is None else pc.and_(mask, found)
+def is_kept(rows: pa.RecordBatch, keep: Values | None, drop: Values | None = None) -> pa.BooleanArray:
+    """Tell which rows have the values that are asked for, and none that is left out; a missing value is neither."""
+    mask = pa.array(np.ones(len(rows), np.bool_))
+    for name, values in (keep or {}).items():
+        mask = pc.and_(mask, _is_one_of(rows.column(name), values, name))
+    for name, values in (drop or {}).items():
+        mask = pc.and_not(mask, _is_one_of(rows.column(name), values, name))
     return mask
 
 
-def say_kept(keep: Mapping[str, Sequence[str]]) -> str:
-    """Say which values rows must have.
+def _is_one_of(column: Any, values: Sequence[str], name: str) -> pa.BooleanArray:
+    wanted = pa.array(values, pa.string())
+    if pa.types.is_dictionary(column.type):
+        found = pc.is_in(as_text(column.dictionary, name), value_set=wanted)
+        return pc.fill_null(found.take(column.indices), False)
+    return pc.is_in(as_text(column, name), value_set=wanted)
+
+
+def say_kept(values: Values, most: int | None = SAID) -> str:
+    """Say which values rows have; of a long list its beginning, unless there is no limit.
 
     >>> say_kept({"record": ["S"], "year": ["2007", "2008"]})
     "record 'S' and year '2007' or '2008'"
+    >>> say_kept({"state": ["AL", "AK", "AZ", "AR"]}, most=3)
+    "state 'AL', 'AK' or one of 2 more"
     """
-    return " and ".join(f"{name} {' or '.join(map(repr, values))}" for name, values in keep.items())
+    return " and ".join(f"{name} {_either(own, most)}" for name, own in values.items())
+
+
+def _either(values: Sequence[str], most: int | None) -> str:
+    if most is None or len(values) <= most:
+        return " or ".join(map(repr, values))
+    shown = most - 1
+    return f"{', '.join(map(repr, values[:shown]))} or one of {len(values) - shown:,} more"
+
+
+def say_listed(values: Sequence[object], most: int = SAID) -> str:
+    """List values; of many, the first.
+
+    >>> say_listed(["a", "b"]), say_listed([1, 2, 3, 4], most=3)
+    ('a, b', '1, 2 and 2 more')
+    """
+    if len(values) <= most:
+        return ", ".join(map(str, values))
+    return f"{', '.join(map(str, values[: most - 1]))} and {len(values) - most + 1:,} more"
 
 
 def refuse_damage(rows: pa.RecordBatch | pa.Table, where: str, first: int) -> None:

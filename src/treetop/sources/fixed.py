@@ -28,8 +28,8 @@ def read_fixed(part: Part) -> Shared:
     """Yield batches of text columns.
 
     A blank line is a row in which everything is missing, unless `source.blank_lines` passes over it. Any other line
-    that ends before a field does is refused, unless `source.keep` leaves it out: lines of another record type may have
-    fields of their own.
+    that ends before a field does is refused, unless `source.keep` or `drop` leaves it out: lines of another record type
+    may have fields of their own.
     """
     source, where = part.source, part.where
     assert source.fields is not None and part.stream is not None
@@ -97,9 +97,10 @@ def _read_lines(lines: pa.StringArray, fields: Positions, source: Source, where:
         return rows
     blank = pc.equal(pc.utf8_trim(lines, characters=_BLANK), "")
     wrong = pc.and_not(short, blank)
-    if source.keep is not None:
-        decides = _end({name: source.fields[name] for name in source.keep if source.fields and name in source.fields})
-        kept = is_kept(rows, source.keep)
+    if source.keep or source.drop:
+        asked = (*(source.keep or ()), *(source.drop or ()))
+        decides = _end({name: source.fields[name] for name in asked if source.fields and name in source.fields})
+        kept = is_kept(rows, source.keep, source.drop)
         wrong = pc.and_(wrong, pc.or_(kept, pc.less(length, decides)))
     line = pc.index(wrong, True).as_py()
     if line >= 0:

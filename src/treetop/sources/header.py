@@ -29,7 +29,7 @@ _END = re.compile(r"^(source|target)\.")
 _DIGIT = re.compile(r"\d")
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ].*)?")
-_MISSING = {"\\n", "<na>", "#n/a", "n/a", "na", "nan", "null", "<null>", "(null)", "?"}
+MISSING = {"\\n", "<na>", "#n/a", "n/a", "na", "nan", "null", "<null>", "(null)", "?"}
 """How programs write that a value is missing, in small letters."""
 _REMEDY = (
     'If every line is a row, say header = false and names = ["origin", "destination", …] under [data] in the plan file '
@@ -101,14 +101,14 @@ def _transposed(rows: Iterable[Sequence[str]], width: int) -> list[list[str]]:
     """Return the values of each column, without those that only say that there is none."""
     whole = [row for row in rows if len(row) == width]
     columns = ([row[column].strip() for row in whole] for column in range(width))
-    return [[value for value in column if value and value.lower() not in _MISSING] for column in columns]
+    return [[value for value in column if value and value.lower() not in MISSING] for column in columns]
 
 
 def _why(name: str, values: list[str]) -> str:
     """Say what makes a first field look like a value above others; empty where nothing does."""
     if not name:
         return ""
-    if name.lower() in _MISSING:
+    if name.lower() in MISSING:
         return "says that a value is missing"
     if not values:
         return "is a number, with nothing below it" if _NUMBER.fullmatch(name) else ""
@@ -129,7 +129,7 @@ def _look(name: str) -> str:
     """
     if not name.strip():
         return "is empty"
-    if name.strip().lower() in _MISSING:
+    if name.strip().lower() in MISSING:
         return "says that a value is missing"
     if _NUMBER.fullmatch(name.strip()):
         return "is a number"

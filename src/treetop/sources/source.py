@@ -24,6 +24,9 @@ BlankLines = Literal["record", "skip"]
 Shared = Iterator[tuple[pa.RecordBatch, float]]
 """Rows, with the share of the place that is read with them: 0 where it is not known."""
 
+VIEW = "a table of a database may be a view that leaves rows out"
+"""Why it is never known of a database whether all rows are read."""
+
 HEAD = 16
 """How many bytes tell what a file is."""
 
@@ -63,6 +66,11 @@ class Source:
     by being emptied, so a plan that releases the total exactly does not take such a table."""
     prepare: Prepare | None = None
     """What is done to columns of text before they are read as codes; None for nothing."""
+    drop: Mapping[str, str | Sequence[str]] | None = None
+    """The values of some columns that leave a row out, as in `{"status": "test"}`: the opposite of `keep`, and decided
+    as that is. A row of which the value is missing stays."""
+    sheet: str | None = None
+    """For a workbook of Excel: the name of the sheet; it may be left out where there is only one."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.location, str | Path):
@@ -73,8 +81,10 @@ class Source:
             object.__setattr__(self, "fields", as_positions(self.fields))
             if self.delimiter is not None:
                 raise DataError("fixed-width text has no delimiter: give fields or a delimiter, not both")
-        if self.keep is not None:
-            object.__setattr__(self, "keep", as_kept(self.keep))
+        for name in ("keep", "drop"):
+            if (values := getattr(self, name)) is not None:
+                object.__setattr__(self, name, as_kept(values, name))
+        refuse_both(self.keep, self.drop)
         if self.delimiter is not None and not re.fullmatch(r"[\t -~]", self.delimiter):
             raise DataError(f"the delimiter is {self.delimiter!r}: give one character, such as ';'")
         self._check_header()
@@ -90,7 +100,7 @@ class Source:
         if self.names is not None:
             object.__setattr__(self, "names", as_names(self.names))
         if self.names is not None and self.header is not False:
-            raise DataError("names are for a CSV file without a header line: say header = false as well")
+            raise DataError("names are for a table without a line of names: say header = false as well")
         if self.fields is not None and self.header is not None:
             raise DataError("fixed-width text has no header line: its fields have their names already")
 
@@ -111,7 +121,8 @@ class Source:
 
     def files(self) -> list[Path]:
         """Return the files of the source, in order; those of a folder or a pattern by name."""
-        files = [one for one in FORMATS.values() if one.endings]
+        # A workbook beside tables is more likely about them than one of them: it is named, and not taken from a folder.
+        files = [one for one in FORMATS.values() if one.endings and not one.has_sheets]
         endings = {ending for one in files for ending in one.endings}
         if isinstance(self.location, str | Path):
             return files_at(self.location, endings, [one.name for one in files])
@@ -178,7 +189,13 @@ class Format:
     is_text: bool = False
     """Whether it is text: then it may come from standard input, and have positions of fields or a header."""
     is_database: bool = False
-    """Whether it takes a query, and may leave rows out by itself."""
+    """Whether it takes a query."""
+    leaves_out: str | None = None
+    """What it may leave out by itself, as a sentence goes on; None where every row of a table is read."""
+    has_header: bool = False
+    """Whether a table has a first line that may hold names, as text has."""
+    has_sheets: bool = False
+    """Whether a file has several tables, of which one is named."""
 
 
 FORMATS: Choices[Format] = Choices("format of tables")
@@ -241,8 +258,8 @@ def as_names(names: Any) -> tuple[str, ...]:
     return listed
 
 
-def as_kept(keep: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]] | None:
-    """Return the values that rows must have, by column; None where nothing is asked.
+def as_kept(keep: Mapping[str, Any], what: str = "keep") -> Mapping[str, tuple[str, ...]] | None:
+    """Return the values that rows must have, or must not, by column; None where nothing is asked.
 
     >>> as_kept({"record": "S", "year": ["2007", "2008"]})
     {'record': ('S',), 'year': ('2007', '2008')}
@@ -252,19 +269,30 @@ def as_kept(keep: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]] | None:
         listed = (values,) if isinstance(values, str) else tuple(values) if isinstance(values, list | tuple) else ()
         if not listed or not all(isinstance(value, str) and value for value in listed):
             raise DataError(
-                f"keep: the values of {column!r} are {values!r}: give a text, or a list of texts, as in "
-                f'keep = {{ {column} = ["2007", "2008"] }}'
+                f"{what}: the values of {column!r} are {values!r}: give a text, or a list of texts, as in "
+                f'{what} = {{ {column} = ["2007", "2008"] }}'
             )
         kept[column] = listed
     return FrozenMap(kept) if kept else None
 
 
-def is_database(source: Source) -> bool:
-    """Tell whether a table is in a database; of a file, its first bytes say so."""
+def refuse_both(keep: Mapping[str, Any] | None, drop: Mapping[str, Any] | None) -> None:
+    """Refuse a value that is kept and dropped."""
+    for column, values in (keep or {}).items():
+        both = [value for value in values if value in (drop or {}).get(column, ())]
+        if both:
+            raise DataError(f"keep and drop both list the value {both[0]!r} of {column!r}: leave it out of one of them")
+
+
+def leaves_out(source: Source) -> str | None:
+    """Say what the format of a table may leave out; of a file, its first bytes say which that is."""
     try:
-        return any(format.is_database for format in source.formats())
+        for format in source.formats():
+            if format.leaves_out or format.is_database:
+                return format.leaves_out or VIEW
+        return None
     except (DataError, OSError, ValueError):  # what is not there is said where it is read
-        return False
+        return None
 
 
 def reads_once(location: Any) -> bool:

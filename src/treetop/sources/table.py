@@ -121,20 +121,19 @@ def _stamp(path: Path) -> tuple[int, int]:
 def batches(table: Table, columns: Sequence[str] | None = None, dictionaries: bool = True) -> Iterator[Batch]:
     """Yield the rows of a table in order, at least one batch of each file; all columns when None.
 
-    With `dictionaries`, text that a file stores as a dictionary is left so. Of a source with `keep`, only the rows
-    that it asks for are there, and there may be none: what is kept is a table like any other.
+    With `dictionaries`, text that a file stores as a dictionary is left so. Of a source with `keep` or `drop`, only
+    the rows that it asks for are there, and there may be none: what is kept is a table like any other.
     """
     piece = table if isinstance(table, Piece) else None
     source = as_source(table) if piece is None else piece.source
     if source is None:
         yield from _numbered(_from_memory(table, columns), "the table")
         return
-    wanted = columns
-    if source.keep and columns is not None:
-        wanted = list(dict.fromkeys([*columns, *source.keep]))
+    asked = (*(source.keep or ()), *(source.drop or ()))
+    wanted = None if columns is None else list(dict.fromkeys([*columns, *asked]))
     read = _all_batches(source, wanted, dictionaries) if piece is None else _of_piece(piece, wanted, dictionaries)
     prepared = _prepared(read, source, wanted)
-    yield from _only_kept(prepared, source, columns) if source.keep else prepared
+    yield from _only_kept(prepared, source, columns) if asked else prepared
 
 
 def read(table: Table, columns: Sequence[str] | None = None) -> pa.Table:
@@ -154,7 +153,10 @@ def read(table: Table, columns: Sequence[str] | None = None) -> pa.Table:
 def warn_of_none(table: Table) -> None:
     """Tell the steward that a table has no rows, and nobody else: that is as private as how many there are."""
     source = as_source(table)
-    with_values = "" if source is None or source.keep is None else f" with {say_kept(source.keep)}"
+    keep, drop = (None, None) if source is None else (source.keep, source.drop)
+    with_values = ("" if keep is None else f" with {say_kept(keep)}") + (
+        "" if drop is None else f" without {say_kept(drop)}"
+    )
     check = "the spelling of the values" if with_values else "that it is the table that is meant"
     where = source or "the table"
     _LOG.warning("%s: there are no rows%s, so every true count is 0: check %s", where, with_values, check)
@@ -195,11 +197,10 @@ def _prepared(read: Iterator[Batch], source: Source, columns: Sequence[str] | No
 
 
 def _only_kept(parts: Iterable[Batch], source: Source, columns: Sequence[str] | None) -> Iterator[Batch]:
-    assert source.keep is not None
-    asked = list(source.keep)
+    asked = [*(source.keep or ()), *(source.drop or ())]
     for batch in parts:
         require(asked, batch.rows.schema.names, batch.where)
-        mask = is_kept(batch.rows, source.keep)
+        mask = is_kept(batch.rows, source.keep, source.drop)
         numbers = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
         rows = batch.rows if len(numbers) == len(batch.rows) else batch.rows.filter(mask)
         rows = rows if columns is None else rows.select(list(columns))
@@ -257,8 +258,10 @@ def _read(format: Format, part: Part) -> Shared:
     source = part.source
     if source.fields is not None and not format.is_text:
         raise DataError(f"{part.where}: fields are positions in fixed-width text, and this is none: leave them out")
-    if source.header is False and not format.is_text:
+    if source.header is False and not (format.is_text or format.has_header):
         raise DataError(f"{part.where}: header and names are for CSV files, and this is none: leave them out")
+    if source.sheet is not None and not format.has_sheets:
+        raise DataError(f"{part.where}: a sheet is of a workbook of Excel, and this is none: leave it out")
     if source.query is not None and not format.is_database:
         raise DataError(
             f"{source}: a query is for a database, and this is none: leave the query out. To read some of its rows "

@@ -20,6 +20,7 @@ HEAD = 1 << 20
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
 _JSON = re.compile(rb'\s*(\{\s*"|\[\s*\{)')
 _FOREIGN = {b"PK\x03\x04": "a ZIP or Excel file", b"\xd0\xcf\x11\xe0": "an old Excel file", b"%PDF": "a PDF"}
+"""What is no text; a workbook is read from a file, but not from standard input."""
 
 _Batch = TypeVar("_Batch")
 

@@ -94,7 +94,10 @@ class Atlas:
                 middle = self.mesh.middles[self.number[codes[node]]]
             if middle is not None:
                 centre[node] = middle
-        names = [self.called.get(code, code) for code in codes] if outlined else codes
+        own = tree.names.get(tree.levels[depth])
+        names = codes if own is None else pc.coalesce(own, tree.codes[depth]).to_pylist()
+        if outlined:
+            names = [self.called.get(code, name) for code, name in zip(codes, names, strict=True)]
         if attribute in self.places:
             here = self.places[attribute].at(tree, depth)
             row = pc.index_in(tree.codes[depth], value_set=here.code)

@@ -15,7 +15,7 @@ from treetop.basics.frozen import FrozenMap
 from treetop.domain.policies import Policies
 from treetop.domain.unit import Neighbours
 from treetop.errors import DataError, PlanError
-from treetop.intake.dropping import MadeTable, kept, may_drop
+from treetop.intake.dropping import MadeTable, may_drop, rules_of
 from treetop.intake.graph.cleaning import Cleaning
 from treetop.intake.graph.edges import Edges, read_edges
 from treetop.intake.graph.nodes import Nodes
@@ -167,7 +167,12 @@ class EdgeTable(MadeTable):
     @property
     def keep(self) -> Mapping[str, Sequence[str]] | None:
         """The values that edges are kept by."""
-        return None if self.graph.edges is None else kept(self.graph.edges)
+        return None if self.graph.edges is None else rules_of(self.graph.edges).keep
+
+    @property
+    def drop(self) -> Mapping[str, Sequence[str]] | None:
+        """The values that leave edges out."""
+        return None if self.graph.edges is None else rules_of(self.graph.edges).drop
 
     def opened(self, tally: Tally) -> pa.RecordBatchReader:
         """Return the rows; the tally is told what the policies leave out."""
@@ -208,7 +213,12 @@ class NodeTable(MadeTable):
     @property
     def keep(self) -> Mapping[str, Sequence[str]] | None:
         """The values that nodes are kept by."""
-        return kept(self.graph.nodes)
+        return rules_of(self.graph.nodes).keep
+
+    @property
+    def drop(self) -> Mapping[str, Sequence[str]] | None:
+        """The values that leave nodes out."""
+        return rules_of(self.graph.nodes).drop
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         nodes = self.graph.read_nodes(self.columns)

@@ -5,12 +5,14 @@ What it finds tells about private data, and is for the steward only.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from treetop.basics.frozen import FrozenMap
 from treetop.basics.nearest import nearest
@@ -18,13 +20,16 @@ from treetop.basics.resolved import resolved
 from treetop.errors import DataError
 from treetop.intake.inspect.columns import Column, describe_columns
 from treetop.intake.inspect.identify import Identifier, find_identifiers
-from treetop.intake.inspect.lookup import Lookup, Match, match_columns, read_lookup
+from treetop.intake.inspect.lookup import Lookup, Match, match_columns, nearest_leaf, read_lookup
 from treetop.intake.inspect.naming import find_names
 from treetop.intake.inspect.nesting import SAMPLE, find_chains, sample_codes
+from treetop.intake.inspect.reasons import Reason, nearly_nested, reasons_of
 from treetop.intake.inspect.suggest import Suggestion, suggest_attributes, suggest_count
 from treetop.sources import table as tables
+from treetop.sources.batch import as_text
 from treetop.sources.fixed import refuse_fixed
-from treetop.sources.header import is_unvouched, refuse_code, refuse_first_row, refuse_value
+from treetop.sources.header import MISSING, is_unvouched, refuse_code, refuse_first_row, refuse_value
+from treetop.sources.prepare import Prepare
 from treetop.sources.source import Source
 
 __all__ = ["SAMPLE", "Column", "Identifier", "Inspection", "Lookup", "Match", "Suggestion", "inspect_table"]
@@ -58,6 +63,18 @@ class Inspection:
     """Columns that could tell who is protected."""
     attributes: tuple[Suggestion, ...]
     """The attributes that a plan could have."""
+    notes: tuple[str, ...] = ()
+    """What would make more of the table fit: near misses, and marks that stand for nothing."""
+
+    @property
+    def prepare(self) -> Prepare | None:
+        """What would be done to columns so that codes match and counts are numbers; None where nothing would."""
+        matches = [one.match for one in self.attributes if one.match is not None]
+        written = {one.name: one.thousands for one in self.columns if one.name == self.count}
+        thousands = {name: mark for name, mark in written.items() if mark is not None}
+        trim = [match.column for match in matches if match.trimmed or match.both]
+        pad = {match.column: match.width for match in matches if match.lost_zeros}
+        return Prepare(trim=trim, pad=pad, thousands=thousands) or None
 
     @property
     def sampled(self) -> bool:
@@ -80,7 +97,14 @@ class Inspection:
             "count_is_stated": self.count_is_stated,
             "identifiers": [identifier.to_dict() for identifier in self.identifiers],
             "attributes": [attribute.to_dict() for attribute in self.attributes],
+            "levels": [reason.to_dict() for reason in self.reasons()],
+            "notes": list(self.notes),
         }
+
+    def reasons(self) -> list[Reason]:
+        """Say which columns of hierarchy files are levels, and why others are none."""
+        seen = {match.place: match for match in self.matches}
+        return [reason for match in seen.values() for reason in reasons_of(match)]
 
 
 def _refuse_row_as_names(rows: pa.Table, columns: Sequence[Column], lookups: Sequence[Lookup], path: str) -> None:
@@ -98,6 +122,36 @@ def _judged(source: Source, rows: pa.Table, lookups: Sequence[Lookup]) -> Source
     Without those it does not, so that a release still compares names with the codes of its hierarchies.
     """
     return replace(source, header=True) if is_unvouched(rows.schema) and lookups else source
+
+
+def _nearest_columns(columns: Sequence[Column], lookups: Sequence[Lookup], matches: Sequence[Match]) -> list[str]:
+    """Say, of a hierarchy file that no column matches, which one comes nearest."""
+    told = []
+    used = {match.lookup.path for match in matches}
+    for lookup in lookups:
+        near = [] if lookup.path in used else [one for column in columns for one in nearest_leaf(column, lookup)]
+        if near:
+            shared, codes, column, leaf = max(near)
+            told.append(f"the nearest to {lookup.path}: {shared:,} of {codes:,} codes of {column} are in {leaf}")
+    return told
+
+
+def _marks(rows: pa.Table, columns: Sequence[Column], matches: Sequence[Match]) -> list[str]:
+    """Say which values look as if they stood for a missing one, and how often; a code of a hierarchy is none."""
+    told = []
+    known = {match.column: match.lookup.known(match.leaf) for match in matches}
+    for column in columns:
+        texts = [] if column.values is None or column.type != "text" else column.values.to_pylist()
+        marks = [text for text in texts if text.strip().lower() in MISSING]
+        if column.name in known:
+            marks = [mark for mark in marks if not pc.is_in(pa.scalar(mark), value_set=known[column.name]).as_py()]
+        if marks:
+            plain = as_text(rows.column(column.name), column.name)
+            often = pc.sum(pc.is_in(plain, value_set=pa.array(marks))).as_py()
+            listed = ", ".join(json.dumps(mark, ensure_ascii=False) for mark in marks)
+            in_rows = f"{often:,} row{'s' * (often != 1)} with {listed}"
+            told.append(f"{column.name}: {in_rows}: if that is a missing value, missing = [{listed}]")
+    return told
 
 
 def inspect_table(
@@ -137,6 +191,7 @@ def inspect_table(
     sample = sample_codes(rows, [column.name for column in columns if column.kind == "code"])
     names = find_names(columns, sample, matches)
     chains = find_chains({name: codes for name, codes in sample.items() if name not in names})
+    nearly = nearly_nested({name: codes for name, codes in sample.items() if name not in (*names, *matched)})
     counts = suggest_count(columns, sample) if count is None else count
     attributes = suggest_attributes(
         [column for column in columns if column.name not in names],
@@ -160,4 +215,5 @@ def inspect_table(
         count_is_stated=count is not None,
         identifiers=find_identifiers(rows, columns, used),
         attributes=attributes,
+        notes=(*_nearest_columns(columns, lookups, matches), *_marks(rows, columns, matches), *nearly),
     )

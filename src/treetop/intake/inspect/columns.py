@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -33,10 +34,18 @@ _ID_WORDS = words(
     "employee visitor uuid guid "
     "pessoa persona persone personne individuo utente usuario usager cliente client paciente paziente tessera tarjeta"
 )
+NAMING = words("name names label labels title description descr nome nombre nom denominazione descrizione")
+"""What names of codes are called."""
+_BANDED = words("age ages eta alter edad idade income salary wage hours minutes distance duration")
 _DATE_WORDS = words("date day month year time datetime timestamp period week quarter hour")
 _DATE = r"^(\d{4}-\d{2}(-\d{2}([ T].*)?)?|\d{1,2}[/.]\d{1,2}[/.]\d{4}.*)$"
 _NEARLY_ALL = 0.95
+_SHOWN = 3
+_FIRST = 1000
+_LONGEST = 20
+_GROUPED = r"^[0-9]{1,3}(MARK[0-9]{3})*([.,]0*)?$"
 _FEW_ROWS = 50
+_MANY_NUMBERS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +68,19 @@ class Column:
     """What the steward should know about it."""
     values: pa.Array | None = field(default=None, repr=False)
     """The different values, as text; None where they are not codes."""
+    samples: tuple[str, ...] = ()
+    """Some of its values, for the steward only; none of identifiers."""
+    thousands: str | None = None
+    """What stands between the thousands of its numbers, as far as that can be seen."""
 
     @property
     def largest(self) -> int | None:
         """The largest of its values where they are whole numbers."""
         if self.kind != "count" or self.values is None or not len(self.values):
             return None
-        return int(pc.max(self.values.cast(pa.int64())).as_py())
+        digits = pc.replace_substring_regex(self.values, r"[.,]0*$", "")
+        digits = digits if self.thousands is None else pc.replace_substring(digits, self.thousands, "")
+        return int(pc.max(digits.cast(pa.int64())).as_py())
 
     def known_code(self) -> Column:
         """Return the column as one of codes, as a lookup has shown it to be."""
@@ -88,7 +103,7 @@ class Column:
         return words
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description as plain values; the column's own values stay out."""
+        """Return the description as plain values."""
         return {
             "name": self.name,
             "type": self.type,
@@ -97,12 +112,27 @@ class Column:
             "looks_like": self.kind,
             "prefixes": None if self.prefixes is None else self.prefixes.to_dict(),
             "note": self.note,
+            "samples": list(self.samples),
+            "thousands": self.thousands,
         }
 
 
 def describe_columns(table: pa.Table, count: str | None = None) -> tuple[Column, ...]:
     """Describe every column of a table; `count` is known to hold counts."""
-    return tuple(_describe(name, table.column(name), name == count) for name in table.column_names)
+    found = (_describe(name, table.column(name), name == count) for name in table.column_names)
+    return tuple(replace(column, samples=_samples(column, table.column(column.name))) for column in found)
+
+
+def _samples(column: Column, given: pa.ChunkedArray) -> tuple[str, ...]:
+    """Return some values as they stand in the table; those of identifiers tell of somebody."""
+    if column.kind in ("id", "other", "empty"):
+        return ()
+    values = column.values if column.values is not None else pc.unique(as_plain(given.slice(0, _FIRST)).drop_null())
+    try:
+        texts = [str(value) for value in values.slice(0, _SHOWN).to_pylist()]
+    except (pa.ArrowException, OverflowError, ValueError):  # a time that no calendar has
+        return ()
+    return tuple(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in texts)
 
 
 def _describe(name: str, given: pa.ChunkedArray, is_count: bool) -> Column:
@@ -117,9 +147,13 @@ def _describe(name: str, given: pa.ChunkedArray, is_count: bool) -> Column:
     present = len(column) - missing
     plain = "whole number" if pa.types.is_integer(kind) else "true or false" if pa.types.is_boolean(kind) else "text"
     whole = plain == "whole number" or _all(seen, r"^(0|[1-9][0-9]{0,17})$")
-    base = Column(name, plain, len(seen), missing, "code", values=seen)
+    thousands = None if whole else _thousands(seen)
+    base = Column(name, plain, len(seen), missing, "code", values=seen, thousands=thousands)
     if is_count:
         return replace(base, kind="count")
+    if thousands is not None or (not whole and _all(seen, r"^[0-9]{1,17}\.0*$")):
+        written = "" if thousands is None else _say_thousands(name, thousands)
+        return replace(base, kind="count" if words(name) & _COUNT_WORDS and not missing else "number", note=written)
     if not len(seen):
         return replace(base, kind="empty")
     if _is_date(name, seen, whole):
@@ -134,7 +168,23 @@ def _describe(name: str, given: pa.ChunkedArray, is_count: bool) -> Column:
         return replace(base, kind="id")
     if len(seen) == 1:
         return replace(base, kind="constant")
+    if whole and len(seen) > _MANY_NUMBERS and words(name) & _BANDED:
+        note = f"{len(seen):,} numbers: bands = {{ {json.dumps(name)} = [0, 15, 65] }} would count them in bands"
     return replace(base, prefixes=prefixes, note=note)
+
+
+def _say_thousands(name: str, mark: str) -> str:
+    return f"{mark!r} between thousands: thousands = {{ {json.dumps(name)} = {json.dumps(mark, ensure_ascii=False)} }}"
+
+
+def _thousands(values: pa.Array) -> str | None:
+    """Return what stands between thousands, where all values are whole numbers that are written so."""
+    for mark in (",", ".", "'", " ", "\u00a0", "\u202f", "’"):
+        between = re.escape(mark)
+        grouped = _all(values, _GROUPED.replace("MARK", between))
+        if grouped and pc.any(pc.match_substring_regex(values, f"{between}[0-9]{{3}}")).as_py():
+            return mark
+    return None
 
 
 def _without_codes(

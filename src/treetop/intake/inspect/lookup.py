@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,9 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from treetop.basics.frozen import FrozenMap
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError, HierarchyError
-from treetop.intake.inspect.columns import Column, describe_columns, words
+from treetop.intake.inspect.columns import NAMING, Column, describe_columns, words
 from treetop.intake.inspect.nesting import Codes, chain_above, determines, sample_codes, where_present
 from treetop.sources import table as tables
 from treetop.sources.batch import as_text
@@ -52,13 +54,23 @@ class Lookup:
         """Whether some branches end before the finest of these levels."""
         return any(self.columns[level].missing for level in levels[1:])
 
-    def label(self, leaf: str) -> str | None:
-        """Return the column with the names of the leaves."""
+    def label(self, level: str) -> str | None:
+        """Return the column with the names of the codes of a level."""
         for name in self.codes:
-            named = "name" in words(name) and words(name) - {"name"} <= words(leaf)
-            if name != leaf and named and determines(self.codes[leaf], self.codes[name]):
+            named = words(name) & NAMING and words(name) - NAMING <= words(level)
+            fits = self.codes[name].distinct <= self.codes[level].distinct
+            if name != level and named and fits and determines(self.codes[level], self.codes[name]):
                 return name
         return None
+
+    def labels(self, levels: Sequence[str]) -> dict[str, str]:
+        """Return the columns with the names of codes, by level; a column names the codes of one level only."""
+        found: dict[str, str] = {}
+        for level in reversed(levels):
+            label = self.label(level) if level in self.codes else None
+            if label is not None and label not in (*levels, *found.values()):
+                found[level] = label
+        return {level: found[level] for level in levels if level in found}
 
     def coordinates(self) -> tuple[str, str] | None:
         """Return the columns with latitude and longitude."""
@@ -85,10 +97,18 @@ class Match:
     """How many of them are in the hierarchy file, as they are."""
     unmatched: tuple[str, ...]
     """The first few that are not."""
+    trimmed: int
+    """How many would match without the blanks around them."""
     lost_zeros: int
-    """How many would match if leading zeros were put back."""
-    label: str | None
-    """The column of the hierarchy file with names."""
+    """How many of the others would match if leading zeros were put back, blanks taken off where they have any."""
+    both: int
+    """How many of those have blanks."""
+    width: int
+    """How long codes are then."""
+    pointed: int
+    """How many of the others would match without `.0` at their end, which a program has put there."""
+    labels: Mapping[str, str]
+    """By level, the column of the hierarchy file with names."""
     coordinates: tuple[str, str] | None
     """Its columns with latitude and longitude."""
 
@@ -104,8 +124,8 @@ class Match:
 
     @property
     def fit(self) -> float:
-        """The share of the codes that are in the hierarchy file, leading zeros put back."""
-        return (self.matched + self.lost_zeros) / self.codes
+        """The share of the codes that are in the hierarchy file, blanks taken off and leading zeros put back."""
+        return (self.matched + self.trimmed + self.lost_zeros) / self.codes
 
     def sentence(self) -> str:
         """Say how well the column matches."""
@@ -117,10 +137,25 @@ class Match:
         shown = ", ".join(repr(code) for code in self.unmatched)
         more = self.codes - self.matched - len(self.unmatched)
         ending = f" and {more:,} more" if more > 0 else ""
-        zeros = ""
-        if self.lost_zeros:
-            zeros = f"; {self.lost_zeros:,} of them would be with their leading zeros: read the column as text"
-        return f"{all_of}{levels}; not there: {shown}{ending}{zeros}"
+        return f"{all_of}{levels}; not there: {shown}{ending}"
+
+    def hints(self) -> list[str]:
+        """Say what would make more codes match, and how many."""
+        told = []
+        for number, how, remedy in (
+            (self.trimmed, "after trimming the blanks around them", f"trim = [{json.dumps(self.column)}]"),
+            (
+                self.lost_zeros,
+                f"after padding to {self.width} digits, with their leading zeros",
+                f"pad = {{ {json.dumps(self.column)} = {self.width} }}",
+            ),
+            (self.both, "only after trimming as well", f"trim = [{json.dumps(self.column)}]"),
+            (self.pointed, "without the .0 at their end", "write the column as text: a program took it for numbers"),
+        ):
+            if number:
+                codes = f"code of {self.column} matches" if number == 1 else f"codes of {self.column} match"
+                told.append(f"{number:,} {codes} {how}: {remedy}")
+        return told
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -133,7 +168,12 @@ class Match:
             "codes": self.codes,
             "matched": self.matched,
             "unmatched_examples": list(self.unmatched),
+            "after_trimming": self.trimmed,
             "leading_zeros_lost": self.lost_zeros,
+            "width": self.width,
+            "without_point": self.pointed,
+            "hints": self.hints(),
+            "names": dict(self.labels),
         }
 
 
@@ -179,15 +219,28 @@ def _best(column: Column, lookups: Sequence[Lookup]) -> Match | None:
     return max(matches, key=lambda match: (match.fit, match.matched), default=None)
 
 
+def nearest_leaf(column: Column, lookup: Lookup) -> Iterator[tuple[int, int, str, str]]:
+    """Yield how many codes of a column are in each column of a file, as far as there are any."""
+    if column.values is None or column.kind == "count":
+        return
+    for leaf in lookup.codes:
+        shared = int(pc.sum(pc.is_in(column.values, value_set=lookup.known(leaf))).as_py() or 0)
+        if shared:
+            yield shared, len(column.values), column.name, leaf
+
+
 def _matches(name: str, values: pa.Array, lookup: Lookup) -> Iterator[Match]:
     for leaf in lookup.codes:
         known = lookup.known(leaf)
         missing = values.filter(pc.invert(pc.is_in(values, value_set=known)))
         matched = len(values) - len(missing)
-        zeros = _lost(missing, known)
-        if not matched and zeros < _ENOUGH:
+        bare = pc.utf8_trim_whitespace(missing)
+        rest = bare.filter(pc.invert(pc.is_in(bare, value_set=known)))
+        trimmed = len(missing) - len(rest)
+        zeros, width = _lost(rest, known)
+        if not matched + trimmed and zeros < _ENOUGH:
             zeros = 0
-        if not _is_match(matched + zeros, len(values), known):
+        if not _is_match(matched + trimmed + zeros, len(values), known):
             continue
         yield Match(
             column=name,
@@ -197,8 +250,12 @@ def _matches(name: str, values: pa.Array, lookup: Lookup) -> Iterator[Match]:
             codes=len(values),
             matched=matched,
             unmatched=tuple(sorted(missing.to_pylist())[:_SHOWN]),
+            trimmed=trimmed,
             lost_zeros=zeros,
-            label=lookup.label(leaf),
+            both=_with_blanks(missing, known) if zeros else 0,
+            width=width,
+            pointed=_pointed(rest, known, width),
+            labels=FrozenMap(lookup.labels(lookup.levels(leaf))),
             coordinates=lookup.coordinates(),
         )
 
@@ -211,11 +268,29 @@ def _is_match(matched: int, codes: int, known: pa.Array) -> bool:
     return not numbers or matched >= min(_ENOUGH, _COVER * len(known))
 
 
-def _lost(missing: pa.Array, known: pa.Array) -> int:
-    """Count the codes that match when leading zeros are put back."""
+def _lost(missing: pa.Array, known: pa.Array) -> tuple[int, int]:
+    """Count the codes that match when leading zeros are put back, and return how long they are then."""
     widths = pc.unique(pc.utf8_length(known)).to_pylist()
     if len(widths) != 1 or not len(missing):
-        return 0
+        return 0, int(max(widths, default=0))
     shorter = missing.filter(pc.less(pc.utf8_length(missing), widths[0]))
     padded = pc.utf8_lpad(shorter, width=widths[0], padding="0")
-    return int(pc.sum(pc.is_in(padded, value_set=known)).as_py() or 0)
+    return int(pc.sum(pc.is_in(padded, value_set=known)).as_py() or 0), int(widths[0])
+
+
+def _with_blanks(missing: pa.Array, known: pa.Array) -> int:
+    """Count the codes that match with leading zeros, and have blanks around them."""
+    bare = pc.utf8_trim_whitespace(missing)
+    blank = bare.filter(pc.not_equal(bare, missing))
+    blank = blank.filter(pc.invert(pc.is_in(blank, value_set=known)))
+    return _lost(blank, known)[0]
+
+
+def _pointed(missing: pa.Array, known: pa.Array, width: int) -> int:
+    """Count the codes that match without `.0`, with their leading zeros where they need them."""
+    whole = missing.filter(pc.match_substring_regex(missing, r"^[0-9]+\.0+$"))
+    bare = pc.replace_substring_regex(whole, r"\.0+$", "")
+    found = pc.or_(
+        pc.is_in(bare, value_set=known), pc.is_in(pc.utf8_lpad(bare, width=width, padding="0"), value_set=known)
+    )
+    return int(pc.sum(found).as_py() or 0)

@@ -8,11 +8,10 @@ from itertools import combinations
 
 import pyarrow.compute as pc
 
-from treetop.intake.inspect.columns import Column, words
+from treetop.intake.inspect.columns import NAMING, Column, words
 from treetop.intake.inspect.lookup import Match
 from treetop.intake.inspect.nesting import Codes, determines
 
-_NAMING = words("name names label labels title description descr nome nombre nom denominazione descrizione")
 _CERTAIN = 20
 
 
@@ -35,7 +34,7 @@ def _unlike_codes(column: Column, leaf: Mapping[str, Match]) -> tuple[bool, bool
     """Say what speaks against codes: the lookup does not know them; the column's name; values of several lengths."""
     lengths = pc.utf8_length(column.values)
     uneven = pc.min(lengths) != pc.max(lengths)
-    return column.name not in leaf, bool(words(column.name) & _NAMING), uneven, pc.mean(lengths).as_py()
+    return column.name not in leaf, bool(words(column.name) & NAMING), uneven, pc.mean(lengths).as_py()
 
 
 def _one_to_one(one: Codes, other: Codes) -> bool:

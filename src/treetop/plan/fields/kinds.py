@@ -135,7 +135,7 @@ def _keep(section: Section, key: str) -> dict[str, tuple[str, ...]] | None:
     if section.get(key) is None:
         return None
     if not isinstance(section.values[key], dict):
-        section.refuse(key, 'a table of columns and their values, such as keep = { year = "2008" }')
+        section.refuse(key, f'a table of columns and their values, such as {key} = {{ year = "2008" }}')
     columns = section.table(key)
     kept = {}
     for column, value in columns.values.items():

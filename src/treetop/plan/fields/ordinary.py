@@ -57,8 +57,10 @@ ORDERS: Mapping[str, Callable[..., Spine]] = {
 """The orders of a spine that have a name, for attributes called origin and destination."""
 TOP_DOWN = REPAIRS.named(lambda repair: not repair.again)
 """The repairs that work from the top down."""
-UNKNOWN = ("error", "drop")
-"""What may become of unknown codes, unless they are counted under a leaf."""
+ELSEWHERE = "elsewhere"
+"""What counts unknown codes under a leaf that every hierarchy is given for them, and the code of that leaf."""
+UNKNOWN = ("error", "drop", ELSEWHERE)
+"""What may become of unknown codes, unless they are counted under a leaf that is named."""
 
 
 def always(_: Values) -> bool:
@@ -163,6 +165,11 @@ def _stated_confidence(ran: Ran) -> Any:
     return None if confidence is None or confidence == CONFIDENCE else Fraction(str(confidence))
 
 
+def _unknown(ran: Ran) -> Any:
+    """Return what becomes of unknown codes as the plan file says it: a leaf that is added is in no hierarchy file."""
+    return ELSEWHERE if ran.file is not None and ran.file.elsewhere else ran.plan.unknown
+
+
 def _top_down(ran: Ran, value: str) -> str | None:
     """Return what the repair does, where one works from the top down."""
     return None if REPAIRS[ran.plan.repair].again else value
@@ -234,7 +241,7 @@ FIELDS = (
     _fact("sha256", NAME, "Refuses other contents; the plan of a release has it"),
 
     _attribute("column", NAME, "Its column in the private table; `NAME` when left out"),
-    _attribute("hierarchy", NAME, "A public CSV or Parquet file",
+    _attribute("hierarchy", NAME, "A public CSV, Parquet or Excel file",
                question="Which public file lists all its codes? It must come from a public source, never from the "
                "private table: which codes occur there is private.",
                asked=lambda own: own["same_as"] is None and own["values"] is None),
@@ -251,13 +258,19 @@ FIELDS = (
     _attribute("parent", NAME, "The column of their parents"),
     _attribute("ragged", choice(get_args(Ragged)), '`"repeat"` carries the last code down where a branch ends early',
                default="error"),
-    _attribute("name", NAME, "The column of the hierarchy file with the names of the leaves, for exports"),
+    _attribute("names", either(dict, table(NAME), NAME), 'By level, the column of the hierarchy file with the names of '
+               'its codes: `{ region = "region_name", town = "town_name" }`; one column alone is that of the finest '
+               "level or, of a list of parents, of all codes. Folders carry them, queries find them, exports show them",
+               since="0.4"),
+    _attribute("name", NAME, "The column with the names of the leaves, kept where they have coordinates"),
     _attribute("latitude", NAME, "The column with their latitudes"),
     _attribute("longitude", NAME, "The column with their longitudes"),
     _attribute("delimiter", DELIMITER, "Of the hierarchy file, as under `[data]`", since="0.2"),
     _attribute("encoding", ENCODING, "Of the hierarchy file, as under `[data]`", since="0.2"),
     _attribute("keep", KEEP, 'Of the hierarchy file, as under `[data]`: `{ level = "3" }` takes the '
                "finest of a list that has all levels", since="0.2"),
+    _attribute("drop", KEEP, "Of the hierarchy file, as under `[data]`", since="0.4"),
+    _attribute("sheet", NAME, "Of the hierarchy file, as under `[data]`", since="0.4"),
     _attribute("hierarchy_sha256", NAME, "Refuses another tree; the plan of a release has it"),
 
     _declare("spine", "", "", "order", either(list, TEXTS, Kind(_order, {"enum": list(ORDERS)})),
@@ -302,8 +315,9 @@ FIELDS = (
     _unit("population", WHOLE, "How many of them there are at least, if that is public: a `delta` of one in so many or "
           "more is then asked about", families=FAMILIES, since="0.3"),
     _unit("may_be_missing", FLAG, "`true` where something on the way may drop records: under `replace` with one record "
-          "each, the total is then measured. `keep`, a query, a `source` that is a database and a graph's edges set it "
-          "by themselves; a database that is named on the command line alone asks for it", default=False, since="0.3"),
+          "each, the total is then measured. `keep`, `drop`, a query, a `source` that is a database or a workbook, and "
+          "a graph's edges set it by themselves; a database or workbook that is named on the command line alone asks "
+          "for it", default=False, since="0.3"),
 
     _loss("epsilon", NUMBER, "With `delta` for Gaussian noise, alone for pure differential privacy and Laplace noise; "
           "asked unless there is `rho`", asked=lambda read: read["loss"]["rho"] is None, sketch="1.0", always=True,
@@ -342,6 +356,9 @@ FIELDS = (
              '`"full"`: every count down to the leaves; or `{ fdr = 0.05 }`, `{ sigmas = 3 }`: only nodes that the '
              "measurements show to be there, the rest stays unresolved at coarser nodes. `fdr` is the expected "
              "proportion of empty nodes among those that one release names at a level ([resolution](resolution.md))",
+             sketch="{ fdr = 0.05 }", question="Optional: which counts are named? Left out, every count goes down to "
+             "the leaves, and of the smallest most are noise. With this, only what the measurements show to be there "
+             "is named, and the rest stays at coarser nodes.",
              default="full", at="plan.resolve", digest="resolve", take=_resolution),
     _release("confidence", Kind(_confidence, NUMBER.schema), "The confidence of the [noise intervals](intervals.md)",
              default=CONFIDENCE, at="plan.confidence", digest="confidence", take=_stated_confidence,
@@ -357,9 +374,10 @@ FIELDS = (
           question="Does a row stand for several records, as many as a column says? Then name it: one row counts so "
           "often. If a row is one record, leave this out: a column that says something else about a record is no "
           "count."),
-    _data("unknown", either(dict, table(TEXT), choice(UNKNOWN)), '`"error"`, `"drop"`, or a table `attribute = leaf` '
-          "under which unknown codes are counted. How many there were is told on the terminal, never in the release",
-          default="error", at="plan.unknown", digest="unknown", place=-1, always=True),
+    _data("unknown", either(dict, table(TEXT), choice(UNKNOWN)), '`"error"`; `"drop"`; `"elsewhere"`: every hierarchy '
+          "has a leaf of that code more, whether or not it is needed, under which unknown codes are counted; or a "
+          "table `attribute = leaf` of leaves that there are. How many there were is told on the terminal, never in "
+          "the release", default="error", at="plan.unknown", digest="unknown", place=-1, always=True, take=_unknown),
     _data("period", NAME, "The time that the data are about, for the card", at="said.period"),
     _data("delimiter", DELIMITER, "Of a CSV file; found from its header when left out", place=None),
     _data("encoding", ENCODING, "Of a text file; UTF-8 when left out", place=None),
@@ -369,10 +387,17 @@ FIELDS = (
     _data("keep", KEEP, 'Values that a row must have, `{ record = "S", year = ["2007", "2008"] }`: the data set is '
           "these rows, and the others are no part of it. Card and plan say so. The total is then always measured",
           since="0.2", at="said.keep"),
+    _data("drop", KEEP, 'The opposite: values that leave a row out, `{ status = ["test", "void"] }`. A row without a '
+          "value stays", since="0.4", at="said.drop"),
+    _data("sheet", NAME, "The sheet of a workbook of Excel, where it has several. The total of a sheet is always "
+          "measured, since empty rows at its end are not there", since="0.4", place=None),
     _data("trim", either(list, TEXTS, FLAG), "Columns of text whose blanks at both ends do not count, or `true` for "
-          "all. This and the next four are rules that the card states; a column goes through them in this order",
+          "all. This and the next five are rules that the card states; a column goes through them in this order",
           since="0.4"),
     _data("missing", TEXTS, 'Texts that stand for a missing value, `["NA", "?"]`', since="0.4"),
+    _data("thousands", table(TEXT), "By column of numbers, such as the count, what stands between their thousands: "
+          '`{ flow = "," }` reads `1,234` as 1234. What is not written so is no number. `9465.0` is a count anyway',
+          since="0.4"),
     _data("replace", table(NAME), "By column, a public file of two columns: codes, and what each is counted as, "
           'such as those of merged districts, `{ home = "merged.csv" }`', since="0.4"),
     _data("pad", table(WHOLE), "By column, how long codes are: shorter ones get zeros in front, `{ home = 5 }`",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from treetop.basics.nearest import nearest
-from treetop.domain.branches import Ragged
+from treetop.domain.branches import Ragged, read_columns
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import problem_with_name
 from treetop.errors import DataError, HierarchyError
@@ -21,7 +24,10 @@ from treetop.sources import table as tables
 from treetop.sources.batch import as_text, first_missing
 from treetop.sources.source import Source, as_public
 
-_OF_A_FILE = ("codes", "child", "parent", "ragged", "name", "latitude", "longitude", "delimiter", "encoding", "keep")
+_OF_A_FILE = (
+    "codes", "child", "parent", "ragged", "name", "names", "latitude", "longitude", "delimiter", "encoding",
+    "keep", "drop", "sheet",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ class Attribute:
         path, stated = self.file(folder), self.stated
         if path is None:
             return None
-        return Source(path, delimiter=stated["delimiter"], encoding=stated["encoding"], keep=stated["keep"])
+        return Source(path, **{key: stated[key] for key in ("delimiter", "encoding", "keep", "drop", "sheet")})
 
     def read(self, folder: Path) -> Hierarchy:
         """Read the hierarchy."""
@@ -77,12 +83,34 @@ class Attribute:
             ragged: Ragged = stated["ragged"]
             if stated["widths"] is not None:
                 codes = stated["values"] if file is None else _column(file, stated["codes"])
-                return Hierarchy.from_prefixes(codes, stated["widths"], stated["levels"])
+                tree = Hierarchy.from_prefixes(codes, stated["widths"], stated["levels"])
+                return tree.with_names(_names_of_prefixes(file, tree, self.names(tree.levels), stated["codes"]))
             if file is None:
                 return _flat(stated["values"], stated["levels"])
             if stated["child"] is not None:
-                return Hierarchy.from_parents(file, stated["child"], stated["parent"], stated["levels"], ragged)
-            return Hierarchy.from_table(file, stated["levels"], ragged)
+                if isinstance(stated["names"], dict):
+                    raise HierarchyError('a list of parents names all codes in one column: say names = "COLUMN"')
+                return Hierarchy.from_parents(
+                    file, stated["child"], stated["parent"], stated["levels"], ragged, name=stated["names"]
+                )
+            return Hierarchy.from_table(file, stated["levels"], ragged, names=self.names(stated["levels"]))
+
+    def names(self, levels: Sequence[str]) -> dict[str, str]:
+        """Return the columns with the names of codes, by level; where leaves have coordinates, `name` is theirs."""
+        stated = self.stated
+        if not levels:  # which is refused where the tree is made
+            return {}
+        given, finest = stated["names"] or {}, levels[-1]
+        own = {finest: given} if isinstance(given, str) else dict(given)
+        name = stated["name"] if own or stated["latitude"] is not None else None
+        if name is not None and own.setdefault(finest, name) != name:
+            raise HierarchyError(f"name and names say different columns for the level {finest!r}: keep one of them")
+        for level in own:
+            if level not in levels:
+                raise HierarchyError(
+                    f"names: there is no level {level!r}{nearest(level, levels)}; the levels are {', '.join(levels)}"
+                )
+        return own
 
     def lookup(self, folder: Path) -> Lookup | None:
         """Return the file and columns that exports use."""
@@ -173,6 +201,20 @@ def _flat(values: tuple[str, ...], levels: tuple[str, ...] | None) -> Hierarchy:
             f"a plain list of values has one level, but {len(levels)} are named: give one, or add widths"
         )
     return Hierarchy.flat(values, level=levels[0])
+
+
+def _names_of_prefixes(
+    file: Source | None, tree: Hierarchy, names: Mapping[str, str], codes: str | None
+) -> dict[str, tuple[pa.Array | None, pa.Array]]:
+    """Return the names of cut codes, row by row as they stand in the file."""
+    if file is None or codes is None or not names:
+        return {}
+    lengths = {level: len(tree.codes[depth][0].as_py()) for depth, level in enumerate(tree.levels)}
+    whole, *called = read_columns(file, [codes, *names.values()])
+    return {
+        level: (pc.utf8_slice_codeunits(whole, 0, lengths[level]), column)
+        for level, column in zip(names, called, strict=True)
+    }
 
 
 def _column(file: Source, name: str) -> list[str]:

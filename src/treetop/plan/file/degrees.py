@@ -91,7 +91,7 @@ def _refuse_others(stated: Stated) -> None:
     for name, attribute in attributes.items():
         if name.casefold() == DEGREE:
             raise attribute.section.problem("is called as the degrees are: call the place another")
-    if isinstance(stated.values["data"]["unknown"], Mapping):
+    if stated.values["data"]["unknown"] not in ("error", "drop"):
         raise section["data"].problem('unknown: write "error", or "drop" for edges to people who are not in the table')
     if not release["intervals"] and section["release"].has("confidence"):
         raise section["release"].problem("intervals are off, but have a confidence: keep one")

@@ -90,8 +90,11 @@ def _attribute(attribute: Suggestion, folder: Path, explain: bool) -> list[str]:
         lines += [f"levels = {value(match.levels)}"]
         if match.ragged:
             lines += ['ragged = "repeat"  # branches end at different depths: their last code is carried down']
-        if match.label is not None:
-            lines += [f"name = {value(match.label)}"]
+        labels = dict(match.labels)
+        if match.coordinates is not None and match.leaf in labels:
+            lines += [f"name = {value(labels.pop(match.leaf))}"]
+        if labels:
+            lines += [f"names = {value(labels)}"]
         if match.coordinates is not None:
             lines += [
                 f"latitude = {value(match.coordinates[0])}",
@@ -164,6 +167,12 @@ def _spine(inspection: Inspection) -> list[str]:
     ]
 
 
+def drafted_splits(inspection: Inspection) -> list[str]:
+    """Return the order of the spine of a draft: levels of all attributes in turn, coarse ones before fine ones."""
+    deep = zip_longest(*(_splits(attribute, inspection) for attribute in inspection.attributes))
+    return [split for splits in deep for split in splits if split is not None]
+
+
 def _splits(attribute: Suggestion, inspection: Inspection) -> list[str]:
     if attribute.same_as is not None:
         twin = next(one for one in inspection.attributes if one.name == attribute.same_as)
@@ -216,24 +225,41 @@ def _data(inspection: Inspection, folder: Path) -> list[str]:
         lines = ["# source: name the table on the command line"]
     else:
         lines = [f"source = {value(_relative(inspection.path, folder))}"]
-    for name, option in (("query", source.query), ("delimiter", source.delimiter), ("encoding", source.encoding)):
-        if option is not None:
+    for name in ("query", "delimiter", "encoding", "sheet"):
+        if (option := getattr(source, name)) is not None:
             lines += [f"{name} = {value(option)}"]
     lines += _header(inspection)
     if source.keep is not None:
         lines += [f"keep = {value(source.keep)}  # only these rows are the data set, decided without looking at it"]
+    if source.drop is not None:
+        lines += [f"drop = {value(source.drop)}  # these rows are no part of it, decided without looking at it"]
     if inspection.count is not None and inspection.count_is_stated:
         lines += [f"count = {value(inspection.count)}  # a row stands for so many records"]
     elif inspection.count is not None:
         lines += [*_comment(fields.find("data", "count").question), f"# count = {value(inspection.count)}"]
+    lines += _prepare(inspection)
     if any(one.match is not None and one.match.unmatched for one in inspection.attributes):
         lines += _comment(
-            "Optional: what to do with codes that are not in the hierarchy: stop with an error, drop their "
-            'rows, or count them under a leaf, { origin = "other" }.'
+            "Optional: what to do with codes that are not in the hierarchy: stop with an error, drop their rows "
+            '("drop"), or count them under a leaf that every hierarchy is given for them ("elsewhere").'
         )
-        lines += ['# unknown = "drop"']
+        lines += ['# unknown = "elsewhere"']
     if any(column.kind == "date" for column in inspection.columns):
         lines += [*_comment("Optional: the time that the table is about."), '# period = "2011"']
+    return lines
+
+
+def _prepare(inspection: Inspection) -> list[str]:
+    """Draft the rules that make codes match; they say how codes are written, and nothing of which there are."""
+    prepare = inspection.prepare
+    if prepare is None:
+        return []
+    lines = [f"trim = {value(prepare.trim)}"] if isinstance(prepare.trim, tuple) and prepare.trim else []
+    lines += [f"pad = {value(prepare.pad)}"] if prepare.pad else []
+    if lines:
+        lines = [*_comment("Codes match after this; it is done to every record alike, and the card says so."), *lines]
+    if prepare.thousands:
+        lines += [f"{'' if inspection.count_is_stated else '# '}thousands = {value(prepare.thousands)}"]
     return lines
 
 

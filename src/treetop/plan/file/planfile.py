@@ -43,6 +43,10 @@ class Said(Protocol):
         """The values that a row must have to be in the data at all, by column."""
 
     @property
+    def drop(self) -> Mapping[str, Sequence[str]] | None:
+        """The values that leave a row out of the data, by column."""
+
+    @property
     def prepared(self) -> Sequence[str]:
         """What was done to columns of text before they were read as codes, in short words."""
 
@@ -83,6 +87,10 @@ class PlanFile:
     """Where the fields of fixed-width text stand."""
     keep: Mapping[str, tuple[str, ...]] | None = None
     """The values that a row must have to be in the data at all."""
+    drop: Mapping[str, tuple[str, ...]] | None = None
+    """The values that leave a row out of the data."""
+    sheet: str | None = None
+    """The sheet of a workbook."""
     header: bool | None = None
     """Whether the first line of a CSV file holds names: None is yes, unless one of them looks like a value."""
     names: tuple[str, ...] | None = None
@@ -93,12 +101,16 @@ class PlanFile:
     """The columns of text whose blanks at both ends do not count; True for all."""
     missing: tuple[str, ...] | None = None
     """Texts that stand for a missing value."""
+    thousands: Mapping[str, str] | None = None
+    """By column of numbers, what stands between their thousands."""
     replace: Mapping[str, str] | None = None
     """By column, a public file of codes and what each is counted as."""
     pad: Mapping[str, int] | None = None
     """By column, how long codes are."""
     bands: Mapping[str, tuple[int, ...]] | None = None
     """By column, where bands of numbers begin."""
+    elsewhere: bool = False
+    """Whether every hierarchy was given a leaf for unknown codes, which its file does not have."""
     graph: GraphFile | None = None
     """The graph whose edges or nodes are the private table."""
     keep_measurements: bool = False
@@ -115,7 +127,9 @@ class PlanFile:
                     "a view or a file of what is to be read"
                 )
             return self.graph.table(location)
-        options = ("delimiter", "encoding", "fields", "keep", "header", "names", "blank_lines", "prepare")
+        options = (
+            "delimiter", "encoding", "sheet", "fields", "keep", "drop", "header", "names", "blank_lines", "prepare",
+        )  # fmt: skip
         source = Source(location, query or self.query, **{name: getattr(self, name) for name in options})
         return self.plan.own_table(source)
 
@@ -123,7 +137,14 @@ class PlanFile:
     def prepare(self) -> Prepare | None:
         """What is done to columns of text before they are read as codes; None for nothing."""
         replaced = {column: _codes(self.path.parent / name) for column, name in (self.replace or {}).items()}
-        made = Prepare(self.trim or (), self.missing or (), replaced, self.pad or {}, self.bands or {})
+        made = Prepare(
+            trim=self.trim or (),
+            missing=self.missing or (),
+            thousands=self.thousands or {},
+            replace=replaced,
+            pad=self.pad or {},
+            bands=self.bands or {},
+        )
         return made or None
 
     @property

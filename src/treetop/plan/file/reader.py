@@ -17,12 +17,12 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.narrowed import narrowed
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
-from treetop.errors import LossError, PlanError, PlanFileError
+from treetop.errors import HierarchyError, LossError, PlanError, PlanFileError
 from treetop.intake.dropping import selected
 from treetop.intake.encode import Unknown
 from treetop.plan import fields
 from treetop.plan.facts import known_levels
-from treetop.plan.fields.ordinary import ORDERS
+from treetop.plan.fields.ordinary import ELSEWHERE, ORDERS
 from treetop.plan.fields.section import Section
 from treetop.plan.file.attributes import read_hierarchies
 from treetop.plan.file.degrees import counts_degrees, read_degrees, with_source
@@ -34,7 +34,7 @@ from treetop.plan.file.stated import Stated, read_stated
 from treetop.plan.plan import PurePlan
 from treetop.plan.splits import named_split
 from treetop.privacy import Loss, Unit
-from treetop.sources.source import Source, is_database
+from treetop.sources.source import Source, leaves_out
 
 _ENDS = ("origin", "destination")
 _LARGEST = 1 << 24
@@ -70,13 +70,18 @@ def _read_spine(stated: Stated) -> PlanFile:
     columns = {name: attribute.column for name, attribute in stated.attributes.items()}
     stated.check_columns([*columns.values(), values["unit"]["id"]])
     trees = read_hierarchies(stated.attributes, folder)
+    elsewhere = unknown == ELSEWHERE
+    if elsewhere:
+        trees = _with_elsewhere(section["data"], trees, bool(values["graph"]))
+        unknown = data["unknown"] = dict.fromkeys(trees, ELSEWHERE)
     spine = _make_spine(section["spine"], values["spine"]["order"], trees)
     for name, tree in zip(spine.attributes, spine.trees, strict=True):
         stated.check_digest(name, tree)
-    _check_unknown(section["data"], unknown, trees)
+    if not elsewhere:
+        _check_unknown(section["data"], unknown, trees)
     unit = fields.arguments(values, "plan.unit")
-    database = stated.source is not None and is_database(Source(stated.source))
-    dropped = selected(data["keep"], data["query"], data["blank_lines"], database)
+    format_may = None if stated.source is None else leaves_out(Source(stated.source))
+    dropped = selected(data["keep"], data["query"], data["blank_lines"], format_may, data["drop"])
     if unknown != "drop" and dropped is not None:
         unit["may_be_missing"] = True
     with section["unit"].located():
@@ -93,7 +98,7 @@ def _read_spine(stated: Stated) -> PlanFile:
             split = _named_split(split, spine, facts, protected, loss, unknown)
         with located(stated.path):
             plan = PurePlan(spine, protected, loss, split, facts=facts, **fields.arguments(values, "plan"))
-    return stated.plan_file(plan, columns, graph=graph, **described)
+    return stated.plan_file(plan, columns, graph=graph, elsewhere=elsewhere, **described)
 
 
 def _named_split(
@@ -155,6 +160,20 @@ def _refuse_third(section: Section, order: str, trees: Mapping[str, Hierarchy]) 
         f"order is {order!r}, which is for origin and destination, and there is {', '.join(others)} as well. Where it "
         f"comes is yours to say: what comes first is more accurate. For example, at the end:\n  order = [{shown}]"
     )
+
+
+def _with_elsewhere(section: Section, trees: Mapping[str, Hierarchy], is_graph: bool) -> dict[str, Hierarchy]:
+    """Return the hierarchies with a leaf for unknown codes; those that are shared stay shared."""
+    if is_graph:
+        raise section.problem(f'unknown = "{ELSEWHERE}" is for tables, and this is a graph: write "error" or "drop"')
+    own: dict[int, Hierarchy] = {}
+    for name, tree in trees.items():
+        if id(tree) not in own:
+            try:
+                own[id(tree)] = tree.with_leaf(ELSEWHERE)
+            except HierarchyError as problem:
+                raise section.problem(f'unknown = "{ELSEWHERE}": {name}: {problem}') from problem
+    return {name: own[id(tree)] for name, tree in trees.items()}
 
 
 def _check_unknown(section: Section, unknown: Any, trees: Mapping[str, Hierarchy]) -> None:

@@ -86,7 +86,8 @@ class Stated:
     def check_columns(self, columns: Sequence[str | None]) -> None:
         """Refuse a column that is not among the fields of a fixed-width table, or the names of one without a header."""
         data, section = self.values["data"], self.sections["data"]
-        used = [one for one in (*columns, data["count"], *(data["keep"] or ())) if one is not None]
+        chosen = (*(data["keep"] or ()), *(data["drop"] or ()))
+        used = [one for one in (*columns, data["count"], *chosen) if one is not None]
         names, positions = data["names"], data["fields"]
         for column in used if names is not None else ():
             if column not in names:
@@ -167,8 +168,14 @@ def _check_data(section: Section, data: dict[str, Any], folder: Path) -> None:
     if data["fields"] is not None and data["delimiter"] is not None:
         raise section.problem("fields are of fixed-width text, which has no delimiter: keep one")
     with section.located():
-        Source("-", **{key: data[key] for key in ("fields", "header", "names", "blank_lines")})
-        Prepare(data["trim"] or (), data["missing"] or (), {}, data["pad"] or {}, data["bands"] or {})
+        Source("-", **{key: data[key] for key in ("fields", "keep", "drop", "header", "names", "blank_lines")})
+        Prepare(
+            trim=data["trim"] or (),
+            missing=data["missing"] or (),
+            thousands=data["thousands"] or {},
+            pad=data["pad"] or {},
+            bands=data["bands"] or {},
+        )
     for column, name in (data["replace"] or {}).items():
         if data["source"] is not None and same_file(folder / name, Path(data["source"])):
             raise section.problem(

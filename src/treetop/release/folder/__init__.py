@@ -2,6 +2,7 @@
 
 from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS
 from treetop.release.folder.facts import FACTS
+from treetop.release.folder.names import NAMES, PLACES
 from treetop.release.folder.place import check_place, claimed
 from treetop.release.folder.public import PUBLIC
 from treetop.release.folder.read import (
@@ -10,7 +11,6 @@ from treetop.release.folder.read import (
     HIERARCHIES,
     NODES,
     PAGE,
-    PLACES,
     PLAN,
     file_sha256,
     load,
@@ -31,6 +31,7 @@ __all__ = [
     "HIERARCHIES",
     "MARGINS",
     "MEASUREMENTS",
+    "NAMES",
     "NODES",
     "PAGE",
     "PLACES",

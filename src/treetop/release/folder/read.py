@@ -29,13 +29,14 @@ from treetop.privacy import TOTAL
 from treetop.release.contents import Contents
 from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, with_evidence
 from treetop.release.folder.facts import FACTS, read_facts_table
+from treetop.release.folder.names import NAMES, PLACES, with_saved_names
 from treetop.release.folder.public import PUBLIC, read_public
 from treetop.release.folder.unresolved import UNRESOLVED, read_unresolved
 from treetop.release.margins import MARGINS, read_margins
 
 COUNTS, NODES, PLAN, CARD, PAGE = "counts.parquet", "nodes.parquet", "plan.toml", "card.json", "card.html"
-HIERARCHIES, PLACES = "hierarchies", "places"
-"""Folders with one Parquet file a hierarchy, named by its SHA-256: its codes, and where its leaves are on a map."""
+HIERARCHIES = "hierarchies"
+"""The folder with one Parquet file a hierarchy, named by its SHA-256: its codes, as they were listed."""
 
 _Kinds = tuple[type[Exception], ...]
 _DAMAGE: _Kinds = (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, pa.ArrowException)
@@ -123,8 +124,9 @@ def _refuse_changes(card: dict[str, Any], folder: Path) -> None:
     stated = {file["path"]: file["sha256"] for file in card["files"]}
     if (folder / PAGE).is_file() and file_sha256(folder / CARD).encode() not in (folder / PAGE).read_bytes():
         raise ReleaseError(f"{folder}: {CARD} is not the one that {PAGE} names, so one was changed: {more}")
-    # Of hierarchies the content has been compared; nodes and places are not read here.
-    for name in (COUNTS, PLAN, EVIDENCE, MEASUREMENTS, UNRESOLVED, MARGINS, PUBLIC, FACTS):
+    # Of hierarchies the content has been compared; nodes are not read here.
+    called = [name for name in stated if name.startswith((f"{NAMES}/", f"{PLACES}/"))]
+    for name in (COUNTS, PLAN, EVIDENCE, MEASUREMENTS, UNRESOLVED, MARGINS, PUBLIC, FACTS, *called):
         found = file_sha256(folder / name) if (folder / name).is_file() else None
         if found is None and name in stated:
             raise ReleaseError(f"{folder}: {name} is missing, which {CARD} names: {more}")
@@ -141,9 +143,11 @@ def read_spine(folder: Path, card: dict[str, Any]) -> Spine:
                 raise ReleaseError(
                     f"{folder}: {CARD} names the hierarchy of {name!r} by something that is not a SHA-256"
                 )
-            trees[name] = Hierarchy.from_table(folder / HIERARCHIES / f"{about['sha256']}.parquet", about["levels"])
-            if trees[name].digest != about["sha256"]:
+            tree = Hierarchy.from_table(folder / HIERARCHIES / f"{about['sha256']}.parquet", about["levels"])
+            if tree.digest != about["sha256"]:
                 raise ReleaseError(f"{folder}: the hierarchy of {name!r} is not the one that the card names")
+            with _reading(folder, damage=_DAMAGE):
+                trees[name] = with_saved_names(tree, about["sha256"], folder, card)
         return WrittenSpine(card["plan"]["spine"], trees)
 
 

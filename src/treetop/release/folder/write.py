@@ -23,9 +23,10 @@ from treetop.plan.file import describe_plan
 from treetop.release.contents import Contents
 from treetop.release.folder.evidence import evidence_tables
 from treetop.release.folder.facts import FACTS, facts_table
+from treetop.release.folder.names import NAMES, PLACES, names_table
 from treetop.release.folder.place import check_name, claimed, scratch, sync, take_place, writing
 from treetop.release.folder.public import PUBLIC, public_table
-from treetop.release.folder.read import CARD, COUNTS, HIERARCHIES, NODES, PAGE, PLACES, PLAN, file_sha256
+from treetop.release.folder.read import CARD, COUNTS, HIERARCHIES, NODES, PAGE, PLAN, file_sha256
 from treetop.release.folder.unresolved import UNRESOLVED, unresolved_table
 from treetop.release.margins import MARGINS, MarginTable, margins_table
 from treetop.release.selection import Selection
@@ -134,7 +135,7 @@ def _write(release: Contents, folder: Path, nodes: bool, places: Mapping[str, pa
     if nodes:
         rows[NODES] = _write_nodes(release, folder / NODES, progress)
     trees = {tree.digest: tree.to_table() for tree in release.spine.trees}
-    for kind, public in ((HIERARCHIES, trees), (PLACES, places)):
+    for kind, public in ((HIERARCHIES, trees), (NAMES, _names(release, places)), (PLACES, places)):
         if public:
             (folder / kind).mkdir()
         rows |= _write_tables(folder, {f"{kind}/{digest}.parquet": table for digest, table in public.items()})
@@ -150,6 +151,15 @@ def _write(release: Contents, folder: Path, nodes: bool, places: Mapping[str, pa
     (folder / PAGE).write_text(render(card, digest), encoding="utf-8", newline="\n")
     progress("writing", 1.0)
     return digest
+
+
+def _names(release: Contents, places: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """Return the names of codes, by the digest of their hierarchy; of two that share it, the first that has any."""
+    found: dict[str, pa.Table] = {}
+    for tree in release.spine.trees:
+        if tree.digest not in found and (table := names_table(tree, places.get(tree.digest))) is not None:
+            found[tree.digest] = table
+    return found
 
 
 def _write_tables(folder: Path, tables: Mapping[str, pa.Table]) -> dict[str, int | None]:
