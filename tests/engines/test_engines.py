@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -171,6 +172,11 @@ def refuses(_: object) -> None:
     raise DataError("row 3: a code is missing")
 
 
+def finds_no_room(marker: Path) -> None:
+    marker.with_name(f"{time.time_ns()}").touch()
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
 def double(number: int) -> int:
     sys.stdout.write("whatever a library says\n")
     sys.stdout.flush()
@@ -188,7 +194,10 @@ def test_work_that_kills_every_worker_is_given_up(workers: Executor) -> None:
     assert list(workers.map(double, [1])) == [2]
 
 
-def test_what_a_worker_refuses_is_refused_here(workers: Executor) -> None:
+def test_what_a_worker_refuses_is_refused_here_and_not_tried_again(workers: Executor, tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space left"):
+        list(workers.map(finds_no_room, [tmp_path / "marker"]))
+    assert len(list(tmp_path.iterdir())) == 1
     with pytest.raises(DataError, match="row 3"):
         list(workers.map(refuses, [None]))
 
@@ -325,3 +334,22 @@ def test_the_command_takes_an_engine(tmp_path: Path) -> None:
     assert one == other and list((tmp_path / "scratch").iterdir()) == []
     wrong = said([*words, "--out", "wrong", "--engine", "hadoop"], tmp_path)
     assert wrong.code == 2 and "there is no engine 'hadoop'; known: local, processes" in wrong.err
+
+
+def test_ctrl_c_ends_workers_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    everyday.write(tmp_path, trips=20_000)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    words = ["release", "plan.toml", "trips.csv", "--out", "out", "--engine", "processes", "--staging", "scratch"]
+    command = [sys.executable, "-m", "treetop", *words, "--quiet"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as release:
+        deadline = time.monotonic() + 60
+        while not list(scratch.iterdir()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.3)  # workers are starting, or at work
+        os.killpg(release.pid, signal.SIGINT)
+        _, message = release.communicate(timeout=60)
+    assert release.returncode == 130 and "Traceback" not in message
+    assert list(scratch.iterdir()) == [] and not (tmp_path / "out").exists()

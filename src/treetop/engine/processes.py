@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from queue import SimpleQueue
+from threading import Event
 from typing import Any, TypeVar
 
 from treetop.engine.worker import receive, send
@@ -32,22 +33,30 @@ class Processes:
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
         """Yield what the function gives for each task, in the order of the tasks."""
-        pool = ThreadPoolExecutor(len(self._workers))
+        pool, stopped = ThreadPoolExecutor(len(self._workers)), Event()
         try:
-            yield from pool.map(lambda task: self._call(function, task), tasks)
+            yield from pool.map(lambda task: self._call(function, task, stopped), tasks)
+        except BaseException:  # an interrupt, or what one task raised: nobody waits for the others
+            stopped.set()
+            self.close()
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _call(self, function: Callable[[T], R], task: T) -> R:
+    def _call(self, function: Callable[[T], R], task: T, stopped: Event) -> R:
         worker = self._free.get()
         try:
             for _ in range(ATTEMPTS):
-                with suppress(EOFError, BrokenPipeError):
+                if stopped.is_set():
+                    raise EngineError("the work was broken off")
+                try:
                     done, answer = worker.call(function, task)
-                    if not done:
-                        raise answer
-                    return answer  # type: ignore[no-any-return]
-                worker.end()
+                except (EOFError, OSError, ValueError):  # its pipes are closed: it has ended, or was ended
+                    worker.end()
+                    continue
+                if not done:
+                    raise answer
+                return answer  # type: ignore[no-any-return]
             raise EngineError(
                 f"a worker process ended {ATTEMPTS} times in the middle of the same piece of work, most likely for "
                 "lack of memory: let each hold less (--memory), or have fewer of them (--threads)"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import sys
 from typing import Any, BinaryIO
 
@@ -37,6 +38,7 @@ def receive(stream: BinaryIO) -> Any:
 
 def main() -> None:
     """Serve until the parent closes the pipe, or is no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it hears of Ctrl-C as well, and ends it
     calls, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints does not get between the answers
     while True:
