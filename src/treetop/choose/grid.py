@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from treetop.basics.exact import Number
-from treetop.basics.picture import new_figure, save_figure
+from treetop.basics.picture import INK, label_ends, new_figure, plain_ticks, save_figure, tidy
 from treetop.choose.error_laws import mean_absolute
 from treetop.choose.simulate import Trials
 from treetop.domain.facts import PublicFacts
@@ -94,22 +94,33 @@ def plot_grid(
     panels = [("one measurement", _measured(rows, epsilons))]
     if trials:
         panels.append(("released counts, on the twin", _released(trials, epsilons)))
-    figure = new_figure(1.2 + 4.4 * len(panels), 4.2, dpi=110)
+    longest = max(len(_label(names)) for _, lines in panels for names in lines.values()) if panels[0][1] else 0
+    figure = new_figure(1.2 + (3.6 + 0.075 * longest) * len(panels), 4.2, dpi=130)
     from matplotlib import colormaps
 
-    for axes, (what, lines) in zip(figure.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels, strict=True):
-        for place, (margins, names) in enumerate(lines.items()):
-            shade = 0.15 + 0.7 * place / max(len(lines) - 1, 1)
-            colour = colormaps["viridis"](shade)
-            axes.plot(epsilons, margins, marker="o", markersize=4, label=_label(names), color=colour)
-        axes.set(title=what, xlabel="epsilon", xscale="log", yscale="log" if _positive(panels) else "symlog")
+    found = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for axes, (what, lines) in zip(found, panels, strict=True):
+        for place, margins in enumerate(lines):
+            axes.plot(epsilons, margins, marker="o", markersize=4, linewidth=1.8, color=_shade(colormaps, place, lines))
+        axes.set(xlabel="epsilon", xscale="log", yscale="log" if _positive(panels) else "symlog")
+        axes.set_title(what, loc="left")
         axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
         axes.minorticks_off()
-        axes.grid(alpha=0.25, linewidth=0.5)
-        axes.legend(fontsize="x-small")
-    figure.axes[0].set_ylabel(f"{100 * confidence:g}% are within ± this")
-    figure.suptitle(title)
+        tidy(axes)
+        plain_ticks(axes, "y")
+    figure.axes[0].set_ylabel(f"off by at most this, {100 * confidence:g} times in 100")
+    figure.suptitle(title, x=0.01, ha="left", color=INK, fontsize=12)
+    figure.draw_without_rendering()  # limits are known from here on
+    for axes, (_, lines) in zip(found, panels, strict=True):
+        ends = enumerate(lines.items())
+        label_ends(
+            axes, epsilons[-1], [(own[-1], _label(names), _shade(colormaps, at, lines)) for at, (own, names) in ends]
+        )
     save_figure(figure, file)
+
+
+def _shade(maps: Any, place: int, lines: Lines) -> Any:
+    return maps["viridis"](0.1 + 0.65 * place / max(len(lines) - 1, 1))
 
 
 def _measured(rows: Sequence[GridRow], epsilons: Sequence[float]) -> Lines:

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from treetop.basics.picture import new_figure, save_figure
+from treetop.basics.picture import EARTH, INK, LEAF, LINE, SOFT, new_figure, plain_ticks, save_figure, tidy
 from treetop.compare.comparison import FENCE, Comparison
 from treetop.compare.trial import Setting, Trial
 from treetop.release.errors import LevelErrors
@@ -55,6 +55,8 @@ STYLES = {
     "bottom-up": Style("Bottom-up", "#999999", "X", ":"),
     "hay": Style("Hay", "#000000", "*", ":"),
     "per-level": Style("Per level", "#56B4E9", "h", ":"),
+    "suppression": Style("Suppression (no guarantee)", "#777777", "1", ":"),
+    "rounding": Style("Rounding (no guarantee)", "#777777", "2", ":"),
 }
 """By mechanism, in the order of legends."""
 GROUP_STYLES = {
@@ -89,7 +91,7 @@ def draw_levels(axes: Axes, runs: Runs, metric: Callable[[Trial, int], float]) -
         thin: dict[str, Any] = {"linewidth": 1.1, "markersize": 4, "capsize": 1.5, "elinewidth": 0.8}
         axes.errorbar(places, mean, yerr=[below, above], linestyle=look.line, **look.mark, **thin)
     axes.set_xlabel("level")
-    axes.grid(alpha=0.25, linewidth=0.5)
+    tidy(axes)
 
 
 def draw_times(axes: Axes, runs: Runs) -> None:
@@ -103,7 +105,8 @@ def draw_times(axes: Axes, runs: Runs) -> None:
     axes.set_xticks(range(len(runs)), [style(setting.mechanism).label for setting, _ in _ordered(runs)], rotation=60)
     axes.set_xlim(-0.5, len(runs) - 0.5)
     axes.set_yscale("log")
-    axes.grid(alpha=0.25, linewidth=0.5)
+    tidy(axes)
+    plain_ticks(axes, "y", every=(1, 2, 5))
 
 
 def draw_errors(axes: Axes, runs: Runs) -> None:
@@ -111,6 +114,7 @@ def draw_errors(axes: Axes, runs: Runs) -> None:
     draw_levels(axes, runs, lambda trial, level: trial.errors[level].largest)
     axes.set_yscale("symlog", linthresh=1)
     axes.set_ylim(bottom=-0.3)
+    plain_ticks(axes, "y")
 
 
 def draw_invented(axes: Axes, runs: Runs) -> None:
@@ -159,14 +163,14 @@ def save_plots(comparison: Comparison, folder: Path, title: str) -> list[Path]:
                 here = {at: runs[at] for at in runs if (at.accounting, at.epsilon) == (accounting, epsilon)}
                 panel(axes, here)
                 axes.set_xlabel("")
-                axes.set_title(f"ε = {epsilon:g}, {accounting} accounting", fontsize="medium")
+                axes.set_title(f"epsilon {epsilon:g}, {accounting} accounting", fontsize="medium", loc="left")
         if name != "time":  # there every point stands above its name
             for axes in grid[-1]:
                 shown = range(0, len(names), ceil(len(names) / _MOST_NAMES))
                 labels = [names[at] for at in shown]
                 axes.set_xticks(shown, labels, rotation=50, ha="right", rotation_mode="anchor", fontsize="small")
             legend(figure, grid.flat)
-        figure.suptitle(heading, fontsize="medium")
+        figure.suptitle(heading, fontsize="medium", x=0.01, ha="left", color=INK)
         files.append(folder / f"{name}.png")
         figure.savefig(files[-1], dpi=130)
     return files
@@ -181,35 +185,49 @@ def _ordered(runs: Runs) -> list[tuple[Setting, Sequence[Trial]]]:
 
 
 def plot_errors(rows: tuple[LevelErrors, ...], file: Path, title: str) -> None:
-    """Draw errors, rates and biases by level, marked as private, to a file of the steward's choice."""
+    """Draw errors, invented and lost counts by level, and biases of leaves, to a file of the steward's choice."""
     names = [row.counts for row in rows]
-    figure = new_figure(11, 4 + 0.15 * len(rows))
-    left, middle, right = figure.subplots(1, 3)
-    _bars(left, names, {"largest": [row.largest for row in rows], "mean": [row.mean for row in rows]})
-    left.set(title="absolute error", xscale="symlog")
-    rates = {
-        "false discoveries, of nodes": [row.false_discoveries for row in rows],
-        "of the released count": [row.false_mass for row in rows],
-        "false negatives, of nodes": [row.false_negatives for row in rows],
-        "of the true count": [row.lost_mass for row in rows],
-    }
-    _bars(middle, names, rates)
-    middle.set(title="rates", xlim=(0, 1), yticklabels=[])
-    for row in rows[1:]:
-        known = [(at, bias.bias) for at, bias in enumerate(row.biases) if bias.bias is not None]
-        right.plot([at for at, _ in known], [bias for _, bias in known], marker="o", label=row.counts)
-    right.axhline(0, color="grey", linewidth=0.8)
-    right.set(title="bias by true count", xlabel="true count")
-    right.set_xticks(range(len(rows[0].biases)), [bias.size for bias in rows[0].biases])
-    right.legend(fontsize="small")
-    figure.suptitle(f"{title}: {FENCE}")
+    figure = new_figure(13, 1.6 + 0.3 * len(rows), dpi=120)
+    left, middle, right = figure.subplots(1, 3, width_ratios=(4, 3, 3))
+    most = max(1, *(row.largest for row in rows))
+    _pairs(left, names, [row.mean for row in rows], [row.largest for row in rows], ("mean", "largest"))
+    left.set_title("How far off a count is", loc="left")
+    left.set(xscale="symlog", xlim=(-0.3, 2.5 * most), xlabel="absolute error")
+    invented, lost = (
+        [100 * (getattr(row, name) or 0) for row in rows] for name in ("false_discoveries", "false_negatives")
+    )
+    _pairs(middle, names, lost, invented, ("lost", "invented"))
+    middle.set_title("Invented and lost", loc="left")
+    middle.set(xlim=(-3, 103), xlabel="% of released counts invented, of true counts lost", yticklabels=[])
+    leaves = max(rows, key=lambda row: row.nodes)
+    known = [(at, bias.bias) for at, bias in enumerate(leaves.biases) if bias.bias is not None]
+    right.bar(
+        [at for at, _ in known],
+        [bias for _, bias in known],
+        color=[LEAF if b >= 0 else EARTH for _, b in known],
+        width=0.6,
+    )
+    right.axhline(0, color=SOFT, linewidth=0.8)
+    right.set_title("Too high or too low, at the leaves", loc="left")
+    right.set(xlabel="true count", ylabel="mean of released less true")
+    right.set_xticks(range(len(leaves.biases)), [bias.size for bias in leaves.biases])
+    for axes, grid in ((left, "x"), (middle, "x"), (right, "y")):
+        tidy(axes, grid)  # type: ignore[arg-type]
+    plain_ticks(left, "x")
+    figure.suptitle(f"{title}: {FENCE}", x=0.01, ha="left", color=INK, fontsize=12)
     save_figure(figure, file)
 
 
-def _bars(axes: Axes, names: list[str], series: dict[str, list[Any]]) -> None:
-    height = 0.8 / len(series)
-    for i, (label, values) in enumerate(series.items()):
-        axes.barh([at + i * height for at in range(len(names))], values, height, label=label)
-    axes.set_yticks([at + 0.4 - height / 2 for at in range(len(names))], names)
-    axes.invert_yaxis()
-    axes.legend(fontsize="small")
+def _pairs(
+    axes: Axes, names: Sequence[str], one: Sequence[float], other: Sequence[float], words: tuple[str, str]
+) -> None:
+    """Draw two numbers a row as two dots on a line, named above the first row."""
+    rows = range(len(names))
+    axes.hlines(rows, one, other, color=LINE, linewidth=2.5, zorder=1)
+    for values, colour, word in ((one, LEAF, words[0]), (other, EARTH, words[1])):
+        axes.scatter(values, rows, color=colour, s=26, zorder=2, label=word)
+    axes.set_yticks(rows, names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.legend(
+        loc="lower right", bbox_to_anchor=(1, 0.99), ncols=2, fontsize=9, frameon=False, handletextpad=0.1, borderpad=0
+    )
