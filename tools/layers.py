@@ -18,6 +18,7 @@ LAYERS = (
     "errors",
     "basics",
     "noise",
+    "engine",
     "sources",
     "domain",
     "privacy",

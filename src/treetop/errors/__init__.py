@@ -45,6 +45,10 @@ class DataError(TreetopError):
     """A private table that does not fit the plan."""
 
 
+class EngineError(TreetopError):
+    """Workers or a staging folder that cannot do what they are asked for; or that did not, several times."""
+
+
 class QueryError(TreetopError):
     """A question to a release that names nothing, or more than one thing."""
 

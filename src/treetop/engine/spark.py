@@ -1,0 +1,294 @@
+"""Spark: tasks run on a cluster, and nothing private goes through Spark itself.
+
+Tasks and answers are files of a staging folder that driver and executors share (`parcel`). The keys travel in the
+closure of the function that Spark runs, which is why a session must encrypt what it writes and sends. Only the
+DataFrame interface is used, which Spark Connect and managed platforms have too.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import secrets
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
+
+from treetop.engine.parcel import Errand, count_bytes, explain, journey, pack, unpack, work
+from treetop.errors import EngineError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+LARGEST_CLOSURE = 1 << 19
+"""PySpark writes closures of a megabyte and more to disks, as broadcast variables: keys stay far below that."""
+OLDEST = (4, 1)
+"""The oldest version of Spark that was meant to work."""
+ATTEMPTS = 4
+"""So often a task is begun in local mode, as it is by default on a cluster."""
+
+_ENCRYPTED = {"spark.io.encryption.enabled": "true"}
+_GUARDED = {**_ENCRYPTED, "spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+_ROW = "task long, problem string"
+_LOG = logging.getLogger("treetop")
+
+
+class Spark:
+    """Runs tasks on the executors of a Spark session. A task that is done again gives the same: it is a pure function."""
+
+    def __init__(self, session: Any, staging: str | Path) -> None:
+        """Take a session and a private folder, which its executors see at the same path and may write to."""
+        check(session)
+        self._session, self._staging = session, Path(staging)
+
+    def prove(self) -> None:
+        """Run a small job, and refuse where executors do not see the staging folder or have other versions."""
+        here = versions()
+        for there in self.map(_versions, range(2)):
+            compare(here, there)
+
+    def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
+        """Yield what the function gives for each task, in the order of the tasks: when all of them are done."""
+        with journey(self._staging) as folder:
+            errand, number = pack(folder, function, tasks)
+            if number:
+                self._run(errand, number)
+            for one in range(number):
+                yield unpack(errand, one)
+
+    def _run(self, errand: Errand, number: int) -> None:
+        if count_bytes(errand) > LARGEST_CLOSURE:
+            raise EngineError("the tasks have more keys than a closure of Spark can carry without being written to disks")
+        with _cancelled(self._session), _told():
+            rows = self._session.range(0, number, 1, number).mapInArrow(_Work(errand), _ROW).collect()
+        for row in rows:
+            if row.problem:
+                raise EngineError(explain(row.problem, errand.folder))
+        if sorted(row.task for row in rows) != list(range(number)):
+            raise EngineError("Spark ended the job without having done all tasks: run it again")
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What Spark runs on each executor; it goes there with the keys, and is shown nowhere."""
+
+    errand: Errand = field(repr=False)
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Do the tasks whose numbers come in, and say of each what went wrong, if something did."""
+        import pyarrow
+
+        for batch in batches:
+            numbers = batch.column(0).to_pylist()
+            problems = [work(self.errand, number) for number in numbers]
+            yield pyarrow.RecordBatch.from_arrays(
+                [pyarrow.array(numbers, pyarrow.int64()), pyarrow.array(problems, pyarrow.string())], ["task", "problem"]
+            )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that what is computed may depend on."""
+    found = {name: version(name) for name in ("treetop", "numpy", "numba")}
+    return {"Python": f"{sys.version_info.major}.{sys.version_info.minor}", **found}
+
+
+def _versions(_: int) -> dict[str, str]:
+    return versions()
+
+
+def compare(here: Mapping[str, str], there: Mapping[str, str]) -> None:
+    """Refuse workers with other versions than the driver has."""
+    for name, own in here.items():
+        if there.get(name) != own:
+            raise EngineError(f"workers have {name} {there.get(name)}, and the driver {own}: install the same on both")
+
+
+def check(session: Any) -> None:
+    """Refuse a session that would write or send keys in clear, and warn of a version that was not tried."""
+    settings = _Settings(session)
+    master = settings.get("spark.master")
+    needed = _ENCRYPTED if _is_local(master) else _GUARDED
+    missing = [f"{name}={value}" for name, value in needed.items() if settings.get(name).lower() != value]
+    if missing:
+        listed = " ".join(f"--conf {one}" for one in missing)
+        raise EngineError(
+            "this Spark session would write or send the key of the noise in clear. Stop it, and start one with "
+            f"{listed}; a session that runs cannot be changed"
+        )
+    if settings.is_open_connection:
+        raise EngineError(
+            "the connection to the Spark Connect server is not encrypted, and the key of the noise would be sent over "
+            "it: connect to sc://HOST:PORT/;use_ssl=true"
+        )
+    if _number(session.version) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        _LOG.warning("Spark %s is older than all that Treetop was tried with: take %s or later", session.version, oldest)
+
+
+@contextmanager
+def session(master: str | None = None, settings: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """Give the Spark session of this process, or one for as long as it is needed, with what a private run has to set.
+
+    A session that is there already stays as it is: Spark would note settings that come late, and not follow them.
+    """
+    builder = _builder()
+    there = builder.getActiveSession()
+    if there is not None:
+        now = _Settings(there).get("spark.master")
+        if master is not None and _without_attempts(now) != _without_attempts(master):
+            raise EngineError(f"a Spark session on {now} is running in this process: stop it, or leave out --master")
+        yield there
+        return
+    made = _start(builder, master, dict(settings or {}))
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def settings_for(master: str | None) -> dict[str, str]:
+    """Return what a session on a master has to set, unless the steward sets it otherwise."""
+    quiet = {"spark.ui.showConsoleProgress": "false"}
+    if _is_local(master or "local"):
+        return {**quiet, **_ENCRYPTED, "spark.ui.enabled": "false"}
+    if (master or "").startswith("local-cluster"):  # which makes no secret itself
+        return {**quiet, **_GUARDED, "spark.ui.enabled": "false", "spark.authenticate.secret": secrets.token_hex(32)}
+    return {**quiet, **_GUARDED}
+
+
+def _builder() -> Any:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as problem:
+        raise EngineError("Spark needs more packages: pip install 'treetop[spark]'") from problem
+    return SparkSession
+
+
+def _start(of: Any, master: str | None, settings: dict[str, str]) -> Any:
+    builder = of.builder.appName("treetop")
+    remote = (master or os.environ.get("SPARK_REMOTE", "")).startswith("sc://")
+    if remote:
+        builder = builder.remote(master) if master else builder
+    else:
+        settings = {**settings_for(master or os.environ.get("MASTER")), **settings}
+        builder = builder.master(_with_attempts(master)) if master else builder
+        if master is None or master.startswith("local"):
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # where Treetop is
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with _own_interrupts():
+        try:
+            return builder.getOrCreate()
+        except Exception as problem:
+            raise EngineError(
+                f"Spark does not start: {_first_line(problem)}. It needs Java 17 or later (JAVA_HOME); what it wrote above "
+                "may say more"
+            ) from problem
+
+
+class _Settings:
+    """The settings of a session as they are: not what was asked for too late."""
+
+    def __init__(self, session: Any) -> None:
+        self._runtime, self._started = session.conf, None
+        self._client = getattr(session, "client", None) if type(session).__module__.startswith("pyspark.sql.connect") else None
+        if self._client is None:
+            # What a running session is told of such settings stands in `conf`, and has no effect.
+            self._started = session.sparkContext.getConf()
+
+    def get(self, name: str) -> str:
+        try:
+            found = (self._runtime if self._started is None else self._started).get(name, None)
+        except Exception:  # a platform that hides it
+            found = None
+        return str(found or "")
+
+    @property
+    def is_open_connection(self) -> bool:
+        """Whether the driver talks to a server of Spark Connect on another machine, unencrypted."""
+        if self._client is None:
+            return False
+        builder = getattr(self._client, "_builder", None)
+        host = str(getattr(builder, "host", ""))
+        return host not in ("localhost", "127.0.0.1", "::1") and not getattr(builder, "secure", False)
+
+
+@contextmanager
+def _cancelled(session: Any) -> Iterator[None]:
+    """Have Spark end a job that nobody waits for any more."""
+    tag = f"treetop-{secrets.token_hex(8)}"
+    session.addTag(tag)
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):
+            session.interruptTag(tag)
+        raise
+    finally:
+        with suppress(Exception):
+            session.removeTag(tag)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say in one sentence what Spark says in a hundred lines."""
+    try:
+        yield
+    except EngineError:
+        raise
+    except Exception as problem:
+        text = str(problem)
+        if found := re.search(r"No module named '(\w+)", text):
+            raise EngineError(
+                f"the Python of Spark's executors has no {found[1]}: install Treetop there, in the same version, and name "
+                "that Python in PYSPARK_PYTHON"
+            ) from None
+        raise EngineError(
+            f"Spark gave up on a job: {_first_line(problem)}. Executors that end most often lack memory: give them more, or "
+            "each of them fewer cores"
+        ) from None
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Keep the handler of Ctrl-C, which Spark replaces by one of its own."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
+
+
+def _first_line(problem: BaseException) -> str:
+    return next(iter(str(problem).splitlines()), type(problem).__name__)[:200].rstrip(". ")
+
+
+def _is_local(master: str) -> bool:
+    """Whether everything runs in the process that Spark was started in, and its children."""
+    return re.fullmatch(r"local(\[[^]]*\])?", master) is not None
+
+
+def _with_attempts(master: str) -> str:
+    """Return a local master that begins a task again, as clusters do, where a Python worker ends."""
+    if master == "local":
+        return f"local[1,{ATTEMPTS}]"
+    return re.sub(r"^local\[([^],]+)\]$", rf"local[\1,{ATTEMPTS}]", master)
+
+
+def _without_attempts(master: str) -> str:
+    return re.sub(r"^local\[([^],]+),\d+\]$", r"local[\1]", master)
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
