@@ -102,8 +102,8 @@ def unpack(errand: Errand, number: int) -> Any:
         raise EngineError(explain(CHANGED, errand.folder)) from None
     except FileNotFoundError:
         raise EngineError(
-            f"a worker has written its answer into the staging folder {errand.folder}, and it cannot be seen here: name "
-            "a folder that driver and workers share (--staging)"
+            f"a worker has written its answer into the staging folder {errand.folder}, and it cannot be seen here: "
+            "name a folder that driver and workers share (--staging)"
         ) from None
     (folder / content.name).unlink(missing_ok=True)
     if not done:
@@ -120,8 +120,8 @@ def explain(word: str, folder: str) -> str:
         )
     if word == FORBIDDEN:
         return (
-            f"a worker may not read or write in the staging folder {folder}, which is its owner's alone: let the workers "
-            "run as the same user as the driver"
+            f"a worker may not read or write in the staging folder {folder}, which is its owner's alone: let the "
+            "workers run as the same user as the driver"
         )
     if word == CHANGED:
         return f"a file in the staging folder {folder} is not the one that was put there: find out who can write to it"
@@ -179,7 +179,8 @@ class _Unpacker(pickle.Unpickler):
         self._keys = keys
 
     def persistent_load(self, number: Any) -> Key:
-        return self._keys[number]
+        key: Key = self._keys[number]
+        return key
 
 
 def _packed_call(function: Callable[[Any], Any], task: Any, numbers: dict[Key, int]) -> bytes:

@@ -17,11 +17,11 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
 from treetop.engine.parcel import Errand, count_bytes, explain, journey, pack, unpack, work
+from treetop.engine.versions import compare, versions, versions_there
 from treetop.errors import EngineError
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ _LOG = logging.getLogger("treetop")
 
 
 class Spark:
-    """Runs tasks on the executors of a Spark session. A task that is done again gives the same: it is a pure function."""
+    """Runs tasks on the executors of a Spark session. One that is done again gives the same: it is a pure function."""
 
     def __init__(self, session: Any, staging: str | Path) -> None:
         """Take a session and a private folder, which its executors see at the same path and may write to."""
@@ -51,7 +51,7 @@ class Spark:
     def prove(self) -> None:
         """Run a small job, and refuse where executors do not see the staging folder or have other versions."""
         here = versions()
-        for there in self.map(_versions, range(2)):
+        for there in self.map(versions_there, range(2)):
             compare(here, there)
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
@@ -65,7 +65,9 @@ class Spark:
 
     def _run(self, errand: Errand, number: int) -> None:
         if count_bytes(errand) > LARGEST_CLOSURE:
-            raise EngineError("the tasks have more keys than a closure of Spark can carry without being written to disks")
+            raise EngineError(
+                "the tasks have more keys than a closure of Spark can carry without being written to disks"
+            )
         with _cancelled(self._session), _told():
             rows = self._session.range(0, number, 1, number).mapInArrow(_Work(errand), _ROW).collect()
         for row in rows:
@@ -89,25 +91,9 @@ class _Work:
             numbers = batch.column(0).to_pylist()
             problems = [work(self.errand, number) for number in numbers]
             yield pyarrow.RecordBatch.from_arrays(
-                [pyarrow.array(numbers, pyarrow.int64()), pyarrow.array(problems, pyarrow.string())], ["task", "problem"]
+                [pyarrow.array(numbers, pyarrow.int64()), pyarrow.array(problems, pyarrow.string())],
+                ["task", "problem"],
             )
-
-
-def versions() -> dict[str, str]:
-    """Return the versions that what is computed may depend on."""
-    found = {name: version(name) for name in ("treetop", "numpy", "numba")}
-    return {"Python": f"{sys.version_info.major}.{sys.version_info.minor}", **found}
-
-
-def _versions(_: int) -> dict[str, str]:
-    return versions()
-
-
-def compare(here: Mapping[str, str], there: Mapping[str, str]) -> None:
-    """Refuse workers with other versions than the driver has."""
-    for name, own in here.items():
-        if there.get(name) != own:
-            raise EngineError(f"workers have {name} {there.get(name)}, and the driver {own}: install the same on both")
 
 
 def check(session: Any) -> None:
@@ -129,7 +115,9 @@ def check(session: Any) -> None:
         )
     if _number(session.version) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
-        _LOG.warning("Spark %s is older than all that Treetop was tried with: take %s or later", session.version, oldest)
+        _LOG.warning(
+            "Spark %s is older than all that Treetop was tried with: take %s or later", session.version, oldest
+        )
 
 
 @contextmanager
@@ -154,13 +142,13 @@ def session(master: str | None = None, settings: Mapping[str, str] | None = None
 
 
 def settings_for(master: str | None) -> dict[str, str]:
-    """Return what a session on a master has to set, unless the steward sets it otherwise."""
-    quiet = {"spark.ui.showConsoleProgress": "false"}
-    if _is_local(master or "local"):
-        return {**quiet, **_ENCRYPTED, "spark.ui.enabled": "false"}
-    if (master or "").startswith("local-cluster"):  # which makes no secret itself
-        return {**quiet, **_GUARDED, "spark.ui.enabled": "false", "spark.authenticate.secret": secrets.token_hex(32)}
-    return {**quiet, **_GUARDED}
+    """Return what a session on a master is started with, unless the steward says otherwise."""
+    chosen = {**_GUARDED, "spark.ui.showConsoleProgress": "false"}
+    if master is not None and master.startswith("local"):  # nobody but us is there to look at its pages
+        chosen["spark.ui.enabled"] = "false"
+    if master is not None and master.startswith("local-cluster"):  # which makes no secret itself
+        chosen["spark.authenticate.secret"] = secrets.token_hex(32)
+    return chosen
 
 
 def _builder() -> Any:
@@ -173,12 +161,12 @@ def _builder() -> Any:
 
 def _start(of: Any, master: str | None, settings: dict[str, str]) -> Any:
     builder = of.builder.appName("treetop")
-    remote = (master or os.environ.get("SPARK_REMOTE", "")).startswith("sc://")
-    if remote:
-        builder = builder.remote(master) if master else builder
+    if master is not None and master.startswith("sc://"):
+        builder = builder.remote(master)  # whose settings are the server's
     else:
-        settings = {**settings_for(master or os.environ.get("MASTER")), **settings}
-        builder = builder.master(_with_attempts(master)) if master else builder
+        settings = {**settings_for(master), **settings}
+        if master is not None:
+            builder = builder.master(_with_attempts(master))
         if master is None or master.startswith("local"):
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # where Treetop is
     for name, value in settings.items():
@@ -188,8 +176,8 @@ def _start(of: Any, master: str | None, settings: dict[str, str]) -> Any:
             return builder.getOrCreate()
         except Exception as problem:
             raise EngineError(
-                f"Spark does not start: {_first_line(problem)}. It needs Java 17 or later (JAVA_HOME); what it wrote above "
-                "may say more"
+                f"Spark does not start: {_first_line(problem)}. It needs Java 17 or later (JAVA_HOME); what it wrote "
+                "above may say more"
             ) from problem
 
 
@@ -197,15 +185,17 @@ class _Settings:
     """The settings of a session as they are: not what was asked for too late."""
 
     def __init__(self, session: Any) -> None:
-        self._runtime, self._started = session.conf, None
-        self._client = getattr(session, "client", None) if type(session).__module__.startswith("pyspark.sql.connect") else None
-        if self._client is None:
-            # What a running session is told of such settings stands in `conf`, and has no effect.
-            self._started = session.sparkContext.getConf()
+        self._conf, self._client = session.conf, None
+        if type(session).__module__.startswith("pyspark.sql.connect"):
+            self._client = session.client
+            return
+        with suppress(Exception):  # a platform without it
+            # What a running session is told of such settings stands in `session.conf` as well, and has no effect.
+            self._conf = session.sparkContext.getConf()
 
     def get(self, name: str) -> str:
         try:
-            found = (self._runtime if self._started is None else self._started).get(name, None)
+            found = self._conf.get(name, None)
         except Exception:  # a platform that hides it
             found = None
         return str(found or "")
@@ -247,12 +237,12 @@ def _told() -> Iterator[None]:
         text = str(problem)
         if found := re.search(r"No module named '(\w+)", text):
             raise EngineError(
-                f"the Python of Spark's executors has no {found[1]}: install Treetop there, in the same version, and name "
-                "that Python in PYSPARK_PYTHON"
+                f"the Python of Spark's executors has no {found[1]}: install Treetop there, in the same version, and "
+                "name that Python in PYSPARK_PYTHON"
             ) from None
         raise EngineError(
-            f"Spark gave up on a job: {_first_line(problem)}. Executors that end most often lack memory: give them more, or "
-            "each of them fewer cores"
+            f"Spark gave up on a job: {_first_line(problem)}. Executors that end most often lack memory: give them more, "
+            "or each of them fewer cores"
         ) from None
 
 
