@@ -1,4 +1,4 @@
-"""Dask: tasks run by the workers of a client. They are files of a staging folder (`parcel`), and keys go beside them."""
+"""Dask: tasks run by the workers of a client. They are files of a staging folder (`parcel`), keys go beside them."""
 
 from __future__ import annotations
 

@@ -241,8 +241,8 @@ def _told() -> Iterator[None]:
                 "name that Python in PYSPARK_PYTHON"
             ) from None
         raise EngineError(
-            f"Spark gave up on a job: {_first_line(problem)}. Executors that end most often lack memory: give them more, "
-            "or each of them fewer cores"
+            f"Spark gave up on a job: {_first_line(problem)}. Executors that end most often lack memory: give them "
+            "more, or each of them fewer cores"
         ) from None
 
 
