@@ -81,18 +81,15 @@ def _is_safe(address: str) -> bool:
 
 
 @contextmanager
-def client(address: str | None = None, workers: int | None = None) -> Iterator[Any]:
-    """Give a client of the scheduler at an address, or of workers that are started here for as long as it is needed."""
+def client(address: str) -> Iterator[Any]:
+    """Give a client of the scheduler at an address, while it is needed; certificates are in Dask's own settings."""
     try:
         from distributed import Client
     except ImportError as problem:
         raise EngineError("Dask needs more packages: pip install 'treetop[dask]'") from problem
-    options: dict[str, Any] = {"address": address} if address else {"n_workers": workers, "threads_per_worker": 1}
-    if not address:
-        options |= {"dashboard_address": None, "host": "127.0.0.1", "set_as_default": False}
     try:
-        made = Client(**options)
+        made = Client(address, set_as_default=False)
     except Exception as problem:
-        raise EngineError(f"Dask does not start: {type(problem).__name__}") from problem
+        raise EngineError(f"there is no Dask scheduler at {address}: {type(problem).__name__}") from problem
     with made:
         yield made
