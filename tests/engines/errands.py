@@ -48,20 +48,6 @@ class Slow:
         return self.function(task)
 
 
-@dataclass(frozen=True)
-class Late:
-    """Does what a function does; the first attempt of all takes long."""
-
-    function: Callable[[Any], Any]
-    marker: str
-    seconds: float
-
-    def __call__(self, task: Any) -> Any:
-        if _is_first(self.marker):
-            time.sleep(self.seconds)
-        return self.function(task)
-
-
 def _is_first(marker: str) -> bool:
     try:
         os.close(os.open(marker, os.O_CREAT | os.O_EXCL))

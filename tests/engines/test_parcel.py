@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -183,6 +185,24 @@ def test_files_are_their_owners_alone_and_gone_with_the_drafts_of_others(tmp_pat
     assert list(tmp_path.iterdir()) == []
     assert work(errand, 0) == parcel.MISSING  # and a late attempt finds no place
     assert list(tmp_path.iterdir()) == []
+
+
+def test_attempts_beside_each_other_give_the_same(tmp_path: Path) -> None:
+    with journey(tmp_path) as folder:
+        errand = sent(folder, slowly, *range(4))
+        with ThreadPoolExecutor(12) as pool:
+            words = list(pool.map(work, [errand] * 12, [0, 1, 2, 3] * 3))
+            written = [(folder / f"answer-{one}").read_bytes() for one in range(4)]
+        assert words == [""] * 12
+        assert [unpack(errand, one) for one in range(4)] == [0, 10, 20, 30]
+        assert work(errand, 2) == ""  # which nobody waits for any more
+        assert (folder / "answer-2").read_bytes() == written[2]
+    assert list(tmp_path.iterdir()) == []
+
+
+def slowly(task: int) -> int:
+    time.sleep(0.01 * task)
+    return 10 * task
 
 
 def test_a_draft_is_gone_where_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

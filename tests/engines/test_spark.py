@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +17,7 @@ import pytest
 from tests.engines.descents import KEY, KINDS, cut_small, descended
 from tests.engines.errands import PRIVATE, Dying, die, echo, process
 from tests.engines.sparks import Place, Through, assert_no_traces, leave_traces, started, written
+from treetop.engine import parcel
 from treetop.engine import spark as sparks
 from treetop.engine.spark import check, session, settings_for
 from treetop.errors import EngineError
@@ -70,10 +71,8 @@ def test_tasks_are_not_done_by_the_driver_and_nothing_is_done_for_none(place: Pl
 
 
 def test_a_folder_that_workers_do_not_see_is_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    pack = sparks.pack
-
     def elsewhere(folder: Path, *rest: Any) -> Any:
-        errand, number = pack(folder, *rest)
+        errand, number = parcel.pack(folder, *rest)
         folder.rename(folder.with_name("elsewhere"))
         return errand, number
 
@@ -118,34 +117,34 @@ def test_nothing_private_is_left_anywhere(place: Place) -> None:
     assert_no_traces(place)
 
 
-def stub(master: str, version: str = "4.3.0", late: dict[str, str] | None = None, **settings: str) -> Any:
-    """A session with settings, as far as they are looked at."""
-    started = {"spark.master": master, **{name.replace("_", "."): value for name, value in settings.items()}}
-    context = SimpleNamespace(getConf=lambda: started)
-    return SimpleNamespace(version=version, conf={**started, **(late or {})}, sparkContext=context)
+def stub(master: str, started: Mapping[str, str], version: str = "4.3.0", late: Mapping[str, str] | None = None) -> Any:
+    """A session that was started with settings, as far as it is looked at, and was told others when it was too late."""
+    conf = {"spark.master": master, **started}
+    context = SimpleNamespace(getConf=lambda: conf)
+    return SimpleNamespace(version=version, conf={**conf, **(late or {})}, sparkContext=context)
 
 
-GUARDED = {"spark_io_encryption_enabled": "true", "spark_authenticate": "true", "spark_network_crypto_enabled": "true"}
+ENCRYPTED = {"spark.io.encryption.enabled": "true"}
+GUARDED = {**ENCRYPTED, "spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
 
 
 @pytest.mark.parametrize("master", ["local", "local[*]", "local[2,4]"])
 def test_a_local_session_must_encrypt_what_it_writes(master: str) -> None:
-    check(stub(master, spark_io_encryption_enabled="true"))
-    with pytest.raises(EngineError, match=r"start one with --conf spark.io.encryption.enabled=true; a session"):
-        check(stub(master))
-    with pytest.raises(EngineError, match=r"would write or send the key of the noise in clear"):
-        check(stub(master, late={"spark.io.encryption.enabled": "true"}))
+    check(stub(master, ENCRYPTED))
+    with pytest.raises(EngineError, match="start one with --conf spark.io.encryption.enabled=true; a session"):
+        check(stub(master, {}))
+    with pytest.raises(EngineError, match="would write or send the key of the noise in clear"):
+        check(stub(master, {}, late=ENCRYPTED))
 
 
 @pytest.mark.parametrize("master", ["yarn", "spark://host:7077", "k8s://https://host:443", CLUSTER, ""])
 def test_a_cluster_must_also_encrypt_what_it_sends(master: str) -> None:
-    check(stub(master, **GUARDED))
+    check(stub(master, GUARDED))
     for name in GUARDED:
-        setting = name.replace("_", ".")
-        with pytest.raises(EngineError, match=f"start one with --conf {setting}=true; a session"):
-            check(stub(master, **{**GUARDED, name: "false"}))
+        with pytest.raises(EngineError, match=f"start one with --conf {name}=true; a session"):
+            check(stub(master, {**GUARDED, name: "false"}))
     with pytest.raises(EngineError, match="io.encryption.*authenticate.*network.crypto"):
-        check(stub(master))
+        check(stub(master, {}))
 
 
 def connected(host: str, secure: bool) -> Any:
@@ -153,10 +152,8 @@ def connected(host: str, secure: bool) -> Any:
         pass
 
     Session.__module__ = "pyspark.sql.connect.session"
-    conf = {"spark.master": "yarn", **{name.replace("_", "."): value for name, value in GUARDED.items()}}
-    return Session(
-        version="4.3.0", conf=conf, client=SimpleNamespace(_builder=SimpleNamespace(host=host, secure=secure))
-    )
+    client = SimpleNamespace(_builder=SimpleNamespace(host=host, secure=secure))
+    return Session(version="4.3.0", conf={"spark.master": "yarn", **GUARDED}, client=client)
 
 
 def test_a_connection_to_another_machine_must_be_encrypted() -> None:
@@ -168,16 +165,15 @@ def test_a_connection_to_another_machine_must_be_encrypted() -> None:
 
 def test_an_old_version_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "treetop"):
-        check(stub("local", "4.1.0", spark_io_encryption_enabled="true"))
+        check(stub("local", ENCRYPTED, "4.1.0"))
         assert caplog.text == ""
-        check(stub("local", "3.5.4", spark_io_encryption_enabled="true"))
+        check(stub("local", ENCRYPTED, "3.5.4"))
     assert "Spark 3.5.4 is older than all that Treetop was tried with: take 4.1 or later" in caplog.text
 
 
 def test_a_session_that_we_start_is_one_that_we_accept() -> None:
     for master in ("local[2]", CLUSTER, "yarn", "spark://host:7077"):
-        settings = {name.replace(".", "_"): value for name, value in settings_for(master).items()}
-        check(stub(master, **settings))
+        check(stub(master, settings_for(master)))
     assert "spark.ui.enabled" not in settings_for("yarn")
     assert settings_for(CLUSTER)["spark.authenticate.secret"] != settings_for(CLUSTER)["spark.authenticate.secret"]
 

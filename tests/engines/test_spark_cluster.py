@@ -1,6 +1,7 @@
-"""Spark on a cluster of several processes of this machine: executors are killed, and tasks done twice.
+"""Spark on a cluster of several processes of this machine: executors are killed.
 
-It takes minutes, and runs with TREETOP_AUDIT=deep.
+It takes minutes, and runs with TREETOP_AUDIT=deep. Speculation is not tried: Spark begins a second attempt of a task on
+another machine only, and there is one. `test_parcel` has two attempts at a time.
 """
 
 from __future__ import annotations
@@ -14,26 +15,18 @@ from pathlib import Path
 import pytest
 
 from tests.engines.descents import KINDS, cut_small, descended
-from tests.engines.errands import Late, Slow
+from tests.engines.errands import Slow
 from tests.engines.sparks import Place, Through, assert_no_traces, leave_traces, started
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("TREETOP_AUDIT") != "deep", reason="a cluster of several processes is tried with TREETOP_AUDIT=deep"
 )
-EAGER = {
-    "spark.speculation": "true",
-    "spark.speculation.quantile": "0.1",
-    "spark.speculation.multiplier": "1.01",
-    "spark.speculation.interval": "50ms",
-    "spark.speculation.minTaskRuntime": "100ms",
-}
-"""Tasks that take longer than others are begun a second time."""
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """One session for all tests; when it has ended, what it left is searched once more."""
-    with started(tmp_path_factory.mktemp("cluster"), "local-cluster[2,1,1024]", **EAGER) as made:
+    with started(tmp_path_factory.mktemp("cluster"), "local-cluster[2,1,1024]") as made:
         yield made
     assert_no_traces(made)
 
@@ -76,12 +69,6 @@ def test_an_executor_that_is_killed_changes_nothing(place: Place) -> None:
         killer.join()
     assert before[0] not in executors()
     assert list(place.staging.iterdir()) == []
-
-
-def test_tasks_that_are_done_twice_change_nothing(place: Place, tmp_path: Path) -> None:
-    late = Through(place.spark, lambda function: Late(function, str(tmp_path / "first"), 10.0))
-    assert descended("plain", late) == descended("plain")
-    assert place.holding(b'"Speculative":true'), "no task was done twice"
 
 
 def test_nothing_private_is_left_on_a_cluster(place: Place) -> None:
