@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Modules are compiled once, and not by each of the processes that tests start.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test repeat lint style types audit bench bench-detail peers experiments clean
+.PHONY: demo test clusters repeat lint style types audit bench bench-detail peers experiments clean
 
 demo: $(VENV)/.plain
 	$(BIN)/treetop demo
@@ -19,6 +19,9 @@ test: style
 	wait $$types; types=$$?; \
 	echo "mypy:"; cat $(VENV)/types.txt; \
 	exit $$((tests || types))
+
+# Spark and Dask, whose tests are skipped without them.
+clusters: $(VENV)/.clusters
 
 # The whole suite again and again, part by part at low priority: a test that fails by chance shows itself.
 RUNS ?= 20
@@ -62,6 +65,10 @@ $(VENV)/.plain: pyproject.toml
 
 $(VENV)/.test: pyproject.toml $(VENV)/.plain
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[test]"
+	touch $@
+
+$(VENV)/.clusters: pyproject.toml $(VENV)/.test
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[spark,dask]"
 	touch $@
 
 $(VENV)/.bench: pyproject.toml $(VENV)/.plain

@@ -21,6 +21,7 @@ LISTED = {f"treetop.{name}" for name in ("choose", "exporting", "ledger", "noise
 
 ALGORITHMS = {
     "data": "readers of tables, and what they make of every byte",
+    "engines": "tasks on their way to other processes and back",
     "estimates": "least squares over what was measured",
     "evaluate": "errors and coverage, and the comparison of mechanisms",
     "experiments": "the studies behind docs/results",
