@@ -24,6 +24,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 ROOT = Path(__file__).parents[2]
+SOCKETS = "ignore:.*socket:pytest.PytestUnraisableExceptionWarning"
+"""PySpark leaves some open until they are collected."""
 OTHER = KEY.derive("other")
 LOGGING = """
 rootLogger.level = info

@@ -16,12 +16,13 @@ import pytest
 
 from tests.engines.descents import KEY, KINDS, cut_small, descended
 from tests.engines.errands import PRIVATE, Dying, die, echo, process
-from tests.engines.sparks import Place, Through, assert_no_traces, leave_traces, started, written
+from tests.engines.sparks import SOCKETS, Place, Through, assert_no_traces, leave_traces, started, written
 from treetop.engine import parcel
 from treetop.engine import spark as sparks
 from treetop.engine.spark import check, session, settings_for
 from treetop.errors import EngineError
 
+pytestmark = pytest.mark.filterwarnings(SOCKETS)
 CLUSTER = "local-cluster[2,1,1024]"
 
 

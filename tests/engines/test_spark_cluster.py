@@ -16,11 +16,13 @@ import pytest
 
 from tests.engines.descents import KINDS, cut_small, descended
 from tests.engines.errands import Slow
-from tests.engines.sparks import Place, Through, assert_no_traces, leave_traces, started
+from tests.engines.sparks import SOCKETS, Place, Through, assert_no_traces, leave_traces, started
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("TREETOP_AUDIT") != "deep", reason="a cluster of several processes is tried with TREETOP_AUDIT=deep"
-)
+DEEP = os.environ.get("TREETOP_AUDIT") == "deep"
+pytestmark = [
+    pytest.mark.skipif(not DEEP, reason="a cluster of several processes is tried with TREETOP_AUDIT=deep"),
+    pytest.mark.filterwarnings(SOCKETS),
+]
 
 
 @pytest.fixture(scope="module")

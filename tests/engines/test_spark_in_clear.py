@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines.sparks import started, written
+from tests.engines.sparks import SOCKETS, started, written
 from treetop.engine.spark import Spark
 from treetop.errors import EngineError
 from treetop.noise import Key
@@ -16,7 +16,7 @@ KEY = Key(bytes.fromhex("9b7d04c1aa3e58f26602b19dc4e7f05381d6fa2e4b90c87715e3ad6
 
 
 @pytest.mark.skipif(os.environ.get("TREETOP_AUDIT") != "deep", reason="it takes a session, with TREETOP_AUDIT=deep")
-@pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisableExceptionWarning")  # which PySpark leaves open
+@pytest.mark.filterwarnings(SOCKETS)
 @pytest.mark.parametrize("encrypted", ["false", "true"])
 def test_without_encryption_a_key_in_a_broadcast_variable_is_on_disk(encrypted: str, tmp_path: Path) -> None:
     settings = {"spark.io.encryption.enabled": encrypted, "spark.broadcast.compress": "false"}
