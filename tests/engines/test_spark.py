@@ -7,6 +7,8 @@ import os
 import shutil
 import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.engines.descents import KEY, KINDS, cut_small, descended
-from tests.engines.errands import PRIVATE, Dying, die, echo, process
+from tests.engines.errands import PRIVATE, Dying, Slow, die, echo, process
 from tests.engines.sparks import SOCKETS, Place, Through, assert_no_traces, leave_traces, started, written
 from treetop.engine import parcel
 from treetop.engine import spark as sparks
@@ -99,6 +101,18 @@ def test_settings_that_come_late_do_not_count(place: Place) -> None:
     type(running).builder.config(name, "true").getOrCreate()
     assert running.conf.get(name) == "true"
     assert sparks._Settings(running).get(name) == ""
+
+
+def test_ctrl_c_ends_the_job_and_leaves_nothing(place: Place) -> None:
+    interrupt = threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    interrupt.start()
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        list(place.spark.map(Slow(echo, 60), range(4)))
+    interrupt.join()
+    assert list(place.staging.iterdir()) == []
+    assert list(place.spark.map(echo, range(2))) == [0, 1]  # workers are free again
+    assert time.monotonic() - begun < 50
 
 
 def test_ctrl_c_stays_whose_it_was(place: Place) -> None:
