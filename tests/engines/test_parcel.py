@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+import numpy as np
 import pytest
 
 from tests.engines.descents import KEY, KINDS, cut_small, descended
@@ -110,6 +111,32 @@ def test_another_content_is_never_loaded(kind: str, change: str, tmp_path: Path)
     else:
         with pytest.raises(EngineError, match="is not the one that was put there"):
             unpack(errand, 0)
+
+
+def test_large_arrays_are_written_once_and_come_back_as_they_were(tmp_path: Path) -> None:
+    large = np.arange(40_000).reshape(200, 200)
+    frozen = large[::-1].copy()
+    frozen.flags.writeable = False
+    tasks: list[tuple[Any, ...]] = [
+        (number, large, np.asfortranarray(large), large[3:150], frozen, large[:, 1]) for number in range(5)
+    ]
+    errand = sent(tmp_path, echo, *tasks)
+    assert len(list(tmp_path.glob("task-*"))) == 5
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 5 * large.nbytes
+    for number, task in enumerate(tasks):
+        assert work(errand, number) == ""
+        for one, other in zip(task, unpack(errand, number), strict=True):
+            assert np.array_equal(one, other)
+            assert isinstance(one, int) or one.flags.writeable == other.flags.writeable
+
+
+def test_another_array_is_never_loaded(tmp_path: Path) -> None:
+    errand = sent(tmp_path, echo, np.arange(40_000))
+    (path,) = (path for path in tmp_path.iterdir() if path.name != "task-0")
+    data = bytearray(path.read_bytes())
+    data[8] ^= 1
+    path.write_bytes(data)
+    assert work(errand, 0) == parcel.CHANGED
 
 
 def test_an_error_is_raised_where_its_words_are_not_public(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ The files hold true counts, and no key: in each place of one stands its number. 
 `Errand`, which is small and never a file. It also has the seal: a key, made for one journey, with which every file is
 signed. A signature tells nothing about a content that is guessed, as a plain hash of it would, and nobody who can only
 write into the folder can have a worker or the driver load something else: loading a pickle runs what it says.
+
+Large arrays, which many tasks have in common, are files of their own, named by their signatures: each is written once.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ from treetop.noise import Key
 
 _SIGNED = "sha256"
 _SIGNATURE = 32
+_NUMBER = 4
+_LARGE = 1 << 16
+"""Arrays with so many bytes are files of their own."""
 _PATIENCE = 30.0
 """The seconds that a file may take to be seen where driver and workers share a folder over a network."""
 
@@ -64,7 +69,7 @@ def pack(folder: Path, function: Callable[[Any], Any], tasks: Iterable[Any]) -> 
     seal, number = Key.fresh(), 0
     numbers: dict[Key, int] = {}
     for task in tasks:
-        _write(folder, _Content("task", number), _packed_call(function, task, numbers), seal)
+        _write(folder, _Content("task", number), _packed_call(function, task, numbers, _Arrays(folder, seal)), seal)
         number += 1
     return Errand(str(folder), seal, tuple(numbers)), number
 
@@ -78,7 +83,7 @@ def work(errand: Errand, number: int) -> str:
     try:
         folder = Path(errand.folder)
         packed = _read(folder, _Content("task", number), errand.seal)
-        _write(folder, _Content("answer", number), _answer(packed, errand.keys), errand.seal)
+        _write(folder, _Content("answer", number), _answer(packed, errand), errand.seal)
     except FileNotFoundError:
         return MISSING
     except PermissionError:
@@ -147,9 +152,13 @@ class _Content:
         return f"{self.kind}-{self.number}"
 
     def signature(self, data: bytes, seal: Key) -> bytes:
-        signed = hmac.new(seal.secret, self.name.encode() + b"\0", _SIGNED)
-        signed.update(data)
-        return signed.digest()
+        return _signature(self.name, data, seal)
+
+
+def _signature(name: str, data: bytes | bytearray | memoryview, seal: Key) -> bytes:
+    signed = hmac.new(seal.secret, name.encode() + b"\0", _SIGNED)
+    signed.update(data)
+    return signed.digest()
 
 
 class _Changed(Exception):
@@ -159,9 +168,10 @@ class _Changed(Exception):
 class _Packer(pickle.Pickler):
     """Pickles with the number of a key in the place of each key."""
 
-    def __init__(self, out: io.BytesIO, numbers: dict[Key, int], may_add: bool = True) -> None:
-        super().__init__(out, protocol=5)
-        self._numbers, self._may_add = numbers, may_add
+    def __init__(self, out: io.BytesIO, numbers: dict[Key, int], aside: _Arrays | None = None) -> None:
+        """Take the numbers of keys: new ones are added where arrays are put aside, in a task."""
+        super().__init__(out, protocol=5, buffer_callback=None if aside is None else aside.put)
+        self._numbers, self._may_add = numbers, aside is not None
 
     def persistent_id(self, thing: Any) -> int | None:
         if not isinstance(thing, Key):
@@ -172,10 +182,10 @@ class _Packer(pickle.Pickler):
 
 
 class _Unpacker(pickle.Unpickler):
-    """Puts the keys back in their places."""
+    """Puts the keys back in their places, and the arrays that were put aside."""
 
-    def __init__(self, data: io.BytesIO, keys: tuple[Key, ...]) -> None:
-        super().__init__(data)
+    def __init__(self, data: io.BytesIO, keys: tuple[Key, ...], arrays: Iterable[bytearray] = ()) -> None:
+        super().__init__(data, buffers=arrays)
         self._keys = keys
 
     def persistent_load(self, number: Any) -> Key:
@@ -183,39 +193,72 @@ class _Unpacker(pickle.Unpickler):
         return key
 
 
-def _packed_call(function: Callable[[Any], Any], task: Any, numbers: dict[Key, int]) -> bytes:
+class _Arrays:
+    """The large arrays of one task, in the order in which they are met."""
+
+    def __init__(self, folder: Path, seal: Key) -> None:
+        self._folder, self._seal = folder, seal
+        self.signatures: list[bytes] = []
+
+    def put(self, array: pickle.PickleBuffer) -> bool:
+        """Put an array aside, unless another task has; return whether it is small, and stays where it is."""
+        data = array.raw()
+        if data.nbytes < _LARGE:
+            return True
+        signature = _signature("array", data, self._seal)
+        if not (self._folder / signature.hex()).exists():
+            _store(self._folder, signature.hex(), data)
+        self.signatures.append(signature)
+        return False
+
+    def take(self, signatures: bytes) -> Iterator[bytearray]:
+        """Yield the arrays with these signatures; they can be written to, as those in memory can."""
+        for start in range(0, len(signatures), _SIGNATURE):
+            signature = signatures[start : start + _SIGNATURE]
+            data = bytearray((self._folder / signature.hex()).read_bytes())
+            if not hmac.compare_digest(signature, _signature("array", data, self._seal)):
+                raise _Changed
+            yield data
+
+
+def _packed_call(function: Callable[[Any], Any], task: Any, numbers: dict[Key, int], arrays: _Arrays) -> bytes:
+    """Return a call as it is sent: how many arrays it has aside, their signatures, and all else."""
     out = io.BytesIO()
     try:
-        _Packer(out, numbers).dump((function, task))
+        _Packer(out, numbers, arrays).dump((function, task))
     except (pickle.PicklingError, AttributeError, TypeError) as problem:
         raise EngineError(
             f"this plan cannot be sent to other processes ({problem}): what is registered or defined by your own code "
             "must be in a module, and not inside a function"
         ) from problem
-    return out.getvalue()
+    return len(arrays.signatures).to_bytes(_NUMBER, "little") + b"".join(arrays.signatures) + out.getvalue()
 
 
-def _answer(packed: bytes, keys: tuple[Key, ...]) -> bytes:
+def _answer(packed: bytes, errand: Errand) -> bytes:
     """Do a task, and return what it gives or raises as it is sent back."""
     answer: tuple[bool, Any]
     try:
-        function, task = _load(packed, keys)
+        function, task = _unpacked_call(packed, errand)
         answer = True, function(task)
+    except _Changed:
+        raise
     except Exception as problem:  # told to the driver, who raises it
         answer = False, problem
     try:
-        data = _packed_answer(answer, keys)
+        data = _packed_answer(answer, errand.keys)
         if not answer[0]:
-            _Unpacker(io.BytesIO(data), keys).load()  # not every exception comes out of a pickle again
+            _Unpacker(io.BytesIO(data), errand.keys).load()  # not every exception comes out of a pickle again
     except Exception as problem:
         told = answer[1] if not answer[0] else problem
-        data = _packed_answer((False, EngineError(f"a worker failed with {type(told).__name__}")), keys)
+        data = _packed_answer((False, EngineError(f"a worker failed with {type(told).__name__}")), errand.keys)
     return data
 
 
-def _load(packed: bytes, keys: tuple[Key, ...]) -> tuple[Callable[[Any], Any], Any]:
+def _unpacked_call(packed: bytes, errand: Errand) -> tuple[Callable[[Any], Any], Any]:
+    end = _NUMBER + _SIGNATURE * int.from_bytes(packed[:_NUMBER], "little")
+    arrays = _Arrays(Path(errand.folder), errand.seal).take(packed[_NUMBER:end])
     try:
-        function, task = _Unpacker(io.BytesIO(packed), keys).load()
+        function, task = _Unpacker(io.BytesIO(packed[end:]), errand.keys, arrays).load()
     except (ImportError, AttributeError) as problem:
         raise EngineError(
             f"a worker lacks something that the plan uses ({problem}): what is registered or defined by your own code "
@@ -226,18 +269,22 @@ def _load(packed: bytes, keys: tuple[Key, ...]) -> tuple[Callable[[Any], Any], A
 
 def _packed_answer(answer: tuple[bool, Any], keys: tuple[Key, ...]) -> bytes:
     out = io.BytesIO()
-    _Packer(out, {key: number for number, key in enumerate(keys)}, may_add=False).dump(answer)
+    _Packer(out, {key: number for number, key in enumerate(keys)}).dump(answer)
     return out.getvalue()
 
 
 def _write(folder: Path, content: _Content, data: bytes, seal: Key) -> None:
+    _store(folder, content.name, content.signature(data, seal), data)
+
+
+def _store(folder: Path, name: str, *parts: bytes | memoryview) -> None:
     """Write a file whole or not at all; whoever repeats a task puts the same in its place."""
-    handle, draft = tempfile.mkstemp(prefix=f".draft-{content.name}-", dir=folder)  # which only its owner can read
+    handle, draft = tempfile.mkstemp(prefix=f".draft-{name}-", dir=folder)  # which only its owner can read
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content.signature(data, seal))
-            file.write(data)
-        Path(draft).replace(folder / content.name)
+            for part in parts:
+                file.write(part)
+        Path(draft).replace(folder / name)
     except BaseException:
         Path(draft).unlink(missing_ok=True)
         raise
