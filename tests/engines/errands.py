@@ -69,14 +69,14 @@ def private_error(task: str) -> None:
 
 
 class Unsendable(Exception):
-    """Comes out of no pickle."""
+    """Goes into no pickle."""
 
-    def __init__(self, one: str, two: str) -> None:
-        super().__init__(one)
+    def __reduce__(self) -> Any:
+        raise TypeError(f"{self} cannot be sent")
 
 
 def unsendable_error(task: str) -> None:
-    raise Unsendable(task, task)
+    raise Unsendable(task)
 
 
 def die(_: Any) -> None:

@@ -14,6 +14,7 @@ import secrets
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -33,6 +34,9 @@ OLDEST = (4, 1)
 """The oldest version of Spark that was meant to work."""
 ATTEMPTS = 4
 """So often a task is begun in local mode, as it is by default on a cluster."""
+
+_PATIENCE = 30.0
+"""The seconds that Spark has to end a job."""
 
 _ENCRYPTED = {"spark.io.encryption.enabled": "true"}
 _GUARDED = {**_ENCRYPTED, "spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
@@ -68,8 +72,8 @@ class Spark:
             raise EngineError(
                 "the tasks have more keys than a closure of Spark can carry without being written to disks"
             )
-        with _cancelled(self._session), _told():
-            rows = self._session.range(0, number, 1, number).mapInArrow(_Work(errand), _ROW).collect()
+        with _told():
+            rows = _Job(self._session, errand, number).rows()
         for row in rows:
             if row.problem:
                 raise EngineError(explain(row.problem, errand.folder))
@@ -210,20 +214,40 @@ class _Settings:
         return host not in ("localhost", "127.0.0.1", "::1") and not getattr(builder, "secure", False)
 
 
-@contextmanager
-def _cancelled(session: Any) -> Iterator[None]:
-    """Have Spark end a job that nobody waits for any more."""
-    tag = f"treetop-{secrets.token_hex(8)}"
-    session.addTag(tag)
-    try:
-        yield
-    except BaseException:
-        with suppress(Exception):
-            session.interruptTag(tag)
-        raise
-    finally:
-        with suppress(Exception):
-            session.removeTag(tag)
+class _Job(threading.Thread):
+    """A job of Spark in a thread of its own: Ctrl-C is not to come into the middle of what Python and Java exchange."""
+
+    def __init__(self, session: Any, errand: Errand, number: int) -> None:
+        super().__init__(name="treetop-spark", daemon=True)
+        self._session, self._errand, self._number = session, errand, number
+        self._done = threading.Event()  # a thread whose `join` was interrupted passes for one that has ended
+        self._rows: list[Any] = []
+        self._problem: Exception | None = None
+
+    def run(self) -> None:
+        """Run the job, and keep what it gives or raises."""
+        try:
+            numbers = self._session.range(0, self._number, 1, self._number)
+            self._rows = numbers.mapInArrow(_Work(self._errand), _ROW).collect()
+        except Exception as problem:
+            self._problem = problem
+        finally:
+            self._done.set()
+
+    def rows(self) -> list[Any]:
+        """Wait for what the job gives; on Ctrl-C, end all jobs of the session, as Spark itself does."""
+        self.start()
+        try:
+            self._done.wait()
+        except BaseException:
+            end = time.monotonic() + _PATIENCE
+            while not self._done.wait(0.2) and time.monotonic() < end:
+                with suppress(Exception):
+                    self._session.interruptAll()  # more than once: it may not have begun yet
+            raise
+        if self._problem is not None:
+            raise self._problem
+        return self._rows
 
 
 @contextmanager
