@@ -16,7 +16,8 @@ import pytest
 
 from tests.engines.descents import KEY, descended
 from tests.engines.errands import PRIVATE, echo, private_error
-from treetop.engine.spark import Spark, session
+from treetop.engine.sessions import session
+from treetop.engine.spark import Spark
 from treetop.measure.executor import Executor
 from treetop.noise import Key
 

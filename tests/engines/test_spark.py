@@ -21,7 +21,7 @@ from tests.engines.errands import PRIVATE, Dying, Slow, die, echo, process
 from tests.engines.sparks import SOCKETS, Place, Through, assert_no_traces, leave_traces, started, written
 from treetop.engine import parcel
 from treetop.engine import spark as sparks
-from treetop.engine.spark import check, session, settings_for
+from treetop.engine.sessions import _Settings, check, session, settings_for
 from treetop.errors import EngineError
 
 pytestmark = pytest.mark.filterwarnings(SOCKETS)
@@ -100,7 +100,7 @@ def test_settings_that_come_late_do_not_count(place: Place) -> None:
     name = "spark.ssl.enabled"
     type(running).builder.config(name, "true").getOrCreate()
     assert running.conf.get(name) == "true"
-    assert sparks._Settings(running).get(name) == ""
+    assert _Settings(running).get(name) == ""
 
 
 def test_ctrl_c_ends_the_job_and_leaves_nothing(place: Place) -> None:
