@@ -129,8 +129,12 @@ def assert_no_traces(place: Place) -> None:
     """Look at everything that Spark and the staging folder keep."""
     assert place.holding(b"SparkListenerTaskEnd"), "there is no log of events"
     assert place.holding(b"Starting task"), "there is no log"
-    assert place.holding(*written(KEY), *written(OTHER), PRIVATE.encode()) == set()
-    assert list(place.staging.iterdir()) == []
+    keys = place.holding(*written(KEY), *written(OTHER))
+    assert not keys, f"a key is in {keys}"
+    codes = place.holding(PRIVATE.encode())
+    assert not codes, f"a private code is in {codes}"
+    left = list(place.staging.iterdir())
+    assert not left, f"these are left: {left}"
 
 
 @dataclass
