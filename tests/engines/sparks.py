@@ -33,7 +33,7 @@ rootLogger.level = info
 rootLogger.appenderRef.file.ref = file
 appender.file.type = File
 appender.file.name = file
-appender.file.fileName = {folder}/log-${{pid:}}.txt
+appender.file.fileName = {folder}/log.txt
 appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %m%n%ex
 """
