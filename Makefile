@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Modules are compiled once, and not by each of the processes that tests start.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test docs links repeat lint style types audit bench bench-detail bench-scale peers experiments clean
+.PHONY: demo test docs links clusters repeat lint style types audit bench bench-detail bench-scale peers experiments clean
 
 demo: $(VENV)/.plain
 	$(BIN)/treetop demo
@@ -28,6 +28,9 @@ docs: $(VENV)/.test
 # The links that lead out of the site, which needs a network.
 links: $(VENV)/.test
 	$(BIN)/python -m sphinx -q -b linkcheck docs site/links
+
+# Spark and Dask, whose tests are skipped without them.
+clusters: $(VENV)/.clusters
 
 # The whole suite again and again, part by part at low priority: a test that fails by chance shows itself.
 RUNS ?= 20
@@ -77,6 +80,10 @@ $(VENV)/.plain: pyproject.toml
 
 $(VENV)/.test: pyproject.toml $(VENV)/.plain
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[test,docs]"
+	touch $@
+
+$(VENV)/.clusters: pyproject.toml $(VENV)/.test
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[spark,dask]"
 	touch $@
 
 $(VENV)/.bench: pyproject.toml $(VENV)/.plain

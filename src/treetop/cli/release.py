@@ -43,7 +43,9 @@ def _key(text: str) -> bytes:
 @click.option("--twin", metavar="TABLE", help="A public table, or a release, to try intervals on; the card says how.")
 @click.option("--allow-dropped", is_flag=True, help='With unknown = "drop": go on however many records are dropped.')
 @click.option("--threads", type=click.IntRange(min=1), help="How many threads or workers; all cores by default.")
-@click.option("--engine", default="auto", show_default=True, help="Where it is computed: auto, local, processes.")
+@click.option(
+    "--engine", default="auto", show_default=True, help="Where it is computed: auto, local, processes, spark, dask."
+)
 @click.option("--staging", type=click.Path(path_type=Path), help="Private scratch space, for tables beyond memory.")
 @click.option("--memory", metavar="SIZE", help='What a worker may hold, such as "2GB"; for tables beyond memory.')
 @click.option("--master", metavar="URL", help="The cluster, for an engine that runs on one.")

@@ -13,8 +13,11 @@ from typing import Any
 
 from treetop.basics.choices import Choices
 from treetop.basics.memory import available
+from treetop.engine.dask import Dask, client
 from treetop.engine.executor import Executor, Threads
 from treetop.engine.processes import Processes
+from treetop.engine.sessions import session
+from treetop.engine.spark import Spark
 from treetop.engine.staging import staging
 from treetop.errors import EngineError
 
@@ -37,7 +40,8 @@ class Engine:
     """
 
     name: str = AUTO
-    """"auto", "local" (in memory), "processes" (out of core, on this machine), or one that was registered."""
+    """"auto", "local" (in memory), "processes" (out of core, on this machine), "spark", "dask", or one that was
+    registered."""
     staging: str | Path | None = None
     """Where engines that do not hold all counts in memory make their private folder; that of temporary files when None.
     True counts lie in it while they run: it must be a disk that the private table might lie on as well."""
@@ -82,6 +86,14 @@ class Engine:
             "that is deleted afterwards", f"{needed:,}", f"{there:,}",
         )  # fmt: skip
         return replace(self, name="processes")
+
+    def refuse_own_staging(self, elsewhere: bool) -> None:
+        """Refuse to choose a folder that workers elsewhere would have to see."""
+        if elsewhere and self.staging is None:
+            raise EngineError(
+                f"the engine {self.name!r} needs a private folder that all its workers see under the same path, and "
+                "that true counts may lie in for the time of the run: name it (--staging DIR)"
+            )
 
     @contextmanager
     def started(self) -> Iterator[Machine]:
@@ -139,8 +151,32 @@ def _processes(engine: Engine) -> Iterator[Machine]:
             workers.close()
 
 
+@contextmanager
+def _spark(engine: Engine) -> Iterator[Machine]:
+    engine.refuse_own_staging(engine.master is None or not engine.master.startswith("local["))
+    with session(engine.master) as running, staging(engine.staging) as folder:
+        spark = Spark(running, folder)
+        spark.prove()
+        yield Machine(spark, folder, engine.bytes)
+
+
+@contextmanager
+def _dask(engine: Engine) -> Iterator[Machine]:
+    engine.refuse_own_staging(elsewhere=True)
+    if engine.master is None:
+        raise EngineError("name the scheduler of the Dask cluster (--master tls://HOST:PORT)")
+    with client(engine.master) as running, staging(engine.staging) as folder:
+        dask = Dask(running, folder)
+        dask.prove()
+        yield Machine(dask, folder, engine.bytes)
+
+
 ENGINES.register(Kind("local", "On threads of one process, with all counts in memory.", _local))
 ENGINES.register(Kind("processes", "In processes on one machine, with counts in a private folder.", _processes))
+ENGINES.register(
+    Kind("spark", "On a Spark cluster, with counts in a private folder that all its executors see.", _spark)
+)
+ENGINES.register(Kind("dask", "On a Dask cluster, with counts in a private folder that all its workers see.", _dask))
 
 
 def _bytes(given: int | str) -> int:

@@ -1,0 +1,95 @@
+"""Dask: tasks run by the workers of a client. They are files of a staging folder (`parcel`), keys go beside them."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from treetop.engine.parcel import Errand, explain, journey, pack, unpack, work
+from treetop.engine.versions import compare, versions, versions_there
+from treetop.errors import EngineError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Dask:
+    """Runs tasks on the workers of a Dask client. A task that is done again gives the same: it is a pure function."""
+
+    def __init__(self, client: Any, staging: str | Path) -> None:
+        """Take a client and a private folder, which its workers see at the same path and may write to."""
+        check(client)
+        self._client, self._staging = client, Path(staging)
+
+    def prove(self) -> None:
+        """Run a few small tasks, and refuse where workers do not see the staging folder or have other versions."""
+        here = versions()
+        for there in self.map(versions_there, range(2)):
+            compare(here, there)
+
+    def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
+        """Yield what the function gives for each task, in the order of the tasks, as soon as it is there."""
+        with journey(self._staging) as folder:
+            errand, number = pack(folder, function, tasks)
+            with self._running(errand, number) as futures:
+                for one, future in enumerate(futures):
+                    problem = _result(future)
+                    if problem:
+                        raise EngineError(explain(problem, errand.folder))
+                    yield unpack(errand, one)
+
+    @contextmanager
+    def _running(self, errand: Errand, number: int) -> Iterator[list[Any]]:
+        run = f"treetop-{secrets.token_hex(8)}"  # results are never taken from another run
+        futures = [self._client.submit(work, errand, one, key=f"{run}-{one}", pure=False) for one in range(number)]
+        try:
+            yield futures
+        finally:
+            with suppress(Exception):
+                self._client.cancel(futures)
+
+
+def _result(future: Any) -> str:
+    try:
+        return str(future.result())
+    except Exception as problem:
+        raise EngineError(
+            f"Dask gave up on a task: {type(problem).__name__}. Workers that end most often lack memory: give them "
+            "more, or each of them fewer threads"
+        ) from None
+
+
+def check(client: Any) -> None:
+    """Refuse a client that would send keys in clear to another machine."""
+    address = str(client.scheduler.address)
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    for one in (address, *workers):
+        if not _is_safe(str(one)):
+            raise EngineError(
+                "this Dask cluster sends what it is told in clear, and the key of the noise with it. Start scheduler "
+                "and workers with --protocol tls, and give the client their certificates (distributed.Security)"
+            )
+
+
+def _is_safe(address: str) -> bool:
+    """Whether what is sent to an address is encrypted, or stays on this machine."""
+    return re.match(r"(tls|wss|inproc)://|tcp://(127\.\d+\.\d+\.\d+|\[::1\]|localhost):", address) is not None
+
+
+@contextmanager
+def client(address: str) -> Iterator[Any]:
+    """Give a client of the scheduler at an address, while it is needed; certificates are in Dask's own settings."""
+    try:
+        from distributed import Client
+    except ImportError as problem:
+        raise EngineError("Dask needs more packages: pip install 'treetop[dask]'") from problem
+    try:
+        made = Client(address, set_as_default=False)
+    except Exception as problem:
+        raise EngineError(f"there is no Dask scheduler at {address}: {type(problem).__name__}") from problem
+    with made:
+        yield made

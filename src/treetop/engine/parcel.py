@@ -1,0 +1,306 @@
+"""Parcels: tasks on their way to workers elsewhere, and answers on their way back, as files of a staging folder.
+
+The files hold true counts, and no key: in each place of one stands its number. The keys themselves go to workers in an
+`Errand`, which is small and never a file. It also has the seal: a key, made for one journey, with which every file is
+signed. A signature tells nothing about a content that is guessed, as a plain hash of it would, and nobody who can only
+write into the folder can have a worker or the driver load something else: loading a pickle runs what it says.
+
+Large arrays, which many tasks have in common, are files of their own, named by their signatures: each is written once.
+"""
+
+from __future__ import annotations
+
+import errno
+import hmac
+import io
+import os
+import pickle
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from treetop.errors import EngineError
+from treetop.noise import Key
+
+_SIGNED = "sha256"
+_SIGNATURE = 32
+_NUMBER = 4
+_LARGE = 1 << 16
+"""Arrays with so many bytes are files of their own."""
+_PATIENCE = 30.0
+"""The seconds that a file may take to be seen where driver and workers share a folder over a network."""
+
+MISSING, FORBIDDEN, CHANGED = "missing", "forbidden", "changed"
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What a worker has to know to do any of some tasks: secret, small, and never on a disk."""
+
+    folder: str
+    """Where the files are."""
+    seal: Key = field(repr=False)
+    """What they are signed with."""
+    keys: tuple[Key, ...] = field(repr=False)
+    """The keys of the tasks, by their numbers."""
+
+
+@contextmanager
+def journey(staging: Path) -> Iterator[Path]:
+    """Make a folder for the files of some tasks; it is gone afterwards, whoever still writes."""
+    folder = Path(tempfile.mkdtemp(prefix="journey-", dir=staging))
+    try:
+        yield folder
+    finally:
+        gone = folder.with_name(f".gone-{folder.name}")
+        with suppress(OSError):
+            folder.rename(gone)  # an attempt that nobody waits for any more finds no place to write to
+        rmtree(gone, ignore_errors=True)
+        rmtree(folder, ignore_errors=True)
+
+
+def pack(folder: Path, function: Callable[[Any], Any], tasks: Iterable[Any]) -> tuple[Errand, int]:
+    """Write tasks, with what is to be done with each, and return what workers have to know, and how many tasks."""
+    seal, number = Key.fresh(), 0
+    numbers: dict[Key, int] = {}
+    for task in tasks:
+        _write(folder, _Content("task", number), _packed_call(function, task, numbers, _Arrays(folder, seal)), seal)
+        number += 1
+    return Errand(str(folder), seal, tuple(numbers)), number
+
+
+def work(errand: Errand, number: int) -> str:
+    """Do a task and write what it gives, or what it raises.
+
+    Return what else went wrong, as a word that tells nothing private, and never raise anything: what a worker of a
+    cluster raises stands in its log and on its pages.
+    """
+    try:
+        folder = Path(errand.folder)
+        packed = _read(folder, _Content("task", number), errand.seal)
+        _write(folder, _Content("answer", number), _answer(packed, errand), errand.seal)
+    except FileNotFoundError:
+        return MISSING
+    except PermissionError:
+        return FORBIDDEN
+    except _Changed:
+        return CHANGED
+    except OSError as problem:
+        return errno.errorcode.get(problem.errno or 0, "unknown")
+    except Exception as problem:
+        return type(problem).__name__
+    return ""
+
+
+def unpack(errand: Errand, number: int) -> Any:
+    """Return what a task gave, or raise what it raised; its file is deleted."""
+    folder, content = Path(errand.folder), _Content("answer", number)
+    try:
+        _wait_for(folder / content.name)
+        done, answer = _Unpacker(io.BytesIO(_read(folder, content, errand.seal)), errand.keys).load()
+    except _Changed:
+        raise EngineError(explain(CHANGED, errand.folder)) from None
+    except FileNotFoundError:
+        raise EngineError(
+            f"a worker has written its answer into the staging folder {errand.folder}, and it cannot be seen here: "
+            "name a folder that driver and workers share (--staging)"
+        ) from None
+    (folder / content.name).unlink(missing_ok=True)
+    if not done:
+        raise answer
+    return answer
+
+
+def explain(word: str, folder: str) -> str:
+    """Say what a word means that a worker has returned, and what to do."""
+    if word == MISSING:
+        return (
+            f"a worker does not see the staging folder {folder}: name one that driver and workers share, at the same "
+            "path (--staging)"
+        )
+    if word == FORBIDDEN:
+        return (
+            f"a worker may not read or write in the staging folder {folder}, which is its owner's alone: let the "
+            "workers run as the same user as the driver"
+        )
+    if word == CHANGED:
+        return f"a file in the staging folder {folder} is not the one that was put there: find out who can write to it"
+    if word in ("ENOSPC", "EDQUOT"):
+        return f"the disk of the staging folder {folder} is full: name one with more room (--staging)"
+    return f"a worker cannot use the staging folder {folder}: {word}"
+
+
+def count_bytes(errand: Errand) -> int:
+    """Return how large an errand is when it is sent."""
+    return len(pickle.dumps(errand, protocol=pickle.HIGHEST_PROTOCOL))
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What a file is for: it is signed too, so that no file can stand for another."""
+
+    kind: str
+    number: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}-{self.number}"
+
+    def signature(self, data: bytes, seal: Key) -> bytes:
+        return _signature(self.name, data, seal)
+
+
+def _signature(name: str, data: bytes | bytearray | memoryview, seal: Key) -> bytes:
+    signed = hmac.new(seal.secret, name.encode() + b"\0", _SIGNED)
+    signed.update(data)
+    return signed.digest()
+
+
+class _Changed(Exception):
+    """A file without a valid signature."""
+
+
+class _Packer(pickle.Pickler):
+    """Pickles with the number of a key in the place of each key."""
+
+    def __init__(self, out: io.BytesIO, numbers: dict[Key, int], aside: _Arrays | None = None) -> None:
+        """Take the numbers of keys: new ones are added where arrays are put aside, in a task."""
+        super().__init__(out, protocol=5, buffer_callback=None if aside is None else aside.put)
+        self._numbers, self._may_add = numbers, aside is not None
+
+    def persistent_id(self, thing: Any) -> int | None:
+        if not isinstance(thing, Key):
+            return None
+        if not self._may_add and thing not in self._numbers:
+            raise pickle.PicklingError("an answer holds a key of its own")
+        return self._numbers.setdefault(thing, len(self._numbers))
+
+
+class _Unpacker(pickle.Unpickler):
+    """Puts the keys back in their places, and the arrays that were put aside."""
+
+    def __init__(self, data: io.BytesIO, keys: tuple[Key, ...], arrays: Iterable[bytearray] = ()) -> None:
+        super().__init__(data, buffers=arrays)
+        self._keys = keys
+
+    def persistent_load(self, number: Any) -> Key:
+        key: Key = self._keys[number]
+        return key
+
+
+class _Arrays:
+    """The large arrays of one task, in the order in which they are met."""
+
+    def __init__(self, folder: Path, seal: Key) -> None:
+        self._folder, self._seal = folder, seal
+        self.signatures: list[bytes] = []
+
+    def put(self, array: pickle.PickleBuffer) -> bool:
+        """Put an array aside, unless another task has; return whether it is small, and stays where it is."""
+        data = array.raw()
+        if data.nbytes < _LARGE:
+            return True
+        signature = _signature("array", data, self._seal)
+        if not (self._folder / signature.hex()).exists():
+            _store(self._folder, signature.hex(), data)
+        self.signatures.append(signature)
+        return False
+
+    def take(self, signatures: bytes) -> Iterator[bytearray]:
+        """Yield the arrays with these signatures; they can be written to, as those in memory can."""
+        for start in range(0, len(signatures), _SIGNATURE):
+            signature = signatures[start : start + _SIGNATURE]
+            data = bytearray((self._folder / signature.hex()).read_bytes())
+            if not hmac.compare_digest(signature, _signature("array", data, self._seal)):
+                raise _Changed
+            yield data
+
+
+def _packed_call(function: Callable[[Any], Any], task: Any, numbers: dict[Key, int], arrays: _Arrays) -> bytes:
+    """Return a call as it is sent: how many arrays it has aside, their signatures, and all else."""
+    out = io.BytesIO()
+    try:
+        _Packer(out, numbers, arrays).dump((function, task))
+    except (pickle.PicklingError, AttributeError, TypeError) as problem:
+        raise EngineError(
+            f"this plan cannot be sent to other processes ({problem}): what is registered or defined by your own code "
+            "must be in a module, and not inside a function"
+        ) from problem
+    return len(arrays.signatures).to_bytes(_NUMBER, "little") + b"".join(arrays.signatures) + out.getvalue()
+
+
+def _answer(packed: bytes, errand: Errand) -> bytes:
+    """Do a task, and return what it gives or raises as it is sent back."""
+    answer: tuple[bool, Any]
+    try:
+        function, task = _unpacked_call(packed, errand)
+        answer = True, function(task)
+    except _Changed:
+        raise
+    except Exception as problem:  # told to the driver, who raises it
+        answer = False, problem
+    try:
+        data = _packed_answer(answer, errand.keys)
+        if not answer[0]:
+            _Unpacker(io.BytesIO(data), errand.keys).load()  # not every exception comes out of a pickle again
+    except Exception as problem:
+        told = answer[1] if not answer[0] else problem
+        data = _packed_answer((False, EngineError(f"a worker failed with {type(told).__name__}")), errand.keys)
+    return data
+
+
+def _unpacked_call(packed: bytes, errand: Errand) -> tuple[Callable[[Any], Any], Any]:
+    end = _NUMBER + _SIGNATURE * int.from_bytes(packed[:_NUMBER], "little")
+    arrays = _Arrays(Path(errand.folder), errand.seal).take(packed[_NUMBER:end])
+    try:
+        function, task = _Unpacker(io.BytesIO(packed[end:]), errand.keys, arrays).load()
+    except (ImportError, AttributeError) as problem:
+        raise EngineError(
+            f"a worker lacks something that the plan uses ({problem}): what is registered or defined by your own code "
+            "must be in a module that is installed on every worker"
+        ) from None
+    return function, task
+
+
+def _packed_answer(answer: tuple[bool, Any], keys: tuple[Key, ...]) -> bytes:
+    out = io.BytesIO()
+    _Packer(out, {key: number for number, key in enumerate(keys)}).dump(answer)
+    return out.getvalue()
+
+
+def _write(folder: Path, content: _Content, data: bytes, seal: Key) -> None:
+    _store(folder, content.name, content.signature(data, seal), data)
+
+
+def _store(folder: Path, name: str, *parts: bytes | memoryview) -> None:
+    """Write a file whole or not at all; whoever repeats a task puts the same in its place."""
+    handle, draft = tempfile.mkstemp(prefix=f".draft-{name}-", dir=folder)  # which only its owner can read
+    try:
+        with os.fdopen(handle, "wb") as file:
+            for part in parts:
+                file.write(part)
+        Path(draft).replace(folder / name)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
+
+
+def _read(folder: Path, content: _Content, seal: Key) -> bytes:
+    with (folder / content.name).open("rb") as file:
+        signature, data = file.read(_SIGNATURE), file.read()
+    if not hmac.compare_digest(signature, content.signature(data, seal)):
+        raise _Changed
+    return data
+
+
+def _wait_for(path: Path) -> None:
+    """Wait until a file that somebody else has written is seen here: a listing has the folder looked at again."""
+    end = time.monotonic() + _PATIENCE
+    while not path.exists() and path.parent.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+        list(path.parent.iterdir())

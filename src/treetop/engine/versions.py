@@ -1,0 +1,27 @@
+"""Versions: driver and workers are to have the same, as what is computed may depend on them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib.metadata import version
+
+from treetop.errors import EngineError
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that are installed here."""
+    found = {name: version(name) for name in ("treetop", "numpy", "numba")}
+    return {"Python": f"{sys.version_info.major}.{sys.version_info.minor}", **found}
+
+
+def versions_there(_: int) -> dict[str, str]:
+    """Return the versions where a task is run."""
+    return versions()
+
+
+def compare(here: Mapping[str, str], there: Mapping[str, str]) -> None:
+    """Refuse workers with other versions than the driver has."""
+    for name, own in here.items():
+        if there.get(name) != own:
+            raise EngineError(f"workers have {name} {there.get(name)}, and the driver {own}: install the same on both")

@@ -1,0 +1,199 @@
+"""Spark: the release of one process, whoever fails on the way, and nothing private in what Spark keeps."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.engines.descents import KEY, KINDS, cut_small, descended
+from tests.engines.errands import PRIVATE, Dying, Slow, die, echo, process
+from tests.engines.sparks import SOCKETS, Place, Through, assert_no_traces, leave_traces, started, written
+from treetop.engine import parcel
+from treetop.engine import spark as sparks
+from treetop.engine.sessions import _Settings, check, session, settings_for
+from treetop.errors import EngineError
+
+pytestmark = pytest.mark.filterwarnings(SOCKETS)
+CLUSTER = "local-cluster[2,1,1024]"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """One session for all tests; when it has ended, what it left is searched once more."""
+    with started(tmp_path_factory.mktemp("spark"), "local[2]") as made:
+        yield made
+    assert_no_traces(made)
+
+
+@pytest.fixture(autouse=True)
+def _small_trees_are_cut_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    cut_small(monkeypatch)
+
+
+def test_workers_prove_that_they_can_do_it(place: Place) -> None:
+    place.spark.prove()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_release_is_that_of_one_process(kind: str, place: Place) -> None:
+    expected = descended(kind)
+    assert descended(kind, place.spark) == expected
+    assert list(place.staging.iterdir()) == []
+
+
+@pytest.mark.parametrize("while_writing", [False, True], ids=["in the middle", "while it writes"])
+def test_a_python_worker_that_ends_changes_nothing(while_writing: bool, place: Place, tmp_path: Path) -> None:
+    marker = tmp_path / "died"
+    dying = Through(place.spark, lambda function: Dying(function, str(marker), while_writing))
+    assert descended("plain", dying) == descended("plain")
+    assert marker.exists()
+    assert list(place.staging.iterdir()) == []
+
+
+def test_one_that_always_ends_is_told_of_in_one_sentence(place: Place) -> None:
+    with pytest.raises(EngineError, match=r"^Spark gave up on a job: .*lack memory") as told:
+        list(place.spark.map(die, [PRIVATE]))
+    assert PRIVATE not in str(told.value) and "\n" not in str(told.value)
+    assert list(place.staging.iterdir()) == []
+
+
+def test_tasks_are_not_done_by_the_driver_and_nothing_is_done_for_none(place: Place) -> None:
+    assert os.getpid() not in set(place.spark.map(process, range(3)))
+    assert list(place.spark.map(echo, [])) == []
+
+
+def test_a_folder_that_workers_do_not_see_is_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def elsewhere(folder: Path, *rest: Any) -> Any:
+        errand, number = parcel.pack(folder, *rest)
+        folder.rename(folder.with_name("elsewhere"))
+        return errand, number
+
+    monkeypatch.setattr(sparks, "pack", elsewhere)
+    with pytest.raises(EngineError, match="does not see the staging folder"):
+        place.spark.prove()
+    shutil.rmtree(place.staging / "elsewhere")
+
+
+def test_more_keys_than_a_closure_carries_are_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparks, "LARGEST_CLOSURE", 1_000)
+    with pytest.raises(EngineError, match="more keys"):
+        list(place.spark.map(echo, [KEY.derive("one", number) for number in range(30)]))
+
+
+def test_settings_that_come_late_do_not_count(place: Place) -> None:
+    running = place.running
+    with session() as there:
+        assert there is running
+    with pytest.raises(EngineError, match=r"a Spark session on local\[2,4\] is running"), session(CLUSTER):
+        pass
+    name = "spark.ssl.enabled"
+    type(running).builder.config(name, "true").getOrCreate()
+    assert running.conf.get(name) == "true"
+    assert _Settings(running).get(name) == ""
+
+
+def test_ctrl_c_ends_the_job_and_leaves_nothing(place: Place) -> None:
+    interrupt = threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    interrupt.start()
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        list(place.spark.map(Slow(echo, 60), range(4)))
+    interrupt.join()
+    assert list(place.staging.iterdir()) == []
+    assert list(place.spark.map(echo, range(2))) == [0, 1]  # workers are free again
+    assert time.monotonic() - begun < 50
+
+
+def test_ctrl_c_stays_whose_it_was(place: Place) -> None:
+    assert place.running is not None
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_nothing_private_is_left_anywhere(place: Place) -> None:
+    answers = place.spark.map(echo, [(KEY, PRIVATE), (KEY, PRIVATE)])
+    next(answers)
+    # In the middle of a run private data is in the staging folder, and only there; the key is not.
+    there = place.holding(PRIVATE.encode())
+    assert there and all(name.startswith("staging/journey-") for name in there)
+    assert place.holding(*written(KEY)) == set()
+    answers.close()  # type: ignore[attr-defined]
+    leave_traces(place.spark)
+    assert_no_traces(place)
+
+
+def stub(master: str, started: Mapping[str, str], version: str = "4.3.0", late: Mapping[str, str] | None = None) -> Any:
+    """A session that was started with settings, as far as it is looked at, and was told others when it was too late."""
+    conf = {"spark.master": master, **started}
+    context = SimpleNamespace(getConf=lambda: conf)
+    return SimpleNamespace(version=version, conf={**conf, **(late or {})}, sparkContext=context)
+
+
+ENCRYPTED = {"spark.io.encryption.enabled": "true"}
+GUARDED = {**ENCRYPTED, "spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+
+
+@pytest.mark.parametrize("master", ["local", "local[*]", "local[2,4]"])
+def test_a_local_session_must_encrypt_what_it_writes(master: str) -> None:
+    check(stub(master, ENCRYPTED))
+    with pytest.raises(EngineError, match="start one with --conf spark.io.encryption.enabled=true; a session"):
+        check(stub(master, {}))
+    with pytest.raises(EngineError, match="would write or send the key of the noise in clear"):
+        check(stub(master, {}, late=ENCRYPTED))
+
+
+@pytest.mark.parametrize("master", ["yarn", "spark://host:7077", "k8s://https://host:443", CLUSTER, ""])
+def test_a_cluster_must_also_encrypt_what_it_sends(master: str) -> None:
+    check(stub(master, GUARDED))
+    for name in GUARDED:
+        with pytest.raises(EngineError, match=f"start one with --conf {name}=true; a session"):
+            check(stub(master, {**GUARDED, name: "false"}))
+    with pytest.raises(EngineError, match="io.encryption.*authenticate.*network.crypto"):
+        check(stub(master, {}))
+
+
+def connected(host: str, secure: bool) -> Any:
+    class Session(SimpleNamespace):
+        pass
+
+    Session.__module__ = "pyspark.sql.connect.session"
+    client = SimpleNamespace(_builder=SimpleNamespace(host=host, secure=secure))
+    return Session(version="4.3.0", conf={"spark.master": "yarn", **GUARDED}, client=client)
+
+
+def test_a_connection_to_another_machine_must_be_encrypted() -> None:
+    check(connected("localhost", False))
+    check(connected("spark.example", True))
+    with pytest.raises(EngineError, match="use_ssl=true"):
+        check(connected("spark.example", False))
+
+
+def test_an_old_version_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "treetop"):
+        check(stub("local", ENCRYPTED, "4.1.0"))
+        assert caplog.text == ""
+        check(stub("local", ENCRYPTED, "3.5.4"))
+    assert "Spark 3.5.4 is older than all that Treetop was tried with: take 4.1 or later" in caplog.text
+
+
+def test_a_session_that_we_start_is_one_that_we_accept() -> None:
+    for master in ("local[2]", CLUSTER, "yarn", "spark://host:7077"):
+        check(stub(master, settings_for(master)))
+    assert "spark.ui.enabled" not in settings_for("yarn")
+    assert settings_for(CLUSTER)["spark.authenticate.secret"] != settings_for(CLUSTER)["spark.authenticate.secret"]
+
+
+def test_without_the_packages_their_name_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    with pytest.raises(EngineError, match=r"pip install 'treetop\[spark\]'"), session("local"):
+        pass
