@@ -77,8 +77,8 @@ class Rows:
 class _Stage:
     """One attribute of a merged step, and what it agrees with."""
 
-    ties: int
-    """A secret of its own, which breaks ties."""
+    secret: Key = field(repr=False)
+    """What breaks ties: it has made no noise."""
     refined: Refinement
     """What it does to the attribute."""
     under: Under | None
@@ -94,7 +94,12 @@ class _Stage:
         columns = np.zeros((0, 0), np.int64)
         if under is not None:
             columns = by_group(kept.at(under.decided), under.decided, refined.attribute)
-        return _Stage(int.from_bytes(ties.secret[:7], "little"), refined, under, columns, kept.trees)
+        return _Stage(ties, refined, under, columns, kept.trees)
+
+    @property
+    def ties(self) -> int:
+        """The seed of the row whose first cell has the place 0."""
+        return int.from_bytes(self.secret.secret[:7], "little")
 
     def groups(self, rows: Rows) -> Ints:
         """Return which group of the margin's cells each row is in."""
