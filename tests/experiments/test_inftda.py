@@ -79,8 +79,11 @@ def test_what_the_paper_says_of_the_sparse_tables_is_found_again(found: Found) -
     for epsilon in EPSILONS[1:]:
         ours, other = (trials(found, "random-sparse", name, epsilon) for name in ("inftda", "tda-l2"))
         assert max(t.errors[-1].false_discoveries for t in ours) < min(t.errors[-1].false_discoveries for t in other)
+    # A histogram of what is there loses small flows, and larger areas with them.
     flat, histogram = (trials(found, "random-sparse", name, 10.0) for name in ("gauss", "sh"))
-    assert min(t.errors[1].largest for t in flat) > max(t.errors[1].largest for t in histogram)
+    assert (
+        max(t.errors[-1].false_discoveries for t in histogram) == 0 < min(t.errors[-1].false_discoveries for t in flat)
+    )
 
 
 def test_every_claim_has_numbers(found: Found) -> None:

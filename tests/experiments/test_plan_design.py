@@ -25,7 +25,7 @@ def test_expected_errors_are_measured_where_counts_are_not_small(found: Study) -
     assert len(claimed) > 20 and sum(not one.is_close for one in claimed) <= 2
     assert all(0.7 < one.ratio < 1.3 for one in claimed)
     leaves = found.by("advised")[-1]
-    assert not leaves.is_claimed and leaves.ratio < 0.7
+    assert not leaves.is_claimed and leaves.ratio < 0.9
 
 
 def test_a_sum_is_judged_by_what_it_is_summed_from() -> None:
