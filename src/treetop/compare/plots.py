@@ -55,8 +55,8 @@ STYLES = {
     "bottom-up": Style("Bottom-up", "#999999", "X", ":"),
     "hay": Style("Hay", "#000000", "*", ":"),
     "per-level": Style("Per level", "#56B4E9", "h", ":"),
-    "suppression": Style("Suppression (no guarantee)", "#777777", "1", ":"),
-    "rounding": Style("Rounding (no guarantee)", "#777777", "2", ":"),
+    "suppression": Style("Suppression", "#AA4499", "1", ":"),
+    "rounding": Style("Rounding", "#44AA99", "2", ":"),
 }
 """By mechanism, in the order of legends."""
 GROUP_STYLES = {
