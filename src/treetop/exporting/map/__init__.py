@@ -52,20 +52,28 @@ def _make(request: Request) -> Content:
 
 def mapped(release: Selection, places: Mapping[str, Places], boundaries: Boundaries | None) -> tuple[str, ...]:
     """Return the attributes that the map shows: both ends of flows, or the one that is known to have places."""
-    trees = trees_of(release)
     known = [
         name
-        for name, tree in trees.items()
+        for name, tree in trees_of(release).items()
         if name in places or (boundaries is not None and boundaries.depth(tree) is not None)
     ]
-    if all(end in known for end in ENDS):
-        return ENDS
-    if all(end in trees for end in ENDS) or not known:
+    if not (shown := _shown(release, known)):
         raise ReleaseError(
             "a map needs to know where the places are: give a public file with a row per place and columns for code, "
             "latitude and longitude (--coordinates FILE), or their outlines (--boundaries FILE.geojson)"
         )
-    return (known[0],)
+    return shown
+
+
+def is_mapped(request: Request) -> bool:
+    """Whether there is a map to be made: places are known, or said to be known."""
+    return bool(request.options.get("boundaries") or _shown(request.release, list(request.places or ())))
+
+
+def _shown(release: Selection, known: Sequence[str]) -> tuple[str, ...]:
+    if all(end in known for end in ENDS):
+        return ENDS
+    return () if all(end in trees_of(release) for end in ENDS) else tuple(known[:1])
 
 
 def _steps(trees: Mapping[str, Hierarchy], depths: Depths, atlas: Atlas) -> Sequence[Depths]:
