@@ -126,7 +126,7 @@ def _check(form: Format, options: Options) -> None:
             f"boundaries and a credit are for a map, and {form.name} has no place for them: leave them out"
         )
     if options.get("language") and not form.translated:
-        raise ReleaseError(f"a language is for a site, and {form.name} has no words of its own: leave it out")
+        raise ReleaseError(f"a language is for a site or a map, and {form.name} has no words of its own: leave it out")
     if code and not boundaries:
         raise ReleaseError(
             "boundaries_code is a property of the file with boundaries: name that file too (--boundaries)"

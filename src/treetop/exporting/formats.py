@@ -41,7 +41,7 @@ class Options(TypedDict, total=False):
     credit: str | None
     """A line for the foot of a map, such as the source of the boundaries."""
     language: str | None
-    """That of a site: "en", "it" or "de"; English when None."""
+    """That of a site or a map: "en", "it" or "de"; English when None."""
     skip_missing: bool
     """Whether counts of places that are not known are left out; otherwise they are refused."""
     as_is: bool

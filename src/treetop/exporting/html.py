@@ -1,4 +1,4 @@
-"""Pages in HTML: what comes from a release is text in them, and nothing runs or loads but their own style and script."""
+"""Pages in HTML: what comes from a release is text in them, and nothing runs or loads but their own parts."""
 
 from __future__ import annotations
 

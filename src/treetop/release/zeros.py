@@ -28,8 +28,8 @@ def number_of_cells(selection: Selection, depths: Depths) -> int:
 def zeros(selection: Selection, depths: Depths, listed: Ints) -> tuple[Ints, Ints | None]:
     """Return the nodes of the cells that are not listed (a row an attribute), and the most of each.
 
-    All cells are looked at: ask for `number_of_cells` first. What facts rule out is not a zero that was released, and is
-    left out. A release without intervals has no bounds.
+    All cells are looked at: ask for `number_of_cells` first. What facts rule out is no released zero, and
+    is left out. A release without intervals has no bounds.
     """
     spine, facts = selection.spine, selection.whole.facts
     table = Cells(spine, depths)
@@ -55,7 +55,7 @@ def zeros(selection: Selection, depths: Depths, listed: Ints) -> tuple[Ints, Int
 
 
 def most_of_a_zero(selection: Selection, index: int) -> int | None:
-    """Return a bound that every cell of a level of the spine keeps, one by one, which is not listed; None if unknown."""
+    """Return a bound that each cell of a level of the spine keeps which is not listed; None where none is known."""
     if selection.confidence is None or selection.total == 0:
         return None
     known = selection.whole.known

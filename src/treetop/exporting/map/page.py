@@ -6,12 +6,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from treetop.exporting import html
+from treetop.exporting.language import Language
 
-_STATED = ("title", "private", "warning", "guarantee", "protects", "data", "time", "id")
+_STATED = ("private", "guarantee", "protects", "data", "time", "id")
 
 
-def render(card: Mapping[str, Any], content: Mapping[str, Any], credit: str | None) -> str:
-    """Return the page; whatever comes from the release is text in it, never markup."""
-    stated = {key: card.get(key) for key in _STATED}
-    values = {"card": stated, "credit": credit, "content": content, "kind": content["kind"]}
+def render(
+    card: Mapping[str, Any], content: Mapping[str, Any], credit: str | None, own: Language, home: str | None
+) -> str:
+    """Return the page, with a way back to another if it is named; what comes from the release is text, never markup."""
+    title = card.get("title") or own.words["page"]["untitled"]
+    values = {
+        "say": own.say,
+        "language": own.code,
+        "title": title,
+        "title_of_map": own.words["map"]["title"].format(title=title),
+        "card": {key: card.get(key) for key in _STATED},
+        "day": own.day(str(card.get("time") or "")),
+        "credit": credit,
+        "home": home,
+        "kind": content["kind"],
+        "content": {**content, "words": own.words["map_script"], "format": own.numbers},
+    }
     return html.render("treetop.exporting.map", values)
