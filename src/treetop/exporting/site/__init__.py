@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from treetop.errors import ReleaseError
 from treetop.exporting.any_table import notes_of, rows_at
 from treetop.exporting.formats import Content, Format, Request
 from treetop.exporting.formulas import count_guarded
@@ -28,6 +31,7 @@ INDEX, WHOLE_MAP, TEXT, COLUMNS, BOOK = "index.html", "map.html", "counts.csv", 
 def _make(request: Request) -> Content:
     """Make all files of the site."""
     release, given, notes = request.release, request.options, []
+    _require_card(release.card)
     words = language(given.get("language") or ENGLISH)
     table = rows_at(release, request.depths)
     sheets = [Sheet.of(TEXT, table, "count"), Sheet.of(COLUMNS, table, "count")]
@@ -50,6 +54,16 @@ def _make(request: Request) -> Content:
     maps = [] if drawn is None else drawn.files
     files = [index, *maps, Page(CARD, _card(request), 0, 0), *sheets, *([book] if book else [])]
     return Content(files, () if drawn is None else drawn.skipped, (*notes_of(request, table), *notes))
+
+
+def _require_card(card: Mapping[str, Any]) -> None:
+    """Refuse a release that does not say what it guarantees: a site has to."""
+    lacking = [key for key in ("private", "loss", "unit", "levels", "software") if key not in card]
+    if lacking:
+        raise ReleaseError(
+            f"a site states what a release guarantees, and this one has no whole card: it lacks {', '.join(lacking)}. "
+            "Export a release that a plan has made"
+        )
 
 
 def _book(request: Request, table: pa.Table) -> tuple[Workbook | None, str | None]:

@@ -26,6 +26,12 @@ function drawn(tag, attributes) {
   return element;
 }
 
+/* On a narrow screen all attributes share one column, so that the numbers are in sight. */
+
+const narrow = matchMedia("(max-width: 44rem)");
+const isCompact = () => narrow.matches && data.columns.length > 1;
+const columns = () => isCompact() ? [data.columns.map((_, i) => i)] : data.columns.map((_, i) => [i]);
+
 /* What stands in a row. */
 
 const isZero = (row) => row >= listed;
@@ -86,9 +92,13 @@ function label(column, row) {
 
 function line(row, most) {
   const element = html("tr", { class: isZero(row) ? "zero" : isNoise(row) ? "noise" : "" });
-  data.columns.forEach((column, i) => element.append(html(i ? "td" : "th", i ? { class: "text" } : { scope: "row", class: "text" }, ...label(column, row))));
+  columns().forEach((group, i) => {
+    const parts = group.length === 1 ? label(data.columns[group[0]], row)
+      : group.map((at) => html("div", {}, html("small", { class: "of" }, html("bdi", {}, data.columns[at].short)), " ", ...label(data.columns[at], row)));
+    element.append(html(i ? "td" : "th", i ? { class: "text" } : { scope: "row", class: "text" }, ...parts));
+  });
   const said = isZero(row) && data.named ? words.not_named : number(count(row));
-  element.append(html("td", { class: "number" }, said, ...(isNoise(row) ? [" ", html("span", { class: "mark" }, words.may_be_noise)] : [])));
+  element.append(html("td", { class: "number" }, ...(isNoise(row) ? [html("span", { class: "mark" }, words.may_be_noise), " "] : []), said));
   if (data.lower !== null) {
     const bounds = isZero(row) ? (data.absent ? fill(words.at_most, { upper: number(upper(row)) }) : "") : fill(words.to, { lower: number(lower(row)), upper: number(upper(row)) });
     element.append(html("td", { class: "range" }, bar(row, most), html("span", {}, bounds)));
@@ -96,22 +106,33 @@ function line(row, most) {
   return element;
 }
 
-function heading() {
-  const names = [...data.columns.map((column) => column.head), words.count, ...(data.lower === null ? [] : [words.range])];
-  const row = html("tr", {});
-  names.forEach((name, i) => {
-    const text = i < data.columns.length, button = html("button", { type: "button", title: fill(words.sort, { column: name }) }, html("bdi", {}, name), html("span", { class: "arrow", "aria-hidden": "true" }));
-    button.addEventListener("click", () => {
-      state.down = state.sort === i ? !state.down : !text;
-      state.sort = i;
-      state.page = 0;
-      update();
-    });
-    const cell = html("th", { scope: "col", class: text ? "text" : i === data.columns.length ? "number" : "range" }, button);
-    if (i > data.columns.length) cell.append(html("span", { id: "scale", class: "scale" }));
-    row.append(cell);
+function sorter(name, at, text) {
+  const button = html("button", { type: "button", "data-sort": at, title: fill(words.sort, { column: name }) }, html("bdi", {}, name), html("span", { class: "arrow", "aria-hidden": "true" }));
+  button.addEventListener("click", () => {
+    state.down = state.sort === at ? !state.down : !text;
+    state.sort = at;
+    state.page = 0;
+    update();
   });
+  return button;
+}
+
+function heading() {
+  const row = html("tr", {}), most = data.columns.length;
+  for (const group of columns()) row.append(html("th", { scope: "col", class: "text" }, ...group.map((at) => sorter(data.columns[at].head, at, true))));
+  row.append(html("th", { scope: "col", class: "number" }, sorter(words.count, most, false)));
+  if (data.lower !== null) row.append(html("th", { scope: "col", class: "range" }, sorter(words.range, most + 1, false), html("span", { id: "scale", class: "scale" })));
   $("rows").tHead.replaceChildren(row);
+}
+
+/* What a column, and a button in it, says of the order. */
+function ordered() {
+  const way = state.down ? "descending" : "ascending";
+  for (const cell of $("rows").tHead.querySelectorAll("th")) {
+    const buttons = [...cell.querySelectorAll("button")];
+    for (const button of buttons) button.className = +button.dataset.sort === state.sort ? way : "";
+    cell.setAttribute("aria-sort", buttons.some((button) => button.className) ? way : "none");
+  }
 }
 
 /* Drawing. */
@@ -128,7 +149,7 @@ function show() {
   const most = data.lower === null ? 0 : rows.reduce((top, row) => Math.max(top, upper(row), count(row)), 1);
   $("rows").tBodies[0].replaceChildren(...rows.map((row) => line(row, most)));
   $("rows").hidden = rows.length === 0;
-  $("rows").tHead.querySelectorAll("th").forEach((cell, i) => cell.setAttribute("aria-sort", i !== state.sort ? "none" : state.down ? "descending" : "ascending"));
+  ordered();
   if ($("scale")) $("scale").textContent = fill(words.scale, { most: number(most) });
   $("status").textContent = rows.length ? fill(words.status, { first: number(state.page * size + 1), last: number(state.page * size + rows.length), number: number(found.length) }) : words.none;
   $("where").textContent = fill(words.page, { page: number(state.page + 1), pages: number(pages) });
@@ -147,6 +168,7 @@ $("controls").addEventListener("submit", (event) => { event.preventDefault(); re
 for (const id of ["size", "stands", "zeros"]) if ($(id)) $(id).addEventListener("change", restart);
 $("previous").addEventListener("click", () => { state.page--; show(); });
 $("next").addEventListener("click", () => { state.page++; show(); });
+narrow.addEventListener("change", () => { heading(); show(); });
 $("controls").hidden = false;
 update();
 })();

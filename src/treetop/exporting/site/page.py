@@ -90,8 +90,10 @@ class MainPage:
             "range": str(table["range"].format(confidence=self._sure)),
         }
         content = self.rows.content
-        heads = [self._head(name) for name in attributes_of(self.release)]
-        columns = [{"head": head, **column} for head, column in zip(heads, content["columns"], strict=True)]
+        columns = [
+            {"head": _head(self._attribute(name), name), "short": _head(self._short(name), name), **column}
+            for name, column in zip(attributes_of(self.release), content["columns"], strict=True)
+        ]
         group = own.words["language"]["group"]
         return {
             **content,
@@ -102,16 +104,14 @@ class MainPage:
             "named": self._named,
         }
 
-    def _head(self, name: str) -> str:
-        """Return the heading of an attribute: words of our own begin like a heading, others are as they are."""
-        called = self._attribute(name)
-        return called[0].upper() + called[1:] if name in ENDS else called
+    def _short(self, name: str) -> str:
+        """Return what an attribute is called."""
+        return str(self.language.words["attributes"][name]) if name in ENDS else name
 
     def _attribute(self, name: str) -> str:
         """Return what an attribute is called, with its level where that says more."""
-        words, level = self.language.words["attributes"], trees_of(self.release)[name].levels[self.depths[name]]
-        called = str(words[name]) if name in ENDS else name
-        return called if level in (name, "value") else str(words["by"]).format(attribute=called, level=level)
+        level, by = trees_of(self.release)[name].levels[self.depths[name]], str(self.language.words["attributes"]["by"])
+        return self._short(name) if level in (name, "value") else by.format(attribute=self._short(name), level=level)
 
     def _row(self) -> Markup:
         from markupsafe import Markup
@@ -215,6 +215,11 @@ class MainPage:
         if loss.get("delta"):
             told.append(say("sure.protected_delta", delta=self.language.decimal(_plain(loss["delta"]))))
         return [*told, say("sure.protected_many")]
+
+
+def _head(called: str, name: str) -> str:
+    """Return a heading: words of our own begin with a capital, others are as they are."""
+    return called[0].upper() + called[1:] if name in ENDS else called
 
 
 def _called(column: Mapping[str, Any], entry: int) -> str:
