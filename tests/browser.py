@@ -1,4 +1,4 @@
-"""A browser for the tests of pages: Chromium without a window, spoken to through two pipes; nothing is installed for it."""
+"""A browser for the tests of pages: Chromium without a window, spoken to through two pipes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-"""Where it is; None where there is none."""
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, _NAMES)), None) if shutil.which("bash") else None
+"""Where it is; None where there is none, or no shell to start it with."""
 
 
 class Tab:
@@ -83,11 +84,11 @@ def browser(home: Path) -> Iterator[Tab]:
     assert CHROMIUM is not None
     theirs, into = os.pipe()
     out, answers = os.pipe()
-    # It reads from descriptor 3 and writes to 4.
+    # It reads from descriptor 3 and writes to 4; a plain shell knows descriptors of one digit only.
     shell = f'exec "$0" "$@" 3<&{theirs} 4>&{answers}'
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", f"--user-data-dir={home}"]
     process = subprocess.Popen(
-        ["/bin/sh", "-c", shell, CHROMIUM, *flags],
+        ["bash", "-c", shell, CHROMIUM, *flags],
         pass_fds=(theirs, answers),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
