@@ -365,6 +365,10 @@ def test_only_the_largest_rows_are_on_the_page_and_all_are_in_the_downloads(
     assert f"the 50 largest of {len(counts):,} rows" in plain(read(tmp_path / "site"))
     assert pq.read_table(tmp_path / "site" / "counts.parquet").num_rows == len(counts)
     assert content(tmp_path / "site")["absent"] is None
+    assert "largest rows only" in content(tmp_path / "site")["words"]["none"], "what is not here may be in the rest"
+    monkeypatch.setattr(rows, "MOST", 1000)
+    export(sparse, "site", tmp_path / "listed")
+    assert "was released as zero" in content(tmp_path / "listed")["words"]["none"]
     assert "hides at most" in plain(read(tmp_path / "site"))
 
 
@@ -373,7 +377,7 @@ def test_what_is_not_named_is_not_called_a_zero(tmp_path: Path) -> None:
     export(made, "site", tmp_path / "site")
     said = plain(read(tmp_path / "site"))
     assert made.unresolved_total > 0 and f"{made.unresolved_total:,} that could not be told apart" in said
-    assert "What is not listed is not zero" in said and "was released as zero" not in said
+    assert "What is not in the downloads is not zero" in said and "was released as zero" not in said
     assert content(tmp_path / "site")["named"] is True
 
 

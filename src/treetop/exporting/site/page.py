@@ -84,9 +84,8 @@ class MainPage:
     def _content(self) -> dict[str, Any]:
         """Return what the script of the page shows."""
         own, table = self.language, self.language.words["table"]
-        none = table["status_none"] if self.rows.zeros is not None else None
         words = {key: table[key] for key in _SCRIPT} | {
-            "none": none or table["status_none_unnamed" if self._named else "status_none_zero"],
+            "none": table[self._nothing()],
             "range": str(table["range"].format(confidence=self._sure)),
         }
         content = self.rows.content
@@ -103,6 +102,14 @@ class MainPage:
             "language": own.code,
             "named": self._named,
         }
+
+    def _nothing(self) -> str:
+        """Return the key of what is said where nothing matches, which may mean that there is nothing."""
+        if self.rows.zeros is not None:
+            return "status_none"
+        if self.rows.shown < self.rows.number:
+            return "status_none_largest"
+        return "status_none_unnamed" if self._named else "status_none_zero"
 
     def _short(self, name: str) -> str:
         """Return what an attribute is called."""
