@@ -377,6 +377,10 @@ def test_what_is_not_named_is_not_called_a_zero(tmp_path: Path) -> None:
     export(made, "site", tmp_path / "site")
     said = plain(read(tmp_path / "site"))
     assert made.unresolved_total > 0 and f"{made.unresolved_total:,} that could not be told apart" in said
+    export(made, "site", tmp_path / "regions", level="region")
+    listed = sum(row["count"] for row in shown(tmp_path / "regions"))
+    assert made.total - made.unresolved_total < listed, "more is resolved at regions"
+    assert f"Of the total, {made.total - listed:,} could not be told apart" in plain(read(tmp_path / "regions"))
     assert "What is not in the downloads is not zero" in said and "was released as zero" not in said
     assert content(tmp_path / "site")["named"] is True
 

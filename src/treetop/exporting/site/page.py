@@ -75,6 +75,16 @@ class MainPage:
         return self.release.whole.left is not None
 
     @property
+    def _left(self) -> int:
+        """How much of the total is in no row of this level, because it is not resolved so far."""
+        return self.release.total - self.rows.total if self._named else 0
+
+    @property
+    def _has_ranges(self) -> bool:
+        """Whether there is a range beside every number."""
+        return self.rows.content["lower"] is not None
+
+    @property
     def _sure(self) -> Markup:
         """How sure the ranges are."""
         from markupsafe import Markup
@@ -140,9 +150,8 @@ class MainPage:
 
     def _lead(self) -> Iterator[Markup]:
         """Yield three plain sentences: what it is, what was done to it, and whom that protects."""
-        release, say, left = self.release, self.language.say, self.release.unresolved_total
-        named = self._named and left > 0
-        if named:
+        release, say, left = self.release, self.language.say, self._left
+        if left > 0:
             yield say("headline.what_unresolved", number=self.rows.number, left=left, total=release.total)
         else:
             yield say("headline.what", number=self.rows.number, total=release.total)
@@ -150,7 +159,7 @@ class MainPage:
             yield say("headline.noise_testing")
             yield say("headline.no_guarantee")
             return
-        if release.confidence is None or self.rows.width is None:
+        if not self._has_ranges:
             yield say("headline.noise_only")
         else:
             yield say("headline.noise", confidence=self._sure)
@@ -182,8 +191,12 @@ class MainPage:
 
     def _far(self) -> list[Markup]:
         say, rows, sure = self.language.say, self.rows, self._sure
-        if rows.width is None:
+        if not self._has_ranges:
             return [say("sure.no_range")]
+        means = say("sure.means_named" if self.release.whole.selective else "sure.means", confidence=sure)
+        told = [means, say("sure.outside")]
+        if rows.width is None:  # there is no row
+            return told
         content = rows.content
         called = (_called(column, column["at"][0]) for column in content["columns"])
         example = say(
@@ -193,15 +206,14 @@ class MainPage:
             lower=content["lower"][0],
             upper=content["upper"][0],
         )
-        means = say("sure.means_named" if self.release.whole.selective else "sure.means", confidence=sure)
-        return [say("sure.far", width=rows.width), example, means, say("sure.outside")]
+        return [say("sure.far", width=rows.width), example, *told]
 
     def _small(self) -> list[Markup]:
         from markupsafe import Markup
 
         say, rows = self.language.say, self.rows
         if self._named:
-            return [say("sure.small_named", left=self.release.unresolved_total)]
+            return [say("sure.small_named", left=self._left)]
         if rows.real is None:
             return [say("sure.small_untested")]
         rate = Markup(self.language.percent(float(RATE)))

@@ -30,6 +30,8 @@ class Rows:
     """What its script shows: codes and names once each, and rows by number, the largest first and zeros last."""
     number: int
     """The rows above zero of the whole table."""
+    total: int
+    """Their sum; what is not resolved so far is in none of them."""
     shown: int
     """Those of them that are on the page."""
     zeros: int | None
@@ -67,6 +69,7 @@ def rows_of(release: Selection, depths: Depths, table: pa.Table) -> Rows:
     return Rows(
         content,
         number=len(count),
+        total=int(count.sum()),
         shown=len(order),
         zeros=None if absent is None else absent.shape[1],
         highest=_highest(release, refined),
