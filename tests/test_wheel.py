@@ -40,6 +40,10 @@ def test_the_wheel_installs_into_an_empty_environment_and_runs_on_what_it_ships(
     with ZipFile(wheel) as packed:
         names = set(packed.namelist())
     assert {"treetop/py.typed", "treetop/examples/flights/plan.toml", "treetop/examples/flights/flights.csv"} <= names
+    pages = {
+        f"treetop/exporting/{name}" for name in ("site/page.html", "site/page.js", "words/en.toml", "words/de.toml")
+    }
+    assert pages <= names
     assert not [name for name in names if "__pycache__" in name or name.startswith(("tests/", "src/"))]
 
     empty = tmp_path / "empty"

@@ -67,7 +67,7 @@ def test_the_command_knows_every_format(capsys: pytest.CaptureFixture[str]) -> N
 def test_every_format_is_written_and_told(
     to: str, folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    coordinates = ["--coordinates", "places.csv"] if to in ("flowmap", "kepler", "map") else []
+    coordinates = ["--coordinates", "places.csv"] if to in ("flowmap", "kepler", "map", "site") else []
     cli.main(["export", str(folder), "--to", to, "--out", "out", "--json", *coordinates])
     told: Any = json.loads(capsys.readouterr().out)
     assert (told["to"], told["total"], told["skipped"]) == (to, 9000, [])
@@ -78,6 +78,9 @@ def test_every_format_is_written_and_told(
         assert len(workbook(told["files"][0])["counts"]) - 1 == told["rows"] == len(release.count)
     elif to == "map":
         assert Path(told["files"][0]).read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+        assert told["rows"] == len(release.count)
+    elif to == "site":
+        assert [Path(file).name for file in told["files"]] == list(FORMATS["site"].files)
         assert told["rows"] == len(release.count)
     else:
         assert len(read(told["files"][0])) == told["rows"] == len(release.count)

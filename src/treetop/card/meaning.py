@@ -29,6 +29,9 @@ EXACT = (
     "a·rho + (ln(1/delta) − ln a)/(a − 1) + ln(1 − 1/a), rounded up (Canonne, Kamath and Steinke 2020, Proposition 12)."
 )
 
+HUGE = math.log(1e6)
+"""From this epsilon on, odds move by more than a million."""
+
 _FIRST_PEOPLE = ("person", "individual", "household", "family")
 """Who was known to be people when cards began to say what several of them come to."""
 _PEOPLE = (
@@ -144,7 +147,7 @@ def say_odds(epsilon: float) -> str:
     >>> say_odds(1.0), say_odds(50.0)
     ('× 2.72', 'over a million')
     """
-    if epsilon > math.log(1e6):
+    if epsilon > HUGE:
         return "over a million"
     factor = math.exp(epsilon)
     return f"× {math.ceil(factor * 100) / 100:.2f}" if factor < 10 else f"× {math.ceil(factor):,}"

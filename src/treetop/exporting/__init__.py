@@ -19,6 +19,7 @@ from treetop.exporting.map import MAP
 from treetop.exporting.places import Places, place_attribute, read_places, saved_places
 from treetop.exporting.records import RECORDS
 from treetop.exporting.sheet import Page, Sheet, say_bytes
+from treetop.exporting.site import SITE
 from treetop.exporting.target import Target
 from treetop.exporting.workbook import Workbook
 from treetop.release.release import Release
@@ -43,7 +44,7 @@ __all__ = [
 MANY_ROWS, MANY_OF_A_BOOK = 1_000_000, 100_000
 """From so many rows on, their number is told before they are written; a workbook takes fifty times as long as text."""
 
-for _form in (CSV, EXCEL, FLOWMAP, SKMOB, KEPLER, OD, QGIS, RECORDS, MAP):
+for _form in (CSV, EXCEL, FLOWMAP, SKMOB, KEPLER, OD, QGIS, RECORDS, MAP, SITE):
     register_export(_form)
 
 
@@ -81,11 +82,12 @@ def export(release: Release | Selection | str | Path, to: str, out: str | Path, 
     if form.flows:
         _require_ends(loaded, form)
     depths = depths_of(loaded, options.get("level"))
-    request = Request(loaded, depths, _places(loaded, form, folder, options), target.out, options)
+    request = Request(loaded, depths, _places(loaded, form, folder, options), target.out, options, folder)
     made = form.make(request)
+    target = target.only([file.file for file in made.files])
     files, guarded = made.files, 0
-    if not options.get("as_is") and target.files()[0].suffix == ".csv":
-        files = [file.guarded() for file in files]
+    if not options.get("as_is") and any(path.suffix == ".csv" for path in target.files()):
+        files = [file.guarded() if target.named(file.file).endswith(".csv") else file for file in files]
         trees = trees_of(loaded)
         codes = [trees[name].codes[depths[name]] for name in (ENDS if form.flows else depths)]
         guarded = count_guarded(pa.concat_arrays(codes).unique())
@@ -123,6 +125,8 @@ def _check(form: Format, options: Options) -> None:
         raise ReleaseError(
             f"boundaries and a credit are for a map, and {form.name} has no place for them: leave them out"
         )
+    if options.get("language") and not form.translated:
+        raise ReleaseError(f"a language is for a site or a map, and {form.name} has no words of its own: leave it out")
     if code and not boundaries:
         raise ReleaseError(
             "boundaries_code is a property of the file with boundaries: name that file too (--boundaries)"

@@ -61,14 +61,15 @@ def _of_level(release: Selection, depths: Depths) -> pa.Table | None:
     return found if found.num_rows > MOST_ROWS else None
 
 
-def _notes(request: Request, table: pa.Table) -> tuple[str, ...]:
+def notes_of(request: Request, table: pa.Table) -> tuple[str, ...]:
+    """Return what there is to know of a table."""
     lacking = request.release.confidence is not None and "lower" not in table.column_names
     return (NO_INTERVALS,) if lacking else ()
 
 
 def _csv(request: Request) -> Content:
     table = rows_at(request.release, request.depths)
-    return Content([Sheet.of("counts.csv", table, "count")], notes=_notes(request, table))
+    return Content([Sheet.of("counts.csv", table, "count")], notes=notes_of(request, table))
 
 
 def _excel(request: Request) -> Content:
@@ -79,7 +80,7 @@ def _excel(request: Request) -> Content:
             "a coarser level (--level), or --to csv"
         )
     about = readme(request.release, request.depths)
-    return Content([Workbook.of("counts.xlsx", table, about)], notes=_notes(request, table))
+    return Content([Workbook.of("counts.xlsx", table, about)], notes=notes_of(request, table))
 
 
 CSV = Format(

@@ -40,6 +40,8 @@ class Options(TypedDict, total=False):
     """Its property with the codes of one level, found by what it holds when None."""
     credit: str | None
     """A line for the foot of a map, such as the source of the boundaries."""
+    language: str | None
+    """That of a site or a map: "en", "it" or "de"; English when None."""
     skip_missing: bool
     """Whether counts of places that are not known are left out; otherwise they are refused."""
     as_is: bool
@@ -69,6 +71,8 @@ class Request:
     """Where it goes."""
     options: Options
     """All that was said of it."""
+    folder: Path | None = None
+    """The folder of the release, where it was read from one."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class Content:
     """What a format makes of a request."""
 
     files: Sequence[Sheet | Page | Workbook]
-    """One for each of the format's files, in their order."""
+    """The format's files, in their order; some of those that go to a folder may be left out."""
     skipped: tuple[str, ...] = ()
     """The codes whose rows were left out because it is not known where they are."""
     notes: tuple[str, ...] = ()
@@ -92,7 +96,7 @@ class Format:
     about: str
     """The tool and what it is given, in a line of help."""
     files: tuple[str, ...]
-    """The names of the files in a folder; the first is the one that a file's name stands for."""
+    """The names of the files in a folder; the first is the one that a file's name stands for, and always there."""
     make: Callable[[Request], Content]
     """Makes the files, without writing any."""
     flows: bool = False
@@ -107,6 +111,8 @@ class Format:
     """Other names that `--to` takes."""
     told: str = "rows, {total:,} in all"
     """What people are told was written, after the number of rows."""
+    translated: bool = False
+    """Whether it has words in several languages."""
     long: bool = False
     """Whether it has a row per unit of count, and so tells its progress."""
 

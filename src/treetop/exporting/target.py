@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from treetop.basics.resolved import resolved
@@ -38,6 +38,10 @@ class Target:
             raise ReleaseError(f"{out.absolute().parent} is not a folder: create it first")
         target._refuse_existing(force)
         return target
+
+    def only(self, names: Sequence[str]) -> Target:
+        """Return the same with some of the files."""
+        return replace(self, names=tuple(names))
 
     def named(self, name: str) -> str:
         """Return what a file is called here: a single file has its own name, and what stands beside it follows it."""

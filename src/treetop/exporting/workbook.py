@@ -16,7 +16,8 @@ from treetop.errors import ReleaseError
 
 LARGEST = 1_048_575
 """The most rows below a header that a sheet has room for."""
-_LONGEST = 32_767  # characters of a cell
+LONGEST = 32_767
+"""The most characters of a cell."""
 _EXACT = 1 << 53  # whole numbers beyond it are rounded by a spreadsheet
 _SAMPLE = 1000
 
@@ -84,7 +85,7 @@ class Workbook:
         for row, cells in enumerate(self.about):
             for at, cell in enumerate(cells):
                 head = bold if len(cells) == 1 or at == 0 else wrapped if at == 1 else None
-                sheet.write_string(row, at, str(cell)[:_LONGEST], head)
+                sheet.write_string(row, at, str(cell)[:LONGEST], head)
 
 
 def _put(sheet: Any, row: int, at: int, cell: Any) -> None:
@@ -93,9 +94,9 @@ def _put(sheet: Any, row: int, at: int, cell: Any) -> None:
         sheet.write_number(row, at, cell)
     elif cell is not None:
         text = str(cell)
-        if len(text) > _LONGEST:
+        if len(text) > LONGEST:
             raise ReleaseError(
-                f"a code has {len(text):,} characters, and a cell of Excel at most {_LONGEST:,}: export --to csv"
+                f"a code has {len(text):,} characters, and a cell of Excel at most {LONGEST:,}: export --to csv"
             )
         sheet.write_string(row, at, text)
 

@@ -156,7 +156,7 @@ class Selection:
         ranges = self.where(**codes).ranges
         if any(start >= stop for start, stop in ranges.values()):
             return Interval(0, 0)  # the conditions exclude each other
-        lower, upper = self._intervals(Boxes.one(self.spine, ranges), confidence)
+        lower, upper = self.intervals_of(Boxes.one(self.spine, ranges), confidence)
         return Interval(int(lower[0]), int(upper[0]))
 
     def by(
@@ -185,7 +185,7 @@ class Selection:
         if not intervals or self.confidence is None or len(first) > MOST_ROWS:
             return table
         boxes = Boxes.of_rows(self.spine, self.ranges, asked, np.asarray(leaf[:, first], np.int64))
-        lower, upper = self._intervals(boxes, confidence)
+        lower, upper = self.intervals_of(boxes, confidence)
         return table.append_column("lower", pa.array(lower)).append_column("upper", pa.array(upper))
 
     def columns_of(self, *levels: str) -> list[str]:
@@ -207,7 +207,8 @@ class Selection:
             parts = tuple(sorted(parts, key=lambda part: own.index(part.attribute)))
         return list(zip(names, parts, strict=True))
 
-    def _intervals(self, boxes: Boxes, confidence: float | None) -> tuple[Ints, Ints]:
+    def intervals_of(self, boxes: Boxes, confidence: float | None = None) -> tuple[Ints, Ints]:
+        """Return the lower and upper bounds of the true counts of boxes, released or not."""
         known, confidence = self.whole.known, self.confidence or 0.95 if confidence is None else confidence
         if (table := self._margin(boxes.depth)) is not None:
             cells = table.cells(boxes)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import ReleaseError
 from treetop.exporting.formats import Content, Format, Request
+from treetop.exporting.language import ENGLISH, language
 from treetop.exporting.levels import ENDS, Depths, trees_of
 from treetop.exporting.map.atlas import Atlas
 from treetop.exporting.map.boundaries import Boundaries, read_boundaries
@@ -14,11 +15,17 @@ from treetop.exporting.map.layers import layer
 from treetop.exporting.map.page import render
 from treetop.exporting.places import Places
 from treetop.exporting.sheet import Page
+from treetop.plan.accuracy import CONFIDENCE
 from treetop.release.selection import Selection
 
 
 def _make(request: Request) -> Content:
     """Make the page, down to the given depths."""
+    return make_map(request)
+
+
+def make_map(request: Request, home: str | None = None) -> Content:
+    """Make the page, with a way back to the page that it belongs to, if there is one."""
     release, depths, places, given = request.release, request.depths, request.places or {}, request.options
     boundaries = None
     if file := given.get("boundaries"):
@@ -36,6 +43,7 @@ def _make(request: Request) -> Content:
         _refuse(missing)
     content = {
         "confidence": None if release.confidence is None else 100 * release.confidence,
+        "stated": 100 * (release.confidence or CONFIDENCE),
         "kind": "flows" if len(attributes) == 2 else "counts",
         "summed": [name for name in release.spine.attributes if name not in attributes],
         "size": [atlas.frame.width, atlas.frame.height],
@@ -45,27 +53,36 @@ def _make(request: Request) -> Content:
         "levels": [one.content for one in layers],
     }
     finest = layers[-1]
-    text = render(release.card, content, given.get("credit"))
+    own = language(given.get("language") or ENGLISH)
+    text = render(release.card, content, given.get("credit"), own, home)
     page = Page("map.html", text, finest.rows, finest.content["total"] - finest.content["unplaced"])
     return Content([page], missing)
 
 
 def mapped(release: Selection, places: Mapping[str, Places], boundaries: Boundaries | None) -> tuple[str, ...]:
     """Return the attributes that the map shows: both ends of flows, or the one that is known to have places."""
-    trees = trees_of(release)
     known = [
         name
-        for name, tree in trees.items()
+        for name, tree in trees_of(release).items()
         if name in places or (boundaries is not None and boundaries.depth(tree) is not None)
     ]
-    if all(end in known for end in ENDS):
-        return ENDS
-    if all(end in trees for end in ENDS) or not known:
+    if not (shown := _shown(release, known)):
         raise ReleaseError(
             "a map needs to know where the places are: give a public file with a row per place and columns for code, "
             "latitude and longitude (--coordinates FILE), or their outlines (--boundaries FILE.geojson)"
         )
-    return (known[0],)
+    return shown
+
+
+def is_mapped(request: Request) -> bool:
+    """Whether there is a map to be made: places are known, or said to be known."""
+    return bool(request.options.get("boundaries") or _shown(request.release, list(request.places or ())))
+
+
+def _shown(release: Selection, known: Sequence[str]) -> tuple[str, ...]:
+    if all(end in known for end in ENDS):
+        return ENDS
+    return () if all(end in trees_of(release) for end in ENDS) else tuple(known[:1])
 
 
 def _steps(trees: Mapping[str, Hierarchy], depths: Depths, atlas: Atlas) -> Sequence[Depths]:
@@ -97,4 +114,5 @@ MAP = Format(
     outlines=True,
     suffixes=(".html",),
     told="counts at its finest level, {total:,} in all; open it in a browser",
+    translated=True,
 )

@@ -4,14 +4,23 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const flows = data.kind === "flows";
 const $ = (id) => document.getElementById(id);
-const number = (value) => value.toLocaleString("en");
-const percent = (part, whole) => (whole ? (100 * part / whole).toFixed(part / whole < 0.0995 ? 1 : 0) : 0) + " %";
+const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+const say = (key, values = {}) => fill(data.words[key], values);
+const join = (...sentences) => sentences.filter(Boolean).join(" ");
+/* Numbers as the language of the page writes them. */
+const number = (value) => {
+  const [whole, part] = String(value).split(".");
+  return whole.replace(/\B(?=(\d{3})+$)/g, data.format.group) + (part ? data.format.decimal + part : "");
+};
+const sure = (value) => fill(data.format.percent, { number: number(value) });
+const percent = (part, whole) => sure(whole ? (100 * part / whole).toFixed(part / whole < 0.0995 ? 1 : 0) : 0);
+const between = (a, b) => say("between", { a, b });
 const RAMP = ["#eff5f9", "#dae7f1", "#bed5e7", "#9bbfdb", "#74a5cb"];
 const EMPTY = "#f1f1ed", DOT = "#3f7cb3";
 const LOSS = ["#a6611a", "#dfc27d"], GAIN = ["#80cdc1", "#018571"];
 const SHADES = flows
-  ? [["in", "arriving"], ["out", "leaving"], ["stay", "staying"], ["net", "balance"]]
-  : [["count", "count"]];
+  ? [["in", say("arriving")], ["out", say("leaving")], ["stay", say("staying")], ["net", say("balance")]]
+  : [["count", say("count")]];
 const MOST = [25, 50, 100, 200, 400, 800, 0];
 
 const state = { level: data.levels.length - 1, shade: SHADES[0][0], most: 200, unsure: false, chosen: -1, cursor: -1, view: null, widest: 10 };
@@ -118,15 +127,15 @@ function scale() {
   if (state.shade === "net") {
     const sizes = all.map(Math.abs).filter((value) => value > 0).sort((a, b) => a - b);
     const small = nice(sizes[Math.floor(sizes.length * 0.25)] || 0), large = nice(sizes[Math.floor(sizes.length * 0.75)] || 1);
-    const rows = [[LOSS[0], `below −${number(large)}`], [LOSS[1], `−${number(large)} to −${number(small)}`],
-      [EMPTY, `within ±${number(small)}`], [GAIN[0], `${number(small)} to ${number(large)}`], [GAIN[1], `above ${number(large)}`]];
+    const rows = [[LOSS[0], say("below", { a: "−" + number(large) })], [LOSS[1], between("−" + number(large), "−" + number(small))],
+      [EMPTY, say("within", { a: number(small) })], [GAIN[0], between(number(small), number(large))], [GAIN[1], say("above", { a: number(large) })]];
     const colour = (value) => rows[value < -large ? 0 : value < -small ? 1 : value <= small ? 2 : value <= large ? 3 : 4][0];
     return { rows, colour };
   }
   const cuts = breaks(all), ramp = RAMP.slice(RAMP.length - cuts.length - 1);
   const rows = [[EMPTY, "0"], ...ramp.map((colour, i) => [colour,
-    i === cuts.length ? (cuts.length ? `${number(cuts[i - 1])} and more` : "above 0")
-      : i ? `${number(cuts[i - 1])} to ${number(cuts[i] - 1)}` : `below ${number(cuts[0])}`])];
+    i === cuts.length ? (cuts.length ? say("and_more", { a: number(cuts[i - 1]) }) : say("above", { a: "0" }))
+      : i ? between(number(cuts[i - 1]), number(cuts[i] - 1)) : say("below", { a: number(cuts[0]) })])];
   const colour = (value) => value <= 0 ? EMPTY : ramp[cuts.filter((cut) => value >= cut).length];
   return { rows: all.some((value) => value <= 0) ? rows : rows.slice(1), colour };
 }
@@ -160,7 +169,7 @@ function drawn() {
 /* A flow with its interval, where it has one of its own. */
 function said(i) {
   const [, , count, lower, upper] = level().flows;
-  return number(count[i]) + (lower ? ` (${number(lower[i])} to ${number(upper[i])})` : "");
+  return number(count[i]) + (lower ? ` (${between(number(lower[i]), number(upper[i]))})` : "");
 }
 
 /* A ribbon that is thick where the flow begins and thin where it ends, bent to its right. */
@@ -288,37 +297,38 @@ function tell(colours, most, top) {
 }
 
 function shownText(here) {
-  const summed = data.summed.length ? ` Summed over ${data.summed.join(", ")}.` : "";
-  const without = here.unplaced ? ` ${number(here.unplaced)} counted at places without a position are not shown.` : "";
-  if (!flows) return `${number(here.total)} in all.${summed}${without}`;
+  const summed = data.summed.length ? say("summed", { attributes: data.summed.join(", ") }) : "";
+  const without = here.unplaced ? say("unplaced", { number: number(here.unplaced) }) : "";
+  if (!flows) return join(say("in_all", { number: number(here.total) }), summed, without);
   const count = ribbons.reduce((sum, flow) => sum + flow.count, 0), stay = here.stay.reduce((sum, value) => sum + value, 0);
-  if (!untested(here) && !state.unsure) return certainText(here, count, stay) + summed + without;
+  const moving = state.chosen < 0 ? say("stay", { number: number(stay) }) : "";
+  if (!untested(here) && !state.unsure) return join(certainText(here, count, moving), summed, without);
   const whole = state.chosen < 0 ? here.moving : here.in[state.chosen] + here.out[state.chosen];
-  const what = state.chosen < 0 ? `${number(here.pairs)} flows between different places, with ${percent(count, whole)} of the ${number(whole)} that move`
-    : `flows of ${called(state.chosen)}, with ${percent(count, whole)} of its ${number(whole)} arriving and leaving`;
-  const kept = here.flows[2].length < here.pairs ? ` The page holds the ${number(here.flows[2].length)} largest flows of this level.` : "";
-  const all = state.chosen >= 0 ? `the ${number(ribbons.length)} largest` : ribbons.length === here.pairs ? "all" : `the ${number(ribbons.length)} largest of`;
-  return `Drawn: ${all} ${what}.` + (state.chosen < 0 ? ` ${number(stay)} stay within their place.` : "") + kept + summed + without;
+  const key = state.chosen >= 0 ? "drawn_of" : ribbons.length === here.pairs ? "drawn_all" : "drawn_largest";
+  const told = say(key, { number: number(ribbons.length), pairs: number(here.pairs), share: percent(count, whole), moving: number(whole), place: state.chosen < 0 ? "" : called(state.chosen) });
+  const kept = here.flows[2].length < here.pairs ? say("held", { number: number(here.flows[2].length) }) : "";
+  return join(told, moving, kept, summed, without);
 }
 
-function certainText(here, count, stay) {
-  const moving = state.chosen < 0 ? `${number(stay)} stay within their place.` : "";
+function certainText(here, count, moving) {
   const whole = state.chosen < 0 ? here.moving : here.in[state.chosen] + here.out[state.chosen];
-  const others = `The release has ${number(here.pairs)} flows at this level; the others may be noise.`;
-  if (!here.real) return `No single flow at this level stands out from the noise: choose a coarser level, or a place for its totals. ${moving}`;
-  if (!ribbons.length) return `No flow of this place stands out from the noise. Its totals may. ${others}`;
-  const some = ribbons.length < here.real && state.chosen < 0 ? `the ${number(ribbons.length)} largest of ${number(here.real)}` : number(ribbons.length);
-  return `Drawn: ${some} flows that stand out from the noise, with ${percent(count, whole)} of the ${number(whole)} that move. About ${number(here.rate)} % of such flows, at most, are expected not to exist. ${others} ${moving}`;
+  const others = say("others", { pairs: number(here.pairs) });
+  if (!here.real) return join(say("none_stands"), moving);
+  if (!ribbons.length) return join(say("none_of_place"), others);
+  const key = ribbons.length < here.real && state.chosen < 0 ? "stands_largest" : "stands";
+  const told = say(key, { number: number(ribbons.length), real: number(here.real), share: percent(count, whole), moving: number(whole) });
+  return join(told, say("rate", { rate: sure(here.rate) }), others, moving);
 }
 
 function noiseText(here) {
-  return measuredText(here) + (Object.values(here.totals).some((own) => own.lower) ? ` Beside the total of a place stands its interval, which holds the truth with ${number(data.confidence)} % confidence.` : "");
+  const totals = Object.values(here.totals).some((own) => own.lower) ? say("totals", { confidence: sure(data.confidence) }) : "";
+  return join(measuredText(here), totals);
 }
 
 function measuredText(here) {
-  if (here.margin === null) return "Numbers at this level are sums of measured ones.";
-  if (here.named !== null) return `Of the ${flows ? "flows" : "counts"} that are named at this level, ${number(here.named)} % or more are expected to have been measured within ±${number(here.margin)} of the truth, though their measurements chose them, before all were made to add up.`;
-  return `At this level one measured ${flows ? "flow" : "count"} was within ±${number(here.margin)} of the truth with 95 % confidence, before all were made to add up.`;
+  if (here.margin === null) return say("sums");
+  const confidence = sure(here.named !== null ? here.named : data.stated);
+  return say((here.named !== null ? "named_" : "margin_") + (flows ? "flows" : "counts"), { confidence, margin: number(here.margin) });
 }
 
 function legend(colours, most, top) {
@@ -326,7 +336,7 @@ function legend(colours, most, top) {
   const picture = make("svg", { viewBox: "0 0 300 10", role: "img" });
   let y = 12;
   const text = (x, at, words, name) => picture.append(make("text", { x, y: at, class: name || "" }, words));
-  text(0, y, `${level().name}: ${state.shade === "net" ? "arriving less leaving" : label}`, "head");
+  text(0, y, `${level().name}: ${state.shade === "net" ? say("net") : label}`, "head");
   y += 8;
   if (hasShapes || state.shade === "net") {
     colours.rows.forEach(([colour, words], i) => {
@@ -348,7 +358,7 @@ function legend(colours, most, top) {
   }
   if (flows && ribbons.length) {
     y += 15;
-    text(0, y, "flows: thick end from, thin end to", "head");
+    text(0, y, say("thick"), "head");
     y += 13;
     [top, top / 4, top / 20].map(nice).filter((value, i, all) => value > 0 && all.indexOf(value) === i).forEach((value, i) => {
       picture.append(make("path", { class: "flow", d: ribbon(i * 100, y + 4, i * 100 + 40, y + 4, thick(value, top), 0) }));
@@ -362,10 +372,10 @@ function legend(colours, most, top) {
 
 function row(i, words, count, extra, unsure) {
   const item = html("li"), button = html("button", words);
-  if (unsure) { item.className = "faint"; item.title = "May be noise"; }
+  if (unsure) { item.className = "faint"; item.title = say("may_be_noise"); }
   button.type = "button";
   button.addEventListener("click", () => choose(i));
-  if (unsure === undefined && level().margin !== null && count <= level().margin) { item.className = "faint"; item.title = "No larger than the noise"; }
+  if (unsure === undefined && level().margin !== null && count <= level().margin) { item.className = "faint"; item.title = say("no_larger"); }
   item.append(button, html("span", number(count) + (extra || "")));
   return item;
 }
@@ -378,7 +388,7 @@ function details() {
   if (full(i)) title.append(html("small", full(i)));
   box.append(title);
   const facts = html("dl");
-  const shown = flows ? [["arriving", here.in[i]], ["leaving", here.out[i]], ["staying", here.stay[i]]] : [["count", here.count[i]]];
+  const shown = flows ? [[say("arriving"), here.in[i]], [say("leaving"), here.out[i]], [say("staying"), here.stay[i]]] : [[say("count"), here.count[i]]];
   for (const [name, value] of shown) {
     const cell = html("div");
     cell.append(html("dt", name), html("dd", number(value)));
@@ -390,8 +400,8 @@ function details() {
     facts.append(cell);
   }
   box.append(facts);
-  if (flows) for (const [side, words, key] of [[1, "Where they come from", "in"], [0, "Where they go", "out"]]) partners(here, box, i, side, words, key);
-  const clear = html("button", "Show all places");
+  if (flows) for (const [side, words, key] of [[1, say("come_from"), "in"], [0, say("go_to"), "out"]]) partners(here, box, i, side, words, key);
+  const clear = html("button", say("show_all"));
   clear.id = "clear";
   clear.addEventListener("click", () => choose(-1));
   box.append(clear);
@@ -400,12 +410,12 @@ function details() {
 /* All of a place, whatever the other end: with the interval of its own measurement where it was measured. */
 
 function totals(i) {
-  const names = flows ? [["destination", "all that arrive or stay"], ["origin", "all that leave or stay"]] : Object.keys(level().totals).map((name) => [name, "interval"]);
+  const names = flows ? [["destination", say("arrive_or_stay")], ["origin", say("leave_or_stay")]] : Object.keys(level().totals).map((name) => [name, say("interval")]);
   return names.map(([name, words]) => [words, interval(level().totals[name], i)]).filter(([, said]) => said);
 }
 
 function interval(own, i) {
-  const bounds = own.lower && own.lower[i] !== null ? `${number(own.lower[i])} to ${number(own.upper[i])}` : "";
+  const bounds = own.lower && own.lower[i] !== null ? between(number(own.lower[i]), number(own.upper[i])) : "";
   if (!flows) return bounds;
   return own.count[i] === null ? "" : number(own.count[i]) + (bounds ? ` (${bounds})` : "");
 }
@@ -419,22 +429,22 @@ function partners(here, box, i, side, words, key) {
   for (const at of found.slice(0, 8)) list.append(row(other[at], called(other[at]), count[at], ` · ${percent(count[at], here[key][i])}`, untested(here) ? undefined : !real(at)));
   box.append(head, list);
   const rest = here[key][i] - found.slice(0, 8).reduce((sum, at) => sum + count[at], 0);
-  if (rest > 0) box.append(html("p", `${number(rest)} ${key === "in" ? "from" : "to"} elsewhere.`, "small"));
-  if (!found.length && rest <= 0) box.append(html("p", "None.", "small"));
+  if (rest > 0) box.append(html("p", say(key === "in" ? "from_elsewhere" : "to_elsewhere", { number: number(rest) }), "small"));
+  if (!found.length && rest <= 0) box.append(html("p", say("none"), "small"));
 }
 
 function overview(here, box) {
   const list = html("ol");
-  box.append(html("h3", flows ? "Largest flows" : "Largest counts"));
+  box.append(html("h3", say(flows ? "largest_flows" : "largest_counts")));
   if (flows) {
     const [origin, destination, count, lower, upper] = here.flows, most = Math.min(10, here.real === null ? count.length : here.real);
-    for (let at = 0; at < most; at++) list.append(row(destination[at], `${called(origin[at])} → ${called(destination[at])}`, count[at], lower ? ` (${number(lower[at])} to ${number(upper[at])})` : "", untested(here) ? undefined : false));
-    if (!most) box.append(html("p", "None at this level stands out from the noise.", "small"));
+    for (let at = 0; at < most; at++) list.append(row(destination[at], `${called(origin[at])} → ${called(destination[at])}`, count[at], lower ? ` (${between(number(lower[at]), number(upper[at]))})` : "", untested(here) ? undefined : false));
+    if (!most) box.append(html("p", say("none_here"), "small"));
   } else {
     const order = here.count.map((_, i) => i).sort((a, b) => here.count[b] - here.count[a]).slice(0, 10);
     for (const i of order) if (here.count[i] > 0) list.append(row(i, called(i), here.count[i], ` · ${percent(here.count[i], here.total)}`));
   }
-  box.append(list, html("p", "Choose a place on the map or by name for more." + (here.margin !== null ? " Numbers in grey are no larger than the noise." : ""), "small"));
+  box.append(list, html("p", join(say("choose"), here.margin !== null ? say("grey") : ""), "small"));
 }
 
 /* Choosing, pointing and keys. */
@@ -473,10 +483,10 @@ function hide() { $("tip").hidden = true; }
 
 function tipOf(target, x, y) {
   const here = level();
-  const faint = (count) => here.margin !== null && count <= here.margin ? "No larger than the noise." : "";
+  const faint = (count) => here.margin !== null && count <= here.margin ? say("no_larger") + "." : "";
   if (target.dataset.flow) {
     const [origin, destination, count] = here.flows, i = +target.dataset.flow;
-    tip(x, y, `${called(origin[i])} → ${called(destination[i])}`, said(i), untested(here) ? faint(count[i]) : real(i) ? "" : "May be noise.");
+    tip(x, y, `${called(origin[i])} → ${called(destination[i])}`, said(i), untested(here) ? faint(count[i]) : real(i) ? "" : say("may_be_noise") + ".");
   } else if (target.dataset.place) placeTip(+target.dataset.place, x, y);
   else hide();
 }
@@ -484,7 +494,7 @@ function tipOf(target, x, y) {
 function placeTip(i, x, y) {
   const here = level(), head = called(i) + (full(i) ? ` (${full(i)})` : "");
   const whole = totals(i).map(([words, said]) => `${words} ${said}`);
-  if (flows) tip(x, y, head, `arriving ${number(here.in[i])} · leaving ${number(here.out[i])}`, `staying ${number(here.stay[i])}`, ...whole);
+  if (flows) tip(x, y, head, `${say("arriving")} ${number(here.in[i])} · ${say("leaving")} ${number(here.out[i])}`, `${say("staying")} ${number(here.stay[i])}`, ...whole);
   else tip(x, y, head, number(here.count[i]), ...whole);
 }
 
@@ -564,7 +574,7 @@ for (const [key, words] of SHADES) { const option = html("option", words); optio
 $("shade-row").hidden = SHADES.length === 1;
 $("shade").addEventListener("change", (event) => { state.shade = event.target.value; build(); });
 if (flows) {
-  for (const most of MOST) { const option = html("option", most ? String(most) : "none"); option.value = most; option.selected = most === state.most; $("most").append(option); }
+  for (const most of MOST) { const option = html("option", most ? String(most) : say("no_flows")); option.value = most; option.selected = most === state.most; $("most").append(option); }
   $("most").addEventListener("change", (event) => { state.most = +event.target.value; build(); });
   $("unsure").addEventListener("change", (event) => { state.unsure = event.target.checked; build(); });
 }

@@ -1,0 +1,43 @@
+"""Pages in HTML: what comes from a release is text in them, and nothing runs or loads but their own parts."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+
+def render(package: str, values: Mapping[str, Any]) -> str:
+    """Return the page of a package, of its page.html, page.css and page.js."""
+    style, script = _part(package, "page.css"), _part(package, "page.js")
+    return _template(package).render(
+        **values, style=style, script=script, style_hash=_hash(style), script_hash=_hash(script)
+    )
+
+
+@cache
+def _template(package: str) -> Template:
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    # Compact, and with <, >, & and ' as escapes, so that no text can end the element that it stands in.
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False}
+    return environment.from_string(_part(package, "page.html"))
+
+
+@cache
+def _part(package: str, name: str) -> str:
+    return files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """Return what a content security policy calls a script or style that may run."""
+    return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()

@@ -1,0 +1,251 @@
+"""The main page of a site: a headline, the table, downloads, and how sure the numbers are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from treetop.basics.exact import plain
+from treetop.card.html import power
+from treetop.card.meaning import HUGE, say_epsilon, say_odds
+from treetop.exporting import html
+from treetop.exporting.any_table import attributes_of
+from treetop.exporting.language import Language
+from treetop.exporting.levels import ENDS, Depths, trees_of
+from treetop.exporting.site.rows import Rows
+from treetop.release.selection import Selection
+from treetop.release.surviving import RATE
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+Answer = tuple[str, list["Markup"]]
+"""A question, and what there is to say to it."""
+
+_SCRIPT = ("count", "sort", "status", "page", "to", "at_most", "may_be_noise", "not_named", "scale")
+"""The words of the table that its script needs."""
+
+
+@dataclass(frozen=True)
+class MainPage:
+    """What the main page is made of."""
+
+    release: Selection
+    """The release."""
+    depths: Depths
+    """The level of every attribute, by its depth."""
+    rows: Rows
+    """The rows that it holds."""
+    language: Language
+    """What it is written in."""
+
+    def render(self, downloads: Sequence[tuple[str, str]], *, has_map: bool, guarded: bool, credit: str | None) -> str:
+        """Return the page; whatever comes from the release is text in it, never markup."""
+        card, own = self.release.card, self.language
+        values = {
+            "say": own.say,
+            "number": own.number,
+            "language": own.code,
+            "card": {key: card.get(key) for key in ("private", "description", "guarantee", "protects", "id")},
+            "title": card.get("title") or own.words["page"]["untitled"],
+            "version": card["software"]["treetop"],
+            "conditions": ", ".join(self.release.conditions),
+            "period": card.get("data", {}).get("period"),
+            "day": own.day(str(card.get("time") or "")),
+            "total": self.release.total,
+            "total_words": self._total(),
+            "row_words": self._row(),
+            "lead": list(self._lead()),
+            "rows": self.rows,
+            "named": self._named,
+            "answers": list(self._answers()),
+            "downloads": downloads,
+            "has_map": has_map,
+            "guarded": guarded,
+            "credit": credit,
+            "content": self._content(),
+        }
+        return html.render("treetop.exporting.site", values)
+
+    @property
+    def _named(self) -> bool:
+        """Whether only what stands out is named, so that what is not listed is no zero."""
+        return self.release.whole.left is not None
+
+    @property
+    def _left(self) -> int:
+        """How much of the total is in no row of this level, because it is not resolved so far."""
+        return self.release.total - self.rows.total if self._named else 0
+
+    @property
+    def _has_ranges(self) -> bool:
+        """Whether there is a range beside every number."""
+        return self.rows.content["lower"] is not None
+
+    @property
+    def _sure(self) -> Markup:
+        """How sure the ranges are."""
+        from markupsafe import Markup
+
+        return Markup(self.language.percent(self.release.confidence or 0))
+
+    def _content(self) -> dict[str, Any]:
+        """Return what the script of the page shows."""
+        own, table = self.language, self.language.words["table"]
+        words = {key: table[key] for key in _SCRIPT} | {
+            "none": table[self._nothing()],
+            "range": str(table["range"].format(confidence=self._sure)),
+        }
+        content = self.rows.content
+        columns = [
+            {"head": _head(self._attribute(name), name), "short": _head(self._short(name), name), **column}
+            for name, column in zip(attributes_of(self.release), content["columns"], strict=True)
+        ]
+        group = own.words["language"]["group"]
+        return {
+            **content,
+            "columns": columns,
+            "words": words,
+            "group": group,
+            "language": own.code,
+            "named": self._named,
+        }
+
+    def _nothing(self) -> str:
+        """Return the key of what is said where nothing matches, which may mean that there is nothing."""
+        if self.rows.zeros is not None:
+            return "status_none"
+        if self.rows.shown < self.rows.number:
+            return "status_none_largest"
+        return "status_none_unnamed" if self._named else "status_none_zero"
+
+    def _short(self, name: str) -> str:
+        """Return what an attribute is called."""
+        return str(self.language.words["attributes"][name]) if name in ENDS else name
+
+    def _attribute(self, name: str) -> str:
+        """Return what an attribute is called, with its level where that says more."""
+        level, by = trees_of(self.release)[name].levels[self.depths[name]], str(self.language.words["attributes"]["by"])
+        return self._short(name) if level in (name, "value") else by.format(attribute=self._short(name), level=level)
+
+    def _row(self) -> Markup:
+        from markupsafe import Markup
+
+        names = [Markup("<bdi>{}</bdi>").format(self._attribute(name)) for name in attributes_of(self.release)]
+        if len(names) == 1:
+            return self.language.say("headline.row_one", attribute=names[0])
+        joined = Markup(", ").join(names[:-1]) + self.language.words["attributes"]["and"] + names[-1]
+        return self.language.say("headline.row_several", attributes=joined)
+
+    def _total(self) -> Markup:
+        release, say = self.release, self.language.say
+        if not release.conditions and not release.card["levels"][0]["measured"]:
+            return say("headline.total_exact")
+        if release.confidence is None:
+            return say("headline.total_noise")
+        bounds = release.interval()
+        return say("headline.total_range", lower=bounds.lower, upper=bounds.upper, confidence=self._sure)
+
+    def _lead(self) -> Iterator[Markup]:
+        """Yield three plain sentences: what it is, what was done to it, and whom that protects."""
+        release, say, left = self.release, self.language.say, self._left
+        if left > 0:
+            yield say("headline.what_unresolved", number=self.rows.number, left=left, total=release.total)
+        else:
+            yield say("headline.what", number=self.rows.number, total=release.total)
+        if not release.card["private"]:
+            yield say("headline.noise_testing")
+            yield say("headline.no_guarantee")
+            return
+        if not self._has_ranges:
+            yield say("headline.noise_only")
+        else:
+            yield say("headline.noise", confidence=self._sure)
+        yield self._guarantee("headline.guarantee")
+
+    def _guarantee(self, name: str) -> Markup:
+        card, own = self.release.card, self.language
+        epsilon, entity = float(card["loss"]["epsilon"]["value"]), card["unit"]["entity"]
+        if epsilon > HUGE:
+            return own.say(f"{name}_huge", entity=entity, epsilon=own.decimal(say_epsilon(epsilon)))
+        odds = own.decimal(say_odds(epsilon).removeprefix("× "))
+        return own.say(name, entity=entity, odds=odds, epsilon=own.decimal(say_epsilon(epsilon)))
+
+    def _answers(self) -> Iterator[Answer]:
+        """Yield what citizens may ask, and the answers."""
+        private = bool(self.release.card["private"])
+        answers = {
+            "why": [self.language.say("sure.why" if private else "page.not_private_why")],
+            "far": self._far(),
+            "small": self._small(),
+            "zero": self._zero(),
+            "sums": [self.language.say("sure.sums")],
+            "else": [self.language.say("sure.else")],
+        }
+        if private:
+            answers["protected"] = self._protected()
+        for key, said in answers.items():
+            yield self.language.words["sure"][f"{key}_title"], said
+
+    def _far(self) -> list[Markup]:
+        say, rows, sure = self.language.say, self.rows, self._sure
+        if not self._has_ranges:
+            return [say("sure.no_range")]
+        means = say("sure.means_named" if self.release.whole.selective else "sure.means", confidence=sure)
+        told = [means, say("sure.outside")]
+        if rows.width is None:  # there is no row
+            return told
+        content = rows.content
+        called = (_called(column, column["at"][0]) for column in content["columns"])
+        example = say(
+            "sure.example",
+            row=" · ".join(called),
+            count=content["count"][0],
+            lower=content["lower"][0],
+            upper=content["upper"][0],
+        )
+        return [say("sure.far", width=rows.width), example, *told]
+
+    def _small(self) -> list[Markup]:
+        from markupsafe import Markup
+
+        say, rows = self.language.say, self.rows
+        if self._named:
+            return [say("sure.small_named", left=self._left)]
+        if rows.real is None:
+            return [say("sure.small_untested")]
+        rate = Markup(self.language.percent(float(RATE)))
+        return [say("sure.small", number=rows.number, real=rows.real, rate=rate)]
+
+    def _zero(self) -> list[Markup]:
+        say, rows = self.language.say, self.rows
+        told = [say("sure.unnamed" if self._named else "sure.zero")]
+        if rows.zeros:
+            told.append(say("sure.unnamed_listed" if self._named else "sure.zero_listed"))
+        if rows.highest is not None and rows.zeros != 0:
+            told.append(say("sure.zero_most", most=rows.highest, confidence=self._sure))
+        return told
+
+    def _protected(self) -> list[Markup]:
+        say, loss = self.language.say, self.release.card["loss"]
+        told = [self._guarantee("sure.protected")]
+        if loss.get("delta"):
+            told.append(say("sure.protected_delta", delta=self.language.decimal(_plain(loss["delta"]))))
+        return [*told, say("sure.protected_many")]
+
+
+def _head(called: str, name: str) -> str:
+    """Return a heading: words of our own begin with a capital, others are as they are."""
+    return called[0].upper() + called[1:] if name in ENDS else called
+
+
+def _called(column: Mapping[str, Any], entry: int) -> str:
+    """Return the name of an entry; one without a name has its code."""
+    name = None if column["name"] is None else column["name"][entry]
+    return str(column["code"][entry] if name is None else name)
+
+
+def _plain(number: Mapping[str, Any]) -> str:
+    return power(plain(Fraction(number["exact"])))

@@ -1,0 +1,104 @@
+"""A browser for the tests of pages: Chromium without a window, spoken to through two pipes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, _NAMES)), None) if shutil.which("bash") else None
+"""Where it is; None where there is none, or no shell to start it with."""
+
+
+class Tab:
+    """One page that is open."""
+
+    def __init__(self, into: int, out: int) -> None:
+        self._into, self._out, self._number, self._rest, self._session = into, out, 0, b"", ""
+        self.complaints: list[str] = []
+        """What the browser refused to run or load, or what a script failed with."""
+        target = self._call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            self._call(f"{domain}.enable")
+
+    def open(self, page: Path, width: int = 1280, height: int = 900, *, dark: bool = False) -> None:
+        """Open a page from its folder, and wait until it is drawn."""
+        self._call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._call("Emulation.setEmulatedMedia", features=[scheme])
+        self._call("Page.navigate", url=page.absolute().as_uri())
+        drawn = "document.readyState === 'complete' ? r(1) : addEventListener('load', r)"
+        self.ask(f"new Promise((r) => {{ {drawn} }}).then(() => 1)")
+
+    def ask(self, expression: str) -> Any:
+        """Return the value of an expression of the page."""
+        done = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in done, done
+        return done["result"].get("value")
+
+    def picture(self, file: Path) -> None:
+        """Draw all of the page to a file."""
+        size = self._call("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 6000), "scale": 1}
+        shot = self._call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
+        file.write_bytes(base64.b64decode(shot["data"]))
+
+    def _call(self, method: str, **params: Any) -> Any:
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": params}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._into, json.dumps(message).encode() + b"\0")
+        while True:
+            said = self._read()
+            if said.get("id") == self._number:
+                assert "error" not in said, said
+                return said["result"]
+            if said.get("method") == "Log.entryAdded":
+                self.complaints.append(said["params"]["entry"]["text"])
+            if said.get("method") == "Runtime.exceptionThrown":
+                self.complaints.append(json.dumps(said["params"]))
+
+    def _read(self) -> Any:
+        while b"\0" not in self._rest:
+            more = os.read(self._out, 1 << 16)
+            assert more, "the browser has gone"
+            self._rest += more
+        said, _, self._rest = self._rest.partition(b"\0")
+        return json.loads(said)
+
+
+@contextmanager
+def browser(home: Path) -> Iterator[Tab]:
+    """Start a browser whose own files are in a folder, and end it."""
+    assert CHROMIUM is not None
+    theirs, into = os.pipe()
+    out, answers = os.pipe()
+    # It reads from descriptor 3 and writes to 4; a plain shell knows descriptors of one digit only.
+    shell = f'exec "$0" "$@" 3<&{theirs} 4>&{answers}'
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", f"--user-data-dir={home}"]
+    process = subprocess.Popen(
+        ["bash", "-c", shell, CHROMIUM, *flags],
+        pass_fds=(theirs, answers),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(theirs)
+    os.close(answers)
+    try:
+        yield Tab(into, out)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(into)
+        os.close(out)
