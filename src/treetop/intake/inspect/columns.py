@@ -130,7 +130,7 @@ def _samples(column: Column, given: pa.ChunkedArray) -> tuple[str, ...]:
     values = column.values if column.values is not None else pc.unique(as_plain(given.slice(0, _FIRST)).drop_null())
     try:
         texts = [str(value) for value in values.slice(0, _SHOWN).to_pylist()]
-    except (pa.ArrowException, OverflowError, ValueError):  # a time that no calendar has
+    except (pa.ArrowException, OverflowError, ValueError, LookupError):  # no calendar has the time, or the zone
         return ()
     return tuple(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in texts)
 
