@@ -342,7 +342,9 @@ def test_ctrl_c_ends_workers_and_leaves_nothing_behind(tmp_path: Path) -> None:
     scratch.mkdir()
     words = ["release", "plan.toml", "trips.csv", "--out", "out", "--engine", "processes", "--staging", "scratch"]
     # A background job would have Ctrl-C ignored.
-    start = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); import treetop.cli; treetop.cli.main()"
+    start = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from treetop.cli import main; main()"
+    )
     command = [sys.executable, "-c", start, *words, "--quiet"]
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
