@@ -1,7 +1,7 @@
 """Tables larger than memory, through the command line: seconds, memory, scratch space and leaves as records grow.
 
 `make bench-scale` writes blocks of ten million trips between 362,292 census sections to a temporary folder, each drawn
-anew, up to ten of them; a larger table lists the same ten files again, under other names. It runs `treetop release
+anew, up to ten of them; a larger table has copies of these ten files. It runs `treetop release
 --engine processes` on tables of the sizes that are asked for (`SIZES="10M 100M 1G"`) with a fixed `--memory`, and
 prints what each took. Memory is what a process cannot give back (anonymous pages), sampled twenty times a second;
 pages of files, which the system drops when it needs room, come on top.
@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,11 +57,13 @@ def write(folder: Path, largest: int) -> None:
 
 
 def table(folder: Path, records: int) -> Path:
-    """Return a folder that lists as many blocks as have so many records, the same ones again where there are more."""
+    """Return a folder with as many blocks as have so many records, copies of the same ones where there are more."""
     listed = folder / f"table{records}"
     listed.mkdir()
     for number in range(-(-records // BLOCK)):
-        os.link(folder / f"block{number % FILES}.parquet", listed / f"part{number:03d}.parquet")
+        # A second link to a file would be refused, as rows that are read twice.
+        as_file = os.link if number < FILES else shutil.copyfile
+        as_file(folder / f"block{number % FILES}.parquet", listed / f"part{number:03d}.parquet")
     return listed
 
 
@@ -109,11 +112,10 @@ def _children(process: int) -> list[int]:
 
 def _space(folder: Path) -> int:
     total = 0
-    for file in folder.rglob("*"):
-        try:
-            total += file.stat().st_blocks * 512
-        except OSError:  # gone in between
-            continue
+    for where, _, files in os.walk(folder):  # which passes over what is gone in between
+        for name in files:
+            with suppress(OSError):
+                total += Path(where, name).stat().st_blocks * 512
     return total
 
 
@@ -164,6 +166,7 @@ def main() -> None:
         for records in sizes:
             shutil.rmtree(folder / f"table{records}", ignore_errors=True)
             rows.append(measure(folder, chosen.plan, records, chosen.memory, chosen.workers))
+            shutil.rmtree(folder / f"table{records}")
             show(rows)
 
 
