@@ -189,6 +189,10 @@ class Spine:
         """Return how many levels of each attribute are refined at spine level `index` (the root is 0)."""
         return self._depths[index]
 
+    def index_at(self, depths: tuple[int, ...]) -> int | None:
+        """Return the level at which just so many levels of each attribute are refined; None where there is none."""
+        return next((index for index in range(1, len(self.levels) + 1) if self.depths(index) == depths), None)
+
     def sizes(self, index: int) -> tuple[int, ...]:
         """Return how many nodes of each attribute are told apart at spine level `index`."""
         return tuple(

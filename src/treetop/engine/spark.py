@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from treetop.engine.parcel import Errand, count_bytes, explain, journey, pack, unpack, work
 from treetop.engine.sessions import check, first_line
-from treetop.engine.versions import compare, versions, versions_there
+from treetop.engine.versions import prove
 from treetop.errors import EngineError
 
 T = TypeVar("T")
@@ -42,9 +42,7 @@ class Spark:
 
     def prove(self) -> None:
         """Run a small job, and refuse where executors do not see the staging folder or have other versions."""
-        here = versions()
-        for there in self.map(versions_there, range(2)):
-            compare(here, there)
+        prove(self)
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
         """Yield what the function gives for each task, in the order of the tasks: when all of them are done."""

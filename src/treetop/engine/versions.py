@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from importlib.metadata import version
 
+from treetop.engine.executor import Executor
 from treetop.errors import EngineError
 
 
@@ -18,6 +19,13 @@ def versions() -> dict[str, str]:
 def versions_there(_: int) -> dict[str, str]:
     """Return the versions where a task is run."""
     return versions()
+
+
+def prove(executor: Executor) -> None:
+    """Run a few small tasks, and refuse workers that have other versions."""
+    here = versions()
+    for there in executor.map(versions_there, range(2)):
+        compare(here, there)
 
 
 def compare(here: Mapping[str, str], there: Mapping[str, str]) -> None:

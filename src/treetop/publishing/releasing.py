@@ -102,7 +102,8 @@ def _top_down(plan: PurePlan, table: Table, how: Run) -> Release:
     decided = bytes.fromhex(plan.digest)
     bound = None if plan.unit.id is None else Bound.of(plan.unit, gate.choice("bound", decided))
     encoder = Encoder(plan.spine, how.columns, how.facts.count, plan.unknown, bound)
-    with how.engine.settled(_bytes_at_most(table, encoder)).started() as machine:
+    needed = _bytes_at_most(table, encoder) if how.engine.name == AUTO else None
+    with how.engine.settled(needed).started() as machine:
         tally = Tally()
         counts = _read(table, encoder, machine, how, tally)
         _refuse_large_delta(plan, table, counts)

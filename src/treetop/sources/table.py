@@ -57,6 +57,8 @@ class Piece:
     """The groups of rows; all of them when None."""
     first: int = 0
     """How many rows of the file come before."""
+    rows: int | None = None
+    """How many it has; None where only reading it would tell."""
 
     def refuse_change(self) -> None:
         """Refuse a file that is no longer what it was when the table was cut."""
@@ -87,14 +89,7 @@ def rows_at_most(table: Table) -> int | None:
     found = pieces(table, 1 << 62) if not isinstance(table, pa.Table) else None
     if found is None:
         return len(table) if isinstance(table, pa.Table) else None
-    rows = 0
-    for piece in found:
-        if piece.groups is None:
-            rows += piece.stamp[0] // _LEAST_TEXT
-        else:
-            with _explained(str(piece.path)):
-                rows += pq.read_metadata(piece.path).num_rows
-    return rows
+    return sum(piece.stamp[0] // _LEAST_TEXT if piece.rows is None else piece.rows for piece in found)
 
 
 def _by_groups(whole: Piece, rows: int) -> Iterator[Piece]:
@@ -105,11 +100,11 @@ def _by_groups(whole: Piece, rows: int) -> Iterator[Piece]:
     first, number = 0, 0
     for group, size in enumerate(sizes):
         if own and number + size > rows:
-            yield replace(whole, groups=tuple(own), first=first)
+            yield replace(whole, groups=tuple(own), first=first, rows=number)
             own, first, number = [], first + number, 0
         own.append(group)
         number += size
-    yield replace(whole, groups=tuple(own), first=first)
+    yield replace(whole, groups=tuple(own), first=first, rows=number)
 
 
 def _stamp(path: Path) -> tuple[int, int]:

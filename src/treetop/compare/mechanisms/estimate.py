@@ -19,7 +19,7 @@ Words: TypeAlias = tuple[NDArray[np.uint64], ...]
 
 ROUNDING = 1e-9
 """Floating-point sums that agree to this share of what was summed agree."""
-_ROOT = Digit(0, 64, 0)
+ROOT = Digit(0, 64, 0)
 """A place above all that is told apart."""
 
 
@@ -94,7 +94,7 @@ class Estimate:
 
     def violations(self) -> int:
         """Return how many nodes differ from the sum of their children, over all levels."""
-        digits = (_ROOT, *layout(self.spine))
+        digits = (ROOT, *layout(self.spine))
         return sum(_differences(*pair, digit) for pair, digit in zip(pairwise(self.levels or ()), digits, strict=False))
 
 

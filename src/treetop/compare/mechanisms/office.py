@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.compare.mechanisms.estimate import Estimate, LevelEstimate, Words
+from treetop.compare.mechanisms.estimate import ROOT, Estimate, LevelEstimate, Words
 from treetop.compare.mechanisms.mechanism import bound_key, check_parts
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
@@ -26,8 +26,6 @@ from treetop.privacy import Loss, Unit
 from treetop.release.errors import starts
 
 Ints = NDArray[np.int64]
-
-_ROOT = Digit(0, 64, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +60,7 @@ class Practice:
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
         """Publish every level by itself."""
         levels = []
-        for index, digit in enumerate((_ROOT, *layout(self.spine))):
+        for index, digit in enumerate((ROOT, *layout(self.spine))):
             keys, value = _summed(counts, digit)
             published = self._published(value, bound_key(key, counts, self.name, self.spine, {"level": index}))
             there = published != 0

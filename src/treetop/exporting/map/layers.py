@@ -145,7 +145,7 @@ def _tested(release: Selection, depths: Depths, attributes: Sequence[str], table
     """Return what the measurements of a level say of its flows; None where the flows are sums, or nothing was kept."""
     spine, trees = release.spine, trees_of(release)
     wanted = tuple(depths[name] + 1 if name in attributes else 0 for name in spine.attributes)
-    index = next((at for at in range(1, len(spine.levels) + 1) if spine.depths(at) == wanted), None)
+    index = spine.index_at(wanted)
     if index is None or release.confidence is None or release.whole.evidence is None:
         return None
     measured = release.whole.measured

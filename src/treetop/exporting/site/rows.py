@@ -81,7 +81,7 @@ def rows_of(release: Selection, depths: Depths, table: pa.Table) -> Rows:
 def spine_level(release: Selection, refined: tuple[int, ...]) -> int | None:
     """Return the level of the spine that tells so much of every attribute apart; None where none does."""
     spine = release.spine
-    return next((at for at in range(1, len(spine.levels) + 1) if spine.depths(at) == refined), None)
+    return spine.index_at(refined)
 
 
 def _standing_out(release: Selection, refined: tuple[int, ...], nodes: Ints) -> NDArray[np.bool_] | None:
