@@ -78,15 +78,9 @@ def rows_of(release: Selection, depths: Depths, table: pa.Table) -> Rows:
     )
 
 
-def spine_level(release: Selection, refined: tuple[int, ...]) -> int | None:
-    """Return the level of the spine that tells so much of every attribute apart; None where none does."""
-    spine = release.spine
-    return spine.index_at(refined)
-
-
 def _standing_out(release: Selection, refined: tuple[int, ...], nodes: Ints) -> NDArray[np.bool_] | None:
     """Tell which rows survive the test of their level; None where they are sums, or nothing was kept to test them."""
-    index, whole = spine_level(release, refined), release.whole
+    index, whole = release.spine.index_at(refined), release.whole
     if index is None or release.conditions or release.confidence is None or whole.evidence is None:
         return None
     if whole.selective:  # all that is named survived a test
@@ -109,7 +103,7 @@ def _zeros(release: Selection, refined: tuple[int, ...], nodes: Ints) -> tuple[I
 
 
 def _highest(release: Selection, refined: tuple[int, ...]) -> int | None:
-    index = spine_level(release, refined)
+    index = release.spine.index_at(refined)
     return None if index is None or release.conditions else most_of_a_zero(release, index)
 
 
