@@ -24,19 +24,23 @@ def test_slices_of_arrays_are_read_from_where_they_start() -> None:
     assert Codebook(codes).find(pa.array(["x", "c", None, "a", "b"])[1:4]).tolist() == [2, -1, 0]
 
 
-def test_codes_whose_hashes_agree_are_told_apart() -> None:
-    codes = pa.array([f"{number:02d}" for number in range(10)])
+def test_long_codes_whose_hashes_agree_are_told_apart() -> None:
+    codes = pa.array([f"{number:032d}" for number in range(10)])
     book = Codebook(codes)
-    # As if all codes shared half of a hash and a slot, the search goes on from one to the next.
-    hashes = np.full(10, 5, np.uint64)
-    book._slots[:] = 0
-    codebook._enter_all(hashes, book._shift, book._slots)
-    found = np.empty(10, np.int64)
-    codebook._guess_all(hashes, book._shift, book._slots, found)
-    assert set(found.tolist()) == {0}
-    known = book._start, book._letters
-    codebook._verify_all(*known, *known, hashes, book._shift, book._slots, found)
-    assert found.tolist() == list(range(10))
+    # As if all codes had the hash of the last one, the search goes on from one slot to the next.
+    slots = book._slots.reshape(-1, 3)
+    one, two, _ = slots[np.flatnonzero(slots[:, 2] == 10)[0]]
+    slots[:] = 0
+    first = int(codebook._first_slot(one, two, book._shift))
+    for step in range(10):
+        slots[(first + step) % len(slots)] = one, two, step + 1
+    assert book.find(codes.take([9, 9])).tolist() == [9, 9]
+
+
+def test_short_codes_are_told_apart_by_all_their_bytes_and_their_length() -> None:
+    codes = ["", "a", "a\0", "a\0\0", "b", "0000000a", "0000000a\0", "000000000000001", "0000000000000010"]
+    book = Codebook(pa.array(codes))
+    assert book.find(pa.array([*codes, "\0", "000000000000002"])).tolist() == [*range(len(codes)), -1, -1]
 
 
 def test_many_codes_are_found() -> None:
