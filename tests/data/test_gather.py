@@ -42,6 +42,14 @@ def test_what_is_wrong_with_a_block_that_is_sorted_ahead_is_told() -> None:
         gathered.counts()
 
 
+def test_blocks_that_are_too_much_only_together_are_refused() -> None:
+    gathered = Gathered(1, 1)
+    for path in range(3):
+        gathered.add([np.array([path], np.uint64)], np.array([2**52]), None)
+    with pytest.raises(DataError, match="more than 2"):
+        gathered.counts()
+
+
 def test_there_are_never_more_than_a_few_blocks() -> None:
     gathered, rng = Gathered(1, 10), np.random.default_rng(1)
     for _ in range(500):

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.kernel import kernel
 from treetop.basics.sorting import sort_rows
 from treetop.domain.spine import Spine
 from treetop.errors import DataError
@@ -25,7 +26,9 @@ from treetop.noise.keystream import KEY_BYTES
 LARGEST_TOTAL = 2**53
 """Sums stay far from the limits of int64, and exact in every tool that reads the release."""
 
+_TOO_MANY = "the counts add up to more than 2^53: check that the count column holds counts"
 _WORD = 64
+_Keys = tuple[NDArray[np.uint64], ...]
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,15 @@ class Counts:
                 keys, counts = [key[present] for key in keys], counts[present]
         return _merge(*sort_rows(keys, counts))
 
+    def with_more(self, more: Counts) -> Counts:
+        """Return the counts of two tables together."""
+        if self.total + more.total > LARGEST_TOTAL:
+            raise DataError(_TOO_MANY)
+        room = len(self) + len(more)
+        keys, number = tuple(np.empty(room, np.uint64) for _ in self.keys), np.empty(room, np.int64)
+        leaves = _merge_sorted(self.keys, np.diff(self.before), more.keys, np.diff(more.before), keys, number)
+        return Counts(tuple(key[:leaves] for key in keys), np.concatenate([[0], np.cumsum(number[:leaves])]))
+
     @property
     def total(self) -> int:
         """The number of records."""
@@ -160,7 +172,7 @@ def _check(counts: NDArray[np.int64]) -> None:
         raise DataError(f"row {lowest + 1} has the count {counts[lowest]}: counts cannot be negative")
     # In floating point first: there the sum cannot wrap around.
     if counts.sum(dtype=np.float64) > 2 * LARGEST_TOTAL or counts.sum() > LARGEST_TOTAL:
-        raise DataError("the counts add up to more than 2^53: check that the count column holds counts")
+        raise DataError(_TOO_MANY)
 
 
 def pack(spine: Spine, leaves: Sequence[NDArray[np.integer]] | NDArray[np.integer]) -> list[NDArray[np.uint64]]:
@@ -180,6 +192,42 @@ def join_paths(
                 key |= part[leaf]
         keys.append(key)
     return keys
+
+
+@kernel
+def _is_before(one: _Keys, i: int, two: _Keys, j: int) -> bool:
+    for word in range(len(one)):
+        if one[word][i] != two[word][j]:
+            return bool(one[word][i] < two[word][j])
+    return False
+
+
+@kernel
+def _merge_sorted(
+    one: _Keys,
+    one_number: NDArray[np.int64],
+    two: _Keys,
+    two_number: NDArray[np.int64],
+    keys: _Keys,
+    number: NDArray[np.int64],
+) -> int:
+    """Write the leaves of two sorted tables in order, those of both once; return how many there are."""
+    i, j, at = 0, 0, 0
+    while i < len(one_number) or j < len(two_number):
+        second = i == len(one_number) or (j < len(two_number) and _is_before(two, j, one, i))
+        for word in range(len(keys)):
+            keys[word][at] = two[word][j] if second else one[word][i]
+        if second:
+            number[at] = two_number[j]
+            j += 1
+        else:
+            number[at] = one_number[i]
+            if j < len(two_number) and not _is_before(one, i, two, j):
+                number[at] += two_number[j]
+                j += 1
+            i += 1
+        at += 1
+    return at
 
 
 def _merge(keys: list[NDArray[np.uint64]], counts: NDArray[np.int64] | None) -> Counts:

@@ -85,5 +85,4 @@ class Gathered:
 
     def _merge_last(self) -> None:
         later, earlier = self._blocks.pop(), self._blocks.pop()
-        keys = [np.concatenate(pair) for pair in zip(earlier.keys, later.keys, strict=True)]
-        self._blocks.append(Counts.from_keys(keys, np.concatenate([np.diff(earlier.before), np.diff(later.before)])))
+        self._blocks.append(earlier.with_more(later))
