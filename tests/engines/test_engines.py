@@ -288,10 +288,10 @@ def test_a_place_for_staging_that_is_not_there_is_refused(tmp_path: Path) -> Non
 
 
 def test_a_table_that_would_not_fit_is_counted_out_of_core(caplog: pytest.LogCaptureFixture) -> None:
-    assert Engine().settled(1_000).name == "local" and Engine().settled(None).name == "local"
-    assert Engine(memory="500MB").settled(1 << 60) == Engine("processes", memory=500 << 20)
+    assert Engine().settled(None, 1_000).name == "local" and Engine().settled(None, None).name == "local"
+    assert Engine(memory="500MB").settled(None, 1 << 60) == Engine("processes", memory=500 << 20)
     assert "counted out of core" in caplog.text
-    assert Engine("local").settled(1 << 60).name == "local"
+    assert Engine("local").settled(None, 1 << 60).name == "local"
 
 
 def test_how_large_a_table_is_at_most_is_told_by_its_files(files: Path, tmp_path: Path) -> None:

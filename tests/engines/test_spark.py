@@ -14,15 +14,19 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from tests.engines.descents import KEY, KINDS, cut_small, descended
+import treetop as tt
+from tests.engines.descents import IN_TURN, KEY, KINDS, PLACE, cut_small, descended
 from tests.engines.errands import PRIVATE, Dying, Slow, die, echo, process
 from tests.engines.sparks import SOCKETS, Place, Through, assert_no_traces, leave_traces, started, written
 from treetop.engine import parcel
 from treetop.engine import spark as sparks
 from treetop.engine.sessions import _Settings, check, session, settings_for
-from treetop.errors import EngineError
+from treetop.errors import DataError, EngineError
 
 pytestmark = pytest.mark.filterwarnings(SOCKETS)
 CLUSTER = "local-cluster[2,1,1024]"
@@ -101,6 +105,68 @@ def test_settings_that_come_late_do_not_count(place: Place) -> None:
     type(running).builder.config(name, "true").getOrCreate()
     assert running.conf.get(name) == "true"
     assert _Settings(running).get(name) == ""
+
+
+def saved(release: tt.Release, folder: Path) -> dict[str, bytes]:
+    """The tables of a release; the card and the plan have its number."""
+    release.save(folder)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.parquet"))}
+
+
+def frame_and_table(place: Place) -> tuple[Any, pa.Table]:
+    """The same rows twice: on the cluster, in several partitions of which some are empty, and here."""
+    rng, ends = np.random.default_rng(3), np.array(PLACE.codes[-1].to_pylist())
+    table = pa.table(
+        {
+            "from": ends[rng.integers(0, len(ends), 500)],
+            "destination": ends[rng.integers(0, len(ends), 500)],
+            "who cares": rng.random(500),
+            "a.person": [f"p{number}" for number in rng.integers(0, 90, 500)],
+            "n": rng.integers(1, 5, 500),
+        }
+    )
+    return place.running.createDataFrame(table).repartition(7, "destination"), table
+
+
+@pytest.mark.parametrize("count", [None, "n"])
+@pytest.mark.parametrize("bounded", [False, True])
+def test_a_dataframe_is_read_where_it_is(count: str | None, bounded: bool, place: Place, tmp_path: Path) -> None:
+    frame, table = frame_and_table(place)
+    unit = tt.Unit("person", 2, "add-remove", id="a.person") if bounded else tt.Unit("trip", neighbours="replace")
+    plan = tt.Plan(IN_TURN, unit, tt.Loss(rho=1))
+    how: dict[str, Any] = {"columns": {"origin": "from"}, "count": count, "testing_key": bytes(32)}
+    here = plan.release(table, **how)
+    there = plan.release(frame, engine=tt.Engine(staging=place.staging), **how)
+    assert saved(there, tmp_path / "there") == saved(here, tmp_path / "here")
+    assert list(place.staging.iterdir()) == []
+
+
+def test_a_dataframe_without_rows_is_a_table_like_any_other(place: Place) -> None:
+    frame, _ = frame_and_table(place)
+    plan = tt.Plan(IN_TURN, tt.Unit("trip", neighbours="add-remove"), tt.Loss(rho=1))
+    release = plan.release(frame.limit(0), columns={"origin": "from"}, engine=tt.Engine("spark", place.staging))
+    assert release.total >= 0
+
+
+def test_dataframes_that_cannot_be_read_are_refused_before_they_are(place: Place) -> None:
+    frame, _ = frame_and_table(place)
+    plan = tt.Plan(IN_TURN, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1))
+    with pytest.raises(DataError, match="no column 'origin'"):
+        plan.release(frame, engine=tt.Engine("spark", place.staging))
+    with pytest.raises(EngineError, match=r'engine "spark".*toArrow'):
+        plan.release(frame, engine="local", columns={"origin": "from"})
+    assert list(place.staging.iterdir()) == []
+
+
+def test_rows_of_a_dataframe_lie_in_files_that_others_cannot_read_and_in_none_that_was_overtaken(
+    place: Place, tmp_path: Path
+) -> None:
+    frame, table = frame_and_table(place)
+    files = place.spark.files(frame, ["from", "n"], tmp_path / "frame")
+    for path in files[:1]:
+        path.with_name("overtaken.parquet").write_bytes(path.read_bytes())  # as a second attempt would leave
+    assert {path.stat().st_mode & 0o077 for path in [*files, tmp_path / "frame"]} == {0}
+    assert sorted(pq.read_table(files).to_pylist(), key=str) == sorted(table.select(["from", "n"]).to_pylist(), key=str)
 
 
 @pytest.fixture

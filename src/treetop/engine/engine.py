@@ -5,16 +5,19 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from treetop.basics.choices import Choices
 from treetop.basics.memory import available
 from treetop.engine.dask import Dask, client
 from treetop.engine.executor import Executor, Threads
+from treetop.engine.frames import is_frame
 from treetop.engine.processes import Processes
 from treetop.engine.sessions import session
 from treetop.engine.spark import Spark
@@ -74,10 +77,12 @@ class Engine:
         share = MOST_MEMORY if there is None else there // (2 * self.number)
         return max(min(share, MOST_MEMORY), LEAST_MEMORY)
 
-    def settled(self, needed: int | None) -> Engine:
+    def settled(self, table: Any, needed: int | None) -> Engine:
         """Decide where "auto" computes a table that takes about so many bytes in memory."""
         if self.name != AUTO:
             return self
+        if is_frame(table):
+            return replace(self, name="spark")
         there = available()
         if needed is None or there is None or needed < there // 2:
             return replace(self, name="local")
@@ -112,6 +117,20 @@ class Machine:
     """Where counts are that are not to be in memory; None where they are."""
     memory: int = MOST_MEMORY
     """How many bytes a task may hold."""
+    files: Callable[[Any, Sequence[str], Path], list[Path]] | None = field(default=None, repr=False)
+    """Writes columns of a DataFrame that lives on a cluster into a folder; None where there is no cluster."""
+
+    def reachable(self, table: Any, columns: Sequence[str]) -> Any:
+        """Return a table whose columns tasks can read: a DataFrame of a cluster is one when it lies in files."""
+        if not is_frame(table):
+            return table
+        if self.files is None or self.folder is None:
+            raise EngineError(
+                'a DataFrame of Spark is read where it is, by the engine "spark": name that engine, or give '
+                "df.toArrow() where it fits into memory"
+            )
+        empty = pa.table({name: pa.array([], pa.string()) for name in columns})
+        return self.files(table, columns, self.folder / "frame") or empty
 
 
 @dataclass(frozen=True)
@@ -157,7 +176,7 @@ def _spark(engine: Engine) -> Iterator[Machine]:
     with session(engine.master) as running, staging(engine.staging) as folder:
         spark = Spark(running, folder)
         spark.prove()
-        yield Machine(spark, folder, engine.bytes)
+        yield Machine(spark, folder, engine.bytes, spark.files)
 
 
 @contextmanager

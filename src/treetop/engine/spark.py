@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
+from treetop.engine.frames import refuse_missing, written
 from treetop.engine.parcel import Errand, count_bytes, explain, journey, pack, unpack, work
 from treetop.engine.sessions import check, first_line
 from treetop.engine.versions import prove
@@ -53,13 +54,21 @@ class Spark:
             for one in range(number):
                 yield unpack(errand, one)
 
+    def files(self, frame: Any, columns: Sequence[str], folder: Path) -> list[Path]:
+        """Write columns of a DataFrame into a private folder that executors see, and return the files."""
+        check(frame.sparkSession)
+        refuse_missing(frame, columns)
+        with _told():
+            return _Job(self._session, lambda: written(frame, columns, folder)).result()
+
     def _run(self, errand: Errand, number: int) -> None:
         if count_bytes(errand) > LARGEST_CLOSURE:
             raise EngineError(
                 "the tasks have more keys than a closure of Spark can carry without being written to disks"
             )
+        numbers = self._session.range(0, number, 1, number)
         with _told():
-            rows = _Job(self._session, errand, number).rows()
+            rows = _Job(self._session, numbers.mapInArrow(_Work(errand), _ROW).collect).result()
         for row in rows:
             if row.problem:
                 raise EngineError(explain(row.problem, errand.folder))
@@ -86,27 +95,26 @@ class _Work:
             )
 
 
-class _Job(threading.Thread):
+class _Job(threading.Thread, Generic[R]):
     """A job of Spark in a thread of its own: Ctrl-C is not to come into the middle of what Python and Java exchange."""
 
-    def __init__(self, session: Any, errand: Errand, number: int) -> None:
+    def __init__(self, session: Any, work: Callable[[], R]) -> None:
         super().__init__(name="treetop-spark", daemon=True)
-        self._session, self._errand, self._number = session, errand, number
+        self._session, self._work = session, work
         self._done = threading.Event()  # a thread whose `join` was interrupted passes for one that has ended
-        self._rows: list[Any] = []
+        self._found: list[R] = []
         self._problem: Exception | None = None
 
     def run(self) -> None:
         """Run the job, and keep what it gives or raises."""
         try:
-            numbers = self._session.range(0, self._number, 1, self._number)
-            self._rows = numbers.mapInArrow(_Work(self._errand), _ROW).collect()
+            self._found.append(self._work())
         except Exception as problem:
             self._problem = problem
         finally:
             self._done.set()
 
-    def rows(self) -> list[Any]:
+    def result(self) -> R:
         """Wait for what the job gives; on Ctrl-C, end all jobs of the session, as Spark itself does."""
         self.start()
         try:
@@ -119,7 +127,7 @@ class _Job(threading.Thread):
             raise
         if self._problem is not None:
             raise self._problem
-        return self._rows
+        return self._found[0]
 
 
 @contextmanager

@@ -103,7 +103,7 @@ def _top_down(plan: PurePlan, table: Table, how: Run) -> Release:
     bound = None if plan.unit.id is None else Bound.of(plan.unit, gate.choice("bound", decided))
     encoder = Encoder(plan.spine, how.columns, how.facts.count, plan.unknown, bound)
     needed = _bytes_at_most(table, encoder) if how.engine.name == AUTO else None
-    with how.engine.settled(needed).started() as machine:
+    with how.engine.settled(table, needed).started() as machine:
         tally = Tally()
         counts = _read(table, encoder, machine, how, tally)
         _refuse_large_delta(plan, table, counts)
@@ -124,6 +124,7 @@ def _top_down(plan: PurePlan, table: Table, how: Run) -> Release:
 
 def _read(table: Table, encoder: Encoder, machine: Machine, how: Run, tally: Tally) -> Counts:
     """Read the private table into memory, or where that is not to hold it into files."""
+    table = machine.reachable(table, encoder.wanted)
     if machine.folder is None:
         return read_encoded(table, encoder, how.progress, tally)
     return read_staged(table, encoder, Space(machine.folder, machine.memory, machine.executor), how.progress, tally)
