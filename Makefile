@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Modules are compiled once, and not by each of the processes that tests start.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test docs links clusters repeat lint style types audit bench bench-detail bench-scale peers experiments clean
+.PHONY: demo test docs links clusters repeat lint style types audit bench bench-detail bench-scale bench-engines peers experiments clean
 
 demo: $(VENV)/.plain
 	$(BIN)/treetop demo
@@ -63,6 +63,10 @@ SIZES ?= 10M 100M
 MEMORY ?= 1GB
 bench-scale: $(VENV)/.plain
 	$(BIN)/python -m benchmarks.scale $(SIZES) --memory $(MEMORY)
+
+# The same table on every engine, Spark with them where it is installed (make clusters): SIZES as above.
+bench-engines: $(VENV)/.plain
+	$(BIN)/python -m benchmarks.engines $(SIZES) --memory $(MEMORY)
 
 # The same table through other tools, each in an environment of its own: docs/results/peers.md.
 peers: $(VENV)/.bench .bench/.ready
