@@ -49,7 +49,12 @@ def read_plan(path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
     and the engine's own errors, with file and section, for what does not fit together.
     """
     path = Path(path)
-    text = _read_text(path)
+    return parse_plan(_read_text(path), path, stand_in=stand_in)
+
+
+def parse_plan(text: str, path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
+    """Read the text of a plan file as if it stood at a path, from which the files that it names are found."""
+    path = Path(path)
     given = _parse(text, path)
     if "groups" in given:
         return read_groups(read_stated(path, text, given, fields.GROUPS, stand_in))
