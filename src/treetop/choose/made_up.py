@@ -92,9 +92,10 @@ class Row:
 
 
 def try_out(plan: PurePlan, twin: MadeUp, level: str | None = None, rows: int = 12, seed: int = 0) -> list[Row]:
-    """Release a made-up twin once by the plan, with noise that anybody can compute, and return its largest counts.
+    """Release a made-up twin once by the plan, with noise that anybody can compute, and return large and small counts.
 
-    `level` is one of the spine; the finest when None. The limit of contributions is not tried: the twin has no ids.
+    Their ranks among the twin's counts grow by about the same factor. `level` is one of the spine; the finest when
+    None. The limit of contributions is not tried: the twin has no ids.
     """
     plan.refuse_unless_top_down()
     plan = replace(plan, unit=_without_id(plan.unit))
@@ -106,8 +107,10 @@ def try_out(plan: PurePlan, twin: MadeUp, level: str | None = None, rows: int = 
     table = release.table(level)
     released = _by_nodes(plan.spine, depths, table)
     true = twin.at(depths)
-    largest = sorted(true, key=lambda node: (-true[node], node))[:rows]
-    return [_row(plan.spine, depths, node, true[node], released.get(node)) for node in largest]
+    ranked = sorted(true, key=lambda node: (-true[node], node))
+    ranks = np.unique(np.geomspace(1, len(ranked), rows).astype(np.int64)) - 1
+    chosen = [ranked[rank] for rank in ranks.tolist()]
+    return [_row(plan.spine, depths, node, true[node], released.get(node)) for node in chosen]
 
 
 def _card(plan: PurePlan) -> dict[str, Any]:

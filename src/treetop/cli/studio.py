@@ -23,11 +23,13 @@ def command(folder: Path, plan: str | None, port: int, opens: bool) -> None:
     """
     if any(find_spec(name) is None for name in _NEEDS):
         raise click.ClickException("the studio needs a few packages more: pip install 'treetop[studio]'")
-    from treetop.studio.server import serve
+    from treetop.cli.interrupts import finish
+    from treetop.studio import serve
 
     def ready(link: str) -> None:
         click.echo(f"The studio is ready. Open this link, which works once:\n\n  {link}\n\nCtrl-C ends it.")
         if opens:
             click.launch(link)
 
+    finish()  # Ctrl-C is how it ends, and the server hears of it
     serve(folder, plan, port, ready)

@@ -3,3 +3,7 @@
 The plan file is the state. Whatever a page does could be done in an editor and on the command line, and what is done
 there is seen here. Pages are plain forms; a small script of our own only makes them quicker.
 """
+
+from treetop.studio.server import opened, serve
+
+__all__ = ["opened", "serve"]

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from starlette.applications import Starlette
-from starlette.background import BackgroundTask
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -40,6 +47,8 @@ STEPS: Mapping[str, ModuleType] = {
     "publish": publish,
 }
 _PLAIN = {"card.html", "index.html", "map.html"}
+_PIECE = 1 << 16
+T = TypeVar("T")
 
 
 def make_app(bench: Bench, hosts: tuple[str, ...]) -> ASGIApp:
@@ -86,7 +95,7 @@ class _Pages:
 
     async def home(self, _: Request) -> Response:
         """Go to the first step that is not done."""
-        done = await run_in_threadpool(self._done)
+        done = await self._away(self._done)
         first = next((step for step in STEPS if not done.get(step)), "explore")
         return RedirectResponse(f"{self.bench.keys.room}/{first}", 303)
 
@@ -99,8 +108,8 @@ class _Pages:
             form = await _form(request)
             if isinstance(form, Response):
                 return form
-            return await run_in_threadpool(self._act, name, form)
-        return await run_in_threadpool(self._show, name, Form(list(request.query_params.multi_items())))
+            return await self._away(self._act, name, form)
+        return await self._away(self._show, name, Form(list(request.query_params.multi_items())))
 
     def _act(self, name: str, form: Form) -> Response:
         module = STEPS[name]
@@ -187,7 +196,7 @@ class _Pages:
             path = await upload.save(request.stream())
         except (TreetopError, ClientDisconnect) as problem:
             text = str(problem) or "The upload was broken off: send the file again"
-            return await run_in_threadpool(self._show, "table", Form(), text, 422)
+            return await self._away(self._show, "table", Form(), text, 422)
         return self._say(f"{path.name} is in the folder now.", "table")
 
     async def open_plan(self, request: Request) -> Response:
@@ -231,7 +240,7 @@ class _Pages:
             except TreetopError as problem:
                 return HTMLResponse(look.render("trouble.html", {"trouble": visible(str(problem))}), 422)
 
-        return await run_in_threadpool(made)
+        return await self._away(made)
 
     async def progress(self, _: Request) -> Response:
         """Tell how far the release has come."""
@@ -243,19 +252,19 @@ class _Pages:
         asked = request.query_params
         room = TemporaryDirectory()
         try:
-            path = await run_in_threadpool(
+            path = await self._away(
                 explore.download, self.bench, asked.get("release", ""), asked.get("to", ""), Path(room.name)
             )
         except TreetopError as problem:
             room.cleanup()
             form = Form(list(asked.multi_items()))
-            return await run_in_threadpool(self._show, "explore", form, str(problem), 422)
-        return FileResponse(path, filename=path.name, background=BackgroundTask(room.cleanup))
+            return await self._away(self._show, "explore", form, str(problem), 422)
+        return self._file(path, room)
 
     async def shown_map(self, request: Request) -> Response:
         """Show the map of a release, in its sandbox."""
         try:
-            page = await run_in_threadpool(explore.find_map, self.bench, request.path_params["name"])
+            page = await self._away(explore.find_map, self.bench, request.path_params["name"])
         except TreetopError:
             page = None
         return PlainTextResponse("There is no map.\n", 404) if page is None else HTMLResponse(page)
@@ -268,7 +277,7 @@ class _Pages:
             )
         except TreetopError:
             return PlainTextResponse("There is no such card.\n", 404)
-        return FileResponse(path, media_type="text/html")
+        return self._page(path)
 
     async def shown_site(self, request: Request) -> Response:
         """Show a page of a site, or give a file of it; only what a site holds."""
@@ -279,9 +288,29 @@ class _Pages:
             path = Path()
         if file not in SITE.files or not is_site(path.parent) or not path.is_file():
             return PlainTextResponse("There is no such page.\n", 404)
-        if file in _PLAIN:
-            return FileResponse(path, media_type="text/html")
-        return FileResponse(path, filename=file)
+        return self._page(path) if file in _PLAIN else self._file(path)
+
+    def _page(self, path: Path) -> Response:
+        return HTMLResponse(path.read_bytes())
+
+    def _file(self, path: Path, room: TemporaryDirectory[str] | None = None) -> Response:
+        """Give a file to be saved, piece by piece; the room that it was made in goes with it."""
+
+        async def pieces() -> AsyncIterator[bytes]:
+            try:
+                with path.open("rb") as stream:
+                    while piece := await self._away(stream.read, _PIECE):
+                        yield piece
+            finally:
+                if room is not None:
+                    room.cleanup()
+
+        headers = {"Content-Disposition": f'attachment; filename="{path.name}"'}
+        return StreamingResponse(pieces(), media_type="application/octet-stream", headers=headers)
+
+    async def _away(self, act: Callable[..., T], *arguments: Any) -> T:
+        """Do something that takes its time in one of the studio's own threads."""
+        return await asyncio.get_running_loop().run_in_executor(self.bench.pool, partial(act, *arguments))
 
 
 async def _form(request: Request) -> Form | Response:

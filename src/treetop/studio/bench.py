@@ -6,6 +6,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,6 +26,7 @@ from treetop.studio.state import PlanText
 T = TypeVar("T")
 PLAN = "plan.toml"
 _KEPT = 8
+_THREADS = 4
 
 
 class NoPlan(TreetopError):
@@ -38,6 +40,7 @@ class Bench:
         self.folder = Folder(folder)
         self.keys = keys or Keys()
         self.lock = threading.RLock()
+        self.pool = ThreadPoolExecutor(_THREADS, "studio")
         self.job: Job | None = None
         self.notices: list[str] = []
         """What the next page says once."""
@@ -125,11 +128,19 @@ class Bench:
                 raise PlanError("A release is running: wait for it, or cancel it")
             self.job = job.start()
 
+    def open(self) -> None:
+        """Start all threads that pages are made in."""
+        together = threading.Barrier(_THREADS + 1)
+        for _ in range(_THREADS):
+            self.pool.submit(together.wait)
+        together.wait()
+
     def close(self) -> None:
         """End what runs: a release that is not being put in its place leaves nothing."""
         if self.job is not None:
             self.job.cancel()
             self.job.wait()
+        self.pool.shutdown(cancel_futures=True)
 
     def choose_ledger(self, name: str) -> None:
         """Use another ledger of the folder."""

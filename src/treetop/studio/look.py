@@ -57,16 +57,20 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": lambda value: f"{value:,}", "size": _size, "cell": _cell}
+    environment.filters |= {"number": _number, "size": _size, "cell": _cell}
     return environment
 
 
-def _cell(value: object) -> str:
+def _cell(value: Any) -> str:
     """Write a value of the table on one line, without what would turn the text around it."""
     return printable(str(value))
 
 
-def _size(count: int) -> str:
+def _number(value: Any) -> str:
+    return f"{value:,}"
+
+
+def _size(count: Any) -> str:
     size, unit = float(count), "B"
     for larger in ("kB", "MB", "GB", "TB"):
         if size < 1000:

@@ -19,7 +19,7 @@ HOST = "127.0.0.1"
 
 
 @contextmanager
-def studio(folder: str | Path, plan: str | None = None, port: int = 0) -> Iterator[tuple[uvicorn.Server, str, Bench]]:
+def opened(folder: str | Path, plan: str | None = None, port: int = 0) -> Iterator[tuple[uvicorn.Server, str, Bench]]:
     """Yield a server that is ready to run, the link that opens it once, and what it works on; all ends with it."""
     bench = Bench(folder, plan)
     with _listening(port) as listener, _told(bench):
@@ -41,6 +41,7 @@ def studio(folder: str | Path, plan: str | None = None, port: int = 0) -> Iterat
         server = uvicorn.Server(config)
         run = server.run
         server.run = lambda sockets=None: run([listener])  # type: ignore[method-assign]
+        bench.open()
         try:
             yield server, address(bench, own), bench
         finally:
@@ -51,7 +52,7 @@ def serve(
     folder: str | Path, plan: str | None = None, port: int = 0, ready: Callable[[str], object] = lambda _: None
 ) -> None:
     """Serve until Ctrl-C; `ready` is told the link that opens the studio once."""
-    with studio(folder, plan, port) as (server, link, _):
+    with opened(folder, plan, port) as (server, link, _):
         ready(link)
         server.run()
 

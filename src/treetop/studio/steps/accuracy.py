@@ -98,7 +98,7 @@ def look(bench: Bench, plan: PlanText, entered: Form) -> dict[str, Any]:
         "resolve": resolve,
         "total": min(total, MOST),
         "twin": twin(bench, chosen, spine_level, total),
-        "twin_level": spine_level,
+        "twin_title": next((row.title or row.name for row in accuracy.levels if row.name == spine_level), ""),
     }  # fmt: skip
 
 
@@ -155,15 +155,19 @@ def twin(bench: Bench, plan: PurePlan, level: str | None, total: int) -> dict[st
     made = bench.twin(plan.spine, total)
     rows = try_out(plan, made, level, ROWS)
     top = max((max(row.made_up, row.released, row.upper or 0) for row in rows), default=1) or 1
-    return {"rows": [{"row": row, "bar": _bar(row, top)} for row in rows], "top": top}
+    return {"rows": [{"row": row, "bar": _bar(row, top)} for row in rows]}
 
 
 def _bar(row: Row, top: int) -> dict[str, float]:
-    """Return where the bar of a count stands, from 0 to 100."""
+    """Return where the bar of a count stands, from 0 to 100: by square roots, so that small counts are seen as well."""
+
+    def at(count: int) -> float:
+        return round(100 * math.sqrt(max(count, 0) / top), 2)
+
     lower, upper = (row.lower or 0, row.upper if row.upper is not None else row.released)
     return {
-        "true": round(100 * row.made_up / top, 2),
-        "from": round(100 * max(lower, 0) / top, 2),
-        "wide": round(100 * max(upper - max(lower, 0), 0) / top, 2),
-        "released": round(100 * row.released / top, 2),
+        "true": at(row.made_up),
+        "from": at(lower),
+        "wide": round(at(upper) - at(lower), 2),
+        "released": at(row.released),
     }

@@ -82,7 +82,7 @@ def example(form: dict[str, Any]) -> list[str]:
     else:
         first = (
             f"Nothing enforces the limit of {records}: all ten records of one {entity} are counted, and the guarantee "
-            f"covers {most} of them at a time. For all ten together it is about {-(-TEN // most)} times weaker. "
+            f"covers {most} of them at a time. For all ten together it is at least {-(-TEN // most)} times weaker. "
             "An id column, or a higher limit, would cover them."
         )
     more = (

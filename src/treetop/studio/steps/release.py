@@ -20,7 +20,7 @@ def show(bench: Bench, entered: Form) -> dict[str, Any]:
     values: dict[str, Any] = {"job": bench.job, "open": None, **ledgers(bench), "releases": bench.folder.releases()}
     values["form"] = {
         "out": entered.get("out") or free(bench.folder, "release"),
-        "dataset": entered.get("dataset"),
+        "dataset": entered.get("dataset") or (values["balances"][0]["dataset"] if len(values["balances"]) == 1 else ""),
         "keep_measurements": "keep_measurements" in entered,
         "allow_dropped": "allow_dropped" in entered,
         "charge": entered.get("charge") or ("yes" if values["ledger"] else "no"),

@@ -50,13 +50,13 @@ def act(bench: Bench, form: Form) -> Done:
     """Record a review, or make or choose a ledger."""
     if form.get("do") == "ledger":
         return make_ledger(bench, form, "review")
-    plan = bench.plan()
+    ledger, plan = bench_ledger(bench), bench.plan()
     file = plan.whole
     if file is None:
         raise LedgerError("The plan still has open questions: answer them first")
     if form.get("seen") != plan.version:
         raise LedgerError("The plan was changed since this page was shown: read it again, and then sign")
-    bench_ledger(bench).review(file.plan.digest, form.get("reviewer"), form.get("note"), file.plan.title)
+    ledger.review(file.plan.digest, form.get("reviewer"), form.get("note"), file.plan.title)
     return Done("review", "The review is recorded in the ledger.")
 
 
