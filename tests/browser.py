@@ -45,14 +45,17 @@ class Tab:
 
     def visit(self, url: str) -> None:
         """Open a page by its address, and wait until it is drawn."""
-        self._call("Page.navigate", url=url)
-        drawn = "document.readyState === 'complete' ? r(1) : addEventListener('load', r)"
-        self.ask(f"new Promise((r) => {{ {drawn} }}).then(() => 1)")
+        before = self._loads
+        if "loaderId" in self._call("Page.navigate", url=url):  # not just another part of the same page
+            self._loaded(before)
 
     def follow(self, expression: str) -> None:
         """Do something that leads to another page, such as a click, and wait until that is loaded."""
         before = self._loads
         self.ask(f"{expression}, 1")
+        self._loaded(before)
+
+    def _loaded(self, before: int) -> None:
         while self._loads == before:
             self._heard(self._read())
 

@@ -58,7 +58,7 @@ def changed(text: str, changes: Changes, file: str = "the plan") -> str:
     expected = parsed(text, file)
     lines = text.removeprefix("\ufeff").splitlines()
     for (section, name), item in changes.items():
-        _state(expected, section, name, item)
+        _state(expected, section, name, item, file)
         lines = _without_table(lines, (*section, name))
         lines = _without(lines, section, name) if item is None else _with(lines, section, name, written(item))
     return _checked("\n".join(lines).rstrip() + "\n", expected, file)
@@ -77,13 +77,15 @@ def without_section(text: str, section: Path, file: str = "the plan") -> str:
     return _checked("\n".join(lines).rstrip() + "\n", expected, file)
 
 
-def _state(values: dict[str, Any], section: Path, name: str, item: Any) -> None:
+def _state(values: dict[str, Any], section: Path, name: str, item: Any, file: str) -> None:
     """Change what the file says, as plain values."""
     inner = values
     for part in section:
         if item is None and part not in inner:
             return
         inner = inner.setdefault(part, {})
+        if not isinstance(inner, dict):
+            raise _not_understood(file)
     if item is None:
         inner.pop(name, None)
     else:
@@ -96,8 +98,12 @@ def _checked(result: str, expected: dict[str, Any], file: str) -> str:
     except PlanFileError:
         told = {}
     if _plain(told) != _plain(expected):
-        raise PlanFileError(f"{file}: is written in a way that cannot be changed here: change it in an editor")
+        raise _not_understood(file)
     return result
+
+
+def _not_understood(file: str) -> PlanFileError:
+    return PlanFileError(f"{file}: is written in a way that cannot be changed here: change it in an editor")
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
@@ -199,7 +205,7 @@ def _without(lines: list[str], section: Path, name: str) -> list[str]:
 def _without_table(lines: list[str], section: Path) -> list[str]:
     """Return the lines without a section of this name, and those under it."""
     headers = [one for one in _items(lines) if one.kind == "header"]
-    stops = [_before(lines, one.start) for one in headers[1:]] + [len(lines)]
+    stops = [*(_before(lines, one.start) for one in headers[1:]), len(lines)][: len(headers)]
     gone = {
         at
         for one, stop in zip(headers, stops, strict=True)
