@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 import treetop as tt
 from tests import everyday
+from treetop import cli
 from treetop.errors import LedgerError
 from treetop.ledger import Ledger
 
@@ -47,3 +49,21 @@ def test_a_review_that_was_edited_is_found(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(LedgerError, match="damaged or was edited"):
         ledger.reviews()
+
+
+def test_the_command_records_a_review_and_shows_it(trips: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["ledger", "create", "a.ledger", "--epsilon", "1", "--delta", "1e-8"])
+    cli.main(["ledger", "review", "a.ledger", "plan.toml", "--name", "Ada", "--note", "Fine.\x1b[2J"])
+    cli.main(["ledger", "show", "a.ledger"])
+    out = capsys.readouterr().out
+    assert f"Ada has read the plan {everyday.plan().digest[:12]}…: Fine." in out and "\x1b[2J" not in out
+    cli.main(["ledger", "show", "a.ledger", "--json"])
+    assert json.loads(capsys.readouterr().out)["reviews"][0]["reviewer"] == "Ada"
+
+
+def test_the_command_tells_what_changed_since_an_earlier_plan(trips: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("old.toml").write_text(Path("plan.toml").read_text().replace("epsilon = 1.0", "epsilon = 0.5"))
+    cli.main(["plan", "plan.toml", "--against", "old.toml"])
+    assert "loss.epsilon  0.5" in capsys.readouterr().out
+    cli.main(["plan", "plan.toml", "--against", "plan.toml"])
+    assert capsys.readouterr().out == "Both say the same.\n"

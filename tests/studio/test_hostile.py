@@ -41,7 +41,13 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
 def test_whatever_a_table_holds_is_text_on_every_page(hostile: Visitor) -> None:
     folder = hostile.folder
     hostile.send("table", do="choose", table="trips & <u>.csv")
-    form = {"do": "prepare", "header": "yes", "title": TITLE, "column": ["home<b>", "work"], "period": "<x>"}
+    form: dict[str, str | list[str]] = {
+        "do": "prepare",
+        "header": "yes",
+        "title": TITLE,
+        "column": ["home<b>", "work"],
+        "period": "<x>",
+    }
     hostile.send("table", **form)
     page = hostile.send("hierarchy", do="files", file="places<b>.csv")
     assert "6 of 7 codes of home<b> match" in page.plain.replace("  ", " ")

@@ -90,7 +90,12 @@ def test_a_raw_table_without_names_and_leading_zeros_is_prepared_by_clicks(tmp_p
         visitor.send("table", do="choose", table="trips.csv", header="no")
         page = visitor.send("hierarchy", do="files", file="places.csv")
         assert "done, see step 1" in page.plain and "600 of 600 rows all of them" in page.plain
-        form = {"do": "prepare", "column": ["column1", "column2"], "header": "no", "names": "home, work"}
+        form: dict[str, str | list[str]] = {
+            "do": "prepare",
+            "column": ["column1", "column2"],
+            "header": "no",
+            "names": "home, work",
+        }
         page = visitor.send("table", **form, **{"trim": ["column1"], "pad.column1": "5", "pad.column2": "5"})
         assert "Saved" in page.plain and page.plain.count("30 of 30 codes") == 2
         missed = visitor.post("matched", do="prepare", header="no", names="home,work", **{"pad.work": "5"})
@@ -147,6 +152,7 @@ def test_a_plan_is_compared_with_an_earlier_one(own: Visitor) -> None:
         ("table", {"do": "prepare", "header": "auto", "pad.home": "many"}, "is no number"),
         ("table", {"do": "prepare", "header": "auto", "keep": "year 2008"}, "is not understood"),
         ("table", {"do": "prepare", "header": "auto", "pad.home": "900"}, "1 to 64"),
+        ("table", {"do": "choose", "table": "trips.csv", "plan": "plan.toml", "names": "a, b"}, "exists already, and"),
         ("hierarchy", {"do": "files"}, "Choose at least one"),
         ("hierarchy", {"do": "files", "file": "other.csv"}, "fits the table"),
         ("hierarchy", {"do": "unknown", "unknown": "guess"}, "Choose one of the three"),
@@ -167,8 +173,8 @@ def test_what_cannot_be_meant_is_one_message_with_the_next_step_and_nothing_type
         page = mistaken.wait()
     assert said in page.plain and "Traceback" not in page.text
     assert page.status == (200 if said == "exists already" else 422)
-    for name in ("entity", "epsilon"):
-        if form.get(name) and step == "protected":
+    for name in ("entity", "contributions", "epsilon", "delta", "error", "pad.home"):
+        if form.get(name) and step in ("protected", "accuracy", "table"):
             assert page.field(name) == form[name]
     assert (mistaken.folder / "plan.toml").read_text() == before
 

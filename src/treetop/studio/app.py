@@ -48,6 +48,7 @@ STEPS: Mapping[str, ModuleType] = {
 }
 _PLAIN = {"card.html", "index.html", "map.html"}
 _PIECE = 1 << 16
+_HIDDEN = ("seen", "do", "column")
 T = TypeVar("T")
 
 
@@ -121,9 +122,12 @@ class _Pages:
         except NoPlan as problem:
             return self._say(str(problem), "table")
         except TreetopError as problem:
-            # What was typed stays on the page; only a plan that has changed is shown as it is now.
-            entered = Form() if isinstance(problem, Stale) else form
-            return self._show(name, entered, problem=str(problem), status=409 if isinstance(problem, Stale) else 422)
+            # What was typed stays; a plan that has changed is shown as it is now, and what was typed beside it.
+            if isinstance(problem, Stale):
+                return self._show(name, Form(), str(problem), 409, typed=form)
+            return self._show(name, form, str(problem), 422)
+        except (OSError, MemoryError) as problem:
+            return self._show(name, form, _of_the_system(problem), 422)
         return self._say(done.said, done.to)
 
     def _say(self, text: str, to: str) -> Response:
@@ -131,15 +135,18 @@ class _Pages:
             self.bench.notices = [*self.bench.notices[-4:], text]
         return RedirectResponse(f"{self.bench.keys.room}/{to}", 303)
 
-    def _show(self, name: str, entered: Form, problem: str | None = None, status: int = 200) -> Response:
+    def _show(
+        self, name: str, entered: Form, problem: str | None = None, status: int = 200, typed: Form | None = None
+    ) -> Response:
+        told = {"typed": [] if typed is None else [pair for pair in typed.pairs if pair[0] not in _HIDDEN and pair[1]]}
         try:
-            values = STEPS[name].show(self.bench, entered)
+            values, page = STEPS[name].show(self.bench, entered), f"{name}.html"
         except NoPlan as missing:
             return self._say(str(missing), "table")
-        except TreetopError as trouble:
-            values, problem, status = {}, problem or str(trouble), 422 if status == 200 else status
-            return HTMLResponse(look.render("problem.html", self._common(name, problem) | values), status)
-        return HTMLResponse(look.render(f"{name}.html", self._common(name, problem) | values), status)
+        except (TreetopError, OSError, MemoryError) as trouble:
+            said = str(trouble) if isinstance(trouble, TreetopError) else _of_the_system(trouble)
+            values, page, problem, status = {}, "problem.html", problem or said, 422 if status == 200 else status
+        return HTMLResponse(look.render(page, self._common(name, problem) | told | values), status)
 
     def _common(self, name: str, problem: str | None) -> dict[str, Any]:
         bench = self.bench
@@ -311,6 +318,14 @@ class _Pages:
     async def _away(self, act: Callable[..., T], *arguments: Any) -> T:
         """Do something that takes its time in one of the studio's own threads."""
         return await asyncio.get_running_loop().run_in_executor(self.bench.pool, partial(act, *arguments))
+
+
+def _of_the_system(problem: OSError | MemoryError) -> str:
+    """Say what the system refused, as the command line does."""
+    if isinstance(problem, MemoryError):
+        return "There is not enough memory for this: close other programs, and try again"
+    where = f"{problem.filename}: " if problem.filename else ""
+    return f"{where}{problem.strerror or problem}"
 
 
 async def _form(request: Request) -> Form | Response:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from treetop.choose.made_up import MadeUp, made_up
 from treetop.domain.spine import Spine
-from treetop.errors import LedgerError, PlanError, PlanFileError, TreetopError
+from treetop.errors import DataError, LedgerError, PlanError, PlanFileError, TreetopError
 from treetop.errors.showing import visible
 from treetop.intake.inspect import Inspection, inspect_table
 from treetop.ledger import Ledger
@@ -84,6 +84,7 @@ class Bench:
         file = plan.sketch
         if file.source is None:
             raise PlanError("The plan names no table: choose one")
+        refuse_database(file.source)
         self.folder.find(self.folder.name_of(file.source))
         if file.graph is not None or file.groups is not None:
             raise PlanError(
@@ -155,6 +156,15 @@ def _stamp(path: Path) -> tuple[str, int, int]:
     except (OSError, ValueError):
         return str(path), 0, 0
     return str(path), about.st_mtime_ns, about.st_size
+
+
+def refuse_database(source: str) -> None:
+    """Refuse to show what is no file of the folder."""
+    if "://" in source:
+        raise DataError(
+            "The table is in a database: look at it with treetop inspect, and prepare it in an editor. Review, release "
+            "and everything after it work here"
+        )
 
 
 class Telling(logging.Handler):

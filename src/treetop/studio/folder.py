@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from treetop.errors import DataError, PlanFileError, ReleaseError, TreetopError
+from treetop.errors import DataError, ReleaseError, TreetopError
 from treetop.release.folder import CARD, COUNTS
 
 TABLES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".xlsx", ".xls", ".ods", ".gz", ".zst", ".bz2", ".db", ".sqlite")
@@ -127,11 +127,3 @@ def free(folder: Folder, name: str, ending: str = "") -> str:
     while (folder.path / (taken := f"{name}{'' if number == 1 else f'-{number}'}{ending}")).exists():
         number += 1
     return taken
-
-
-def read_text(path: Path) -> str:
-    """Return the text of a plan file."""
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise PlanFileError(f"{path.name}: cannot be read: {problem}") from problem

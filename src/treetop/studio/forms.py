@@ -97,10 +97,10 @@ class Upload:
                 raise DataError("No file was chosen: choose one, and send it again")
             target = self.folder.new(self.name, DataError)
             try:
-                os.link(self._draft, target)
+                target.touch(0o600, exist_ok=False)  # the place is taken first: nobody else's file is replaced
             except FileExistsError:
                 raise DataError(f"{self.name} is in the folder already, and stays: choose it below") from None
-            return target
+            return self._draft.replace(target)
         except OSError as problem:
             raise DataError(f"The file cannot be written: {problem.strerror or problem}") from problem
         finally:

@@ -86,6 +86,8 @@ class Guard:
                 for name, value in _HEADERS.items():
                     told[name] = value
                 told["Content-Security-Policy"] = SHOWN if shown else OWN
+                if not shown:
+                    told["Cross-Origin-Resource-Policy"] = "same-origin"
             await send(message)
 
         await (answer or self.app)(scope, receive, guarded)
@@ -95,7 +97,7 @@ class Guard:
         if host not in self.hosts or len(headers.getlist("host")) != 1:
             return _no(421, "This is not the address of the studio.")
         if method in _SAFE:
-            enters = shown or bool(scope["query_string"].startswith(b"token="))
+            enters = shown or scope["path"] == "/"  # where nothing is but the exchange of the token
             foreign = site not in (None, "none", "same-origin") and not enters
             return _no(403, "The studio does not answer to pages of other sites.") if foreign else None
         if method != "POST" or shown:

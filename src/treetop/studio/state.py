@@ -13,10 +13,9 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 
 from treetop.errors import IncompletePlan, PlanFileError, TreetopError
-from treetop.plan.file import parse_plan
+from treetop.plan.file import parse_plan, plan_text
 from treetop.plan.file.edit import Changes, changed, parsed
 from treetop.publishing.plans import PlanFile, read_plan, runnable_file
-from treetop.studio.folder import read_text
 
 _STAND_INS: Mapping[str, Mapping[str, Any]] = {
     "unit": {"entity": "record", "contributions": 1, "neighbours": "replace"},
@@ -41,7 +40,7 @@ class PlanText:
     @staticmethod
     def read(path: Path) -> PlanText:
         """Read it."""
-        return PlanText(path, read_text(path))
+        return PlanText(path, plan_text(path))
 
     @property
     def version(self) -> str:

@@ -4,7 +4,7 @@ from treetop.plan.file.describe import describe_plan
 from treetop.plan.file.difference import Difference, differences
 from treetop.plan.file.draft import draft_plan
 from treetop.plan.file.planfile import PlanFile
-from treetop.plan.file.reader import parse_plan, read_plan
+from treetop.plan.file.reader import parse_plan, plan_text, read_plan
 from treetop.plan.file.schema import plan_schema
 
 __all__ = [
@@ -15,5 +15,6 @@ __all__ = [
     "draft_plan",
     "parse_plan",
     "plan_schema",
+    "plan_text",
     "read_plan",
 ]

@@ -36,9 +36,12 @@ def show(bench: Bench, entered: Form) -> dict[str, Any]:
     plan = bench.plan()
     values: dict[str, Any] = {"trouble": None, "look": None, "stated": plan.get("loss", default={}) != {}}
     try:
-        values["look"] = look(bench, plan, entered)
+        values["look"] = look(bench, plan, Form())
     except TreetopError as problem:
-        values["trouble"] = str(problem)
+        return values | {"trouble": str(problem)}
+    if entered:  # what was typed was refused: it stays, beside the errors of what is saved
+        typed = ("epsilon", "delta", "error", "total", "resolve", "level")
+        values["look"] |= {name: entered.get(name) for name in typed if name in entered}
     return values
 
 
@@ -155,7 +158,7 @@ def twin(bench: Bench, plan: PurePlan, level: str | None, total: int) -> dict[st
     made = bench.twin(plan.spine, total)
     rows = try_out(plan, made, level, ROWS)
     top = max((max(row.made_up, row.released, row.upper or 0) for row in rows), default=1) or 1
-    return {"rows": [{"row": row, "bar": _bar(row, top)} for row in rows]}
+    return {"rows": [{"row": row, "bar": _bar(row, top)} for row in rows], "total": made.total}
 
 
 def _bar(row: Row, top: int) -> dict[str, float]:

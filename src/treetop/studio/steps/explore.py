@@ -15,6 +15,7 @@ from treetop.errors import QueryError, ReleaseError, TreetopError
 from treetop.exporting import FORMATS, export
 from treetop.exporting.any_table import attributes_of
 from treetop.exporting.levels import trees_of
+from treetop.release.folder import PLACES
 from treetop.release.release import Release
 from treetop.release.selection import Selection
 from treetop.studio.bench import Bench
@@ -43,7 +44,7 @@ def show(bench: Bench, entered: Form) -> dict[str, Any]:
         "levels": levels,
         "by": by,
         "examples": _examples(release),
-        "has_map": find_map(bench, name) is not None,
+        "has_map": any((bench.folder.release(name) / PLACES).glob("*.parquet")),
         "downloads": downloads(),
     }
     try:

@@ -10,12 +10,12 @@ from treetop.card import words
 from treetop.card.meaning import say_epsilon, say_odds
 from treetop.errors import LedgerError, TreetopError
 from treetop.ledger import Ledger
-from treetop.plan.file import differences
+from treetop.plan.file import differences, plan_text
 from treetop.privacy import Loss
 from treetop.publishing.summary import plan_summary
 from treetop.release.folder import PLAN
 from treetop.studio.bench import Bench
-from treetop.studio.folder import LEDGERS, PLANS, free, read_text
+from treetop.studio.folder import LEDGERS, PLANS, free
 from treetop.studio.forms import Form
 from treetop.studio.steps import Done
 from treetop.studio.steps.accuracy import number
@@ -116,7 +116,7 @@ def _earlier(bench: Bench) -> list[str]:
 def _text(bench: Bench, name: str) -> str:
     if name not in _earlier(bench):
         raise LedgerError(f"{name}: there is no such plan here: choose one that is listed")
-    return read_text(bench.folder.file(name))
+    return plan_text(bench.folder.file(name))
 
 
 def _guarantee(summary: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from treetop.intake.inspect.matching import Matched, match_codes
 from treetop.plan.file import draft_plan
 from treetop.plan.file.edit import Changes, changed
 from treetop.sources.source import Source
-from treetop.studio.bench import Bench
+from treetop.studio.bench import Bench, refuse_database
 from treetop.studio.folder import TABLES, free
 from treetop.studio.forms import Form
 from treetop.studio.state import PlanText, write
@@ -27,15 +27,22 @@ _HEADERS: Mapping[str, bool | None] = {"auto": None, "yes": True, "no": False}
 def show(bench: Bench, entered: Form) -> dict[str, Any]:
     """Return what the page shows."""
     plan = bench.plan() if bench.has_plan else None
+    chosen = entered if entered.get("do") == "choose" else Form()
     values: dict[str, Any] = {
         "files": bench.folder.files(TABLES),
-        "new_plan": free(bench.folder, "plan", ".toml"),
+        "choosing": {
+            "open": bool(chosen),
+            "table": chosen.get("table"),
+            "header": chosen.get("header", "auto"),
+            "names": chosen.get("names"),
+            "plan": chosen.get("plan") or free(bench.folder, "plan", ".toml"),
+        },
         "inspection": None,
+        "trouble": None,
     }
-    if plan is None or entered.get("do") == "choose":
+    if plan is None:
         return values
-    source = plan.get("data", "source")
-    values |= {"source": source, "trouble": None}
+    values["source"] = plan.get("data", "source")
     try:
         inspection = bench.inspect(raw(bench, plan))
         values |= _found(inspection, plan) | {"form": _form(plan, inspection, entered)}
@@ -86,6 +93,7 @@ def raw(bench: Bench, plan: PlanText) -> Source:
     data = plan.get("data", default={})
     if not isinstance(data.get("source"), str):
         raise DataError("The plan names no table: choose one below")
+    refuse_database(data["source"])
     path = bench.folder.find(bench.folder.name_of(plan.path.parent / data["source"]))
     taken = ("query", "delimiter", "encoding", "fields", "keep", "drop", "header", "names", "sheet", "blank_lines")
     return Source(str(path), **{name: data[name] for name in taken if name in data})
