@@ -137,6 +137,7 @@ def test_from_flights_to_a_site_by_clicks(desk: Visitor, hand: Hand) -> None:
     hand.press("Next")
     hand.type("#slider", "30")
     hand.until("document.querySelector('#epsilon').value == '0.28'")
+    assert "were never there" in hand.text()  # what the noise makes of a made-up twin at so small an epsilon
     off = int(tab.ask("document.querySelector('#error').value"))
     hand.type("#error", str(off // 4))
     hand.until("Number(document.querySelector('#epsilon').value) > 1")

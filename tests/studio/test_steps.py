@@ -96,7 +96,8 @@ def test_a_raw_table_without_names_and_leading_zeros_is_prepared_by_clicks(tmp_p
             "header": "no",
             "names": "home, work",
         }
-        page = visitor.send("table", **form, **{"trim": ["column1"], "pad.column1": "5", "pad.column2": "5"})
+        form |= {"trim": ["column1"], "pad.column1": "5", "pad.column2": "5"}
+        page = visitor.send("table", **form)
         assert "Saved" in page.plain and page.plain.count("30 of 30 codes") == 2
         missed = visitor.post("matched", do="prepare", header="no", names="home,work", **{"pad.work": "5"})
         assert (

@@ -7,7 +7,8 @@ same for every loss. It says nothing about the private table, and a plan is not 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 
 from treetop.choose.known import fitted
 from treetop.domain.spine import Spine
-from treetop.domain.unit import Unit
 from treetop.errors import PlanError
 from treetop.intake.counts import Counts
 from treetop.noise import Key
@@ -91,40 +91,56 @@ class Row:
     """The upper end."""
 
 
-def try_out(plan: PurePlan, twin: MadeUp, level: str | None = None, rows: int = 12, seed: int = 0) -> list[Row]:
-    """Release a made-up twin once by the plan, with noise that anybody can compute, and return large and small counts.
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """One release of a made-up twin, at one level of the spine."""
 
-    Their ranks among the twin's counts grow by about the same factor. `level` is one of the spine; the finest when
-    None. The limit of contributions is not tried: the twin has no ids.
+    spine: Spine
+    """The public hierarchies."""
+    depths: tuple[int, ...]
+    """How many levels of every attribute are told apart."""
+    true: Mapping[tuple[int, ...], int]
+    """The made-up counts above zero, by the nodes of the attributes that are told apart."""
+    released: Mapping[tuple[int, ...], tuple[int, int | None, int | None]]
+    """What a release says of them, above zero, each with the ends of its interval."""
+
+    @property
+    def attributes(self) -> list[str]:
+        """The attributes that are told apart."""
+        return [name for name, depth in zip(self.spine.attributes, self.depths, strict=True) if depth]
+
+    def rows(self, number: int = 12) -> list[Row]:
+        """Return large and small counts: their ranks grow by about the same factor."""
+        ranked = sorted(self.true, key=lambda node: (-self.true[node], node))
+        ranks = np.unique(np.geomspace(1, len(ranked), number).astype(np.int64)) - 1
+        return [self._row(ranked[rank]) for rank in ranks.tolist()]
+
+    def _row(self, node: tuple[int, ...]) -> Row:
+        told = zip(self.spine.trees, self.depths, strict=True)
+        trees = [(tree, depth - 1) for tree, depth in told if depth]
+        codes = tuple(tree.codes[depth][at].as_py() for (tree, depth), at in zip(trees, node, strict=True))
+        names = tuple(tree.name(depth, at) for (tree, depth), at in zip(trees, node, strict=True))
+        return Row(codes, names, self.true[node], *self.released.get(node, (0, None, None)))
+
+
+def try_out(plan: PurePlan, twin: MadeUp, level: str | None = None, seed: int = 0) -> Tried:
+    """Release a made-up twin once by the plan, with noise that anybody can compute.
+
+    `level` is one of the spine; the finest when None. The limit of contributions is not tried: the twin has no ids.
     """
     plan.refuse_unless_top_down()
-    plan = replace(plan, unit=_without_id(plan.unit))
     counts = twin.counts()
     key = Key(hashlib.blake2b(f"made up {seed}".encode(), digest_size=32).digest())
     release = run_plan(fitted(plan, counts), counts, key, _card(plan))
     own = plan.spine.levels[-1] if level is None else plan.spine.level(level)
     depths = plan.spine.depths(own.index)
-    table = release.table(level)
-    released = _by_nodes(plan.spine, depths, table)
-    true = twin.at(depths)
-    ranked = sorted(true, key=lambda node: (-true[node], node))
-    ranks = np.unique(np.geomspace(1, len(ranked), rows).astype(np.int64)) - 1
-    chosen = [ranked[rank] for rank in ranks.tolist()]
-    return [_row(plan.spine, depths, node, true[node], released.get(node)) for node in chosen]
+    return Tried(plan.spine, depths, twin.at(depths), _by_nodes(plan.spine, depths, release.table(level)))
 
 
 def _card(plan: PurePlan) -> dict[str, Any]:
     """Return what intervals need to know; nobody is shown it."""
     sure = {} if plan.confidence is None else {"accuracy": {"confidence": plan.confidence}}
     return {"private": False, "title": plan.title, "plan": {"confidence": plan.confidence}, **sure}
-
-
-def _row(spine: Spine, depths: tuple[int, ...], node: tuple[int, ...], true: int, found: Any) -> Row:
-    trees = [(tree, depth) for tree, depth in zip(spine.trees, depths, strict=True) if depth]
-    codes = tuple(tree.codes[depth - 1][at].as_py() for (tree, depth), at in zip(trees, node, strict=True))
-    names = tuple(tree.name(depth - 1, at) for (tree, depth), at in zip(trees, node, strict=True))
-    count, lower, upper = found or (0, None, None)
-    return Row(codes, names, true, count, lower, upper)
 
 
 def _by_nodes(spine: Spine, depths: tuple[int, ...], table: pa.Table) -> dict[tuple[int, ...], tuple[Any, Any, Any]]:
@@ -136,7 +152,3 @@ def _by_nodes(spine: Spine, depths: tuple[int, ...], table: pa.Table) -> dict[tu
     ends = [table[end].to_pylist() if end in table.column_names else [None] * len(table) for end in ("lower", "upper")]
     nodes = zip(*columns, strict=True) if columns else [()] * len(table)
     return dict(zip(nodes, zip(table["count"].to_pylist(), *ends, strict=True), strict=True))
-
-
-def _without_id(unit: Unit) -> Unit:
-    return replace(unit, id=None, id_clean=()) if unit.id is not None else unit

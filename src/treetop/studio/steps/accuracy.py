@@ -17,11 +17,12 @@ from treetop.errors import PlanError, PlanFileError, TreetopError
 from treetop.plan.file.edit import changed
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss
-from treetop.publishing.plans import runnable
+from treetop.publishing.plans import PlanFile, runnable
 from treetop.studio.bench import Bench
 from treetop.studio.forms import Form
 from treetop.studio.state import PlanText
 from treetop.studio.steps import Done
+from treetop.studio.twin_map import draw
 
 LOSS = ("loss",)
 STEPS = 60
@@ -100,7 +101,7 @@ def look(bench: Bench, plan: PlanText, entered: Form) -> dict[str, Any]:
                  for row in meaning(chosen)],
         "resolve": resolve,
         "total": min(total, MOST),
-        "twin": twin(bench, chosen, spine_level, total),
+        "twin": twin(bench, replace(file, plan=runnable(chosen)), spine_level, total),
         "twin_title": next((row.title or row.name for row in accuracy.levels if row.name == spine_level), ""),
     }  # fmt: skip
 
@@ -151,14 +152,19 @@ def position(epsilon: float) -> int:
     return min(max(round(STEPS * math.log(epsilon / LEAST) / math.log(LARGEST / LEAST)), 0), STEPS)
 
 
-def twin(bench: Bench, plan: PurePlan, level: str | None, total: int) -> dict[str, Any] | None:
-    """Release a made-up twin once, and return its largest counts as bars."""
+def twin(bench: Bench, file: PlanFile, level: str | None, total: int) -> dict[str, Any] | None:
+    """Release a made-up twin once, and return large and small counts as bars, and a map where places are known."""
     if level is None:
         return None
-    made = bench.twin(plan.spine, total)
-    rows = try_out(plan, made, level, ROWS)
+    made = bench.twin(file.plan.spine, total)
+    tried = try_out(file.plan, made, level)
+    rows = tried.rows(ROWS)
     top = max((max(row.made_up, row.released, row.upper or 0) for row in rows), default=1) or 1
-    return {"rows": [{"row": row, "bar": _bar(row, top)} for row in rows], "total": made.total}
+    return {
+        "rows": [{"row": row, "bar": _bar(row, top)} for row in rows],
+        "total": made.total,
+        "map": draw(file, tried),
+    }
 
 
 def _bar(row: Row, top: int) -> dict[str, float]:

@@ -7,8 +7,9 @@ from typing import Any
 from treetop.errors import ReleaseError
 from treetop.exporting import export
 from treetop.exporting.language import languages
+from treetop.release.folder import PLACES
 from treetop.studio.bench import Bench
-from treetop.studio.folder import free
+from treetop.studio.folder import TABLES, free
 from treetop.studio.forms import Form
 from treetop.studio.steps import Done
 
@@ -16,15 +17,19 @@ from treetop.studio.steps import Done
 def show(bench: Bench, entered: Form) -> dict[str, Any]:
     """Return what the page shows."""
     names = bench.folder.releases()
+    name = entered.get("release") if entered.get("release") in names else "".join(names[:1])
     return {
         "releases": names,
-        "release": entered.get("release") or (names[0] if names else ""),
+        "release": name,
         "sites": bench.folder.sites(),
         "languages": languages(),
+        "files": bench.folder.files(TABLES),
+        "placed": bool(name) and any((bench.folder.release(name) / PLACES).glob("*.parquet")),
         "form": {
             "out": entered.get("out") or free(bench.folder, "site"),
             "language": entered.get("language") or "en",
             "credit": entered.get("credit"),
+            "coordinates": entered.get("coordinates"),
         },
     }
 
@@ -42,6 +47,7 @@ def act(bench: Bench, form: Form) -> Done:
         out,
         language=form.get("language") or None,
         credit=form.get("credit") or None,
+        coordinates=bench.folder.file(form.get("coordinates")) if form.get("coordinates") else None,
         skip_missing="skip_missing" in form,
         force="force" in form,
     )
