@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -187,3 +188,17 @@ def mistaken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
     (folder / "other.csv").write_text("kind,colour\na,red\nb,blue\n")
     with visiting(folder) as one:
         yield one
+
+
+@pytest.mark.parametrize(("example", "plan"), [("graph", "friendships.toml"), ("households", "plan.toml")])
+def test_plans_of_other_kinds_are_shown_and_what_is_not_for_them_says_so(
+    example: str, plan: str, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(Path(__file__).parents[2] / "examples" / example, tmp_path / example)
+    with visiting(folder, plan) as visitor:
+        pages = {
+            step: visitor.see(step) for step in ("table", "hierarchy", "protected", "accuracy", "review", "release")
+        }
+    assert {page.status for page in pages.values()} == {200}
+    assert "Digest of the plan" in pages["review"].plain and "Run the plan once" in pages["release"].plain
+    assert "The studio prepares tables of records" in pages["hierarchy"].plain

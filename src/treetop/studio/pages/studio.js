@@ -86,3 +86,6 @@ if (print_) {
   print_.hidden = false;
   print_.addEventListener("click", () => window.print());
 }
+
+const here = document.querySelector(".steps [aria-current]");
+if (here) here.scrollIntoView({ inline: "center", block: "nearest" });
