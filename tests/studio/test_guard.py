@@ -80,6 +80,24 @@ def test_every_answer_has_a_strict_policy_and_no_page_has_anything_that_needs_mo
         assert page.headers["x-content-type-options"] == "nosniff" and page.headers["cache-control"] == "no-store"
 
 
+def test_an_upload_that_is_broken_or_no_table_leaves_nothing(visitor: Visitor) -> None:
+    before = sorted(visitor.folder.iterdir())
+    kind, origin = "multipart/form-data; boundary=xyz", f"http://{visitor.host}"
+    head = '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n'
+    empty = '--xyz\r\nContent-Disposition: form-data; name="file"; filename=""\r\n\r\n\r\n--xyz--\r\n'
+    cases = [(body, "not whole") for body in (head, f"{head}a,b\r\n", "no parts", "", f"{head}a\r\n--xyz\r\n")]
+    for body, said in [*cases, (empty, "No file was chosen")]:
+        page = visitor.ask("POST", "upload", body.encode(), Content_Type=kind, Origin=origin)
+        assert page.status == 422 and said in page.plain, (body, page.plain)
+    assert "no upload" in visitor.ask("POST", "upload", "x", Content_Type="text/plain", Origin=origin).plain
+    assert "no table that can be read" in visitor.upload("evil.html", "<script>").plain
+    assert visitor.ask("POST", "table", "a=b", Content_Type="text/plain", Origin=origin).status == 415
+    long = "a=" + "b" * (1 << 20)
+    form = "application/x-www-form-urlencoded"
+    assert visitor.ask("POST", "table", long, Content_Type=form, Origin=origin).status == 413
+    assert sorted(visitor.folder.iterdir()) == before
+
+
 @pytest.fixture
 def beside(own: Visitor, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder outside, with a table and a site, to which a link leads from inside."""

@@ -9,6 +9,7 @@ from secrets import token_hex
 from typing import Any
 from urllib.parse import parse_qsl
 
+from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from treetop.errors import DataError
@@ -74,6 +75,7 @@ class Upload:
         self._header: tuple[bytes, bytes] = (b"", b"")
         self._headers: dict[bytes, bytes] = {}
         self._file: Any = None
+        self._whole = False
         self._parser = MultipartParser(
             options[b"boundary"],
             {
@@ -84,6 +86,7 @@ class Upload:
                 "on_headers_finished": self._headers_end,
                 "on_part_data": self._data,
                 "on_part_end": self._end,
+                "on_end": self._all,
             },
         )
 
@@ -93,6 +96,8 @@ class Upload:
             async for part in parts:
                 self._parser.write(part)
             self._parser.finalize()
+            if not self._whole:  # it ends in the middle, and the parser does not mind
+                raise FormParserError
             if self.name is None:
                 raise DataError("No file was chosen: choose one, and send it again")
             target = self.folder.new(self.name, DataError)
@@ -101,12 +106,17 @@ class Upload:
             except FileExistsError:
                 raise DataError(f"{self.name} is in the folder already, and stays: choose it below") from None
             return self._draft.replace(target)
+        except FormParserError as problem:
+            raise DataError("The upload is not whole: send the file again") from problem
         except OSError as problem:
             raise DataError(f"The file cannot be written: {problem.strerror or problem}") from problem
         finally:
             if self._file is not None:
                 self._file.close()
             self._draft.unlink(missing_ok=True)
+
+    def _all(self) -> None:
+        self._whole = True
 
     def _begin(self) -> None:
         self._headers = {}
