@@ -202,3 +202,17 @@ def test_plans_of_other_kinds_are_shown_and_what_is_not_for_them_says_so(
     assert {page.status for page in pages.values()} == {200}
     assert "Digest of the plan" in pages["review"].plain and "Run the plan once" in pages["release"].plain
     assert "The studio prepares tables of records" in pages["hierarchy"].plain
+
+
+def test_a_table_that_needs_to_be_told_how_it_is_read_says_so_and_then_is_read(own: Visitor) -> None:
+    (own.folder / "other.csv").write_bytes("home;work\ncittà;n1\n".encode("latin-1") + b"n1;n2\n" * 30)
+    page = own.send("table", do="choose", table="other.csv", plan="other.toml")
+    assert page.status == 422 and "not UTF-8" in page.plain and not (own.folder / "other.toml").exists()
+    page = own.send("table", do="choose", table="other.csv", plan="other.toml", encoding="latin-1", delimiter=";")
+    assert "31 rows" in page.plain and "città" in page.plain
+    text = (own.folder / "other.toml").read_text()
+    assert 'encoding = "latin-1"' in text and 'delimiter = ";"' in text
+    (own.folder / "other.toml").write_text(text.replace('encoding = "latin-1"\n', ""))
+    assert "The table cannot be read as the plan says" in own.see("table").plain
+    page = own.send("table", do="again", header="yes", names="", encoding="latin-1", delimiter=";", sheet="")
+    assert "31 rows" in page.plain

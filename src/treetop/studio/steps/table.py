@@ -20,6 +20,8 @@ from treetop.studio.state import PlanText, write
 from treetop.studio.steps import Done
 
 DATA = ("data",)
+READING = ("sheet", "delimiter", "encoding")
+"""How a file is read, where that is not seen by itself."""
 _LISTS = re.compile(r"[,\n]")
 _HEADERS: Mapping[str, bool | None] = {"auto": None, "yes": True, "no": False}
 
@@ -35,6 +37,7 @@ def show(bench: Bench, entered: Form) -> dict[str, Any]:
             "table": chosen.get("table"),
             "header": chosen.get("header", "auto"),
             "names": chosen.get("names"),
+            **{name: chosen.get(name) for name in READING},
             "plan": chosen.get("plan") or free(bench.folder, "plan", ".toml"),
         },
         "inspection": None,
@@ -77,7 +80,8 @@ def _choose(bench: Bench, form: Form) -> Done:
     if target.exists():
         raise PlanFileError(f"{name} exists already, and stays: give the new plan another name")
     header = _HEADERS.get(form.get("header", "auto"))
-    source = Source(str(path), header=header, sheet=form.get("sheet") or None, names=_names(form) or None)
+    how = {name: form.get(name) or None for name in READING}
+    source = Source(str(path), header=header, names=_names(form) or None, **how)  # type: ignore[arg-type]
     inspection = bench.inspect(source)
     write(target, draft_plan(inspection, target.parent))
     bench.plan_name = name
@@ -175,6 +179,7 @@ def _reading(form: Form) -> dict[tuple[tuple[str, ...], str], Any]:
     return {
         (DATA, "header"): _HEADERS.get(header),
         (DATA, "names"): _names(form) or None,
+        **{(DATA, name): form.get(name) or None for name in READING if name in form},
     }
 
 
