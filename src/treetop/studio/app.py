@@ -93,6 +93,8 @@ class _Pages:
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
+        self.asked: dict[str, int] = {}
+        """How often each part of a page was asked for."""
 
     async def home(self, _: Request) -> Response:
         """Go to the first step that is not done."""
@@ -241,9 +243,14 @@ class _Pages:
         if isinstance(form, Response):
             return form
 
+        self.asked[name] = turn = self.asked.get(name, 0) + 1
+
         def made() -> Response:
             try:
-                return HTMLResponse(look.render(name, make(form)))
+                with self.bench.lock:
+                    if turn != self.asked[name]:  # while it waited another was asked, and that one counts
+                        return Response(status_code=204)
+                    return HTMLResponse(look.render(name, make(form)))
             except TreetopError as problem:
                 return HTMLResponse(look.render("trouble.html", {"trouble": visible(str(problem))}), 422)
 

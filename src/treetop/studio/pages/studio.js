@@ -16,7 +16,7 @@ async function refresh(form, extra) {
   try {
     const answer = await fetch(form.dataset.live, { method: "POST", body: asked });
     const text = await answer.text();
-    if (turn !== form.turn) return null; // a later question is on its way
+    if (turn !== form.turn || answer.status === 204) return null; // a later question is on its way
     target.innerHTML = text;
     return target;
   } catch {
