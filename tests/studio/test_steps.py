@@ -120,7 +120,7 @@ def test_epsilon_and_the_error_that_is_accepted_move_each_other(own: Visitor) ->
         start = page.text.partition("data-epsilon=")[2].partition(">")[0].replace('"', "").split()
         return {"epsilon": float(start[0]), "error": float(start[2].partition("=")[2])}
 
-    level = "&level=origin.town&delta=1e-8"
+    level = "&level=origin.town&delta="
     wide, narrow = look(f"by=epsilon&epsilon=0.5{level}"), look(f"by=epsilon&epsilon=4{level}")
     assert wide["error"] > 4 * narrow["error"]
     found = look(f"by=error&error={int(wide['error'])}{level}")
@@ -128,7 +128,7 @@ def test_epsilon_and_the_error_that_is_accepted_move_each_other(own: Visitor) ->
     assert look(f"by=slider&slider=1{level}")["epsilon"] == 0.01
     page = own.ask("POST", "look", f"by=error&error=x{level}", Content_Type=kind, Origin=origin)
     assert page.status == 422 and "give a whole number" in page.plain
-    own.send("accuracy", by="split", level="origin.town", error="30", delta="1e-8", epsilon="1")
+    own.send("accuracy", by="split", level="origin.town", error="30", delta="", epsilon="1")
     text = (own.folder / "plan.toml").read_text()
     assert "[loss.split]" in text
     plan = tt.read_plan(own.folder / "plan.toml").plan

@@ -62,21 +62,21 @@ class PlanText:
         return inner
 
     @cached_property
-    def whole(self) -> PlanFile | None:
-        """The plan, where nothing is left open; None otherwise."""
+    def _read(self) -> PlanFile | IncompletePlan:
         try:
             return read_plan(self.path)
-        except IncompletePlan:
-            return None
+        except IncompletePlan as problem:
+            return problem
+
+    @cached_property
+    def whole(self) -> PlanFile | None:
+        """The plan, where nothing is left open; None otherwise."""
+        return self._read if isinstance(self._read, PlanFile) else None
 
     @cached_property
     def open(self) -> str | None:
         """What is still asked; None where nothing is."""
-        try:
-            read_plan(self.path)
-        except IncompletePlan as problem:
-            return str(problem)
-        return None
+        return str(self._read) if isinstance(self._read, IncompletePlan) else None
 
     @cached_property
     def sketch(self) -> PlanFile:
