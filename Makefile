@@ -83,7 +83,7 @@ $(VENV)/.plain: pyproject.toml
 	touch $@
 
 $(VENV)/.test: pyproject.toml $(VENV)/.plain
-	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[test,docs]"
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[test,studio,docs]"
 	touch $@
 
 $(VENV)/.clusters: pyproject.toml $(VENV)/.test

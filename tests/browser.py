@@ -24,6 +24,7 @@ class Tab:
         self._into, self._out, self._number, self._rest, self._session = into, out, 0, b"", ""
         self.complaints: list[str] = []
         """What the browser refused to run or load, or what a script failed with."""
+        self._loads = 0
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
@@ -31,14 +32,32 @@ class Tab:
 
     def open(self, page: Path, width: int = 1280, height: int = 900, *, dark: bool = False) -> None:
         """Open a page from its folder, and wait until it is drawn."""
+        self.size(width, height, dark=dark)
+        self.visit(page.absolute().as_uri())
+
+    def size(self, width: int = 1280, height: int = 900, *, dark: bool = False) -> None:
+        """Be a screen of a size."""
         self._call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._call("Emulation.setEmulatedMedia", features=[scheme])
-        self._call("Page.navigate", url=page.absolute().as_uri())
-        drawn = "document.readyState === 'complete' ? r(1) : addEventListener('load', r)"
-        self.ask(f"new Promise((r) => {{ {drawn} }}).then(() => 1)")
+
+    def visit(self, url: str) -> None:
+        """Open a page by its address, and wait until it is drawn."""
+        before = self._loads
+        if "loaderId" in self._call("Page.navigate", url=url):  # not just another part of the same page
+            self._loaded(before)
+
+    def follow(self, expression: str) -> None:
+        """Do something that leads to another page, such as a click, and wait until that is loaded."""
+        before = self._loads
+        self.ask(f"{expression}, 1")
+        self._loaded(before)
+
+    def _loaded(self, before: int) -> None:
+        while self._loads == before:
+            self._heard(self._read())
 
     def ask(self, expression: str) -> Any:
         """Return the value of an expression of the page."""
@@ -64,10 +83,15 @@ class Tab:
             if said.get("id") == self._number:
                 assert "error" not in said, said
                 return said["result"]
-            if said.get("method") == "Log.entryAdded":
-                self.complaints.append(said["params"]["entry"]["text"])
-            if said.get("method") == "Runtime.exceptionThrown":
-                self.complaints.append(json.dumps(said["params"]))
+            self._heard(said)
+
+    def _heard(self, said: Any) -> None:
+        """Note what the browser tells by itself."""
+        if said.get("method") == "Log.entryAdded":
+            self.complaints.append(said["params"]["entry"]["text"])
+        if said.get("method") == "Runtime.exceptionThrown":
+            self.complaints.append(json.dumps(said["params"]))
+        self._loads += said.get("method") == "Page.loadEventFired"
 
     def _read(self) -> Any:
         while b"\0" not in self._rest:

@@ -43,6 +43,7 @@ def test_the_wheel_installs_into_an_empty_environment_and_runs_on_what_it_ships(
     pages = {
         f"treetop/exporting/{name}" for name in ("site/page.html", "site/page.js", "words/en.toml", "words/de.toml")
     }
+    pages |= {f"treetop/studio/pages/{name}" for name in ("base.html", "studio.css", "studio.js")}
     assert pages <= names
     assert not [name for name in names if "__pycache__" in name or name.startswith(("tests/", "src/"))]
 

@@ -34,6 +34,7 @@ LAYERS = (
     "compare",
     "exporting",
     "publishing",
+    "studio",
     "cli",
 )
 """From the ground up."""

@@ -76,7 +76,7 @@ def test_a_ctrl_c_that_gets_lost_on_its_way_still_ends_the_command(
 
 
 DONE = [
-    "before('treetop.cli.release:summarise', press)",
+    "before('treetop.publishing.summary:release_summary', press)",
     "before('treetop.cli.release:render', press)",
     "atexit.register(press)",
 ]

@@ -28,6 +28,7 @@ COMMANDS = {
     "estimate": "Better estimates from all measurements of a release, at no cost.",
     "export": "A release in the formats of other tools.",
     "ledger": "Create and show the record of what has been spent.",
+    "studio": "All of this in a browser, on this machine only.",
     "demo": "Everything on shipped data, in under a minute.",
 }
 """Every command and its one line of help; the module has the same name. `--help` imports none of them."""

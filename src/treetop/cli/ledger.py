@@ -113,6 +113,27 @@ def add(file: Path, dataset: str, expect_head: str | None, as_json: bool) -> Non
 
 @command.command()
 @_FILE
+@click.argument("plan", type=click.Path(path_type=Path))
+@click.option("--name", required=True, help="Whoever has read the plan.")
+@click.option("--note", default="", help="What they say of it.")
+@expect_head
+@_JSON
+def review(file: Path, plan: Path, name: str, note: str, expect_head: str | None, as_json: bool) -> None:
+    """Record in FILE that a second person has read PLAN. It spends nothing, and is about this very plan."""
+    from treetop.plan.file import read_plan
+
+    read = read_plan(plan).plan
+    ledger = Ledger.open(file, head=expect_head)
+    head = ledger.review(read.digest, name, note, read.title)
+    if as_json:
+        click.echo(json.dumps({"plan_sha256": read.digest, "reviewer": name, "head": head}, indent=2))
+        return
+    click.echo(f"Recorded in {file}: {name} has read the plan {read.digest}.")
+    click.echo(f"Ledger head, to be noted elsewhere: {head}")
+
+
+@command.command()
+@_FILE
 @click.option("--dataset", help="Show this data set only.")
 @click.option("--head", "only_head", is_flag=True, help="Print the head alone, to be noted elsewhere.")
 @expect_head
@@ -133,6 +154,7 @@ def show(file: Path, dataset: str | None, only_head: bool, expect_head: str | No
         report = _about(ledger) | {
             "datasets": [_balance(ledger.budget, one) for one in balances],
             "entries": [_entry(entry) for entry in entries],
+            "reviews": [asdict(review) for review in ledger.reviews()],
         }
         click.echo(json.dumps(report, indent=2))
         return
@@ -152,6 +174,9 @@ def show(file: Path, dataset: str | None, only_head: bool, expect_head: str | No
     ]
     if shown:
         _print(shown, ["entry", "time", "data set", "protects", "cost", "state", "title"])
+    for one in ledger.reviews():
+        said = f": {one.note}" if one.note else ""
+        click.echo(printable(f"{one.time}: {one.reviewer} has read the plan {one.plan_sha256[:12]}…{said}"))
     click.echo()
     click.echo(f"Ledger head, to be noted elsewhere: {head}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,9 +32,10 @@ def _schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
 @click.argument("plan", type=click.Path(path_type=Path))
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="How sure margins and bounds are.")
 @choosing.options
+@click.option("--against", type=click.Path(path_type=Path), help="Only what changed since an earlier plan file.")
 @click.option("--json", "as_json", is_flag=True, help="The same numbers for machines.")
 @click.option("--schema", is_flag=True, is_eager=True, expose_value=False, callback=_schema, help="The JSON Schema.")
-def command(plan: Path, confidence: float, as_json: bool, **asked: Any) -> None:
+def command(plan: Path, confidence: float, against: Path | None, as_json: bool, **asked: Any) -> None:
     """Show accuracy per level, noise and cost of PLAN; reads no private data.
 
     With --target, find the smallest loss that is accurate enough; the plan may leave its loss open then. With --advise,
@@ -42,12 +44,30 @@ def command(plan: Path, confidence: float, as_json: bool, **asked: Any) -> None:
     from treetop.plan.file import read_plan
     from treetop.publishing.summary import plan_summary
 
+    if against is not None:
+        _compare(against, plan, as_json)
+        return
     if choosing.any_given(asked):
         choosing.run(plan, asked, confidence, as_json)
         return
     file = read_plan(plan)
     summary = plan_summary(file, confidence, asked["total"])
     click.echo(json.dumps(summary, indent=2) if as_json else render(file, summary))
+
+
+def _compare(before: Path, after: Path, as_json: bool) -> None:
+    """Print the fields that two plan files state differently."""
+    from treetop.plan.accuracy import text_table
+    from treetop.plan.file import differences, plan_text
+
+    found = differences(plan_text(before), plan_text(after))
+    if as_json:
+        click.echo(json.dumps([asdict(one) for one in found], indent=2))
+    elif found:
+        rows = [(one.field, one.before or "-", one.after or "-") for one in found]
+        click.echo(text_table([("field", str(before), str(after)), *rows], left=(0, 1, 2)))
+    else:
+        click.echo("Both say the same.")
 
 
 def _margins(plan: PurePlan, percent: str) -> Iterator[str]:

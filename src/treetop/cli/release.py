@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,10 +12,6 @@ from treetop.cli.common import expect_head
 from treetop.cli.interrupts import check_interrupt, finish
 from treetop.cli.progress import Bar
 from treetop.cli.terminal import style
-
-if TYPE_CHECKING:
-    from treetop.plan.file import PlanFile
-    from treetop.publishing.publish import Published
 
 
 def _key(text: str) -> bytes:
@@ -61,6 +56,7 @@ def command(plan: Path, table: str | None, out: Path, quiet: bool, as_json: bool
     from treetop.engine.engine import Engine
     from treetop.plan.file import read_plan
     from treetop.publishing.publish import publish
+    from treetop.publishing.summary import release_summary
 
     _check_options(options)
     where = {name: options.pop(name) for name in ("staging", "memory", "master")}
@@ -70,7 +66,7 @@ def command(plan: Path, table: str | None, out: Path, quiet: bool, as_json: bool
         done = publish(
             file, table, out, progress=bar, before_charging=check_interrupt, before_placing=finish, **options
         )
-    summary = summarise(file, done, tried=options["twin"] is not None)
+    summary = release_summary(file, done, tried=options["twin"] is not None)
     if as_json:
         click.echo(json.dumps(summary, indent=2))
     elif not quiet:
@@ -84,35 +80,6 @@ def _check_options(options: dict[str, Any]) -> None:
         raise click.UsageError("--expect-head is about a ledger: give --ledger FILE as well")
     if options["testing_key"] is not None and options["ledger"] is not None:
         raise click.UsageError("a release with a testing key protects nobody and is not charged: drop --ledger")
-
-
-def summarise(file: PlanFile, done: Published, tried: bool) -> dict[str, Any]:
-    """Return where the release is and what it guarantees, as plain values."""
-    release, reservation = done.release, done.reservation
-    card, out = release.card, done.folder
-    charged = None if reservation is None else {"entry": reservation.number, "sha256": reservation.sha256}
-    left = None if release.left is None else {"total": release.unresolved_total, "nodes": len(release.left)}
-    return {
-        "out": str(out),
-        "id": card["id"],
-        "title": card["title"],
-        "private": card["private"],
-        "guarantee": card["guarantee"],
-        "protects": card["protects"],
-        "leaves": len(release.count),
-        "total": release.total,
-        "unresolved": left,
-        "ledger": charged
-        and {
-            **charged,
-            "dataset": reservation.dataset,  # type: ignore[union-attr]
-            "new": reservation.new,  # type: ignore[union-attr]
-            "head": done.head,
-        },
-        "next": f"treetop check {shlex.quote(str(out))}",
-        "coverage": card["accuracy"]["coverage"] | {"notes": list(done.notes)} if tried else None,
-        "graph": [] if file.graph is None else file.graph.sentences(),
-    }
 
 
 def render(summary: dict[str, Any]) -> str:

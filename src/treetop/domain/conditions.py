@@ -6,7 +6,9 @@ and codes may hold blanks and equals signs: of the names that fit, the longest i
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
+from itertools import pairwise
 
 from treetop.domain.spine import Spine
 from treetop.errors import QueryError
@@ -32,6 +34,23 @@ def parse_conditions(conditions: Iterable[str], spine: Spine) -> dict[str, str]:
             raise QueryError(f"{whole} is asked for twice, as {asked[whole]!r} and in {condition!r}: ask once for each")
         asked[whole] = code
     return asked
+
+
+def typed_conditions(text: str) -> list[str]:
+    """Return the conditions of one line, with quotes around codes that have blanks.
+
+    >>> typed_conditions('region=Zilina hobby="live music"')
+    ['region=Zilina', 'hobby=live music']
+    """
+    try:
+        conditions = shlex.split(text)
+    except ValueError as problem:
+        raise QueryError(f"{text!r}: the quotes do not match ({problem})") from problem
+    for before, alone in pairwise(conditions):
+        if "=" in before and "=" not in alone:
+            name, _, code = before.partition("=")
+            raise QueryError(f'{alone!r} is no condition. A code with blanks is in quotes: {name}="{code} {alone}"')
+    return conditions
 
 
 def _names(spine: Spine) -> dict[str, list[str]]:

@@ -2,7 +2,7 @@
 
 from treetop.ledger.book import DEFAULT_DATASET, Ledger, Reservation
 from treetop.ledger.disk import network_disk, warn_of_network
-from treetop.ledger.entry import Balance, Entry
+from treetop.ledger.entry import Balance, Entry, Review
 from treetop.ledger.log import OldCopy
 from treetop.ledger.unit import OtherUnit, unit_text
 
@@ -14,6 +14,7 @@ __all__ = [
     "OldCopy",
     "OtherUnit",
     "Reservation",
+    "Review",
     "network_disk",
     "unit_text",
     "warn_of_network",

@@ -20,7 +20,7 @@ from typing import Any
 from treetop.errors import LedgerError, Overspent
 from treetop.ledger import spending
 from treetop.ledger.budget import Budget
-from treetop.ledger.entry import Balance, Entry, read_added, read_entries
+from treetop.ledger.entry import Balance, Entry, Review, read_added, read_entries, read_reviews
 from treetop.ledger.log import Content, Log, Record
 from treetop.ledger.names import alike, key, listed, spelt
 from treetop.ledger.names import new as new_name
@@ -230,6 +230,29 @@ class Ledger:
             return {"event": "added", "time": _now(), "dataset": new_name(dataset)}
 
         return self.log.append(decide)[1].sha256
+
+    def review(self, plan_sha256: str, reviewer: str, note: str = "", title: str = "") -> str:
+        """Record that a second person has read a plan, by its digest, and what they say of it; return the new head.
+
+        It spends nothing. Programs of before there were reviews pass over the record.
+        """
+        name = " ".join(reviewer.split())
+        if not name:
+            raise LedgerError("who has reviewed the plan? Give a name")
+        content: Content = {
+            "event": "reviewed",
+            "time": _now(),
+            "reviewer": name,
+            "note": note.strip(),
+            "title": title,
+            "plan_sha256": _digest(plan_sha256, "plan"),
+        }
+        return self.log.append(lambda _: content)[1].sha256
+
+    def reviews(self, plan_sha256: str | None = None) -> tuple[Review, ...]:
+        """What second persons have said of a plan, by its digest, or of all plans, oldest first."""
+        found = read_reviews(self.log.read(), self.path)
+        return tuple(one for one in found if plan_sha256 in (None, one.plan_sha256))
 
     def head(self) -> tuple[int, str]:
         """How many records there are, and the hash that vouches for all; noted elsewhere, it shows a rollback."""

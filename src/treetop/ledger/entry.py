@@ -54,6 +54,22 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Review:
+    """What a second person has said of a plan."""
+
+    time: str
+    """When, UTC."""
+    reviewer: str
+    """Who."""
+    note: str
+    """What they say; may be empty."""
+    title: str
+    """The title of the plan."""
+    plan_sha256: str
+    """The digest of the plan that they have read."""
+
+
+@dataclass(frozen=True)
 class Balance:
     """What one data set may still cost."""
 
@@ -106,6 +122,15 @@ def read_added(records: list[Record], path: Path) -> dict[int, str]:
     if not all(isinstance(name, str) for name in added.values()):
         raise LedgerError(f"{path}: has a record that no ledger writes (a data set without a name); it was edited")
     return added  # type: ignore[return-value]
+
+
+def read_reviews(records: list[Record], path: Path) -> tuple[Review, ...]:
+    """The reviews that the records of this file hold."""
+    names = ("time", "reviewer", "note", "title", "plan_sha256")
+    found = [{name: one.content.get(name) for name in names} for one in records if one.content["event"] == "reviewed"]
+    if not all(isinstance(text, str) for one in found for text in one.values()):
+        raise LedgerError(f"{path}: has a record that no ledger writes (a review without its fields); it was edited")
+    return tuple(Review(**one) for one in found)  # type: ignore[arg-type]
 
 
 def read_entries(records: list[Record], path: Path) -> tuple[Entry, ...]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 
 from treetop.basics.progress import Progress
 from treetop.basics.resolved import resolved
-from treetop.domain.conditions import parse_conditions
+from treetop.domain.conditions import parse_conditions, typed_conditions
 from treetop.domain.spine import Spine
 from treetop.errors import DataError, LossError, PlanError, QueryError
 from treetop.intake.bound import Bound
@@ -75,15 +74,7 @@ class Question:
 
 def parse(text: str, spine: Spine) -> Question:
     """Read a question as it is typed: `region=Zilina hobby="live music"`, with quotes around spaces."""
-    try:
-        conditions = shlex.split(text)
-    except ValueError as problem:
-        raise QueryError(f"{text!r}: the quotes do not match ({problem})") from problem
-    for before, alone in pairwise(conditions):
-        if "=" in before and "=" not in alone:
-            name, _, code = before.partition("=")
-            raise QueryError(f'{alone!r} is no condition. A code with blanks is in quotes: {name}="{code} {alone}"')
-    return from_conditions(conditions, spine)
+    return from_conditions(typed_conditions(text), spine)
 
 
 def from_conditions(conditions: Sequence[str], spine: Spine) -> Question:

@@ -198,6 +198,10 @@ def read_plan(path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
 
     A loss that is left open is a question, unless there is an epsilon to stand in for it while one is looked for.
     """
-    file = plan_files.read_plan(path, stand_in=stand_in)
+    return runnable_file(plan_files.read_plan(path, stand_in=stand_in))
+
+
+def runnable_file(file: plan_files.PlanFile) -> PlanFile:
+    """Return the same plan file, with a plan that can be run."""
     told = {one.name: getattr(file, one.name) for one in fields(file)}
     return PlanFile(**told | {"plan": runnable(file.plan)})

@@ -13,7 +13,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from treetop.basics.progress import Progress
@@ -23,7 +22,7 @@ from treetop.choose.coverage import twin_coverage
 from treetop.choose.public import read_twin
 from treetop.engine.engine import AUTO, Engine, as_engine
 from treetop.errors import DataError, LedgerError, PlanError
-from treetop.exporting.places import read_places
+from treetop.exporting.places import Places, read_places
 from treetop.ledger import Ledger, Reservation
 from treetop.plan.file import PlanFile, describe_plan, read_plan
 from treetop.plan.file.attributes import Lookup
@@ -132,7 +131,7 @@ class _Publishing:
     def __call__(self, table: Table | str | None, source: Any, beside: Path) -> Published:
         self.paid.check_budget()
         self._try_twin(table)
-        places = {} if self.file is None else _places(self.file)
+        places = {} if self.file is None else {key: one.to_table() for key, one in places_of(self.file).items()}
         account = self.paid.account
         with spending(account):
             toml = None if self.file is None else describe_plan(self.file)
@@ -194,8 +193,8 @@ class _Publishing:
             raise LedgerError(f"{self.out} is written, but the ledger could not record it: {problem}") from problem
 
 
-def _places(file: PlanFile) -> dict[str, pa.Table]:
-    """Return the coordinates that the plan's public files give for its leaves, for the folder to carry."""
+def places_of(file: PlanFile) -> dict[str, Places]:
+    """Return the coordinates that a plan's public files give for its leaves, by the digest of the tree."""
     spine, found = file.plan.spine, {}
     for tree, (name, given) in zip(spine.trees, spine.attributes.items(), strict=True):
         lookup = file.lookups.get(name)
@@ -203,7 +202,7 @@ def _places(file: PlanFile) -> dict[str, pa.Table]:
             with _as_read(lookup) as path:
                 found[tree.digest] = read_places(
                     path, code=lookup.code, latitude=lookup.latitude, longitude=lookup.longitude, name=lookup.name
-                ).to_table()
+                )
     return found
 
 

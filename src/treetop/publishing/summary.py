@@ -1,7 +1,8 @@
-"""What a plan will cost and how accurate it will be, as plain values; no private data is read."""
+"""What a plan will cost and how accurate it will be, and what a release came to, as plain values for any edge."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +17,7 @@ from treetop.choose.outlook import known_outlook
 from treetop.plan.accuracy import LevelAccuracy
 from treetop.plan.file import PlanFile, read_plan
 from treetop.plan.groups.planned import PureGroupTablePlan
+from treetop.publishing.publish import Published
 
 
 def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95, total: float | None = None) -> dict[str, Any]:
@@ -48,6 +50,35 @@ def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95, total: f
         "notes": words_of(told).notes(told),
         "largest": largest_advice(told, confidence).to_dict() if isinstance(told, PureGroupTablePlan) else None,
         "outlook": None if (found := known_outlook(told, total)) is None else found.to_dict(),
+    }
+
+
+def release_summary(file: PlanFile, done: Published, tried: bool = False) -> dict[str, Any]:
+    """Return where the release is and what it guarantees, as plain values."""
+    release, reservation = done.release, done.reservation
+    card, out = release.card, done.folder
+    charged = None if reservation is None else {"entry": reservation.number, "sha256": reservation.sha256}
+    left = None if release.left is None else {"total": release.unresolved_total, "nodes": len(release.left)}
+    return {
+        "out": str(out),
+        "id": card["id"],
+        "title": card["title"],
+        "private": card["private"],
+        "guarantee": card["guarantee"],
+        "protects": card["protects"],
+        "leaves": len(release.count),
+        "total": release.total,
+        "unresolved": left,
+        "ledger": charged
+        and {
+            **charged,
+            "dataset": reservation.dataset,  # type: ignore[union-attr]
+            "new": reservation.new,  # type: ignore[union-attr]
+            "head": done.head,
+        },
+        "next": f"treetop check {shlex.quote(str(out))}",
+        "coverage": card["accuracy"]["coverage"] | {"notes": list(done.notes)} if tried else None,
+        "graph": [] if file.graph is None else file.graph.sentences(),
     }
 
 

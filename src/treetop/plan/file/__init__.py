@@ -1,9 +1,20 @@
 """Plan files: reading them, writing a plan as it was run, drafting one, and their schema."""
 
 from treetop.plan.file.describe import describe_plan
+from treetop.plan.file.difference import Difference, differences
 from treetop.plan.file.draft import draft_plan
 from treetop.plan.file.planfile import PlanFile
-from treetop.plan.file.reader import read_plan
+from treetop.plan.file.reader import parse_plan, plan_text, read_plan
 from treetop.plan.file.schema import plan_schema
 
-__all__ = ["PlanFile", "describe_plan", "draft_plan", "plan_schema", "read_plan"]
+__all__ = [
+    "Difference",
+    "PlanFile",
+    "describe_plan",
+    "differences",
+    "draft_plan",
+    "parse_plan",
+    "plan_schema",
+    "plan_text",
+    "read_plan",
+]

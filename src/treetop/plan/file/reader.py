@@ -49,7 +49,12 @@ def read_plan(path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
     and the engine's own errors, with file and section, for what does not fit together.
     """
     path = Path(path)
-    text = _read_text(path)
+    return parse_plan(plan_text(path), path, stand_in=stand_in)
+
+
+def parse_plan(text: str, path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
+    """Read the text of a plan file as if it stood at a path, from which the files that it names are found."""
+    path = Path(path)
     given = _parse(text, path)
     if "groups" in given:
         return read_groups(read_stated(path, text, given, fields.GROUPS, stand_in))
@@ -191,7 +196,9 @@ def _check_unknown(section: Section, unknown: Any, trees: Mapping[str, Hierarchy
             raise leaves.problem(f"{attribute}: {stated}; name the leaf under which its unknown codes are counted")
 
 
-def _read_text(path: Path) -> str:
+def plan_text(path: str | Path) -> str:
+    """Return the text of a plan file, word for word."""
+    path = Path(path)
     try:
         with path.open("rb") as file:
             data = file.read(_LARGEST + 1)  # a device may have no end

@@ -1,0 +1,222 @@
+"""Changing fields of a plan file in its text: comments, order and layout stay as whoever wrote it has them.
+
+An open question of a draft, a commented-out line, gives way to its answer. The result is read again and compared with
+what it must say: a file that is written in a way that is not understood here is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal
+
+from treetop.errors import PlanFileError
+from treetop.plan.file.describe import key as written_key
+from treetop.plan.file.describe import value as written
+
+Path = tuple[str, ...]
+"""The names of a section, from the top: `("attributes", "origin")`."""
+Changes = Mapping[tuple[Path, str], Any]
+"""By section and field, the value that it gets; None takes it away."""
+
+_HEADER = re.compile(r"\s*\[(?P<name>[^\[\]]+)\]\s*(?:#.*)?")
+_KEY = re.compile(r"\s*(?P<name>\"(?:[^\"\\]|\\.)*\"|'[^']*'|[A-Za-z0-9_-]+)\s*=\s*(?P<value>.*)")
+_OPEN = re.compile(r"\s*#\s*(?P<name>[a-z_]+)\s*=\s*(?P<value>.*)")
+_TEXTS = re.compile(r"\"(?:\\.|[^\"\\])*\"|'[^']*'")
+
+
+@dataclass(frozen=True)
+class _Item:
+    """What some lines are: a section's header, a field, or a field that is commented out."""
+
+    kind: Literal["header", "field", "open"]
+    section: Path
+    name: str
+    start: int
+    stop: int
+
+
+def parsed(text: str, file: str = "the plan") -> dict[str, Any]:
+    """Return what the text of a plan file says, as plain values."""
+    try:
+        return tomllib.loads(text.removeprefix("\ufeff"), parse_float=Decimal)
+    except (tomllib.TOMLDecodeError, RecursionError) as problem:
+        raise PlanFileError(f"{file}: this is not valid TOML: {problem}") from problem
+
+
+def changed(text: str, changes: Changes, file: str = "the plan") -> str:
+    """Return the text of a plan file with some fields changed, and all else as it is.
+
+    >>> print(changed('[unit]\\n# Who?\\n# entity = "trip"\\n', {(("unit",), "entity"): "person"}), end="")
+    [unit]
+    # Who?
+    entity = "person"
+    """
+    expected = parsed(text, file)
+    lines = text.removeprefix("\ufeff").splitlines()
+    for (section, name), item in changes.items():
+        _state(expected, section, name, item, file)
+        lines = _without_table(lines, (*section, name))
+        lines = _without(lines, section, name) if item is None else _with(lines, section, name, written(item))
+    return _checked("\n".join(lines).rstrip() + "\n", expected, file)
+
+
+def without_section(text: str, section: Path, file: str = "the plan") -> str:
+    """Return the text of a plan file without a section and those under it, and all else as it is."""
+    expected = parsed(text, file)
+    inner = expected
+    for name in section[:-1]:
+        inner = inner.get(name, {})
+    inner.pop(section[-1], None)
+    if len(section) > 1 and not inner:
+        expected.pop(section[0], None)
+    lines = _without_table(text.removeprefix("\ufeff").splitlines(), section)
+    return _checked("\n".join(lines).rstrip() + "\n", expected, file)
+
+
+def _state(values: dict[str, Any], section: Path, name: str, item: Any, file: str) -> None:
+    """Change what the file says, as plain values."""
+    inner = values
+    for part in section:
+        if item is None and part not in inner:
+            return
+        inner = inner.setdefault(part, {})
+        if not isinstance(inner, dict):
+            raise _not_understood(file)
+    if item is None:
+        inner.pop(name, None)
+    else:
+        inner[name] = tomllib.loads(f"x = {written(item)}", parse_float=Decimal)["x"]
+
+
+def _checked(result: str, expected: dict[str, Any], file: str) -> str:
+    try:
+        told = parsed(result, file)
+    except PlanFileError:
+        told = {}
+    if _plain(told) != _plain(expected):
+        raise _not_understood(file)
+    return result
+
+
+def _not_understood(file: str) -> PlanFileError:
+    return PlanFileError(f"{file}: is written in a way that cannot be changed here: change it in an editor")
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Return what sections say: one without fields says as much as none."""
+    found = {name: _plain(item) if isinstance(item, dict) else item for name, item in values.items()}
+    return {name: item for name, item in found.items() if item != {}}
+
+
+def _items(lines: Sequence[str]) -> Iterator[_Item]:
+    section: Path = ()
+    at = 0
+    while at < len(lines):
+        line, stop = lines[at], at + 1
+        if header := _HEADER.fullmatch(line):
+            section = _path(header["name"])
+            yield _Item("header", section, "", at, stop)
+        elif field := _KEY.match(line):
+            stop = _end(lines, at, field["value"])
+            (name,) = _path(field["name"])
+            yield _Item("field", section, name, at, stop)
+        elif (left := _OPEN.match(line)) and _is_value(left["value"]):  # not a sentence of somebody
+            yield _Item("open", section, left["name"], at, stop)
+        at = stop
+
+
+def _is_value(text: str) -> bool:
+    try:
+        return "x" in tomllib.loads(f"x = {text}")
+    except tomllib.TOMLDecodeError:
+        return False
+
+
+def _path(name: str) -> Path:
+    """Return the names of a header or key, each without its quotes."""
+    try:
+        inner = tomllib.loads(f"[{name}]")
+    except tomllib.TOMLDecodeError:
+        return (name,)
+    names = []
+    while inner:
+        ((one, inner),) = inner.items()
+        names.append(one)
+    return tuple(names)
+
+
+def _end(lines: Sequence[str], start: int, value: str) -> int:
+    """Return where a value ends that may take several lines."""
+    for quotes in ('"""', "'''"):
+        if value.startswith(quotes):
+            stop = start + 1
+            while value.count(quotes) < 2 and stop < len(lines):
+                value += lines[stop]
+                stop += 1
+            return stop
+    opened, stop = _opened(value), start + 1
+    while opened > 0 and stop < len(lines):
+        opened += _opened(lines[stop])
+        stop += 1
+    return stop
+
+
+def _opened(text: str) -> int:
+    """Return how many brackets stay open at the end of a line."""
+    bare = _TEXTS.sub("", text).partition("#")[0]
+    return sum(map(bare.count, "[{")) - sum(map(bare.count, "]}"))
+
+
+def _remark(line: str) -> str:
+    """Return the comment at the end of a field's line, with the blanks before it."""
+    bare = _TEXTS.sub(lambda found: "x" * len(found[0]), line)
+    at = bare.find("#", 1 + len(bare) - len(bare.lstrip()))
+    return "" if at < 0 else line[len(line[:at].rstrip()) :]
+
+
+def _with(lines: list[str], section: Path, name: str, value: str) -> list[str]:
+    items = [one for one in _items(lines) if one.section == section]
+    line = f"{written_key(name)} = {value}"
+    for kind in ("field", "open"):
+        found = [one for one in items if one.kind == kind and one.name == name]
+        if found:
+            one = found[0]
+            remark = _remark(lines[one.start]) if one.stop == one.start + 1 else ""
+            return [*lines[: one.start], line + remark, *lines[one.stop :]]
+    if not items and section:
+        header = f"[{'.'.join(map(written_key, section))}]"
+        return [*lines, *([""] if lines and lines[-1].strip() else []), header, line]
+    fields = [one for one in items if one.kind != "open"]
+    at = fields[-1].stop if fields else 0
+    return [*lines[:at], line, *lines[at:]]
+
+
+def _without(lines: list[str], section: Path, name: str) -> list[str]:
+    for one in _items(lines):
+        if one.kind == "field" and (one.section, one.name) == (section, name):
+            return [*lines[: one.start], *lines[one.stop :]]
+    return lines
+
+
+def _without_table(lines: list[str], section: Path) -> list[str]:
+    """Return the lines without a section of this name, and those under it."""
+    headers = [one for one in _items(lines) if one.kind == "header"]
+    stops = [*(_before(lines, one.start) for one in headers[1:]), len(lines)][: len(headers)]
+    gone = {
+        at
+        for one, stop in zip(headers, stops, strict=True)
+        if one.section[: len(section)] == section
+        for at in range(one.start, stop)
+    }
+    return [line for at, line in enumerate(lines) if at not in gone]
+
+
+def _before(lines: Sequence[str], header: int) -> int:
+    """Return where the comments begin that stand right above a header: they are about that section."""
+    while header and lines[header - 1].lstrip().startswith("#"):
+        header -= 1
+    return header

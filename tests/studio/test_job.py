@@ -1,0 +1,130 @@
+"""A release in the background: one at a time, cancelled or closed in the middle it leaves nothing, or is whole."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import treetop as tt
+from tests import everyday
+from tests.studio.visitor import Visitor, visiting
+from treetop.ledger import Ledger
+
+Held = tuple[threading.Event, threading.Event]
+
+
+@pytest.fixture
+def hold(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Held]:
+    """Stop releases at a point, and return what tells that one has come there, and what lets it go on."""
+
+    def at(point: str) -> Held:
+        come, go = threading.Event(), threading.Event()
+
+        def publish(*arguments: Any, **options: Any) -> tt.Published:
+            inner = options[point]
+
+            def waiting(*told: Any) -> None:
+                come.set()
+                assert go.wait(30)
+                inner(*told)
+
+            return tt.publish(*arguments, **options | {point: waiting})
+
+        monkeypatch.setattr("treetop.studio.job.publish", publish)
+        return come, go
+
+    return at
+
+
+def left(folder: Path) -> list[str]:
+    known = {"places.csv", "plan.toml", "trips.csv", "budget.ledger"}
+    return sorted(one.name for one in folder.iterdir() if one.name not in known)
+
+
+def start(visitor: Visitor, charge: str = "no") -> None:
+    visitor.send("release", do="release", out="release", charge=charge)
+
+
+def test_only_one_runs_and_it_goes_on_without_anybody_looking(own: Visitor, hold: Callable[[str], Held]) -> None:
+    come, go = hold("progress")
+    start(own)
+    assert come.wait(30)
+    page = own.see("release")
+    assert "Cancel" in page.plain and "the work goes on" in page.plain and '"running"' in own.see("progress").text
+    page = own.send("release", do="release", out="second", charge="no", seen=own.see("table").field("seen"))
+    assert page.status == 422 and "A release is running" in page.plain
+    assert "A release is running" in own.see("table").plain
+    go.set()
+    assert "Released: release" in own.wait().plain and left(own.folder) == ["release"]
+
+
+def test_cancelled_before_the_charge_it_has_spent_nothing(own: Visitor, hold: Callable[[str], Held]) -> None:
+    come, go = hold("before_charging")
+    own.send("release", do="ledger", name="budget", epsilon="1", delta="1e-8", dataset="trips")
+    own.send("release", do="release", out="release", charge="yes", dataset="trips")
+    assert come.wait(30)
+    own.send("release", do="cancel")
+    go.set()
+    assert "Cancelled There is no release folder. Nothing was spent." in own.wait().plain
+    assert left(own.folder) == [] and Ledger.open(own.folder / "budget.ledger").entries() == ()
+
+
+def test_cancelled_after_the_charge_it_says_that_the_loss_stays_spent(
+    own: Visitor, hold: Callable[[str], Held]
+) -> None:
+    come, go = hold("before_placing")
+    own.send("release", do="ledger", name="budget", epsilon="1", delta="1e-8", dataset="trips")
+    own.send("release", do="release", out="release", charge="yes", dataset="trips")
+    assert come.wait(30)
+    own.send("release", do="cancel")
+    go.set()
+    page = own.wait()
+    assert "stays spent" in page.plain and left(own.folder) == []
+    (entry,) = Ledger.open(own.folder / "budget.ledger").entries()
+    assert entry.state == "reserved, outcome unknown"
+
+
+@pytest.mark.parametrize("point", ["progress", "before_placing"])
+def test_closing_the_studio_in_the_middle_leaves_nothing(
+    tmp_path: Path, hold: Callable[[str], Held], point: str
+) -> None:
+    come, go = hold(point)
+    everyday.write(tmp_path, everyday.plan_file(data='source = "trips.csv"\n'))
+    with visiting(tmp_path) as visitor:
+        start(visitor)
+        assert come.wait(30)
+        later = threading.Timer(0.2, go.set)
+        later.start()
+    later.join()
+    assert left(tmp_path) == []
+
+
+def test_closing_it_while_the_folder_is_put_in_place_leaves_a_whole_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    come, go = threading.Event(), threading.Event()
+
+    def publish(*arguments: Any, **options: Any) -> tt.Published:
+        inner = options["before_placing"]
+
+        def late() -> None:
+            inner()
+            come.set()
+            assert go.wait(30)
+
+        return tt.publish(*arguments, **options | {"before_placing": late})
+
+    monkeypatch.setattr("treetop.studio.job.publish", publish)
+    everyday.write(tmp_path, everyday.plan_file(data='source = "trips.csv"\n'))
+    with visiting(tmp_path) as visitor:
+        start(visitor)
+        assert come.wait(30)
+        later = threading.Timer(0.2, go.set)
+        later.start()
+    later.join()
+    assert left(tmp_path) == ["release"]
+    assert all(verdict.verified or verdict.caution for verdict in tt.check(tmp_path / "release"))
