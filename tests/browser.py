@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,19 +24,22 @@ class Tab:
         self._into, self._out, self._number, self._rest, self._session = into, out, 0, b"", ""
         self.complaints: list[str] = []
         """What the browser refused to run or load, or what a script failed with."""
+        self._events: list[Any] = []
+        self._traced = False
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
             self._call(f"{domain}.enable")
 
-    def open(self, page: Path, width: int = 1280, height: int = 900, *, dark: bool = False) -> None:
+    def open(self, page: Path, width: int = 1280, height: int = 900, *, dark: bool = False, fragment: str = "") -> None:
         """Open a page from its folder, and wait until it is drawn."""
         self._call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._call("Emulation.setEmulatedMedia", features=[scheme])
-        self._call("Page.navigate", url=page.absolute().as_uri())
+        self._call("Page.navigate", url="about:blank")  # another fragment alone would load nothing
+        self._call("Page.navigate", url=page.absolute().as_uri() + fragment)
         drawn = "document.readyState === 'complete' ? r(1) : addEventListener('load', r)"
         self.ask(f"new Promise((r) => {{ {drawn} }}).then(() => 1)")
 
@@ -45,6 +48,46 @@ class Tab:
         done = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in done, done
         return done["result"].get("value")
+
+    def until(self, expression: str, seconds: float = 10) -> None:
+        """Wait until an expression of the page is true."""
+        look = f"({expression}) ? done(1) : Date.now() > end ? no('too long') : setTimeout(look, 15)"
+        end = f"Date.now() + {1000 * seconds}"
+        self.ask(f"new Promise((done, no) => {{ const end = {end}, look = () => {look}; look(); }})")
+
+    def click(self, x: float, y: float) -> None:
+        """Move the mouse to a point of the window, and press and release it."""
+        self.mouse("mouseMoved", x, y)
+        for kind in ("mousePressed", "mouseReleased"):
+            self.mouse(kind, x, y, button="left", clickCount=1)
+
+    def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
+        """Send one event of the mouse."""
+        self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
+    def tap(self, x: float, y: float) -> None:
+        """Touch a point of the window, as with a finger."""
+        self._call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
+        self._call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+
+    def press(self, key: str) -> None:
+        """Press a key and release it."""
+        for kind in ("keyDown", "keyUp"):
+            self._call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
+
+    def traced(self, doing: Callable[[], None], categories: str = "devtools.timeline,toplevel") -> list[Any]:
+        """Return what the browser's own trace says of the time in which something is done."""
+        self._events = []
+        session, self._session = self._session, ""
+        self._call("Tracing.start", traceConfig={"includedCategories": categories.split(",")})
+        self._session = session
+        doing()
+        self._session = ""
+        self._call("Tracing.end")
+        while not self._traced:
+            self._hear(self._read())
+        self._session, self._traced = session, False
+        return self._events
 
     def picture(self, file: Path) -> None:
         """Draw all of the page to a file."""
@@ -64,10 +107,19 @@ class Tab:
             if said.get("id") == self._number:
                 assert "error" not in said, said
                 return said["result"]
-            if said.get("method") == "Log.entryAdded":
-                self.complaints.append(said["params"]["entry"]["text"])
-            if said.get("method") == "Runtime.exceptionThrown":
-                self.complaints.append(json.dumps(said["params"]))
+            self._hear(said)
+
+    def _hear(self, said: Any) -> None:
+        """Keep what the browser says without being asked."""
+        method, told = said.get("method"), said.get("params", {})
+        if method == "Log.entryAdded":
+            self.complaints.append(told["entry"]["text"])
+        elif method == "Runtime.exceptionThrown":
+            self.complaints.append(json.dumps(told))
+        elif method == "Tracing.dataCollected":
+            self._events += told["value"]
+        elif method == "Tracing.tracingComplete":
+            self._traced = True
 
     def _read(self) -> Any:
         while b"\0" not in self._rest:

@@ -115,7 +115,9 @@ def test_the_district_of_columbia_is_on_a_map_of_states_made_of_counties(tmp_pat
         points = np.concatenate([arcs[arc] if arc >= 0 else arcs[~arc][::-1] for arc in numbers])
         return points.tolist()  # type: ignore[no-any-return]
 
-    counties = pq.read_table(REAL / "shippable/lookup_us/counties.parquet").to_pylist()
+    # The far states make the grid coarse, the near ones are its neighbours.
+    every = pq.read_table(REAL / "shippable/lookup_us/counties.parquet").to_pylist()
+    counties = [row for row in every if row["abbr"] in ("DC", "MD", "DE", "AK", "HI", "ME")]
     known = {row["county"] for row in counties}
     shapes: dict[str, list[list[list[float]]]] = {}
     for one in topology["objects"]["counties"]["geometries"]:

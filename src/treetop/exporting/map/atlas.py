@@ -53,6 +53,7 @@ class Atlas:
     """Coordinates and names of leaves, by attribute; none where only outlines are known."""
     weight: Mapping[str, tuple[int, NDArray[np.float64]]] = field(default_factory=dict)
     """By attribute, a level and what is counted at each of its nodes: where most is, is the middle of those above."""
+    _known: dict[tuple[str, int], Spots] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def of(
@@ -86,12 +87,17 @@ class Atlas:
         names = {} if boundaries is None else boundaries.names
         return Atlas(frame, mesh, numbers, names, found, trees, places, weight or {})
 
+    def spots(self, attribute: str, depth: int) -> Spots:
+        """Return the nodes of a level, in the order of the hierarchy."""
+        if (attribute, depth) not in self._known:
+            self._known[attribute, depth] = self._spots(attribute, depth)
+        return self._known[attribute, depth]
+
     def knows(self, attribute: str, depth: int) -> bool:
         """Whether a level can be drawn at all."""
         return attribute in self.places or self.depth.get(attribute, -1) >= depth
 
-    def spots(self, attribute: str, depth: int) -> Spots:
-        """Return the nodes of a level, in the order of the hierarchy."""
+    def _spots(self, attribute: str, depth: int) -> Spots:
         tree = self.trees[attribute]
         codes: list[str] = tree.codes[depth].to_pylist()
         members = self._members(attribute, depth)

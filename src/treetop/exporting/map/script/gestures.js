@@ -22,24 +22,24 @@ sheet.addEventListener("pointermove", (event) => {
   hideTip();
   sheet.classList.add("dragging");
   if (others.length) pinch(before, [x, y], others[0]);
-  else { state.view.x += x - before[0]; state.view.y += y - before[1]; later(); }
+  else { pan(x - before[0], y - before[1]); later(); }
 });
 
 function pinch(before, after, other) {
   const apart = (a, b) => Math.max(Math.hypot(a[0] - b[0], a[1] - b[1]), 1);
-  state.view.x += (after[0] - before[0]) / 2;
-  state.view.y += (after[1] - before[1]) / 2;
+  pan((after[0] - before[0]) / 2, (after[1] - before[1]) / 2);
   zoom(apart(after, other) / apart(before, other), (after[0] + other[0]) / 2, (after[1] + other[1]) / 2);
 }
 
 function lift(event) {
-  if (!pointers.delete(event.pointerId) || pointers.size) return;
-  sheet.classList.remove("dragging");
-  if (event.type === "pointerup" && travelled < 4) chooseFound(under(...local(event), event.pointerType));
+  pointers.delete(event.pointerId);
+  if (!pointers.size) sheet.classList.remove("dragging");
 }
 sheet.addEventListener("pointerup", lift);
 sheet.addEventListener("pointercancel", lift);
 sheet.addEventListener("pointerleave", hideTip);
+/* Not when the finger lifts: its click would then fall on the answer that has come up under it. */
+sheet.addEventListener("click", (event) => { if (travelled < 4) chooseFound(under(...local(event), event.pointerType)); });
 sheet.addEventListener("dblclick", (event) => zoom(2, ...local(event)));
 sheet.addEventListener("wheel", (event) => {
   event.preventDefault();
@@ -64,6 +64,7 @@ function followCursor() {
   const lines = nodeLines(scene.nodes[scene.own[i]]);
   tip(sx(i), sy(i), ...lines);
   $("spoken").textContent = lines.filter(Boolean).join(". ");
+  markedAt = null;
   later();
 }
 

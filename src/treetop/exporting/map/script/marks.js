@@ -61,7 +61,7 @@ function labels() {
     const y = [down(node.y) - r - 5, down(node.y) + r + 13].find((y) => y > 14 && y < high() - 4 && !taken.some((box) => Math.abs(box[0] - x) < box[2] + half && Math.abs(box[1] - y) < 15));
     if (y === undefined) continue;
     taken.push([x, y, half]);
-    found.push(make("text", { class: "name", x: x.toFixed(1), y: y.toFixed(1) }, text));
+    found.push(make("text", { class: y > down(node.y) && r > 0 ? "name below" : "name", x: x.toFixed(1), y: y.toFixed(1) }, text));
   }
   return found;
 }

@@ -1,23 +1,24 @@
-/* Painting a picture of the scene: dots first, flows beneath them with the largest first, the ground last.
+/* Painting a picture of the scene: the ground on one canvas; on another, above it, dots, and flows beneath them.
 
-Each goes beneath what is there already, so the picture can be made in pieces, and what matters most is there first. A
-generator stops after every piece; whoever runs it decides how much of a frame it may take. */
+The largest flows come first, and each goes beneath what is there already: so a picture can be made in pieces, and what
+matters most is there first. A generator stops after every piece; whoever runs it decides how much of a frame it takes. */
 
-const PIECE = 200, DIVISIONS = 8; /* flows between two looks at the clock; points of the screen that share their ink */
+const PIECE = 20; /* flows or outlines between two looks at the clock */
+const CELL = 8, ENOUGH = 2; /* points of the screen that share their ink, and how often it has to cover them */
 
-function* painting(context, view, width, height, pixels) {
-  const at = { x: (x) => view.x + view.k * x, y: (y) => view.y + view.k * y };
-  context.setTransform(pixels, 0, 0, pixels, 0, 0);
-  context.clearRect(0, 0, width, height);
-  context.globalCompositeOperation = "source-over";
-  paintDots(context, at, scale());
-  context.globalCompositeOperation = "destination-over";
-  yield* paintFlows(context, at, width, height);
-  context.setTransform(pixels * view.k, 0, 0, pixels * view.k, pixels * view.x, pixels * view.y);
-  yield* paintGround(context, view, width, height, scale());
-  context.setTransform(pixels, 0, 0, pixels, 0, 0);
-  if (!data.arcs.length) paintGrid(context, at, width, height);
-  context.globalAlpha = 1;
+function* painting(ground, above, view, width, height, pixels) {
+  const at = { x: (x) => view.x + view.k * x, y: (y) => view.y + view.k * y }, colours = scale();
+  for (const context of [ground, above]) {
+    context.setTransform(pixels, 0, 0, pixels, 0, 0);
+    context.clearRect(0, 0, width, height);
+  }
+  if (!data.arcs.length) paintGrid(ground, at, width, height);
+  ground.setTransform(pixels * view.k, 0, 0, pixels * view.k, pixels * view.x, pixels * view.y);
+  yield* paintGround(ground, view, width, height, colours);
+  above.globalCompositeOperation = "source-over";
+  paintDots(above, at, colours);
+  above.globalCompositeOperation = "destination-over";
+  yield* paintFlows(above, at, width, height);
 }
 
 function paintDots(context, at, colours) {
@@ -62,7 +63,7 @@ function* paintFlows(context, at, width, height) {
 }
 
 function paintFlow(context, at, flow, seen, width, height) {
-  const alpha = 0.3 + 0.45 * Math.sqrt(flow.width / scene.widest);
+  const share = Math.sqrt(flow.width / scene.widest), alpha = flow.width < 1.2 ? (0.3 + 0.45 * share) * scene.faint : 0.3 + 0.45 * share;
   for (const [gx0, gy0, gx1, gy1] of copies(flow)) {
     const x0 = at.x(gx0), y0 = at.y(gy0), x1 = at.x(gx1), y1 = at.y(gy1);
     if (!seen.shows(x0, y0, x1, y1, flow.width, alpha)) continue;
@@ -97,7 +98,7 @@ const colourOf = (flow) => state.place < 0 ? ink.flow : flow.from.head === state
 /* Where so much is painted already that nothing beneath it can be seen, nothing is painted. */
 class Coverage {
   constructor(width, height) {
-    [this.columns, this.rows] = [Math.ceil(width / DIVISIONS), Math.ceil(height / DIVISIONS)];
+    [this.columns, this.rows] = [Math.ceil(width / CELL), Math.ceil(height / CELL)];
     this.ink = new Float32Array(this.columns * this.rows);
     [this.width, this.height] = [width, height];
   }
@@ -106,44 +107,44 @@ class Coverage {
   shows(x0, y0, x1, y1, width, alpha) {
     const length = Math.hypot(x1 - x0, y1 - y0);
     if (length < 1) return false;
-    const [cx, cy] = bent(x0, y0, x1, y1), steps = Math.max(2, Math.min(200, Math.ceil(length / DIVISIONS)));
+    const [cx, cy] = bent(x0, y0, x1, y1), steps = Math.max(2, Math.min(200, Math.ceil(length / CELL)));
     if (Math.max(x0, x1, cx) < 0 || Math.min(x0, x1, cx) > this.width || Math.max(y0, y1, cy) < 0 || Math.min(y0, y1, cy) > this.height) return false;
-    const share = Math.min(1, width / DIVISIONS) * alpha * (length / steps / DIVISIONS);
+    const share = Math.min(1, width / CELL) * alpha * (length / steps / CELL);
     let shows = false;
     for (let step = 0; step <= steps; step++) {
       const t = step / steps, u = 1 - t, x = u * u * x0 + 2 * u * t * cx + t * t * x1, y = u * u * y0 + 2 * u * t * cy + t * t * y1;
       if (x < 0 || y < 0 || x >= this.width || y >= this.height) continue;
-      const cell = (y / DIVISIONS | 0) * this.columns + (x / DIVISIONS | 0);
-      if (this.ink[cell] < 3) shows = true;
+      const cell = (y / CELL | 0) * this.columns + (x / CELL | 0);
+      if (this.ink[cell] < ENOUGH) shows = true;
       this.ink[cell] += share;
     }
     return shows;
   }
 }
 
-/* The ground: borders, then shapes beneath them. The canvas is in steps of the grid here. */
+/* The ground: shapes, their borders, and above them those of the coarsest level. The canvas is in steps of the grid. */
 function* paintGround(context, view, width, height, colours) {
   const here = level(), shaded = here.places.outlined ? here.places : null;
   const places = shaded || (data.levels.slice().reverse().find((at) => at.places.outlined) || here).places;
   if (!places.outlined) return;
   const inSight = (box) => box && box[0] * view.k + view.x < width && box[2] * view.k + view.x > 0 && box[1] * view.k + view.y < height && box[3] * view.k + view.y > 0;
-  const found = places.boxes.map((box, i) => i).filter((i) => inSight(places.boxes[i])), all = values();
+  const found = places.boxes.map((_, i) => i).filter((i) => inSight(places.boxes[i])), all = values();
   const coarsest = data.levels[0].places;
   context.globalAlpha = state.place >= 0 ? 0.5 : 1;
-  if (shaded && state.shown > 0 && coarsest.outlined) {
-    context.strokeStyle = ink.above;
-    context.lineWidth = 0.9 / view.k;
-    coarsest.boxes.forEach((box, i) => { if (inSight(box)) context.stroke(outline(coarsest, i)); });
-  }
-  context.strokeStyle = ink.border;
-  context.lineWidth = 0.7 / view.k;
-  for (const [n, i] of found.entries()) { context.stroke(outline(places, i)); if (n % PIECE === 0) yield; }
   /* Where the two ends have outlines of their own, those that count lie above the others. */
-  if (shaded) found.sort((a, b) => (all[b] !== 0) - (all[a] !== 0));
+  if (shaded) found.sort((a, b) => (all[a] !== 0) - (all[b] !== 0));
   for (const [n, i] of found.entries()) {
     context.fillStyle = shaded ? colours.colour(all[i]) : ink.land;
     context.fill(outline(places, i), "evenodd");
     if (n % PIECE === 0) yield;
+  }
+  context.strokeStyle = ink.border;
+  context.lineWidth = 0.7 / view.k;
+  for (const [n, i] of found.entries()) { context.stroke(outline(places, i)); if (n % PIECE === 0) yield; }
+  if (shaded && state.shown > 0 && coarsest.outlined) {
+    context.strokeStyle = ink.above;
+    context.lineWidth = 0.9 / view.k;
+    coarsest.boxes.forEach((box, i) => { if (inSight(box)) context.stroke(outline(coarsest, i)); });
   }
 }
 

@@ -148,5 +148,5 @@ function uncover() {
   if (!narrow.matches || at < 0) return;
   const box = sheet.getBoundingClientRect(), top = Math.min($("answer").getBoundingClientRect().top, box.bottom);
   const y = box.top + sy(at), from = Math.max(box.top, 0);
-  if (y > top - 24 || y < from + 24) { state.view.y += (from + top) / 2 - y; later(); }
+  if (y > top - 24 || y < from + 24) { pan(0, (from + top) / 2 - y); later(); }
 }

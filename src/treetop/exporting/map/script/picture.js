@@ -1,13 +1,16 @@
 /* The picture on the screen: it is larger than the sheet and moves with the hand at once; a new one is painted behind it
-in what time frames have left, and takes its place when it is done. */
+in what time frames have left, and takes its place when it is done. Names and rings move with it, and are set anew when
+it is, or when the hand rests. */
 
-const MARGIN = 0.25, BUDGET = 7; /* of the sheet on every side; milliseconds of a frame */
+const MARGIN = 0.25, REST = 90; /* of the sheet on every side; milliseconds */
+const budget = () => pointers.size ? 6 : 22; /* milliseconds of a frame, less while a hand moves the map */
 let front = $("front"), back = $("back");
-let paintedAt = null, work = null, workAt = null, frame = 0;
+let paintedAt = null, markedAt = null, frame = 0, resting = 0; /* where the picture and the marks are */
+let work = null, workAt = null, target = null; /* what is being painted, where, and on to what */
 
 /* `again`: the scene has changed, and what is being painted is out of date. */
 function later(again = false) {
-  if (again) { work = null; paintedAt = null; }
+  if (again) work = workAt = null;
   if (!frame) frame = requestAnimationFrame(onFrame);
 }
 
@@ -15,10 +18,10 @@ function onFrame() {
   frame = 0;
   const started = performance.now();
   if (isStale()) begin();
-  if (work && advance(started + BUDGET)) present();
+  if (work && advance(started + budget())) finish();
+  else if (work && isOutOfDate()) present();
   if (work) later();
   move();
-  drawMarks();
   remember();
 }
 
@@ -30,39 +33,73 @@ function isStale() {
   return Math.abs(state.view.x - at.x) > MARGIN * wide() * 0.6 || Math.abs(state.view.y - at.y) > MARGIN * high() * 0.6;
 }
 
+/* Whether what is on the screen is of another scene or size: then an unfinished picture is better. */
+const isOutOfDate = () => !paintedAt || paintedAt.k !== workAt.k || paintedAt.scene !== workAt.scene;
+
 function begin() {
   const pixels = Math.min(window.devicePixelRatio || 1, 2), width = Math.round(wide() * (1 + 2 * MARGIN)), height = Math.round(high() * (1 + 2 * MARGIN));
-  if (back.width !== width * pixels || back.height !== height * pixels) [back.width, back.height] = [width * pixels, height * pixels];
-  [back.style.width, back.style.height] = [width + "px", height + "px"];
-  const { k, x, y } = state.view;
-  workAt = { k, x, y, scene };
-  work = painting(back.getContext("2d"), { k, x: x + MARGIN * wide(), y: y + MARGIN * high() }, width, height, pixels);
+  const at = { ...state.view, scene };
+  for (const canvas of back.children) {
+    if (canvas.width !== width * pixels || canvas.height !== height * pixels) [canvas.width, canvas.height] = [width * pixels, height * pixels];
+    [canvas.style.width, canvas.style.height] = [width + "px", height + "px"];
+  }
+  const view = { k: at.k, x: at.x + MARGIN * wide(), y: at.y + MARGIN * high() };
+  [work, workAt, target] = [painting(...contexts(back), view, width, height, pixels), at, back];
 }
+
+/* Canvases that are read often are painted at once, by the processor, and so what it takes can be counted. */
+const contexts = (picture) => [...picture.children].map((canvas) => canvas.getContext("2d", { willReadFrequently: true }));
+const isShown = (picture) => !picture.classList.contains("away");
 
 /* Paint until the time is up; return whether it is done. */
 function advance(until) {
-  do { if (work.next().done) return true; } while (performance.now() < until);
+  const painted = contexts(target);
+  do {
+    if (work.next().done) return true;
+    for (const context of painted) context.getImageData(0, 0, 1, 1);
+  } while (performance.now() < until);
   return false;
 }
 
 function present() {
-  [front, back] = [back, front];
-  [paintedAt, work, workAt] = [workAt, null, null];
+  paintedAt = workAt;
+  if (isShown(target)) return;
+  [front, back] = [target, front];
   front.classList.remove("away");
   back.classList.add("away");
 }
 
+function finish() {
+  present();
+  [work, workAt, target] = [null, null, null];
+}
+
 function move() {
   if (!paintedAt) return;
-  const factor = state.view.k / paintedAt.k;
-  const x = state.view.x - factor * (paintedAt.x + MARGIN * wide()), y = state.view.y - factor * (paintedAt.y + MARGIN * high());
-  front.style.transform = `translate(${x}px, ${y}px) scale(${factor})`;
+  shift(front, paintedAt, MARGIN);
+  const { x, y, k } = state.view;
+  if (!markedAt || markedAt.k !== k || markedAt.painted !== paintedAt) mark();
+  else shift(marks, markedAt, 0);
+  clearTimeout(resting);
+  if (markedAt.x !== x || markedAt.y !== y) resting = setTimeout(mark, REST);
+}
+
+function shift(element, at, margin) {
+  const factor = state.view.k / at.k;
+  const x = state.view.x - factor * (at.x + margin * wide()), y = state.view.y - factor * (at.y + margin * high());
+  element.style.transform = `translate(${x}px, ${y}px) scale(${factor})`;
+}
+
+function mark() {
+  markedAt = { ...state.view, painted: paintedAt };
+  marks.style.transform = "none";
+  drawMarks();
 }
 
 /* Everything at once, for paper and for those who measure. */
 function paintNow() {
   begin();
   advance(Infinity);
-  present();
+  finish();
   move();
 }

@@ -12,6 +12,7 @@ function makeScene() {
   if (made.flows.length) made.top = made.flows[0].count;
   made.widest = widest(made.flows, made.top);
   for (const flow of made.flows) flow.width = Math.max(0.7, made.widest * flow.count / made.top);
+  made.faint = faintness(made.flows);
   return made;
 }
 
@@ -36,6 +37,12 @@ function widest(list, top) {
   const { k } = state.view;
   const ink = list.reduce((sum, { from, to, count }) => sum + count / top * Math.min(Math.hypot(to.x - from.x, to.y - from.y) * k, 700), 0);
   return Math.max(3, Math.min(18, Math.min(wide(), high()) / 36, 0.12 * wide() * high() / Math.max(ink, 1)));
+}
+
+/* Where thousands of thin flows would cover the map, each is fainter, and the larger ones stay in sight. */
+function faintness(list) {
+  const length = list.reduce((sum, { from, to }) => sum + Math.hypot(to.x - from.x, to.y - from.y), 0) * state.view.k;
+  return Math.max(0.25, Math.min(1, wide() * high() / Math.max(length, 1)));
 }
 
 const radius = (value, most) => value === 0 ? 1.6 : Math.max(2.2, Math.sqrt(Math.abs(value) / most) * Math.min(24, Math.max(11, wide() / 38)));

@@ -50,15 +50,20 @@ $("outside").addEventListener("click", showWhole);
 for (const asked of ["(prefers-color-scheme: dark)", "print"]) matchMedia(asked).addEventListener("change", () => { readColours(); refresh(); });
 window.addEventListener("beforeprint", paintNow);
 
-let width = 0, height = 0;
+let width = wide(), height = high();
 new ResizeObserver(() => {
-  if (sheet.clientWidth === width && sheet.clientHeight === height) return;
-  const first = !width;
-  if (!first) { state.view.x += (sheet.clientWidth - width) / 2; state.view.y += (sheet.clientHeight - height) / 2; }
-  [width, height] = [sheet.clientWidth, sheet.clientHeight];
-  marks.setAttribute("viewBox", `0 0 ${width} ${height}`); // paper is narrower, and scales it
-  if (!first) refresh();
+  if (wide() === width && high() === height) return;
+  if (state.fitted) fit(state.fitted); else pan((wide() - width) / 2, (high() - height) / 2);
+  sized();
+  refresh();
 }).observe(sheet);
+
+function sized() {
+  [width, height] = [wide(), high()];
+  marks.setAttribute("viewBox", `0 0 ${width} ${height}`); /* paper is narrower, and scales it */
+}
+
+sized();
 readColours();
 names();
 restore();

@@ -16,7 +16,8 @@ const state = {
   flow: NOTHING, /* or the chosen flow, as a number of the drawn ones, */
   group: null, /* or the places of a chosen dot that stands for several */
   cursor: NOTHING, /* where the keyboard is */
-  view: null,
+  view: null, /* of the grid on the screen, */
+  fitted: null, /* and what it was fitted to, until it is moved */
 };
 
 const level = () => data.levels[state.shown];

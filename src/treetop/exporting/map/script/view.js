@@ -10,17 +10,26 @@ function fit([x, y, w, h]) {
   const k = Math.min(wide() / Math.max(w, 1), high() / Math.max(h, 1)) * ROOM;
   state.view = { k: Math.min(k, NEAREST), x: 0, y: 0 };
   centre(x + w / 2, y + h / 2);
+  state.fitted = [x, y, w, h];
 }
 
 function centre(x, y) {
   state.view.x = wide() / 2 - state.view.k * x;
   state.view.y = high() / 2 - state.view.k * y;
+  state.fitted = null;
+}
+
+function pan(dx, dy) {
+  state.view.x += dx;
+  state.view.y += dy;
+  state.fitted = null;
 }
 
 function zoomBy(factor, cx = wide() / 2, cy = high() / 2) {
   const { k, x, y } = state.view;
   const least = Math.min(wide() / data.size[0], high() / Math.max(data.size[1], 1)) / 2;
   const next = Math.min(Math.max(k * factor, least), NEAREST);
+  state.fitted = null;
   state.view = { k: next, x: cx - (cx - x) * next / k, y: cy - (cy - y) * next / k };
 }
 
