@@ -257,7 +257,9 @@ def serious(tab: Tab) -> list[Any]:
 
 
 @pytest.mark.skipif(axe() is None, reason="axe-core is not installed (pip install axe-core-python)")
-@pytest.mark.parametrize("page", ["index.html", "map.html", "map.html#place=North&near=region", "card.html"])
+@pytest.mark.parametrize(
+    "page", ["index.html", "map.html", "map.html#place=North&near=region", "guarantee.html", "card.html"]
+)
 def test_axe_finds_nothing_serious_on_any_page(tab: Tab, pages: Path, page: str) -> None:
     name, hash_, fragment = page.partition("#")
     script = axe()

@@ -13,16 +13,18 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 
-def render(package: str, values: Mapping[str, Any], scripts: Sequence[str] = ("page.js",)) -> str:
-    """Return the page of a package: of its page.html, page.css and, one after the other, its scripts."""
+def render(
+    package: str, values: Mapping[str, Any], scripts: Sequence[str] = ("page.js",), page: str = "page.html"
+) -> str:
+    """Return a page of a package, with its page.css and, one after the other, its scripts."""
     style, script = _part(package, "page.css"), _joined(package, tuple(scripts))
-    return _template(package).render(
+    return _template(package, page).render(
         **values, style=style, script=script, style_hash=_hash(style), script_hash=_hash(script)
     )
 
 
 @cache
-def _template(package: str) -> Template:
+def _template(package: str, page: str) -> Template:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
@@ -30,7 +32,7 @@ def _template(package: str) -> Template:
     )
     # Compact, and with <, >, & and ' as escapes, so that no text can end the element that it stands in.
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False}
-    return environment.from_string(_part(package, "page.html"))
+    return environment.from_string(_part(package, page))
 
 
 @cache
