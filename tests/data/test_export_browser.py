@@ -241,6 +241,18 @@ def test_the_keyboard_goes_from_place_to_place_and_says_their_numbers(tab: Tab, 
     assert tab.ask("document.getElementById('answer').hidden")
 
 
+def test_paper_has_one_picture_in_the_colours_of_the_day(tab: Tab, pages: Path) -> None:
+    tab.open(pages / "map.html", *DESKTOP, dark=True)
+    settle(tab)
+    tab.ask("dispatchEvent(new Event('beforeprint'))")
+    script = """(() => { const { data } = still.getContext('2d').getImageData(0, 0, still.width, still.height);
+      let dots = 0; for (let at = 0; at < data.length; at += 4) if (data[at] === 47 && data[at + 1] === 111) dots++;
+      return dots })()"""
+    assert tab.ask(f"(() => {{ const still = document.getElementById('still'); return {script} }})()") > 500
+    tab.ask("dispatchEvent(new Event('afterprint'))")
+    assert not tab.ask("document.documentElement.classList.contains('paper')")
+
+
 def axe() -> str | None:
     """The script of axe-core, from a package that ships it."""
     for package in ("axe_playwright_python", "axe_core_python"):

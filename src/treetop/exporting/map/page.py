@@ -29,6 +29,7 @@ SCRIPTS = (
     "choices",
     "gestures",
     "link",
+    "print",
     "start",
 )
 """The scripts of the page, in the order in which they need one another."""

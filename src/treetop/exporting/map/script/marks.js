@@ -47,7 +47,7 @@ function ribbonText(x0, y0, x1, y1, width) {
 /* Names where there is room: the chosen place and its partners first, then by size. A long name is cut, and never a code. */
 function labels() {
   const { places } = level(), taken = [], found = [];
-  const partner = new Set(state.place < 0 ? [] : scene.flows.slice(0, 8).flatMap(({ from, to }) => [from.head, to.head]));
+  const partner = new Set(state.place < 0 ? [] : scene.flows.slice(0, 16).flatMap(({ from, to }) => [from.head, to.head]));
   if (state.flow >= 0 && scene.flows[state.flow]) { const { from, to } = scene.flows[state.flow]; partner.add(from.head).add(to.head); }
   const weight = weights(), rank = ({ head }) => (head === state.place ? 1e18 : head === state.cursor ? 1e17 : partner.has(head) ? 1e16 : 0) + weight[head];
   const only = state.place >= 0 ? 1e16 : 0;
@@ -56,8 +56,8 @@ function labels() {
   for (const node of [...first, ...only ? [] : scene.ranked]) {
     if (found.length >= LABELS) break;
     const name = groupName(node.members), text = name.length > 24 ? name.slice(0, 23).trimEnd() + "…" : name;
-    const x = across(node.x), half = text.length * 3.3 + 4, r = isDot(places, node, state.view.k) ? dotRadius(node, places) : -5;
-    if (x - half < 0 || x + half > wide()) continue;
+    const half = text.length * 3.3 + 4, own = across(node.x), x = Math.max(half, Math.min(own, wide() - half)), r = isDot(places, node, state.view.k) ? dotRadius(node, places) : -5;
+    if (own < 0 || own > wide()) continue;
     const y = [down(node.y) - r - 5, down(node.y) + r + 13].find((y) => y > 14 && y < high() - 4 && !taken.some((box) => Math.abs(box[0] - x) < box[2] + half && Math.abs(box[1] - y) < 15));
     if (y === undefined) continue;
     taken.push([x, y, half]);
@@ -66,11 +66,11 @@ function labels() {
   return found;
 }
 
-/* Nothing is hidden: how many places lie outside, and a way to see them. */
+/* Nothing is hidden: how many places the first view leaves out, and a way to see them. */
 function tellOutside() {
-  const { x, y } = level().places, weight = weights();
+  const { x } = level().places, weight = weights();
   let outside = 0;
-  for (let i = 0; i < x.length; i++) if (weight[i] > 0 && (sx(i) < 0 || sx(i) > wide() || sy(i) < 0 || sy(i) > high())) outside++;
+  if (state.fitted) for (let i = 0; i < x.length; i++) if (weight[i] > 0 && (sx(i) < 0 || sx(i) > wide() || sy(i) < 0 || sy(i) > high())) outside++;
   const words = outside ? say("outside", { number: number(outside) }) : "";
   if ($("outside").textContent !== words) $("outside").textContent = words;
   $("outside").hidden = !outside;

@@ -95,11 +95,3 @@ function mark() {
   marks.style.transform = "none";
   drawMarks();
 }
-
-/* Everything at once, for paper and for those who measure. */
-function paintNow() {
-  begin();
-  advance(Infinity);
-  finish();
-  move();
-}

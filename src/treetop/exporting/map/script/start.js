@@ -47,12 +47,11 @@ $("nearer").addEventListener("click", () => zoom(1.5));
 $("farther").addEventListener("click", () => zoom(1 / 1.5));
 $("whole").addEventListener("click", showWhole);
 $("outside").addEventListener("click", showWhole);
-for (const asked of ["(prefers-color-scheme: dark)", "print"]) matchMedia(asked).addEventListener("change", () => { readColours(); refresh(); });
-window.addEventListener("beforeprint", paintNow);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); refresh(); });
 
 let width = wide(), height = high();
 new ResizeObserver(() => {
-  if (wide() === width && high() === height) return;
+  if ((wide() === width && high() === height) || document.documentElement.classList.contains("paper")) return;
   if (state.fitted) fit(state.fitted); else pan((wide() - width) / 2, (high() - height) / 2);
   sized();
   refresh();
