@@ -89,6 +89,10 @@ class Tab:
         self._session, self._traced = session, False
         return self._events
 
+    def seen(self, file: Path) -> None:
+        """Draw what the window shows to a file."""
+        file.write_bytes(base64.b64decode(self._call("Page.captureScreenshot")["data"]))
+
     def picture(self, file: Path) -> None:
         """Draw all of the page to a file."""
         size = self._call("Page.getLayoutMetrics")["cssContentSize"]

@@ -211,8 +211,30 @@ def test_a_tap_on_a_phone_shows_its_answer_in_view(tab: Tab, pages: Path, scroll
     assert 100 < box[0] < box[1] <= PHONE[1] + 1
     ring = tab.ask("(({top, bottom}) => [top, bottom])(document.querySelector('#marks .ring').getBoundingClientRect())")
     assert ring[0] >= 0 and ring[1] <= box[0], "and the place that it is about is not under it"
+    assert tab.ask("document.documentElement.scrollWidth") == PHONE[0], "nothing sticks out at the side"
     tab.ask("document.querySelector('#answer .close').click()")
     assert tab.ask("document.getElementById('answer').hidden")
+
+
+def test_a_flow_across_the_cut_leaves_on_one_side_and_comes_in_on_the_other(tab: Tab, tmp_path: Path) -> None:
+    """Four cities around the world, each with flights to the next: wherever it is cut, somebody crosses."""
+    around = {"a": -150.0, "b": -60.0, "c": 30.0, "d": 120.0}
+    pairs = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]
+    tree = tt.Hierarchy.flat(list(around), level="city")
+    counts = pa.table({"origin": [a for a, _ in pairs], "destination": [b for _, b in pairs], "n": [9000] * 4})
+    release = tt.Plan(tt.Spine.origin_first(origin=tree, destination=tree), TRIP, LOSS).release(counts, count="n")
+    rows = pa.table({"city": list(around), "lat": [0.0] * 4, "lon": list(around.values())})
+    pq.write_table(rows, tmp_path / "cities.parquet")
+    export(release, "map", tmp_path / "map.html", coordinates=tmp_path / "cities.parquet")
+    tab.open(tmp_path / "map.html", *DESKTOP)
+    settle(tab)
+    script = """(() => { const canvas = document.querySelector('#map > div:not(.away) canvas:last-child');
+      const margin = canvas.width / 6, wide = canvas.width - 2 * margin, context = canvas.getContext('2d');
+      return [margin + 2, margin + wide - 3].map((x) => {
+        const { data } = context.getImageData(x, 0, 1, canvas.height);
+        let painted = 0; for (let at = 3; at < data.length; at += 4) if (data[at]) painted++; return painted }) })()"""
+    left, right = tab.ask(script)
+    assert left > 0 and right > 0
 
 
 def test_a_finger_moves_the_map_and_a_drag_chooses_nothing(tab: Tab, pages: Path) -> None:

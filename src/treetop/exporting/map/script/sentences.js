@@ -18,8 +18,8 @@ function drawnText(here) {
   const shared = { number: number(scene.flows.length), share: percent(count, whole), moving: number(whole) };
   if (untested(here) || state.unsure) return untestedText(here, shared);
   const parts = scene.flows.reduce((sum, flow) => sum + flow.parts, 0);
-  const key = parts < here.standing && state.place < 0 ? "stands_largest" : "stands";
-  return join(say(key, { ...shared, number: number(parts), real: number(here.standing) }), say("rate", { rate: sure(here.rate) }), say("others", { pairs: number(here.pairs) }));
+  const key = parts > scene.flows.length ? "stands_bundled" : parts < here.standing && state.place < 0 ? "stands_largest" : "stands";
+  return join(say(key, { ...shared, parts: number(parts), real: number(here.standing) }), say("rate", { rate: sure(here.rate) }), say("others", { pairs: number(here.pairs) }));
 }
 
 function untestedText(here, shared) {
