@@ -280,3 +280,26 @@ def test_every_number_has_its_interval_that_of_sums_too(tmp_path: Path) -> None:
             for end in ("origin", "destination"):
                 found = release.interval(**{f"{end}.{name}": here})
                 assert [level["totals"][end][bound][i] for bound in ("lower", "upper")] == [found.lower, found.upper]
+
+
+def test_a_part_of_a_release_is_tested_where_its_flows_are_whole_and_has_its_own_intervals(tmp_path: Path) -> None:
+    tree = tt.Hierarchy.from_table(
+        pa.table({"region": ["N", "N", "S", "S"], "town": ["a", "b", "c", "d"]}), levels=["region", "town"]
+    )
+    order = ["origin.region", "destination.region", "origin.town", "destination.town", "sex"]
+    sexes = tt.Hierarchy.flat(["f", "m"], level="sex")
+    spine = tt.Spine(order, {"origin": tree, "destination": tree, "sex": sexes})
+    rows = [(a, b, s) for a in "abcd" for b in "abcd" for s in "fm"]
+    columns = dict(zip(("origin", "destination", "sex"), map(list, zip(*rows, strict=True)), strict=True))
+    release = tt.Plan(spine, TRIP, LOSS).release(pa.table({**columns, "n": [700] * len(rows)}), count="n")
+    shapes = {code: [box(at, 0, at + 1, 1)] for at, code in enumerate("abcd")}
+    file = outlines(tmp_path / "t.geojson", shapes)
+    for name, part, is_tested in (("whole", {"origin": "N"}, True), ("cut", {"sex": "f"}, False)):
+        selected = release.where(**part)
+        level = content(export(selected, "map", tmp_path / f"{name}.html", boundaries=file).files[0])["levels"][-1]
+        assert (level["real"] is not None) == is_tested
+        codes = level["places"]["code"]
+        for o, d, n, lower, upper in held_flows(level):
+            pair = {"origin.town": codes[o], "destination.town": codes[d]}
+            found = selected.interval(**pair)
+            assert n == selected.query(**pair) and (lower, upper) == (found.lower, found.upper)

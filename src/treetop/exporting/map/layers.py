@@ -109,8 +109,12 @@ def layer(release: Selection, atlas: Atlas, depths: Depths, attributes: Sequence
 
 
 def _counts(release: Selection, depths: Depths, attributes: Sequence[str]) -> pa.Table:
-    """Return the counts of a layer, each with its own interval where the release has them: of sums too."""
+    """Return the counts of a layer, each with its own interval where the release has them: of sums and parts too."""
     table = counts_at(release, depths, attributes, more=True)
+    if "lower" not in table.column_names and release.confidence is not None:
+        trees = trees_of(release)
+        table = release.by(*(f"{name}.{trees[name].levels[depths[name]]}" for name in attributes))
+        table = table.rename_columns([*attributes, *table.column_names[len(attributes) :]])
     return table.select([*attributes, *(name for name in ("count", "lower", "upper") if name in table.column_names)])
 
 
@@ -181,7 +185,10 @@ def _real(release: Selection, depths: Depths, attributes: Sequence[str], table: 
     shown = np.stack(
         [pc.index_in(table[name], value_set=own).to_numpy() for name, own in zip(attributes, codes, strict=True)]
     )
-    tested: NDArray[np.bool_] = real[_rows(nodes, shown, len(codes[1]))]
+    row = _rows(nodes, shown, len(codes[1]))
+    if release.conditions and not np.array_equal(measured.tree.at(index).count[row], table["count"].to_numpy()):
+        return None  # what is shown is a part of what was tested
+    tested: NDArray[np.bool_] = real[row]
     return tested
 
 

@@ -4,7 +4,8 @@ Where the release has coarser levels, they are shown instead, so that every numb
 interval. Where it has none, or a level was asked for, dots that would lie on one another become one dot, which stands
 for the sum of its places and says so. */
 
-const LEGIBLE = { dots: 40, outlines: 26 }, TOUCHING = 15; /* points of the screen */
+/* In points of the screen; flows need more room than shades. */
+const LEGIBLE = flows ? { dots: 40, outlines: 26 } : { dots: 18, outlines: 9 }, TOUCHING = 15;
 
 /* How far it is from a place to the next, for half of the places or more, in steps of the grid. */
 function spacing(here) {

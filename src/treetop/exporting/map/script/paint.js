@@ -3,7 +3,7 @@
 The largest flows come first, and each goes beneath what is there already: so a picture can be made in pieces, and what
 matters most is there first. A generator stops after every piece; whoever runs it decides how much of a frame it takes. */
 
-const PIECE = 20; /* flows or outlines between two looks at the clock */
+const PIECE = 20, SHAPES = 200; /* flows, and outlines, between two looks at the clock */
 const CELL = 8, ENOUGH = 2; /* points of the screen that share their ink, and how often it has to cover them */
 
 function* painting(ground, above, view, width, height, pixels) {
@@ -23,7 +23,7 @@ function* painting(ground, above, view, width, height, pixels) {
 
 function paintDots(context, at, colours) {
   const { places } = level(), { k } = state.view;
-  context.globalAlpha = state.place >= 0 ? 0.55 : 1;
+  context.globalAlpha = flows && state.place >= 0 ? 0.55 : 1;
   context.strokeStyle = ink["edge-of-dot"];
   for (const node of scene.nodes.slice().sort((a, b) => Math.abs(b.value) - Math.abs(a.value))) {
     if (!isDot(places, node, k)) continue;
@@ -58,7 +58,7 @@ function* paintFlows(context, at, width, height) {
   context.lineJoin = "round";
   for (let start = 0; start < all.length; start += PIECE) {
     for (const flow of all.slice(start, start + PIECE)) paintFlow(context, at, flow, seen, width, height);
-    yield;
+    yield true; /* all that matters is there, and it can be shown */
   }
 }
 
@@ -130,17 +130,17 @@ function* paintGround(context, view, width, height, colours) {
   const inSight = (box) => box && box[0] * view.k + view.x < width && box[2] * view.k + view.x > 0 && box[1] * view.k + view.y < height && box[3] * view.k + view.y > 0;
   const found = places.boxes.map((_, i) => i).filter((i) => inSight(places.boxes[i])), all = values();
   const coarsest = data.levels[0].places;
-  context.globalAlpha = state.place >= 0 ? 0.5 : 1;
+  context.globalAlpha = flows && state.place >= 0 ? 0.5 : 1; /* so that its flows stand out */
   /* Where the two ends have outlines of their own, those that count lie above the others. */
   if (shaded) found.sort((a, b) => (all[a] !== 0) - (all[b] !== 0));
   for (const [n, i] of found.entries()) {
     context.fillStyle = shaded ? colours.colour(all[i]) : ink.land;
     context.fill(outline(places, i), "evenodd");
-    if (n % PIECE === 0) yield;
+    if (n % SHAPES === 0) yield;
   }
   context.strokeStyle = ink.border;
-  context.lineWidth = 0.7 / view.k;
-  for (const [n, i] of found.entries()) { context.stroke(outline(places, i)); if (n % PIECE === 0) yield; }
+  context.lineWidth = Math.min(0.7 / view.k, shaded ? spacing(here) / 20 : Infinity); /* many small places are not all border */
+  for (const [n, i] of found.entries()) { context.stroke(outline(places, i)); if (n % SHAPES === 0) yield; }
   if (shaded && state.shown > 0 && coarsest.outlined) {
     context.strokeStyle = ink.above;
     context.lineWidth = 0.9 / view.k;

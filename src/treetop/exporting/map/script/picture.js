@@ -6,7 +6,7 @@ const MARGIN = 0.25, REST = 90; /* of the sheet on every side; milliseconds */
 const budget = () => pointers.size ? 6 : 22; /* milliseconds of a frame, less while a hand moves the map */
 let front = $("front"), back = $("back");
 let paintedAt = null, markedAt = null, frame = 0, resting = 0; /* where the picture and the marks are */
-let work = null, workAt = null, target = null; /* what is being painted, where, and on to what */
+let work = null, workAt = null, target = null, isShowable = false; /* what is being painted, where, on to what, and how far */
 
 /* `again`: the scene has changed, and what is being painted is out of date. */
 function later(again = false) {
@@ -19,7 +19,7 @@ function onFrame() {
   const started = performance.now();
   if (isStale()) begin();
   if (work && advance(started + budget())) finish();
-  else if (work && isOutOfDate()) present();
+  else if (work && isShowable && (!paintedAt || paintedAt.scene !== scene)) present();
   if (work) later();
   move();
   remember();
@@ -33,9 +33,6 @@ function isStale() {
   return Math.abs(state.view.x - at.x) > MARGIN * wide() * 0.6 || Math.abs(state.view.y - at.y) > MARGIN * high() * 0.6;
 }
 
-/* Whether what is on the screen is of another scene or size: then an unfinished picture is better. */
-const isOutOfDate = () => !paintedAt || paintedAt.k !== workAt.k || paintedAt.scene !== workAt.scene;
-
 function begin() {
   const pixels = Math.min(window.devicePixelRatio || 1, 2), width = Math.round(wide() * (1 + 2 * MARGIN)), height = Math.round(high() * (1 + 2 * MARGIN));
   const at = { ...state.view, scene };
@@ -44,7 +41,7 @@ function begin() {
     [canvas.style.width, canvas.style.height] = [width + "px", height + "px"];
   }
   const view = { k: at.k, x: at.x + MARGIN * wide(), y: at.y + MARGIN * high() };
-  [work, workAt, target] = [painting(...contexts(back), view, width, height, pixels), at, back];
+  [work, workAt, target, isShowable] = [painting(...contexts(back), view, width, height, pixels), at, back, false];
 }
 
 /* Canvases that are read often are painted at once, by the processor, and so what it takes can be counted. */
@@ -55,7 +52,9 @@ const isShown = (picture) => !picture.classList.contains("away");
 function advance(until) {
   const painted = contexts(target);
   do {
-    if (work.next().done) return true;
+    const { done, value } = work.next();
+    if (done) return true;
+    isShowable ||= value;
     for (const context of painted) context.getImageData(0, 0, 1, 1);
   } while (performance.now() < until);
   return false;

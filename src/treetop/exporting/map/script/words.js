@@ -14,9 +14,11 @@ const sure = (value) => fill(data.format.percent, { number: number(value) });
 const percent = (part, whole) => sure(whole ? (100 * part / whole).toFixed(part / whole < 0.0995 ? 1 : 0) : 0);
 const between = (a, b) => say("between", { a, b });
 
-/* A number with its interval, where it has one. */
-const interval = (count, lower, upper) =>
-  [number(count), lower === null || lower === undefined ? "" : between(number(lower), number(upper))];
+/* A number with its interval, where it has one; what is exact needs none. */
+function interval(count, lower, upper) {
+  const isOpen = lower !== null && lower !== undefined && !(lower === count && upper === count);
+  return [number(count), isOpen ? between(number(lower), number(upper)) : ""];
+}
 
 function bounded(...numbers) {
   const [count, range] = interval(...numbers);
