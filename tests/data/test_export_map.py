@@ -442,6 +442,15 @@ def test_slivers_between_neighbours_that_were_drawn_apart_are_not_borders() -> N
     assert len(Mesh.of([[left], [right]]).merge([0, 1])) == 1
 
 
+def test_what_is_as_narrow_as_a_sliver_and_is_a_place_stays() -> None:
+    land, district = polygon([(0, 0), (2000, 0), (2000, 1000), (0, 1000)]), polygon([(0, 1200), (3, 1200), (3, 1206)])
+    twins = [polygon([(x, 1400), (x + 3, 1400), (x + 3, 1403), (x, 1403)]) for x in (100, 103)]
+    mesh = Mesh.of([[land], [district], [twins[0]], [twins[1]]])
+    assert len(mesh.merge([1])) == 1
+    assert len(mesh.merge([2, 3])) == 1, "the two are one narrow ring that neither has alone"
+    assert len(mesh.merge([0, 1, 2, 3])) == 3
+
+
 def test_holes_stay_holes_and_islands_stay_islands() -> None:
     outer, hole = square(0, 0), [[9.4, 45.4], [9.6, 45.4], [9.6, 45.6], [9.4, 45.6]]
     scaled = [1000 * (np.array(ring) - (9, 45)) for ring in (outer, hole)]

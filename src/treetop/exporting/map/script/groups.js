@@ -58,5 +58,5 @@ function grouped(here) {
   return { nodes, own };
 }
 
-const groupName = (members) => members.length === 1 ? called(members[0])
-  : say("and_others", { name: called(members[0]), number: number(members.length - 1) });
+const groupName = (members, short = (name) => name) => members.length === 1 ? short(called(members[0]))
+  : say("and_others", { name: short(called(members[0])), number: number(members.length - 1) });

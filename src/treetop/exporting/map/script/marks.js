@@ -1,7 +1,7 @@
 /* What lies above the picture and is drawn anew in every frame: rings around what is chosen, names, degrees. */
 
 const marks = $("marks");
-const LABELS = 16;
+const labelsFor = (area) => Math.max(6, Math.min(18, Math.round(area / 28000)));
 
 function drawMarks() {
   marks.replaceChildren(...degrees(), ...rings(), ...labels());
@@ -44,9 +44,17 @@ function ribbonText(x0, y0, x1, y1, width) {
   return text.join("");
 }
 
+const shortened = (name) => name.length > 24 ? name.slice(0, 23).trimEnd() + "…" : name;
+
+/* The buttons lie above the map: where their middle is, and how far around it no name is seen. */
+function controls() {
+  const box = document.querySelector(".zoom").getBoundingClientRect(), own = sheet.getBoundingClientRect();
+  return [(box.left + box.right) / 2 - own.left, (box.top + box.bottom) / 2 - own.top + 4, box.width / 2, box.height / 2 + 8];
+}
+
 /* Names where there is room: the chosen place and its partners first, then by size. A long name is cut, and never a code. */
 function labels() {
-  const { places } = level(), taken = [], found = [];
+  const { places } = level(), taken = [controls()], found = [], most = labelsFor(wide() * high());
   const partner = new Set(state.place < 0 ? [] : scene.flows.slice(0, 16).flatMap(({ from, to }) => [from.head, to.head]));
   if (state.flow >= 0 && scene.flows[state.flow]) { const { from, to } = scene.flows[state.flow]; partner.add(from.head).add(to.head); }
   const weight = weights(), rank = ({ head }) => (head === state.place ? 1e18 : head === state.cursor ? 1e17 : partner.has(head) ? 1e16 : 0) + weight[head];
@@ -54,13 +62,13 @@ function labels() {
   if (!scene.ranked) scene.ranked = scene.nodes.slice().sort((a, b) => weight[b.head] - weight[a.head]);
   const first = scene.nodes.filter((node) => rank(node) >= 1e16).sort((a, b) => rank(b) - rank(a));
   for (const node of [...first, ...only ? [] : scene.ranked]) {
-    if (found.length >= LABELS) break;
-    const name = groupName(node.members), text = name.length > 24 ? name.slice(0, 23).trimEnd() + "…" : name;
+    if (found.length >= most) break;
+    const text = groupName(node.members, shortened);
     const half = text.length * 3.3 + 4, own = across(node.x), x = Math.max(half, Math.min(own, wide() - half)), r = isDot(places, node, state.view.k) ? dotRadius(node, places) : -5;
     if (own < 0 || own > wide()) continue;
-    const y = [down(node.y) - r - 5, down(node.y) + r + 13].find((y) => y > 14 && y < high() - 4 && !taken.some((box) => Math.abs(box[0] - x) < box[2] + half && Math.abs(box[1] - y) < 15));
+    const y = [down(node.y) - r - 5, down(node.y) + r + 13].find((y) => y > 14 && y < high() - 4 && !taken.some((box) => Math.abs(box[0] - x) < box[2] + half && Math.abs(box[1] - y) < box[3]));
     if (y === undefined) continue;
-    taken.push([x, y, half]);
+    taken.push([x, y, half, 15]);
     found.push(make("text", { class: y > down(node.y) && r > 0 ? "name below" : "name", x: x.toFixed(1), y: y.toFixed(1) }, text));
   }
   return found;

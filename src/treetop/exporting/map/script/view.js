@@ -4,10 +4,11 @@ const sheet = $("map");
 const wide = () => sheet.clientWidth || 800;
 const high = () => sheet.clientHeight || 600;
 const TURN = 2 * Math.PI * data.frame.scale; /* once around the world, in steps of the grid */
-const ROOM = 0.9, NEAREST = 40;
+const ROOM = 0.05, LEAST_ROOM = 28, NEAREST = 40; /* of the sheet, and points of the screen, left free on every side */
 
 function fit([x, y, w, h]) {
-  const k = Math.min(wide() / Math.max(w, 1), high() / Math.max(h, 1)) * ROOM;
+  const within = (side) => side - 2 * Math.max(ROOM * side, LEAST_ROOM);
+  const k = Math.min(within(wide()) / Math.max(w, 1), within(high()) / Math.max(h, 1));
   state.view = { k: Math.min(k, NEAREST), x: 0, y: 0 };
   centre(x + w / 2, y + h / 2);
   state.fitted = [x, y, w, h];
