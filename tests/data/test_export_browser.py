@@ -250,6 +250,15 @@ def test_a_finger_moves_the_map_and_a_drag_chooses_nothing(tab: Tab, pages: Path
     assert tab.ask("document.getElementById('answer').hidden")
 
 
+def test_what_the_mouse_rests_on_is_said_with_its_interval(tab: Tab, pages: Path) -> None:
+    tab.open(pages / "map.html", *DESKTOP)
+    tab.mouse("mouseMoved", *label_at(tab, "East"))
+    tab.until("!document.getElementById('tip').hidden")
+    assert text(tab, "tip").startswith("East") and " to " in text(tab, "tip")
+    tab.mouse("mouseMoved", 20, 20)
+    tab.until("document.getElementById('tip').hidden")
+
+
 def test_the_keyboard_goes_from_place_to_place_and_says_their_numbers(tab: Tab, pages: Path) -> None:
     tab.open(pages / "map.html", *DESKTOP)
     tab.ask("document.getElementById('map').focus()")

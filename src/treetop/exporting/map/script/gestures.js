@@ -14,7 +14,7 @@ sheet.addEventListener("pointerdown", (event) => {
 
 sheet.addEventListener("pointermove", (event) => {
   const [x, y] = local(event), before = pointers.get(event.pointerId);
-  if (!before) { if (event.pointerType === "mouse") tipOf(under(x, y, "mouse"), x, y); return; }
+  if (!before) { if (event.pointerType === "mouse") hover(x, y); return; }
   travelled += Math.hypot(x - before[0], y - before[1]);
   if (pointers.size === 1 && travelled < 4) return;
   const others = [...pointers].filter(([id]) => id !== event.pointerId).map(([, at]) => at);
@@ -24,6 +24,13 @@ sheet.addEventListener("pointermove", (event) => {
   if (others.length) pinch(before, [x, y], others[0]);
   else { pan(x - before[0], y - before[1]); later(); }
 });
+
+/* What the mouse rests on is looked for once a frame. */
+let hovered = null;
+function hover(x, y) {
+  if (!hovered) requestAnimationFrame(() => { const [x, y] = hovered; hovered = null; if (!pointers.size && sheet.matches(":hover")) tipOf(under(x, y, "mouse"), x, y); });
+  hovered = [x, y];
+}
 
 function pinch(before, after, other) {
   const apart = (a, b) => Math.max(Math.hypot(a[0] - b[0], a[1] - b[1]), 1);

@@ -18,16 +18,25 @@ function dotUnder(px, py, places, reach) {
   return found;
 }
 
-function flowUnder(px, py, reach) {
-  let found = null, least = Infinity;
-  scene.flows.forEach((flow, at) => {
-    for (const [gx0, gy0, gx1, gy1] of copies(flow)) {
-      const x0 = across(gx0), y0 = down(gy0), x1 = across(gx1), y1 = down(gy1), [cx, cy] = bent(x0, y0, x1, y1), room = reach + flow.width;
-      if (px < Math.min(x0, x1, cx) - room || px > Math.max(x0, x1, cx) + room || py < Math.min(y0, y1, cy) - room || py > Math.max(y0, y1, cy) + room) continue;
-      const away = awayFromRibbon(px, py, x0, y0, x1, y1) - flow.width * 0.3;
-      if (away < reach && away < least) { least = away; found = { flow: at }; }
-    }
+/* The boxes around all ribbons, in steps of the grid, so that most are passed over at a glance. */
+function ribbonBoxes() {
+  if (scene.boxes) return scene.boxes;
+  const ways = scene.flows.flatMap((flow, at) => copies(flow).map((way) => [at, way])), sides = new Float32Array(4 * ways.length);
+  ways.forEach(([, [x0, y0, x1, y1]], i) => {
+    const [cx, cy] = bent(x0, y0, x1, y1);
+    sides.set([Math.min(x0, x1, cx), Math.min(y0, y1, cy), Math.max(x0, x1, cx), Math.max(y0, y1, cy)], 4 * i);
   });
+  return scene.boxes = { ways, sides };
+}
+
+function flowUnder(px, py, reach) {
+  const { ways, sides } = ribbonBoxes(), { x, y, k } = state.view, gx = (px - x) / k, gy = (py - y) / k, room = (reach + scene.widest) / k;
+  let found = null, least = Infinity;
+  for (let i = 0; i < ways.length; i++) {
+    if (gx < sides[4 * i] - room || gy < sides[4 * i + 1] - room || gx > sides[4 * i + 2] + room || gy > sides[4 * i + 3] + room) continue;
+    const [at, way] = ways[i], away = awayFromRibbon(gx, gy, ...way) * k - scene.flows[at].width * 0.3;
+    if (away < reach && away < least) { least = away; found = { flow: at }; }
+  }
   return found;
 }
 
