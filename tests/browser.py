@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,15 +25,18 @@ class Tab:
         self.complaints: list[str] = []
         """What the browser refused to run or load, or what a script failed with."""
         self._loads = 0
+        self._events: list[Any] = []
+        self._traced = False
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
             self._call(f"{domain}.enable")
 
-    def open(self, page: Path, width: int = 1280, height: int = 900, *, dark: bool = False) -> None:
+    def open(self, page: Path, width: int = 1280, height: int = 900, *, dark: bool = False, fragment: str = "") -> None:
         """Open a page from its folder, and wait until it is drawn."""
         self.size(width, height, dark=dark)
-        self.visit(page.absolute().as_uri())
+        self.visit("about:blank")  # another fragment alone would load nothing
+        self.visit(page.absolute().as_uri() + fragment)
 
     def size(self, width: int = 1280, height: int = 900, *, dark: bool = False) -> None:
         """Be a screen of a size."""
@@ -57,13 +60,57 @@ class Tab:
 
     def _loaded(self, before: int) -> None:
         while self._loads == before:
-            self._heard(self._read())
+            self._hear(self._read())
 
     def ask(self, expression: str) -> Any:
         """Return the value of an expression of the page."""
         done = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in done, done
         return done["result"].get("value")
+
+    def until(self, expression: str, seconds: float = 10) -> None:
+        """Wait until an expression of the page is true."""
+        look = f"({expression}) ? done(1) : Date.now() > end ? no('too long') : setTimeout(look, 15)"
+        end = f"Date.now() + {1000 * seconds}"
+        self.ask(f"new Promise((done, no) => {{ const end = {end}, look = () => {look}; look(); }})")
+
+    def click(self, x: float, y: float) -> None:
+        """Move the mouse to a point of the window, and press and release it."""
+        self.mouse("mouseMoved", x, y)
+        for kind in ("mousePressed", "mouseReleased"):
+            self.mouse(kind, x, y, button="left", clickCount=1)
+
+    def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
+        """Send one event of the mouse."""
+        self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
+    def tap(self, x: float, y: float) -> None:
+        """Touch a point of the window, as with a finger."""
+        self._call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
+        self._call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+
+    def press(self, key: str) -> None:
+        """Press a key and release it."""
+        for kind in ("keyDown", "keyUp"):
+            self._call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
+
+    def traced(self, doing: Callable[[], None], categories: str = "devtools.timeline,toplevel") -> list[Any]:
+        """Return what the browser's own trace says of the time in which something is done."""
+        self._events = []
+        session, self._session = self._session, ""
+        self._call("Tracing.start", traceConfig={"includedCategories": categories.split(",")})
+        self._session = session
+        doing()
+        self._session = ""
+        self._call("Tracing.end")
+        while not self._traced:
+            self._hear(self._read())
+        self._session, self._traced = session, False
+        return self._events
+
+    def seen(self, file: Path) -> None:
+        """Draw what the window shows to a file."""
+        file.write_bytes(base64.b64decode(self._call("Page.captureScreenshot")["data"]))
 
     def picture(self, file: Path) -> None:
         """Draw all of the page to a file."""
@@ -83,15 +130,21 @@ class Tab:
             if said.get("id") == self._number:
                 assert "error" not in said, said
                 return said["result"]
-            self._heard(said)
+            self._hear(said)
 
-    def _heard(self, said: Any) -> None:
-        """Note what the browser tells by itself."""
-        if said.get("method") == "Log.entryAdded":
-            self.complaints.append(said["params"]["entry"]["text"])
-        if said.get("method") == "Runtime.exceptionThrown":
-            self.complaints.append(json.dumps(said["params"]))
-        self._loads += said.get("method") == "Page.loadEventFired"
+    def _hear(self, said: Any) -> None:
+        """Keep what the browser says without being asked."""
+        method, told = said.get("method"), said.get("params", {})
+        if method == "Log.entryAdded":
+            self.complaints.append(told["entry"]["text"])
+        elif method == "Runtime.exceptionThrown":
+            self.complaints.append(json.dumps(told))
+        elif method == "Tracing.dataCollected":
+            self._events += told["value"]
+        elif method == "Tracing.tracingComplete":
+            self._traced = True
+        elif method == "Page.loadEventFired":
+            self._loads += 1
 
     def _read(self) -> Any:
         while b"\0" not in self._rest:

@@ -41,7 +41,8 @@ def test_the_wheel_installs_into_an_empty_environment_and_runs_on_what_it_ships(
         names = set(packed.namelist())
     assert {"treetop/py.typed", "treetop/examples/flights/plan.toml", "treetop/examples/flights/flights.csv"} <= names
     pages = {
-        f"treetop/exporting/{name}" for name in ("site/page.html", "site/page.js", "words/en.toml", "words/de.toml")
+        f"treetop/exporting/{name}"
+        for name in ("site/page.html", "site/guarantee.html", "map/script/paint.js", "words/en.toml", "words/de.toml")
     }
     pages |= {f"treetop/studio/pages/{name}" for name in ("base.html", "studio.css", "studio.js")}
     assert pages <= names

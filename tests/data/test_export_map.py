@@ -121,6 +121,12 @@ def unpack(text: str) -> list[int]:
     return numbers
 
 
+def held_flows(level: Any) -> list[tuple[int, ...]]:
+    """The flows of a level: origin, destination, count, lower, upper; the page has bounds as steps from the count."""
+    rows = zip(*map(unpack, level["flows"]), strict=True)
+    return [(o, d, n, *(n + step for step in steps)) for o, d, n, *steps in rows]
+
+
 def by_code(level: Any, column: str) -> dict[str, int]:
     return dict(zip(level["places"]["code"], level[column], strict=True))
 
@@ -134,7 +140,7 @@ def test_every_level_of_the_map_is_the_release(release: tt.Release, towns: Path,
         pairs = release.by(f"origin.{level['name']}", f"destination.{level['name']}").to_pylist()
         truth = {tuple(row.values())[:2]: row["count"] for row in pairs}
         codes = level["places"]["code"]
-        rows = list(zip(*level["flows"], strict=True))
+        rows = held_flows(level)
         held = {(codes[o], codes[d]): n for o, d, n, *_ in rows}
         assert held == {pair: n for pair, n in truth.items() if pair[0] != pair[1]}
         intervals = {tuple(row.values())[:2]: (row["lower"], row["upper"]) for row in pairs}
@@ -244,7 +250,8 @@ def test_only_the_largest_flows_are_kept_and_all_are_counted(
     level = content(export(release, "map", tmp_path / "map.html", coordinates=towns).files[0])["levels"][-1]
     moving = release.table().to_pylist()
     counts = sorted((row["count"] for row in moving if row["origin"] != row["destination"]), reverse=True)
-    assert (level["flows"][2], level["pairs"], level["moving"]) == (counts[:3], len(counts), sum(counts))
+    assert [n for _, _, n, *_ in held_flows(level)] == counts[:3]
+    assert (level["pairs"], level["moving"]) == (len(counts), sum(counts))
     assert sum(level["in"]) == sum(counts)
 
 
@@ -433,6 +440,15 @@ def test_slivers_between_neighbours_that_were_drawn_apart_are_not_borders() -> N
     left = polygon([(0, 0), (1000, 0), (1001, 700), (1000, 1000), (0, 1000)])
     right = polygon([(1000, 0), (2000, 0), (2000, 1000), (1000, 1000), (1003, 400)])
     assert len(Mesh.of([[left], [right]]).merge([0, 1])) == 1
+
+
+def test_what_is_as_narrow_as_a_sliver_and_is_a_place_stays() -> None:
+    land, district = polygon([(0, 0), (2000, 0), (2000, 1000), (0, 1000)]), polygon([(0, 1200), (3, 1200), (3, 1206)])
+    twins = [polygon([(x, 1400), (x + 3, 1400), (x + 3, 1403), (x, 1403)]) for x in (100, 103)]
+    mesh = Mesh.of([[land], [district], [twins[0]], [twins[1]]])
+    assert len(mesh.merge([1])) == 1
+    assert len(mesh.merge([2, 3])) == 1, "the two are one narrow ring that neither has alone"
+    assert len(mesh.merge([0, 1, 2, 3])) == 3
 
 
 def test_holes_stay_holes_and_islands_stay_islands() -> None:

@@ -134,7 +134,7 @@ def test_the_rows_of_the_page_are_the_release_the_largest_first(release: tt.Rele
 
 def test_the_downloads_are_those_of_the_other_formats(release: tt.Release, tmp_path: Path) -> None:
     done = export(release, "site", tmp_path / "site", level="region")
-    names = ["index.html", "card.html", "counts.csv", "counts.parquet", "counts.xlsx"]
+    names = ["index.html", "guarantee.html", "card.html", "counts.csv", "counts.parquet", "counts.xlsx"]
     assert [file.name for file in done.files] == names
     assert sorted(file.name for file in (tmp_path / "site").iterdir()) == sorted(names)
     export(release, "csv", tmp_path / "counts.csv", level="region")
@@ -207,7 +207,7 @@ def test_codes_are_what_they_were_and_only_the_csv_guards_formulas(release: tt.R
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_page_loads_anything_from_elsewhere(language: str, release: tt.Release, towns: Path, tmp_path: Path) -> None:
     export(release, "site", tmp_path / "site", coordinates=towns, language=language)
-    for page in ("index.html", "map.html", "card.html"):
+    for page in ("index.html", "map.html", "guarantee.html", "card.html"):
         text = read(tmp_path / "site", page)
         for tag, attributes in Elements(text).tags:
             for name in ("src", "href", "action", "data", "poster", "srcset"):
@@ -243,7 +243,7 @@ def test_no_word_is_without_use() -> None:
         part, _, name = key.partition(".")
         if part == "map_script":  # `say` puts some together
             name = re.sub("^(named|margin)_(flows|counts)$", r"\1_", name)
-        elif part in ("sure", "headline"):
+        elif part in ("sure", "headline", "guarantee"):
             name = re.sub("_(title|huge)$", "", name)
         spoken = [f'"{part}.{name}"', f'"{name}"', f'["{part}"]["{name}"]', f"words.{name}"]
         assert any(one in text for one in spoken), key
@@ -287,14 +287,46 @@ def test_a_release_that_is_not_private_says_so_loudly_and_claims_nothing(
     fixed = flows(testing_key=bytes(32))
     done = export(fixed, "site", tmp_path / "site", coordinates=towns, language=language)
     assert done.warning
-    for page in ("index.html", "map.html"):
+    for page in ("index.html", "map.html", "guarantee.html"):
         text = read(tmp_path / "site", page)
         assert "NOT PRIVATE" in Elements(text).text("title")[0]
         assert re.search(r'role="alert"><strong>[^<]*NOT PRIVATE', text)
-    said, own = plain(read(tmp_path / "site")), words_of(language)
+    said, own = plain(read(tmp_path / "site") + read(tmp_path / "site", "guarantee.html")), words_of(language)
     for claim in ("headline.guarantee", "headline.noise", "sure.why", "sure.protected"):
         assert own[claim].partition("{")[0][:25] not in said, claim
     assert fixed.card["guarantee"] not in said and own["headline.no_guarantee"] in said
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_page_on_the_guarantee_has_the_figures_of_the_card_in_the_readers_language(
+    language: str, release: tt.Release, tmp_path: Path
+) -> None:
+    hostile = flows(title=EVIL)
+    export(hostile, "site", tmp_path / "site", language=language)
+    text = read(tmp_path / "site", "guarantee.html")
+    elements, own = Elements(text), words_of(language)
+    assert [tag for tag, _ in elements.tags if tag in ("script", "img")] == []
+    (policy,) = (one["content"] for _, one in elements.tags if one.get("http-equiv"))
+    digest = base64.b64encode(hashlib.sha256(elements.text("style")[0].encode()).digest()).decode()
+    assert policy is not None and policy.startswith(f"default-src 'none'; style-src 'sha256-{digest}'")
+    said, card = plain(text), hostile.card
+    for table in ("levels", "margins"):
+        for level in card[table]:
+            shown = f"± {level['margin']}" if level["measured"] else own["guarantee.exact"]
+            assert re.search(rf"{level['nodes']}\s*{re.escape(shown)}", said), level["name"]
+    assert own["guarantee.replace"] in said and own["guarantee.declared"] in said
+    assert card["guarantee"] in said and card["protects"] in said, "the exact words stand beside ours"
+    assert read(tmp_path / "site", "card.html").startswith("<!DOCTYPE html>") and 'hreflang="en"' in text
+
+
+def test_what_plain_sentences_cannot_say_is_said_in_the_words_of_the_card(tmp_path: Path) -> None:
+    from treetop.exporting.language import language
+    from treetop.exporting.site.guarantee import GuaranteePage
+
+    card = {**flows().card}
+    card["unit"] = {**card["unit"], "conditions": ["Degrees above 30 are counted with 30."]}
+    said = plain(GuaranteePage(card, language("it")).render("index.html", "card.html"))
+    assert card["unit"]["neighbouring_tables"] in said and words_of("it")["guarantee.replace"] not in said
 
 
 def test_the_guarantee_is_said_in_plain_words_and_in_those_of_the_card(release: tt.Release, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -13,16 +13,18 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 
-def render(package: str, values: Mapping[str, Any]) -> str:
-    """Return the page of a package, of its page.html, page.css and page.js."""
-    style, script = _part(package, "page.css"), _part(package, "page.js")
-    return _template(package).render(
+def render(
+    package: str, values: Mapping[str, Any], scripts: Sequence[str] = ("page.js",), page: str = "page.html"
+) -> str:
+    """Return a page of a package, with its page.css and, one after the other, its scripts."""
+    style, script = _part(package, "page.css"), _joined(package, tuple(scripts))
+    return _template(package, page).render(
         **values, style=style, script=script, style_hash=_hash(style), script_hash=_hash(script)
     )
 
 
 @cache
-def _template(package: str) -> Template:
+def _template(package: str, page: str) -> Template:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
@@ -30,7 +32,16 @@ def _template(package: str) -> Template:
     )
     # Compact, and with <, >, & and ' as escapes, so that no text can end the element that it stands in.
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False}
-    return environment.from_string(_part(package, "page.html"))
+    return environment.from_string(_part(package, page))
+
+
+@cache
+def _joined(package: str, scripts: tuple[str, ...]) -> str:
+    """Return scripts as one; what they declare is theirs alone, and no other script of a page sees it."""
+    if len(scripts) == 1:
+        return _part(package, scripts[0])
+    parts = "\n".join(_part(package, script) for script in scripts)
+    return f'\n"use strict";\n(() => {{\n{parts}}})();\n'
 
 
 @cache

@@ -12,6 +12,8 @@ from treetop.exporting.levels import ENDS, Depths, trees_of
 from treetop.exporting.map.atlas import Atlas
 from treetop.exporting.map.boundaries import Boundaries, read_boundaries
 from treetop.exporting.map.layers import layer
+from treetop.exporting.map.moves import traffic_of, weights_of
+from treetop.exporting.map.opening import opening
 from treetop.exporting.map.page import render
 from treetop.exporting.places import Places
 from treetop.exporting.sheet import Page
@@ -32,7 +34,10 @@ def make_map(request: Request, home: str | None = None) -> Content:
         boundaries = read_boundaries(file, release.spine.trees, given.get("boundaries_code"), given.get("encoding"))
     attributes = mapped(release, places, boundaries)
     trees = {name: tree for name, tree in trees_of(release).items() if name in attributes}
-    atlas = Atlas.of(trees, {name: places[name] for name in attributes if name in places}, boundaries)
+    located = {name: places[name] for name in attributes if name in places}
+    traffic = traffic_of(release, depths, attributes, located, boundaries)
+    weights = weights_of(release, depths, attributes, boundaries, list(located))
+    atlas = Atlas.of(trees, located, boundaries, traffic, weights)
     layers = [layer(release, atlas, step, attributes) for step in _steps(trees, depths, atlas)]
     if not layers:
         raise ReleaseError(
@@ -44,10 +49,12 @@ def make_map(request: Request, home: str | None = None) -> Content:
     content = {
         "confidence": None if release.confidence is None else 100 * release.confidence,
         "stated": 100 * (release.confidence or CONFIDENCE),
+        "whole": _whole(release),
         "kind": "flows" if len(attributes) == 2 else "counts",
         "summed": [name for name in release.spine.attributes if name not in attributes],
         "size": [atlas.frame.width, atlas.frame.height],
-        "view": atlas.frame.view(layers[-1].points, layers[-1].weight),
+        "frame": {"west": atlas.frame.west, "north": atlas.frame.north, "scale": atlas.frame.scale},
+        "view": opening(atlas.frame, layers[-1].extent, layers[-1].weight),
         "graticule": atlas.frame.graticule(),
         "arcs": atlas.mesh.packed(),
         "levels": [one.content for one in layers],
@@ -57,6 +64,16 @@ def make_map(request: Request, home: str | None = None) -> Content:
     text = render(release.card, content, given.get("credit"), own, home)
     page = Page("map.html", text, finest.rows, finest.content["total"] - finest.content["unplaced"])
     return Content([page], missing)
+
+
+def _whole(release: Selection) -> dict[str, int | None]:
+    """Return the total, with its interval where the release has intervals."""
+    bounds = None if release.confidence is None else release.interval()
+    return {
+        "count": release.total,
+        "lower": None if bounds is None else bounds.lower,
+        "upper": None if bounds is None else bounds.upper,
+    }
 
 
 def mapped(release: Selection, places: Mapping[str, Places], boundaries: Boundaries | None) -> tuple[str, ...]:

@@ -58,23 +58,42 @@ class Mesh:
     def merge(self, shapes: Iterable[int]) -> list[Ring]:
         """Return the rings around several shapes together: borders between two of them go.
 
-        Where neighbours were drawn apart, their borders do not quite meet; the slivers between them go too.
+        Where neighbours were drawn apart, their borders do not quite meet; the slivers between them go too. What is
+        only small stays: a city, an island, a state of one narrow county.
         """
+        members = list(shapes)
         left: Counter[int] = Counter()
-        for shape in shapes:
+        for shape in members:
             for arc in (arc for ring in self.shapes[shape] for arc in ring):
                 if left[~arc] > 0:
                     left[~arc] -= 1
                 else:
                     left[arc] += 1
         rings = self._chain([arc for arc, times in left.items() for _ in range(times)])
-        return [ring for ring in rings if _breadth(self._walk(ring)) > _SLIVER]
+        own = {frozenset(ring) for shape in members for ring in self.shapes[shape]}
+        broad = [ring for ring in rings if _breadth(self._walk(ring)) > _SLIVER]
+        around = [self._walk(ring) for ring in broad]
+        narrow = [ring for ring in rings if ring not in broad]
+        return broad + [ring for ring in narrow if frozenset(ring) in own or self._stands_alone(ring, around)]
+
+    def _stands_alone(self, ring: Ring, others: Sequence[Points]) -> bool:
+        """Whether a narrow ring is a place: not a gap between others, and not where they overlap."""
+        points = self._walk(ring)
+        return _mass(points)[0] > 0 and not any(_within(points[:-1].mean(axis=0), other) for other in others)
 
     def centre(self, rings: Iterable[Ring]) -> tuple[float, float] | None:
         """Return the centre of mass of the largest ring; None where there is none."""
         areas = [_mass(self._walk(ring)) for ring in rings]
         area, x, y = max(areas, default=(0.0, 0.0, 0.0))
         return (x, y) if area > 0 else None
+
+    def extent(self, rings: Iterable[Ring]) -> tuple[float, ...] | None:
+        """Return left, top, right and bottom of rings; None where there are none."""
+        walked = [self._walk(ring) for ring in rings]
+        if not walked:
+            return None
+        points = np.concatenate(walked)
+        return (*points.min(axis=0).tolist(), *points.max(axis=0).tolist())
 
     def packed(self) -> list[str]:
         """Return the arcs as text, each a start and steps: x, y, dx, dy, dx, dy, …"""
@@ -232,6 +251,15 @@ def _breadth(ring: Points) -> float:
     """Return the mean breadth of a ring, as if it were a strip."""
     around = float(np.hypot(*(ring[1:] - ring[:-1]).T).sum())
     return 2 * abs(_mass(ring)[0]) / around if around else 0.0
+
+
+def _within(point: NDArray[np.float64], ring: Points) -> bool:
+    """Whether a ring goes around a point: a ray to the right passes it an odd number of times."""
+    (x, y), (ax, ay), (bx, by) = point, ring[:-1].T.astype(np.float64), ring[1:].T.astype(np.float64)
+    passes = (ay > y) != (by > y)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        at = ax + (y - ay) / (by - ay) * (bx - ax)
+    return bool(np.count_nonzero(passes & (at > x)) % 2)
 
 
 def _mass(ring: Points) -> tuple[float, float, float]:

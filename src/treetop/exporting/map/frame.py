@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from treetop.exporting.map.meridian import Degrees, Traffic, cut
 
 SIDE = 4000
 """The longer side of the grid: a screen's width can be enlarged several times before its steps show."""
+_CLOSE = 1e-6  # degrees: a tenth of a metre
 _POLAR = 85.0  # Mercator's sheet has no end; web maps stop here too
 
 
@@ -29,23 +31,50 @@ class Frame:
     """Grid steps from north to south."""
 
     @staticmethod
-    def around(latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> Frame:
-        """Make the frame that just holds the given points, of which there is at least one.
+    def around(latitude: Degrees, longitude: Degrees, at: float | None = None) -> Frame:
+        """Make the frame that just holds the given points, of which there is at least one, cut at a meridian.
+
+        Without one, it is cut where the widest gap between points is.
 
         >>> frame = Frame.around(np.array([60.0, 50.0]), np.array([170.0, -170.0]))
         >>> frame.place(np.array([60.0, 60.0]), np.array([170.0, -170.0])).round().tolist()
         [[0.0, 0.0], [4000.0, 0.0]]
         """
-        west = _cut(longitude)
-        across, down = np.radians((longitude - west) % 360), _mercator(latitude)
-        width, height = float(np.ptp(across)), float(np.ptp(down))
+        if at is None:
+            at = cut(Traffic(longitude, longitude, np.ones(len(longitude))))
+        east, down = (longitude - at) % 360, _mercator(latitude)
+        return Frame._holding(at + float(east.min()), float(np.radians(np.ptp(east))), down)
+
+    @staticmethod
+    def of_rings(rings: Sequence[Degrees], at: float, latitude: Degrees, longitude: Degrees) -> Frame:
+        """Make the frame that holds outlines, in pieces from a meridian eastward, and points."""
+        east = np.concatenate([(longitude - at) % 360, *(ring[:, 0] - at for ring in rings)])
+        down = _mercator(np.concatenate([latitude, *(ring[:, 1] for ring in rings)]))
+        return Frame._holding(at + float(east.min()), float(np.radians(np.ptp(east))), down)
+
+    @staticmethod
+    def _holding(west: float, width: float, down: Degrees) -> Frame:
+        height = float(np.ptp(down))
         scale = SIDE / max(width, height, 1e-4)
         return Frame(west, float(down.max()), scale, round(width * scale), round(height * scale))
 
-    def place(self, latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> NDArray[np.float64]:
+    @property
+    def turn(self) -> float:
+        """Grid steps once around the world."""
+        return 2 * np.pi * self.scale
+
+    def place(self, latitude: Degrees, longitude: Degrees) -> Degrees:
         """Return grid positions, a row per point: x, y."""
-        across = np.radians((longitude - self.west) % 360)
-        return np.stack([across * self.scale, (self.north - _mercator(latitude)) * self.scale], axis=-1)
+        # A point on the very edge must not come out on the other one.
+        east = (longitude - self.west + _CLOSE) % 360 - _CLOSE
+        return self._grid(latitude, east)
+
+    def lay(self, ring: Degrees) -> Degrees:
+        """Return the grid positions of a ring that lies in one piece east of the edge."""
+        return self._grid(ring[:, 1], ring[:, 0] - self.west)
+
+    def _grid(self, latitude: Degrees, east: Degrees) -> Degrees:
+        return np.stack([np.radians(east) * self.scale, (self.north - _mercator(latitude)) * self.scale], axis=-1)
 
     def graticule(self) -> dict[str, list[tuple[int, str]]]:
         """Return the positions and names of some round meridians (`x`) and parallels (`y`)."""
@@ -63,24 +92,6 @@ class Frame:
             "y": [(round(at), _named(degrees, "N", "S")) for at, degrees in zip(down, north, strict=True)],
         }
 
-    def view(self, points: NDArray[np.float64], weight: Sequence[float] | NDArray[np.float64]) -> list[int]:
-        """Return x, y, width and height of what to show first.
-
-        That is everything, unless a third of the sheet or more serves the outermost hundredth of the traffic alone.
-        """
-        inner = [_span(points[:, axis], np.asarray(weight, np.float64)) for axis in (0, 1)]
-        (left, right), (top, bottom) = inner
-        if (right - left) * (bottom - top) > 2 / 3 * self.width * self.height or right <= left or bottom <= top:
-            return [0, 0, self.width, self.height]
-        return [round(left), round(top), round(right - left), round(bottom - top)]
-
-
-def _cut(longitude: NDArray[np.float64]) -> float:
-    """Return the meridian east of the widest gap between places."""
-    around = np.unique(longitude % 360)
-    gaps = np.diff(around, append=around[0] + 360)
-    return float(around[(int(np.argmax(gaps)) + 1) % len(around)])
-
 
 def _latitude(up: float) -> float:
     return float(np.degrees(np.arctan(np.sinh(up))))
@@ -90,13 +101,6 @@ def _named(degrees: float, above: str, below: str) -> str:
     return f"{abs(degrees):.4g}°" + ("" if round(degrees, 9) == 0 else f" {above if degrees > 0 else below}")
 
 
-def _mercator(latitude: NDArray[np.float64]) -> NDArray[np.float64]:
-    up: NDArray[np.float64] = np.arcsinh(np.tan(np.radians(np.clip(latitude, -_POLAR, _POLAR))))
+def _mercator(latitude: Degrees) -> Degrees:
+    up: Degrees = np.arcsinh(np.tan(np.radians(np.clip(latitude, -_POLAR, _POLAR))))
     return up
-
-
-def _span(values: NDArray[np.float64], weight: NDArray[np.float64]) -> tuple[float, float]:
-    order = np.argsort(values)
-    below = np.cumsum(weight[order])
-    low, high = np.searchsorted(below, [below[-1] * 0.005, below[-1] * 0.995])
-    return float(values[order][low]), float(values[order][min(high, len(values) - 1)])

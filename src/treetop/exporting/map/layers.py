@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from treetop.exporting.levels import Depths, counts_at, trees_of
 from treetop.exporting.map.atlas import Atlas, Spots
-from treetop.exporting.map.pack import pack_rings
+from treetop.exporting.map.pack import pack, pack_rings
 from treetop.plan.accuracy import CONFIDENCE
 from treetop.release.intervals.nodes import risk_of
 from treetop.release.margins import find
 from treetop.release.selection import Selection
 from treetop.release.surviving import RATE, surviving
 
-FLOWS = 12_000
+FLOWS = 100_000
 """The most flows that one layer holds; the largest are kept."""
 
 
@@ -34,8 +34,8 @@ class Layer:
     """Its counts above zero that are on the map: flows, or places where there are no flows."""
     missing: tuple[str, ...]
     """The codes with counts that have no place on the map."""
-    points: NDArray[np.float64]
-    """Where its places are."""
+    extent: NDArray[np.float64]
+    """From where to where its places reach: left, top, right and bottom, a row each."""
     weight: NDArray[np.float64]
     """What arrives, leaves or stays there."""
 
@@ -72,7 +72,7 @@ def layer(release: Selection, atlas: Atlas, depths: Depths, attributes: Sequence
     """Return one level: flows between two attributes, or the counts of one."""
     spots = {name: atlas.spots(name, depths[name]) for name in attributes}
     gazetteer = _Gazetteer.of(spots)
-    table = counts_at(release, depths, attributes)
+    table = _counts(release, depths, attributes)
     ends = [
         gazetteer.number[name][pc.index_in(table[name], value_set=pa.array(spots[name].code)).to_numpy()]
         for name in attributes
@@ -95,14 +95,39 @@ def layer(release: Selection, atlas: Atlas, depths: Depths, attributes: Sequence
     }
     size = len(gazetteer.rows)
     if len(ends) == 2:
-        tested = _tested(release, depths, attributes, table)
-        content |= _flows(ends[0][placed], ends[1][placed], count[placed], size, tested and tested.only(placed))
+        real = _real(release, depths, attributes, table)
+        origin, destination = (end[placed] for end in ends)
+        lower, upper = (_bound(table, name, placed) for name in ("lower", "upper"))
+        tested = None if real is None else real[placed]
+        rows = _Rows(origin, destination, count[placed], lower, upper, tested)
+        content |= _flows(rows, size)
     ends, count = [end[placed] for end in ends], count[placed]
     if len(ends) == 1:
         content["count"] = _sums(ends[0], count, size)
     weight = sum(np.bincount(end, count, size) for end in ends)
-    points = np.array([row[2:] for row in gazetteer.rows], np.float64).reshape(-1, 2)
-    return Layer(content, len(count), tuple(sorted(missing)), points, np.asarray(weight, np.float64))
+    return Layer(content, len(count), tuple(sorted(missing)), _extent(atlas, gazetteer), np.asarray(weight, np.float64))
+
+
+def _counts(release: Selection, depths: Depths, attributes: Sequence[str]) -> pa.Table:
+    """Return the counts of a layer, each with its own interval where the release has them: of sums and parts too."""
+    table = counts_at(release, depths, attributes, more=True)
+    if "lower" not in table.column_names and release.confidence is not None:
+        trees = trees_of(release)
+        table = release.by(*(f"{name}.{trees[name].levels[depths[name]]}" for name in attributes))
+        table = table.rename_columns([*attributes, *table.column_names[len(attributes) :]])
+    return table.select([*attributes, *(name for name in ("count", "lower", "upper") if name in table.column_names)])
+
+
+def _bound(table: pa.Table, name: str, placed: NDArray[np.bool_]) -> NDArray[np.int64] | None:
+    return table[name].to_numpy()[placed] if name in table.column_names else None
+
+
+def _extent(atlas: Atlas, gazetteer: _Gazetteer) -> NDArray[np.float64]:
+    found = [
+        atlas.mesh.extent(rings) or (x, y, x, y)
+        for (_, _, x, y), rings in zip(gazetteer.rows, gazetteer.rings, strict=True)
+    ]
+    return np.array(found, np.float64).reshape(-1, 4)
 
 
 def _totals(release: Selection, gazetteer: _Gazetteer, spots: Spots, name: str, depth: int) -> dict[str, Any]:
@@ -128,28 +153,32 @@ def _places(gazetteer: _Gazetteer) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Tested:
-    """What the measurements say of flows, one by one."""
+class _Rows:
+    """The flows of a layer."""
 
-    real: NDArray[np.bool_]
-    """Whether a flow survives the test of all that could have been drawn."""
-    lower: NDArray[np.int64]
-    upper: NDArray[np.int64]
-    """Its interval."""
+    origin: NDArray[np.int64]
+    destination: NDArray[np.int64]
+    """Places, by number."""
+    count: NDArray[np.int64]
+    lower: NDArray[np.int64] | None
+    upper: NDArray[np.int64] | None
+    """The count and its interval."""
+    real: NDArray[np.bool_] | None
+    """Whether a flow survives the test of all that could have been drawn; None where they were not tested."""
 
-    def only(self, chosen: NDArray[np.bool_]) -> _Tested:
-        return _Tested(self.real[chosen], self.lower[chosen], self.upper[chosen])
+    @property
+    def columns(self) -> list[NDArray[np.int64]]:
+        return [self.count] if self.lower is None or self.upper is None else [self.count, self.lower, self.upper]
 
 
-def _tested(release: Selection, depths: Depths, attributes: Sequence[str], table: pa.Table) -> _Tested | None:
-    """Return what the measurements of a level say of its flows; None where the flows are sums, or nothing was kept."""
+def _real(release: Selection, depths: Depths, attributes: Sequence[str], table: pa.Table) -> NDArray[np.bool_] | None:
+    """Return which flows survive the test of a level; None where the flows are sums, or nothing was kept."""
     spine, trees = release.spine, trees_of(release)
     wanted = tuple(depths[name] + 1 if name in attributes else 0 for name in spine.attributes)
     index = spine.index_at(wanted)
     if index is None or release.confidence is None or release.whole.evidence is None:
         return None
     measured = release.whole.measured
-    found = measured.intervals(release.confidence)[index]
     nodes = measured.tree.at(index).nodes[[list(spine.attributes).index(name) for name in attributes]]
     real = np.ones(nodes.shape[1], np.bool_) if release.whole.selective else surviving(measured, index)
     codes = [trees[name].codes[depths[name]] for name in attributes]
@@ -157,7 +186,10 @@ def _tested(release: Selection, depths: Depths, attributes: Sequence[str], table
         [pc.index_in(table[name], value_set=own).to_numpy() for name, own in zip(attributes, codes, strict=True)]
     )
     row = _rows(nodes, shown, len(codes[1]))
-    return _Tested(real[row], found.lower[row], found.upper[row])
+    if release.conditions and not np.array_equal(measured.tree.at(index).count[row], table["count"].to_numpy()):
+        return None  # what is shown is a part of what was tested
+    tested: NDArray[np.bool_] = real[row]
+    return tested
 
 
 def _rows(nodes: NDArray[np.integer], wanted: NDArray[np.integer], size: int) -> NDArray[np.int64]:
@@ -168,32 +200,42 @@ def _rows(nodes: NDArray[np.integer], wanted: NDArray[np.integer], size: int) ->
     return rows
 
 
-def _flows(
-    origin: NDArray[np.int64],
-    destination: NDArray[np.int64],
-    count: NDArray[np.int64],
-    places: int,
-    tested: _Tested | None,
-) -> dict[str, Any]:
+def _flows(rows: _Rows, places: int) -> dict[str, Any]:
     """Return flows between different places: those that stand out from the noise first, and the largest first."""
-    apart = origin != destination
-    stay = _sums(origin[~apart], count[~apart], places)
-    real = np.ones(len(count), np.bool_) if tested is None else tested.real
-    order = np.lexsort((destination[apart], origin[apart], -count[apart], ~real[apart]))[:FLOWS]
-    columns = [origin, destination, count]
-    if tested is not None:
-        columns += [tested.lower, tested.upper]
-    kept = [column[apart][order].tolist() for column in columns]
+    apart = rows.origin != rows.destination
+    real = np.ones(len(rows.count), np.bool_) if rows.real is None else rows.real
+    chosen = np.flatnonzero(apart)
+    order = np.lexsort((rows.destination[chosen], rows.origin[chosen], -rows.count[chosen], ~real[chosen]))
+    chosen = chosen[order][:FLOWS]
+    kept = [column[chosen] for column in (rows.origin, rows.destination, *rows.columns)]
+    # Bounds are near their counts: as steps from them they are short.
+    kept[3:] = [bound - kept[2] for bound in kept[3:]]
+    moving = rows.count[apart]
     return {
-        "real": None if tested is None else int(np.count_nonzero(real[apart])),
+        "pairs": len(moving),
+        "moving": int(moving.sum()),
+        "standing": None if rows.real is None else int(np.count_nonzero(real[apart])),
+        "real": None if rows.real is None else int(np.count_nonzero(real[chosen])),
         "rate": 100 * float(RATE),
-        "in": _sums(destination[apart], count[apart], places),
-        "out": _sums(origin[apart], count[apart], places),
-        "stay": stay,
-        "moving": int(count[apart].sum()),
-        "pairs": int(apart.sum()),
-        "flows": kept,
+        "in": _sums(rows.destination[apart], moving, places),
+        "out": _sums(rows.origin[apart], moving, places),
+        "stay": _sums(rows.origin[~apart], rows.count[~apart], places),
+        "stays": _stays(rows, ~apart, places),
+        "flows": [pack(column.tolist()) for column in kept],
     }
+
+
+def _stays(rows: _Rows, within: NDArray[np.bool_], places: int) -> list[list[int | None]] | None:
+    """Return the bounds of what stays within each place; None for one of which nothing is released."""
+    if rows.lower is None or rows.upper is None:
+        return None
+    bounds: list[list[int | None]] = []
+    for column in (rows.lower, rows.upper):
+        own: list[int | None] = [None] * places
+        for place, bound in zip(rows.origin[within].tolist(), column[within].tolist(), strict=True):
+            own[place] = bound
+        bounds.append(own)
+    return bounds
 
 
 def _sums(place: NDArray[np.int64], count: NDArray[np.int64], places: int) -> list[int]:

@@ -8,6 +8,32 @@ from typing import Any
 from treetop.exporting import html
 from treetop.exporting.language import Language
 
+SCRIPTS = (
+    "words",
+    "unpack",
+    "outlines",
+    "state",
+    "view",
+    "groups",
+    "scene",
+    "ribbons",
+    "colours",
+    "paint",
+    "picture",
+    "marks",
+    "sentences",
+    "legend",
+    "panel",
+    "hits",
+    "tip",
+    "choices",
+    "gestures",
+    "link",
+    "print",
+    "start",
+)
+"""The scripts of the page, in the order in which they need one another."""
+
 _STATED = ("private", "guarantee", "protects", "data", "time", "id")
 
 
@@ -28,4 +54,4 @@ def render(
         "kind": content["kind"],
         "content": {**content, "words": own.words["map_script"], "format": own.numbers},
     }
-    return html.render("treetop.exporting.map", values)
+    return html.render("treetop.exporting.map", values, [f"script/{name}.js" for name in SCRIPTS])

@@ -19,13 +19,15 @@ from treetop.exporting.language import ENGLISH, language
 from treetop.exporting.map import is_mapped, make_map
 from treetop.exporting.readme import readme
 from treetop.exporting.sheet import Page, Sheet
+from treetop.exporting.site.guarantee import GuaranteePage
 from treetop.exporting.site.page import MainPage
 from treetop.exporting.site.rows import rows_of
 from treetop.exporting.workbook import LARGEST, LONGEST, Workbook
 from treetop.release.folder import drafted
 from treetop.release.folder.read import PAGE as CARD
 
-INDEX, WHOLE_MAP, TEXT, COLUMNS, BOOK = "index.html", "map.html", "counts.csv", "counts.parquet", "counts.xlsx"
+INDEX, WHOLE_MAP, GUARANTEE = "index.html", "map.html", "guarantee.html"
+TEXT, COLUMNS, BOOK = "counts.csv", "counts.parquet", "counts.xlsx"
 
 
 def _make(request: Request) -> Content:
@@ -52,7 +54,8 @@ def _make(request: Request) -> Content:
     if drawn is None:
         notes.append("there is no map: it is not known where the places are (--coordinates FILE says it)")
     maps = [] if drawn is None else drawn.files
-    files = [index, *maps, Page(CARD, _card(request), 0, 0), *sheets, *([book] if book else [])]
+    told = Page(GUARANTEE, GuaranteePage(release.card, words).render(INDEX, CARD), 0, 0)
+    files = [index, *maps, told, Page(CARD, _card(request), 0, 0), *sheets, *([book] if book else [])]
     return Content(files, () if drawn is None else drawn.skipped, (*notes_of(request, table), *notes))
 
 
@@ -93,7 +96,7 @@ def _has_formulas(table: pa.Table) -> bool:
 SITE = Format(
     "site",
     "pages for the public in a folder: the numbers with their ranges, a map, downloads, how sure they are",
-    (INDEX, WHOLE_MAP, CARD, TEXT, COLUMNS, BOOK),
+    (INDEX, WHOLE_MAP, GUARANTEE, CARD, TEXT, COLUMNS, BOOK),
     _make,
     coordinates="any",
     outlines=True,

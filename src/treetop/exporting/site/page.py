@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from treetop.basics.exact import plain
-from treetop.card.html import power
-from treetop.card.meaning import HUGE, say_epsilon, say_odds
 from treetop.exporting import html
 from treetop.exporting.any_table import attributes_of
 from treetop.exporting.language import Language
 from treetop.exporting.levels import ENDS, Depths, trees_of
 from treetop.exporting.site.rows import Rows
+from treetop.exporting.site.said import guarantee, tolerance
 from treetop.release.selection import Selection
 from treetop.release.surviving import RATE
 
@@ -163,15 +160,7 @@ class MainPage:
             yield say("headline.noise_only")
         else:
             yield say("headline.noise", confidence=self._sure)
-        yield self._guarantee("headline.guarantee")
-
-    def _guarantee(self, name: str) -> Markup:
-        card, own = self.release.card, self.language
-        epsilon, entity = float(card["loss"]["epsilon"]["value"]), card["unit"]["entity"]
-        if epsilon > HUGE:
-            return own.say(f"{name}_huge", entity=entity, epsilon=own.decimal(say_epsilon(epsilon)))
-        odds = own.decimal(say_odds(epsilon).removeprefix("× "))
-        return own.say(name, entity=entity, odds=odds, epsilon=own.decimal(say_epsilon(epsilon)))
+        yield guarantee(release.card, self.language, "headline.guarantee")
 
     def _answers(self) -> Iterator[Answer]:
         """Yield what citizens may ask, and the answers."""
@@ -229,11 +218,8 @@ class MainPage:
         return told
 
     def _protected(self) -> list[Markup]:
-        say, loss = self.language.say, self.release.card["loss"]
-        told = [self._guarantee("sure.protected")]
-        if loss.get("delta"):
-            told.append(say("sure.protected_delta", delta=self.language.decimal(_plain(loss["delta"]))))
-        return [*told, say("sure.protected_many")]
+        card, own = self.release.card, self.language
+        return [guarantee(card, own, "sure.protected"), *tolerance(card, own), own.say("sure.protected_many")]
 
 
 def _head(called: str, name: str) -> str:
@@ -245,7 +231,3 @@ def _called(column: Mapping[str, Any], entry: int) -> str:
     """Return the name of an entry; one without a name has its code."""
     name = None if column["name"] is None else column["name"][entry]
     return str(column["code"][entry] if name is None else name)
-
-
-def _plain(number: Mapping[str, Any]) -> str:
-    return power(plain(Fraction(number["exact"])))

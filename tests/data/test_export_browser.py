@@ -1,0 +1,322 @@
+"""Pages in a real browser: the map groups, links, answers and says why it is empty; axe finds nothing serious."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import treetop as tt
+from tests.browser import CHROMIUM, Tab, browser
+from tests.everyday import TRIP
+from treetop import export
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here to open pages with")
+
+LOSS = tt.Loss(epsilon=1, delta=1e-8)
+REGIONS = {"North": (52.0, 5.0), "South": (44.0, 6.0), "East": (48.0, 14.0)}
+TOWNS = {
+    f"{region[0].lower()}{number}": (region, 0.35 * (number % 2), 0.5 * (number // 2))
+    for region in REGIONS
+    for number in range(4)
+}
+ISLAND = "far"
+DESKTOP, PHONE = (1100, 800), (390, 780)
+
+
+def towns(folder: Path) -> Path:
+    rows = [
+        {"town": code, "lat": REGIONS[region][0] + north, "lon": REGIONS[region][1] + east}
+        for code, (region, north, east) in TOWNS.items()
+    ]
+    pq.write_table(pa.Table.from_pylist([*rows, {"town": ISLAND, "lat": -30.0, "lon": 60.0}]), folder / "towns.parquet")
+    return folder / "towns.parquet"
+
+
+def trips(scale: int = 1000) -> tt.Release:
+    codes = [*TOWNS, ISLAND]
+    names = {"town": {code: f"Town {code.upper()}" for code in TOWNS}}
+    regions = [*(region for region, _, _ in TOWNS.values()), "Isles"]
+    tree = tt.Hierarchy.from_table(pa.table({"region": regions, "town": codes}), levels=["region", "town"]).named(names)
+    pairs = [(a, b) for a in TOWNS for b in TOWNS if a != b] + [(ISLAND, "n0")]
+    counts = [scale * (1 + at % 5) for at in range(len(pairs) - 1)] + [scale]
+    table = pa.table({"origin": [a for a, _ in pairs], "destination": [b for _, b in pairs], "n": counts})
+    spine = tt.Spine.destination_first(origin=tree, destination=tree)
+    return tt.Plan(spine, TRIP, LOSS, title="Trips").release(table, count="n", testing_key=bytes(32))
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site with a map; and a map of numbers so small that no flow stands out."""
+    folder = tmp_path_factory.mktemp("pages")
+    export(trips(), "site", folder / "site", coordinates=towns(folder), language="it")
+    export(trips(), "map", folder / "map.html", coordinates=towns(folder))
+    export(trips(1), "map", folder / "small.html", coordinates=towns(folder), level="town")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
+    with browser(tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
+        assert opened.complaints == [], "nothing was refused, and no script failed"
+
+
+def text(tab: Tab, name: str) -> str:
+    return str(tab.ask(f"document.getElementById('{name}').textContent"))
+
+
+def labels(tab: Tab) -> list[str]:
+    settle(tab)
+    return list(tab.ask("[...document.querySelectorAll('#marks .name')].map((name) => name.textContent)"))
+
+
+def settle(tab: Tab) -> None:
+    """Wait until the picture is painted and names are set, and so the address is that of what is seen."""
+    tab.ask("new Promise((done) => setTimeout(done, 350))")
+
+
+def label_at(tab: Tab, words: str) -> tuple[float, float]:
+    """Where the dot under a name is, in the window."""
+    settle(tab)
+    script = f"""(() => {{ const all = [...document.querySelectorAll('#marks .name')];
+      const one = all.find((name) => name.textContent === {json.dumps(words)}), box = one.getBoundingClientRect();
+      return [box.left + box.width / 2, one.classList.contains('below') ? box.top - 6 : box.bottom + 6] }})()"""
+    x, y = tab.ask(script)
+    return float(x), float(y)
+
+
+def listed(tab: Tab) -> list[str]:
+    return list(tab.ask("[...document.querySelectorAll('#answer li')].map((line) => line.textContent)"))
+
+
+def ink(tab: Tab) -> int:
+    """How many of the points of the picture are painted, flows and dots alone."""
+    script = """(() => { const canvas = document.querySelector('#map > div:not(.away) canvas:last-child');
+      const all = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+      let painted = 0; for (let at = 3; at < all.length; at += 4) if (all[at]) painted++; return painted })()"""
+    settle(tab)
+    return int(tab.ask(script))
+
+
+def test_seen_from_afar_regions_are_shown_with_their_own_numbers_and_from_near_towns(tab: Tab, pages: Path) -> None:
+    tab.open(pages / "map.html", *DESKTOP)
+    assert sorted(labels(tab)) == ["East", "North", "South"]
+    assert "region: arriving" in text(tab, "legend")
+    release = trips()
+    rows = release.by("origin.region", "destination.region").to_pylist()
+    row = max((one for one in rows if one["origin.region"] != one["destination.region"]), key=lambda one: one["count"])
+    first = tab.ask("document.querySelector('#overview li').textContent")
+    assert first == (
+        f"{row['origin.region']} → {row['destination.region']}{row['count']:,} {row['lower']:,} to {row['upper']:,}"
+    )
+    x, y = label_at(tab, "North")
+    for _ in range(4):
+        tab.mouse("mouseWheel", x, y, deltaX=0, deltaY=-200)
+    assert "town: arriving" in text(tab, "legend") and [name for name in labels(tab) if name.startswith("Town ")]
+
+
+def test_a_place_outside_the_first_view_is_told_and_shown_at_a_touch(tab: Tab, pages: Path) -> None:
+    tab.open(pages / "map.html", *DESKTOP)
+    settle(tab)
+    assert text(tab, "outside") == "Places outside this view: 1. Show all"
+    tab.ask("document.getElementById('outside').click()")
+    settle(tab)
+    assert tab.ask("document.getElementById('outside').hidden") and "Isles" in labels(tab)
+
+
+def test_dots_that_would_touch_are_one_and_say_that_they_are_sums(tab: Tab, pages: Path) -> None:
+    tab.open(pages / "map.html", *DESKTOP, fragment="#level=town")
+    merged = [name for name in labels(tab) if "+" in name]
+    assert len(merged) >= 3 and "such numbers are sums" in text(tab, "shown")
+    tab.click(*label_at(tab, merged[0]))
+    assert text(tab, "answer").startswith(f"×{merged[0]}") and "Each has its own number." in text(tab, "answer")
+    assert len(listed(tab)) > 1 and all(" to " in line for line in listed(tab)), "each has its number and its interval"
+    tab.ask("document.querySelector('#answer button.wide').click()")
+    assert not [name for name in labels(tab) if "+" in name]
+
+
+def test_a_bundle_of_flows_is_a_sum_and_its_parts_have_intervals(tab: Tab, pages: Path) -> None:
+    tab.open(pages / "map.html", *DESKTOP, fragment="#level=town")
+    ends = [label_at(tab, name) for name in labels(tab) if "+" in name][:2]
+    (x0, y0), (x1, y1) = ends
+    bend = 0.16 / 2  # of the distance, to the right: where the middle of the ribbon is
+    tab.click((x0 + x1) / 2 + (y1 - y0) * bend, (y0 + y1) / 2 - (x1 - x0) * bend)
+    assert "A sum has no interval of its own here; each flow has." in text(tab, "answer")
+    assert all(" to " in line for line in listed(tab))
+
+
+def test_a_link_opens_what_it_was_copied_from_and_back_goes_back(tab: Tab, pages: Path) -> None:
+    tab.open(pages / "map.html", *DESKTOP)
+    settle(tab)
+    tab.click(*label_at(tab, "North"))
+    settle(tab)
+    link = tab.ask("location.hash")
+    assert "place=North" in link and "near=region" in link and link.startswith("#at=")
+    answer = text(tab, "answer")
+    assert answer.startswith("×North") and "all that arrive or stay" in answer
+    tab.ask("document.getElementById('shade').value = 'out'")
+    tab.ask("document.getElementById('shade').dispatchEvent(new Event('change'))")
+    assert "region: leaving" in text(tab, "legend")
+    tab.ask("history.back()")
+    tab.until("document.getElementById('legend').textContent.includes('region: arriving')")
+    tab.ask("history.back()")
+    tab.until("document.getElementById('answer').hidden")
+    tab.open(pages / "map.html", *PHONE, fragment=link)
+    assert text(tab, "answer") == answer
+    tab.open(pages / "map.html", *DESKTOP, fragment="#level=town&place=e1&shade=out&flows=25&noise=also&at=48,14,7.5")
+    settle(tab)
+    assert text(tab, "answer").startswith("×Town E1 e1") and "town: leaving" in text(tab, "legend")
+    assert tab.ask("[document.getElementById('most').value, document.getElementById('unsure').checked]") == ["25", True]
+    at = [float(one) for one in tab.ask("new URLSearchParams(location.hash.slice(1)).get('at')").split(",")]
+    assert at == pytest.approx([48, 14, 7.5], abs=0.01)
+    tab.open(pages / "map.html", *DESKTOP, fragment="#level=nowhere&place=x&at=1,b&flows=-3&shade=%3Cb%3E")
+    assert sorted(labels(tab)) == ["East", "North", "South"], "what makes no sense is passed over"
+
+
+def test_a_map_with_nothing_to_show_says_why(tab: Tab, pages: Path) -> None:
+    tab.open(pages / "small.html", *DESKTOP, fragment="#level=town")
+    assert "No single flow at this level stands out from the noise" in text(tab, "empty")
+    assert not tab.ask("document.getElementById('empty').hidden")
+    assert "None at this level stands out" in text(tab, "overview")
+    tab.open(pages / "map.html", *DESKTOP)
+    assert tab.ask("document.getElementById('empty').hidden")
+    before = ink(tab)
+    tab.ask("document.getElementById('most').value = '0'")
+    tab.ask("document.getElementById('most').dispatchEvent(new Event('change'))")
+    assert "Flows are switched off." in text(tab, "shown") and ink(tab) < before
+    tab.ask("document.getElementById('find').value = 'Atlantis'")
+    tab.ask("document.getElementById('controls').requestSubmit()")
+    assert text(tab, "found") == "No place is called “Atlantis”."
+    tab.ask("document.getElementById('find').value = 'town s2'")
+    tab.ask("document.getElementById('controls').requestSubmit()")
+    assert text(tab, "answer").startswith("×Town S2"), "a town is found from a map that shows regions"
+
+
+@pytest.mark.parametrize("scrolled", [0, 200])
+def test_a_tap_on_a_phone_shows_its_answer_in_view(tab: Tab, pages: Path, scrolled: int) -> None:
+    tab.open(pages / "map.html", *PHONE)
+    tab.ask(f"scrollTo(0, {scrolled})")
+    tab.tap(*label_at(tab, "South"))
+    settle(tab)
+    box = tab.ask("(({top, bottom}) => [top, bottom])(document.getElementById('answer').getBoundingClientRect())")
+    assert text(tab, "answer").startswith("×South")
+    assert 100 < box[0] < box[1] <= PHONE[1] + 1
+    ring = tab.ask("(({top, bottom}) => [top, bottom])(document.querySelector('#marks .ring').getBoundingClientRect())")
+    assert ring[0] >= 0 and ring[1] <= box[0], "and the place that it is about is not under it"
+    assert tab.ask("document.documentElement.scrollWidth") == PHONE[0], "nothing sticks out at the side"
+    tab.ask("document.querySelector('#answer .close').click()")
+    assert tab.ask("document.getElementById('answer').hidden")
+
+
+def test_a_flow_across_the_cut_leaves_on_one_side_and_comes_in_on_the_other(tab: Tab, tmp_path: Path) -> None:
+    """Four cities around the world, each with flights to the next: wherever it is cut, somebody crosses."""
+    around = {"a": -150.0, "b": -60.0, "c": 30.0, "d": 120.0}
+    pairs = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]
+    tree = tt.Hierarchy.flat(list(around), level="city")
+    counts = pa.table({"origin": [a for a, _ in pairs], "destination": [b for _, b in pairs], "n": [9000] * 4})
+    release = tt.Plan(tt.Spine.origin_first(origin=tree, destination=tree), TRIP, LOSS).release(counts, count="n")
+    rows = pa.table({"city": list(around), "lat": [0.0] * 4, "lon": list(around.values())})
+    pq.write_table(rows, tmp_path / "cities.parquet")
+    export(release, "map", tmp_path / "map.html", coordinates=tmp_path / "cities.parquet")
+    tab.open(tmp_path / "map.html", *DESKTOP)
+    settle(tab)
+    script = """(() => { const canvas = document.querySelector('#map > div:not(.away) canvas:last-child');
+      const margin = canvas.width / 6, wide = canvas.width - 2 * margin, context = canvas.getContext('2d');
+      return [margin + 2, margin + wide - 3].map((x) => {
+        const { data } = context.getImageData(x, 0, 1, canvas.height);
+        let painted = 0; for (let at = 3; at < data.length; at += 4) if (data[at]) painted++; return painted }) })()"""
+    left, right = tab.ask(script)
+    assert left > 0 and right > 0
+
+
+def test_a_finger_moves_the_map_and_a_drag_chooses_nothing(tab: Tab, pages: Path) -> None:
+    tab.open(pages / "map.html", *DESKTOP)
+    x, y = label_at(tab, "North")
+    tab.mouse("mouseMoved", x, y)
+    tab.mouse("mousePressed", x, y, button="left", clickCount=1)
+    for step in range(1, 6):
+        tab.mouse("mouseMoved", x + 12 * step, y + 10 * step, button="left", buttons=1)
+    tab.mouse("mouseReleased", x + 60, y + 50, button="left", clickCount=1)
+    moved = label_at(tab, "North")
+    assert (moved[0] - x, moved[1] - y) == pytest.approx((60, 50), abs=6)
+    assert tab.ask("document.getElementById('answer').hidden")
+
+
+def test_what_the_mouse_rests_on_is_said_with_its_interval(tab: Tab, pages: Path) -> None:
+    tab.open(pages / "map.html", *DESKTOP)
+    tab.mouse("mouseMoved", *label_at(tab, "East"))
+    tab.until("!document.getElementById('tip').hidden")
+    assert text(tab, "tip").startswith("East") and " to " in text(tab, "tip")
+    tab.mouse("mouseMoved", 20, 20)
+    tab.until("document.getElementById('tip').hidden")
+
+
+def test_the_keyboard_goes_from_place_to_place_and_says_their_numbers(tab: Tab, pages: Path) -> None:
+    tab.open(pages / "map.html", *DESKTOP)
+    tab.ask("document.getElementById('map').focus()")
+    tab.press("ArrowRight")
+    spoken = text(tab, "spoken")
+    assert "all that arrive or stay: " in spoken and " to " in spoken
+    tab.press("ArrowDown")
+    tab.press("Enter")
+    assert not tab.ask("document.getElementById('answer').hidden")
+    tab.press("Escape")
+    assert tab.ask("document.getElementById('answer').hidden")
+
+
+def test_paper_has_one_picture_in_the_colours_of_the_day(tab: Tab, pages: Path) -> None:
+    tab.open(pages / "map.html", *DESKTOP, dark=True)
+    settle(tab)
+    tab.ask("dispatchEvent(new Event('beforeprint'))")
+    script = """(() => { const { data } = still.getContext('2d').getImageData(0, 0, still.width, still.height);
+      let dots = 0; for (let at = 0; at < data.length; at += 4) if (data[at] === 47 && data[at + 1] === 111) dots++;
+      return dots })()"""
+    assert tab.ask(f"(() => {{ const still = document.getElementById('still'); return {script} }})()") > 500
+    tab.ask("dispatchEvent(new Event('afterprint'))")
+    assert not tab.ask("document.documentElement.classList.contains('paper')")
+
+
+def axe() -> str | None:
+    """The script of axe-core, from a package that ships it."""
+    for package in ("axe_playwright_python", "axe_core_python"):
+        if find_spec(package) is not None:
+            return files(package).joinpath("axe.min.js").read_text(encoding="utf-8")
+    return None
+
+
+def serious(tab: Tab) -> list[Any]:
+    script = """axe.run(document, {resultTypes: ['violations']}).then(({violations}) => violations
+      .filter(({impact}) => impact === 'serious' || impact === 'critical')
+      .map(({id, nodes}) => [id, nodes.map(({html}) => html.slice(0, 120))]))"""
+    return list(tab.ask(script))
+
+
+@pytest.mark.skipif(axe() is None, reason="axe-core is not installed (pip install axe-core-python)")
+@pytest.mark.parametrize(
+    ("page", "size", "dark"),
+    [
+        ("index.html", DESKTOP, False),
+        ("index.html", PHONE, True),
+        ("map.html", DESKTOP, False),
+        ("map.html#place=North&near=region", PHONE, True),
+        ("guarantee.html", PHONE, True),
+        ("card.html", DESKTOP, False),
+    ],
+)
+def test_axe_finds_nothing_serious_on_any_page(
+    tab: Tab, pages: Path, page: str, size: tuple[int, int], dark: bool
+) -> None:
+    name, hash_, fragment = page.partition("#")
+    script = axe()
+    assert script is not None
+    tab.open(pages / "site" / name, *size, dark=dark, fragment=hash_ + fragment)
+    tab.ask(script + "; 1")
+    assert serious(tab) == []
