@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from treetop.basics.deferred import changed
 from treetop.basics.progress import Progress
 from treetop.basics.resolved import resolved
 from treetop.card import Facts
@@ -136,7 +137,7 @@ class _Publishing:
         account = self.paid.account
         with spending(account):
             toml = None if self.file is None else describe_plan(self.file)
-            release = replace(self.paid(source), plan_toml=toml)
+            release = changed(self.paid(source), plan_toml=toml)
             options: dict[str, Any] = {**self.folder, "places": places, "beside": beside}
             with drafted(release, self.out, progress=self.paid.how.progress, **options) as draft:
                 self.before_placing()

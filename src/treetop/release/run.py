@@ -14,11 +14,9 @@ from treetop.noise import Key
 from treetop.plan.plan import PurePlan
 from treetop.release.estimates.again import with_lower_error
 from treetop.release.margins import tables_of
+from treetop.release.measurements import FEW_NODES
 from treetop.release.release import Release
 from treetop.repair import REPAIRS
-
-FEW_NODES = 1 << 20
-"""Every measurement is kept at levels with at most so many public nodes: a megabyte or so each."""
 
 
 def run_plan(
