@@ -72,6 +72,7 @@ def publish(
     query: str | None = None,
     force: bool = False,
     nodes: bool = False,
+    part: int | None = None,
     keep_measurements: bool = False,
     twin: str | None = None,
     allow_dropped: bool = False,
@@ -107,7 +108,7 @@ def publish(
         ),
         query=query,
         twin=twin,
-        folder={"force": force, "nodes": nodes},
+        folder={"force": force, "nodes": nodes, "part": part},
         before_placing=before_placing,
     )
     with claimed(job.out, force) as beside:

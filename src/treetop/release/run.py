@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from treetop.basics.progress import Progress
@@ -29,6 +30,7 @@ def run_plan(
     progress: Progress | None = None,
     keep_measurements: bool = False,
     executor: Executor | None = None,
+    scratch: Path | None = None,
 ) -> Release:
     """Descend once, and return the release with what it needs for intervals, remainders and later estimates."""
     again = REPAIRS[plan.repair].again
@@ -39,7 +41,9 @@ def run_plan(
         every = max(level.nodes for level in plan.levels)
     elif evidence or plan.resolve != "full":
         every = FEW_NODES
-    found = run_descent(descent_of(plan), counts, key, executor or Threads(threads), progress, every=every)
+    found = run_descent(
+        descent_of(plan), counts, key, executor or Threads(threads), progress, every=every, scratch=scratch
+    )
     release = Release(
         plan.spine,
         found.leaves.nodes,

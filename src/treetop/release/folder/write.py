@@ -19,6 +19,7 @@ from treetop.card.facts import Facts
 from treetop.card.html import render
 from treetop.card.rebuild import rebuild_plan
 from treetop.card.schema import validate
+from treetop.errors import ReleaseError
 from treetop.plan.file import describe_plan
 from treetop.release.contents import Contents
 from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, evidence_table, evidence_tables
@@ -81,6 +82,8 @@ def drafted(
     more than `part`, where that is given.
     `places` are the names and coordinates of the leaves of a hierarchy, by its digest: public, and for maps.
     """
+    if part is not None and part < 1:
+        raise ReleaseError(f"a part of {part} leaves: give one at least")
     check_name(folder, force)  # on a disk that is nearly full it is tried: the loss may be spent by now
     with scratch(folder) if beside is None else nullcontext(beside) as room:
         whole = room / "release"
