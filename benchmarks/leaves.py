@@ -60,8 +60,13 @@ class MadeUp(Parts):
 
     each: int = field(kw_only=True)
     """How many there are of every pair of provinces."""
-    part: int = field(kw_only=True)
+    size: int = field(kw_only=True)
     """About how many a part has."""
+
+    @property
+    def counts(self) -> Ints:
+        """The counts of the leaves of a pair of provinces."""
+        return 1 + np.arange(self.each) % 9
 
     @property
     def leaves(self) -> int:
@@ -71,7 +76,7 @@ class MadeUp(Parts):
     @property
     def group(self) -> int:
         """How many rows are written, and read again, at a time."""
-        return self.part // ROW_GROUPS
+        return self.size // ROW_GROUPS
 
     def leaves_of(self, number: int) -> Leaves:
         """Draw the leaves of a part."""
@@ -87,7 +92,7 @@ class MadeUp(Parts):
         for at, end in enumerate(("destination", "origin")):
             own = names.index(end)
             nodes[own] = (pair[own] * SIZES[2] + ends[0][at]) * SIZES[3] + ends[1][at]
-        return nodes, np.full(nodes.shape[1], 1, np.int64)
+        return nodes, np.tile(self.counts, last - first)
 
     def evidence_of(self, number: int, tree: PartTree) -> Sequence[tuple[Ints, Ints]]:
         """Return every count as its own measurement."""
@@ -106,7 +111,7 @@ def made_up(leaves: int, part: int = PART) -> Release:
     nodes = np.empty((2, pairs.shape[1]), np.int64)
     for at, end in enumerate(("destination", "origin")):
         nodes[list(spine.attributes).index(end)] = pairs[at] * SIZES[1] + pairs[2 + at]
-    top = Top.of(spine, 4, nodes, np.full(pairs.shape[1], each, np.int64))
+    top = Top.of(spine, 4, nodes, np.full(pairs.shape[1], int((1 + np.arange(each) % 9).sum())))
     descent = descent_of(plan)
     laws = tuple(noise_of(how) for how in (descent.total, *(step.how for step in descent.steps)))
     levels = [
@@ -114,7 +119,7 @@ def made_up(leaves: int, part: int = PART) -> Release:
     ]
     levels.append(LevelEvidence(np.empty(0, np.int64), np.full(pairs.shape[1], NOTHING), np.empty(0, np.int64)))
     starts = np.append(np.arange(0, pairs.shape[1], max(part // each, 1)), pairs.shape[1])
-    parts = MadeUp(top, starts, Evidence(None, tuple(levels), laws), each=each, part=part)
+    parts = MadeUp(top, starts, Evidence(None, tuple(levels), laws), each=each, size=part)
     card = describe_release(plan, Facts(private=False, description="Made up for a benchmark: no data is behind it."))
 
     def refuse() -> Ints:
@@ -160,6 +165,7 @@ def main() -> None:
         for command in (
             ("query", str(folder), "origin=070", "destination=131"),
             ("query", str(folder), "origin=0703512", "destination=1310107"),
+            ("query", str(folder), "destination=1310107"),
             ("query", str(folder), "--by", "destination.region", "--csv"),
             ("query", str(folder), "--by", "origin.municipality", "--csv"),
             ("query", str(folder), "destination=13101", "--by", "origin.municipality", "--csv"),

@@ -314,7 +314,11 @@ def cut(release: Contents, part: int | None) -> Parts | None:
     sizes = _level_sizes(spine, nodes)
     level = next((index - 1 for index in range(1, len(sizes)) if sizes[index] > max(size // 4, 1)), len(sizes) - 1)
     level = min(max(level, kept), len(spine.levels) - 1)
-    first = np.concatenate([begin + np.flatnonzero(starts[level]) for begin, starts in _starts(spine, nodes, [level])])
+    first = _first_leaves(spine, level, nodes)
+    # A part has whole nodes: where one has more leaves than a part should, the top goes further down if it may.
+    while level + 1 < len(sizes) - 1 and sizes[level + 1] <= 4 * size and _widest(first, len(count)) > size:
+        level += 1
+        first = _first_leaves(spine, level, nodes)
     above = np.zeros((len(nodes), len(first)), np.int64)
     for attribute, column in coarser(spine, level, len(spine.levels), nodes[:, first]).items():
         above[attribute] = column
@@ -352,6 +356,15 @@ def _starts(
             if not begin:
                 found[index][:1] = True
         yield begin, found
+
+
+def _first_leaves(spine: Spine, level: int, nodes: NDArray[np.int32]) -> Ints:
+    """Return the first leaf of every node of a level."""
+    return np.concatenate([begin + np.flatnonzero(starts[level]) for begin, starts in _starts(spine, nodes, [level])])
+
+
+def _widest(first: Ints, leaves: int) -> int:
+    return int(np.diff(np.append(first, leaves)).max())
 
 
 def _level_sizes(spine: Spine, nodes: NDArray[np.int32]) -> list[int]:

@@ -27,6 +27,7 @@ from treetop.basics.sorting import first_disorder
 from treetop.domain.facts import PublicFacts
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
+from treetop.intake.codebook import Codebook
 from treetop.intake.counts import pack
 from treetop.measure.evidence import NOTHING, Evidence, LevelEvidence
 from treetop.noise import Law
@@ -219,19 +220,19 @@ class PartsInFiles(Parts):
     def checked(self, number: int, table: pa.Table) -> Leaves:
         """Return leaves of a table; refuse what are none."""
         name = part_name(COUNT_PARTS, number)
-        nodes = np.array(
-            [
-                _encoded(tree.encode, table[name].combine_chunks())
-                for name, tree in zip(self.spine.attributes, self.spine.trees, strict=True)
-            ],
-            np.int32,
-        )
+        codes = zip(self._codebooks, self.spine.attributes, strict=True)
+        nodes = np.array([_encoded(book, table[own].combine_chunks()) for book, own in codes], np.int32)
         count = table["count"].to_numpy()
         if count.dtype != np.int64 or table["count"].null_count or (len(count) and count.min() <= 0):
             raise ReleaseError(f"{self.folder}: {name} must hold whole numbers above zero")
         if (nodes < 0).any():
             raise ReleaseError(f"{self.folder}: {name} has a code that is not in its hierarchy")
         return nodes, count
+
+    @cached_property
+    def _codebooks(self) -> list[Codebook]:
+        made = {tree.digest: Codebook(tree.codes[-1]) for tree in self.spine.trees}
+        return [made[tree.digest] for tree in self.spine.trees]
 
     def _table(self, number: int, groups: Sequence[int]) -> pa.Table:
         """Read groups of rows of a part."""
@@ -305,13 +306,13 @@ def read_groups(file: pq.ParquetFile, groups: Sequence[int], columns: Sequence[s
     return file.read_row_groups(list(groups), columns=list(columns))
 
 
-def _encoded(encode: Callable[[pa.Array], Ints], column: pa.Array) -> Ints:
+def _encoded(book: Codebook, column: pa.Array) -> Ints:
     """Return the leaf of every code of a dictionary: each is looked up once."""
     if not pa.types.is_dictionary(column.type):
-        return encode(column.cast(pa.string()))
-    found = encode(column.dictionary.cast(pa.string()))
+        return book.find(column.cast(pa.string()))
+    found = book.find(column.dictionary.cast(pa.string()))
     row = np.asarray(pc.fill_null(column.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False))
-    return np.where(row < 0, -1, np.append(found, -1)[row])
+    return np.append(found, -1)[row]
 
 
 def read_parts(
