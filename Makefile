@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Modules are compiled once, and not by each of the processes that tests start.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test docs links clusters repeat lint style types audit bench bench-detail bench-scale peers experiments clean
+.PHONY: demo test docs links clusters repeat lint style types audit bench bench-detail bench-leaves bench-scale peers experiments clean
 
 demo: $(VENV)/.plain
 	$(BIN)/treetop demo
@@ -63,6 +63,11 @@ SIZES ?= 10M 100M
 MEMORY ?= 1GB
 bench-scale: $(VENV)/.plain
 	$(BIN)/python -m benchmarks.scale $(SIZES) --memory $(MEMORY)
+
+# A release larger than memory, which is made up: its check, queries, tables and export. LEAVES=100M.
+LEAVES ?= 100M
+bench-leaves: $(VENV)/.plain
+	$(BIN)/python -m benchmarks.leaves $(LEAVES)
 
 # The same table through other tools, each in an environment of its own: docs/results/peers.md.
 peers: $(VENV)/.bench .bench/.ready

@@ -18,6 +18,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -122,7 +123,7 @@ def made_up(leaves: int, part: int = PART) -> Release:
     parts = MadeUp(top, starts, Evidence(None, tuple(levels), laws), each=each, size=part)
     card = describe_release(plan, Facts(private=False, description="Made up for a benchmark: no data is behind it."))
 
-    def refuse() -> Ints:
+    def refuse() -> Any:
         raise AssertionError("all leaves at a time were asked for")
 
     return Release(spine, later(refuse), later(refuse), card, parts=parts)

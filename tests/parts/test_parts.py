@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -58,7 +57,8 @@ def trips(rows: int = 4000) -> pa.Table:
 
 
 def plan_of(kind: str) -> tt.Plan:
-    return tt.Plan(**{"unit": UNIT, "loss": LOSS} | PLANS[kind])
+    options = {"unit": UNIT, **PLANS[kind]}
+    return tt.Plan(loss=LOSS, **options)
 
 
 @pytest.fixture(autouse=True)
@@ -315,7 +315,7 @@ def swapped(table: pa.Table) -> pa.Table:
     return table.take(pa.array([1, 0, *range(2, len(table))]))
 
 
-FAULTS: dict[str, Callable[[Path], None]] = {
+FAULTS: dict[str, Callable[[Path], object]] = {
     "a leaf's count": lambda folder: rewritten(part(folder, "counts", 2), with_value("count", 3, more)),
     "a count of zero": lambda folder: rewritten(part(folder, "counts", 2), with_value("count", 3, 0)),
     "a leaf's bound": lambda folder: rewritten(part(folder, "counts", 2), with_value("upper", 3, more)),
@@ -349,7 +349,9 @@ FAULTS: dict[str, Callable[[Path], None]] = {
     "where rows lie": lambda folder: rewritten(folder / "parts.parquet", with_value("last", 4, "Z3w")),
     "where a part begins": lambda folder: rewritten(folder / "parts.parquet", with_value("node", -1, more)),
     "a margin": lambda folder: rewritten(folder / "margins.parquet", with_value("count", 5, more)),
-    "a table in one file": lambda folder: shutil.copy(part(folder, "counts", 0), folder / "counts.parquet") and None,
+    "a table in one file": lambda folder: (folder / "counts.parquet").write_bytes(
+        part(folder, "counts", 0).read_bytes()
+    ),
 }
 
 
@@ -388,30 +390,37 @@ def test_all_at_a_time_is_refused_where_there_is_no_room(
     assert release.by("origin.t").num_rows > 10 and release.query(origin="A1w") >= 0
 
 
-SCRIPT = """
-import resource, sys
-import treetop as tt
-from benchmarks.leaves import made_up
+def test_no_more_than_two_parts_are_in_memory_at_a_time(
+    folders: dict[str, tuple[Path, Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is being read, and the one before it: whatever goes through all leaves."""
+    read: list[weakref.ref[Any]] = []
+    plain, most = files.PartsInFiles.checked, 0
 
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    def counted(self: files.PartsInFiles, number: int, table: pa.Table) -> Any:
+        nonlocal most
+        found = plain(self, number, table)
+        read.append(weakref.ref(found[0]))
+        most = max(most, sum(one() is not None for one in read))
+        return found
 
-release = made_up(400_000, part=1 << 14)
-release.save(sys.argv[1])
-loaded = tt.Release.load(sys.argv[1])
-assert loaded.query(origin="07", destination="13") > 1_000
-assert loaded.query(origin="07035") > 0
-before = peak()
-assert not [one.findings for one in tt.check(sys.argv[1]) if one.findings]
-print(peak() - before)
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="memory is told in kilobytes on Linux")
-def test_memory_does_not_grow_with_the_leaves(tmp_path: Path) -> None:
-    root = Path(__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path / "release")], cwd=root, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) < 120 << 20  # all nodes with their bounds would be more than twice that
+    monkeypatch.setattr(files.PartsInFiles, "checked", counted)
+    monkeypatch.setattr(streamed, "ROWS", 64)
+    folder = folders["spine alone"][1]
+    release = tt.Release.load(folder)
+    ways: list[Callable[[], object]] = [
+        lambda: tt.check(folder),
+        lambda: release.by("origin.t", "destination.r"),
+        lambda: release.interval(origin="A1w"),
+        lambda: [table.num_rows for table in tt.Selection(release).batches()],
+        lambda: [tt.export(folder, to, tmp_path / to) for to in ("csv", "od", "records")],
+        lambda: release.save(tmp_path / "again", nodes=True),
+    ]
+    for way in ways:
+        read.clear()
+        most = 0
+        way()
+        assert len(read) > 3 and most <= 2
+    release.table()
+    release.nodes.sum()
+    assert most > 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -33,7 +34,10 @@ class Release(Contents):
 
     @staticmethod
     def load(folder: str | Path) -> Release:
-        """Read a release folder, refusing one that was damaged since it was written; `treetop check` verifies all."""
+        """Read a release folder, refusing one that was damaged since it was written; `treetop check` verifies all.
+
+        Of a folder in parts, the leaves are read when they are asked for, and compared with the card then.
+        """
         return Release.of(load(Path(folder)))
 
     def save(self, folder: str | Path, force: bool = False, nodes: bool = False, part: int | None = None) -> None:
@@ -91,6 +95,10 @@ class Release(Contents):
         `lower` and `upper` as well. What is unresolved above the level is in no row.
         """
         return Selection(self).table(level)
+
+    def batches(self, level: str | None = None) -> Iterator[pa.Table]:
+        """Yield what `table` returns some rows at a time: of a release in parts, one part after the other."""
+        return Selection(self).batches(level)
 
     def records(self) -> pa.Table:
         """Return synthetic records, one row per unit of count, with dictionary-coded columns.

@@ -115,7 +115,7 @@ def table_of_parts(parts: Parts, index: int, confidence: float | None) -> pa.Tab
     depths = zip(parts.spine.trees, parts.spine.depths(index), strict=True)
     width = 24 + sum(_width(tree.codes[depth - 1]) for tree, depth in depths if depth)
     remedy = "ask for some codes (where), for a coarser level, or row by row (batches)"
-    refuse_beyond_memory(parts.leaves * width, "a table of all leaves", remedy)
+    refuse_beyond_memory(2 * parts.leaves * width, "a table of all leaves", remedy)
     return pa.concat_tables(part_rows(part, index, confidence) for part in parts).combine_chunks()
 
 

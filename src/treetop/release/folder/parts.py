@@ -284,7 +284,7 @@ class PartsInFiles(Parts):
         """All that was measured of released nodes, where there is room for it."""
         if self.evidence is None:
             return None
-        self.refuse_beyond_memory(self.leaves, 32, "all that was measured")
+        self.refuse_beyond_memory(self.leaves, 16 * (len(self.spine.levels) - self.top.level), "all that was measured")
         known, own = self.evidence, [part.evidence for part in self]
         levels = list(known.levels[:-1])
         for at in range(self.top.level, len(self.spine.levels)):
@@ -312,7 +312,8 @@ def _encoded(book: Codebook, column: pa.Array) -> Ints:
         return book.find(column.cast(pa.string()))
     found = book.find(column.dictionary.cast(pa.string()))
     row = np.asarray(pc.fill_null(column.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False))
-    return np.append(found, -1)[row]
+    leaves: Ints = np.append(found, -1)[row]  # of no code, the last
+    return leaves
 
 
 def read_parts(
