@@ -274,18 +274,21 @@ class PartsInMemory(Parts):
 
     def evidence_of(self, number: int, tree: PartTree) -> Sequence[tuple[Ints, Ints]]:
         """Return what was measured of the nodes of a part below the top, level by level, and beside them."""
-        if number not in self._before:
-            earlier = self.made(number - 1, self.leaves_of(number - 1), measured=False).tree
-            self.evidence_of(number - 1, earlier)
-        own, found = self._before[number], []
-        after = [first + len(tree.at(self.top.level + 1 + at)) for at, first in enumerate(own)]
-        self._before[number + 1] = after
-        for at, (first, last) in enumerate(zip(own, after, strict=True)):
+        for earlier in range(max(self._before), number):
+            self._count(earlier, self.made(earlier, self.leaves_of(earlier), measured=False).tree)
+        self._count(number, tree)
+        found = []
+        for at, (first, last) in enumerate(zip(self._before[number], self._before[number + 1], strict=True)):
             measured = np.asarray(self.below[at].measured[first:last])
             leaves = at + 1 == len(self.below)
             highest = np.full(last - first, NOTHING) if leaves else np.asarray(self.below[at + 1].highest[first:last])
             found.append((measured, highest))
         return found
+
+    def _count(self, number: int, tree: PartTree) -> None:
+        """Note how many nodes come before the part after one."""
+        nodes = (len(tree.at(index)) for index in range(self.top.level + 1, len(self.spine.levels) + 1))
+        self._before[number + 1] = [first + more for first, more in zip(self._before[number], nodes, strict=True)]
 
     @cached_property
     def _before(self) -> dict[int, list[int]]:
@@ -311,14 +314,7 @@ def cut(release: Contents, part: int | None) -> Parts | None:
     kept = 0 if evidence is None else max((at for at, seen in enumerate(evidence.levels) if len(seen.slots)), default=0)
     if kept == len(spine.levels) - 1 and spine.levels[-1].nodes > FEW_NODES:
         return None  # all that was measured was kept, also of leaves
-    sizes = _level_sizes(spine, nodes)
-    level = next((index - 1 for index in range(1, len(sizes)) if sizes[index] > max(size // 4, 1)), len(sizes) - 1)
-    level = min(max(level, kept), len(spine.levels) - 1)
-    first = _first_leaves(spine, level, nodes)
-    # A part has whole nodes: where one has more leaves than a part should, the top goes further down if it may.
-    while level + 1 < len(sizes) - 1 and sizes[level + 1] <= 4 * size and _widest(first, len(count)) > size:
-        level += 1
-        first = _first_leaves(spine, level, nodes)
+    level, first = _last_of_top(spine, nodes, size, kept)
     above = np.zeros((len(nodes), len(first)), np.int64)
     for attribute, column in coarser(spine, level, len(spine.levels), nodes[:, first]).items():
         above[attribute] = column
@@ -356,6 +352,22 @@ def _starts(
             if not begin:
                 found[index][:1] = True
         yield begin, found
+
+
+def _last_of_top(spine: Spine, nodes: NDArray[np.int32], size: int, least: int) -> tuple[int, Ints]:
+    """Return the last level of the top, and the first leaf of each of its nodes.
+
+    It is the last with few nodes, against the size of a part, but no coarser than one that must be there. Where one of
+    its nodes has more leaves than a part should, which has whole nodes, it goes further down if that is not too many.
+    """
+    sizes, leaves = _level_sizes(spine, nodes), nodes.shape[1]
+    level = next((index - 1 for index in range(1, len(sizes)) if sizes[index] > max(size // 4, 1)), len(sizes) - 1)
+    level = min(max(level, least), len(spine.levels) - 1)
+    first = _first_leaves(spine, level, nodes)
+    while level + 1 < len(spine.levels) and sizes[level + 1] <= 4 * size and _widest(first, leaves) > size:
+        level += 1
+        first = _first_leaves(spine, level, nodes)
+    return level, first
 
 
 def _first_leaves(spine: Spine, level: int, nodes: NDArray[np.int32]) -> Ints:
