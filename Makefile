@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Modules are compiled once, and not by each of the processes that tests start.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test docs links clusters repeat lint style types audit bench bench-detail bench-scale bench-engines peers experiments clean
+.PHONY: demo test docs links clusters repeat lint style types audit bench bench-detail bench-engines bench-leaves bench-scale peers experiments clean
 
 demo: $(VENV)/.plain
 	$(BIN)/treetop demo
@@ -67,6 +67,11 @@ bench-scale: $(VENV)/.plain
 # The same table on every engine, Spark with them where it is installed (make clusters): SIZES as above.
 bench-engines: $(VENV)/.plain
 	$(BIN)/python -m benchmarks.engines $(SIZES) --memory $(MEMORY)
+
+# A release larger than memory, which is made up: its check, queries, tables and export. LEAVES=100M.
+LEAVES ?= 100M
+bench-leaves: $(VENV)/.plain
+	$(BIN)/python -m benchmarks.leaves $(LEAVES)
 
 # The same table through other tools, each in an environment of its own: docs/results/peers.md.
 peers: $(VENV)/.bench .bench/.ready

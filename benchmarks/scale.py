@@ -10,6 +10,7 @@ pages of files, which the system drops when it needs room, come on top.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import sys
@@ -136,7 +137,7 @@ def measure(folder: Path, plan: str, records: int, memory: str, workers: int) ->
     watching.join()
     if status != 0:
         raise SystemExit(f"treetop {' '.join(command)} failed")
-    leaves = pq.read_metadata(out / "counts.parquet").num_rows
+    leaves = json.loads((out / "card.json").read_text(encoding="utf-8"))["released"]["leaves"]
     return (
         f"{records:,}", f"{time.perf_counter() - start:.0f} s", f"{usage.ru_utime + usage.ru_stime:.0f} s",
         f"{max(watch.workers.values(), default=0) / 1e9:.2f} GB", f"{watch.driver / 1e9:.2f} GB",

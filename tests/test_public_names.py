@@ -29,6 +29,7 @@ ALGORITHMS = {
     "intervals": "bounds of nodes and of sums",
     "mechanisms": "what Treetop is compared with",
     "noise": "laws, samplers and keys",
+    "parts": "releases larger than memory: which rows are read, and what is held",
     "planning": "how a plan is chosen",
     "privacy": "audits, which look behind every door",
     "repair": "repairs of one node, of blocks and of trees",

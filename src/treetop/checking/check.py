@@ -17,15 +17,17 @@ from treetop.card.content import draft_card
 from treetop.card.facts import Facts, misfit
 from treetop.card.html import render
 from treetop.card.rebuild import rebuild_plan
-from treetop.checking import arithmetic, counting
+from treetop.checking import arithmetic, counting, parts
 from treetop.checking.compare import differences
 from treetop.checking.kinds import promise
+from treetop.checking.parts import PartsCheck
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError, TreetopError
 from treetop.plan.plan import PurePlan
 from treetop.release.folder import (
     CARD,
     EVIDENCE,
+    FOLDERS,
     HIERARCHIES,
     MEASUREMENTS,
     NAMES,
@@ -33,6 +35,7 @@ from treetop.release.folder import (
     PLACES,
     PLAN,
     file_sha256,
+    in_parts,
     read_card,
     read_contents,
     read_domain,
@@ -216,6 +219,11 @@ class _Check:
     def release(self) -> Release:
         return Release.of(read_contents(self.folder))
 
+    @cached_property
+    def by_parts(self) -> PartsCheck | None:
+        """The checks of tables that are in parts; None where they are not."""
+        return PartsCheck(self.release, self.card, self.folder) if in_parts(self.card) else None
+
     def files(self) -> Iterator[str]:
         stated = [file["path"] for file in self.card["files"]]
         for path in {path for path in stated if stated.count(path) > 1}:
@@ -225,7 +233,9 @@ class _Check:
                 yield f"{CARD} does not list {needed}"
         for file in self.card["files"]:
             yield from _file(self.folder, file)
-        allowed = {*stated, CARD, PAGE}
+        for name in counting.unneeded(self.card):
+            yield f"{CARD} lists {name}, which is not in a folder like this"
+        allowed = {*stated, CARD, PAGE, *(FOLDERS if in_parts(self.card) else ())}
         for path in sorted(self.folder.rglob("*")):
             name = path.relative_to(self.folder).as_posix()
             if name not in allowed and name not in (HIERARCHIES, NAMES, PLACES):
@@ -282,19 +292,27 @@ class _Check:
             yield f"{CARD}: {where} is {told}, but the plan gives {given}"
 
     def leaves(self) -> Iterator[str]:
-        yield from counting.leaves(self.release, self.card, self.folder)
+        yield from (
+            counting.leaves(self.release, self.card, self.folder)
+            if self.by_parts is None
+            else self.by_parts(parts.LEAVES)
+        )
 
     def sums(self) -> Iterator[str]:
-        yield from counting.sums(self.release, self.card, self.folder)
+        yield from (
+            counting.sums(self.release, self.card, self.folder) if self.by_parts is None else self.by_parts(parts.SUMS)
+        )
 
     def margins(self) -> Iterator[str]:
-        yield from counting.margins(self.release)
+        yield from counting.margins(self.release) if self.by_parts is None else self.by_parts(parts.MARGIN)
 
     def facts(self) -> Iterator[str]:
-        yield from counting.facts(self.release)
+        yield from counting.facts(self.release) if self.by_parts is None else self.by_parts(parts.FACT)
 
     def intervals(self) -> Iterator[str]:
-        yield from counting.intervals(self.release, self.folder)
+        yield from (
+            counting.intervals(self.release, self.folder) if self.by_parts is None else self.by_parts(parts.INTERVALS)
+        )
 
     def estimated(self) -> Iterator[str]:
         yield from counting.estimated(self.release)

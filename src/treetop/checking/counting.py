@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,18 +24,27 @@ from treetop.plan.file import describe_plan
 from treetop.plan.plan import PurePlan
 from treetop.release.estimates.again import with_lower_error
 from treetop.release.folder import (
+    COUNT_PARTS,
     COUNTS,
     EVIDENCE,
+    EVIDENCE_PARTS,
     FACTS,
+    FOLDERS,
     HIERARCHIES,
+    INDEX,
     MARGINS,
     MEASUREMENTS,
+    NODE_PARTS,
     NODES,
     PLAN,
     PUBLIC,
+    TOP,
     UNRESOLVED,
+    in_parts,
     nodes_schema,
     nodes_table,
+    part_name,
+    parts_listed,
     sizes,
 )
 from treetop.release.margins import codes_of, margins_table
@@ -51,7 +60,8 @@ GRAPH = ("relation", "directed", "degree_bound", "self_loops", "repeated", "larg
 def needed(card: dict[str, Any]) -> list[str]:
     """Return the tables that every folder of this card has."""
     trees = {tree["sha256"] for tree in card["hierarchies"]}
-    tables = [COUNTS, *(f"{HIERARCHIES}/{digest}.parquet" for digest in sorted(trees))]
+    tables = [f"{HIERARCHIES}/{digest}.parquet" for digest in sorted(trees)]
+    tables += [TOP, INDEX, part_name(COUNT_PARTS, 0)] if in_parts(card) else [COUNTS]
     tables += [UNRESOLVED] if "resolve" in card["plan"] else []
     tables += [MARGINS] if "margins" in card["plan"] else []
     tables += [PUBLIC] if keeps_regions(card["plan"]) else []
@@ -63,6 +73,19 @@ def needed(card: dict[str, Any]) -> list[str]:
         if "degrees" in card["plan"] or "groups" in card["plan"]
         else [*tables, EVIDENCE, MEASUREMENTS]
     )
+
+
+def unneeded(card: dict[str, Any]) -> list[str]:
+    """Return the tables that a card lists, and that no folder like this has: one in parts has them in parts."""
+    parted, listed = in_parts(card), [file["path"] for file in card["files"]]
+    if not parted:
+        return [name for name in listed if name == INDEX or name.startswith(tuple(f"{kind}/" for kind in FOLDERS))]
+    wrong, number = [name for name in listed if name in (COUNTS, NODES)], len(parts_listed(card, COUNT_PARTS))
+    for kind, with_it in ((EVIDENCE_PARTS, EVIDENCE in listed), (NODE_PARTS, True)):
+        parts = parts_listed(card, kind)
+        if parts and (len(parts) != number or not with_it):
+            wrong += parts
+    return wrong
 
 
 def keeps_regions(plan: dict[str, Any]) -> bool:
@@ -218,8 +241,13 @@ def margins(release: Release) -> Iterator[str]:
 
     A margin that crosses another has what they add up to, and nothing of what is unresolved.
     """
-    for table in release.margins:
-        missing = table.count - table.sums(release.tree)
+    yield from margin_findings(release, [table.sums(release.tree) for table in release.margins])
+
+
+def margin_findings(release: Release, sums: Sequence[NDArray[np.int64]]) -> Iterator[str]:
+    """Compare every cell of every margin with the sum of its leaves."""
+    for table, sum_of in zip(release.margins, sums, strict=True):
+        missing = table.count - sum_of
         if table.exact and table.count.sum() != release.total:
             yield f"{MARGINS}: {table.margin.name} sums to {table.count.sum():,}, not to the total {release.total:,}"
         wrong = np.flatnonzero(missing < 0 if table.exact and release.left is not None else missing)
@@ -244,10 +272,10 @@ def facts(release: Release) -> Iterator[str]:
             yield f"{fact.words}: {fact.table.words(int(wrong[0]))} is impossible, and is released"
         if fact.boxes is not None:
             found = fact.table.counted(fact.boxes.cells, leaf, finest, count)
-            yield from _beyond(fact, fact.boxes, found, release.total - int(count.sum()))
+            yield from beyond(fact, fact.boxes, found, release.total - int(count.sum()))
 
 
-def _beyond(fact: TableFact, boxes: Boxes, found: NDArray[np.int64], missing: int) -> Iterator[str]:
+def beyond(fact: TableFact, boxes: Boxes, found: NDArray[np.int64], missing: int) -> Iterator[str]:
     """Say which released counts are not within bounds, whatever of what is missing belongs to them."""
     for wrong in np.flatnonzero((found > boxes.upper) | (found + missing < boxes.lower))[:1].tolist():
         told = (
@@ -276,8 +304,7 @@ def intervals(release: Release, folder: Path) -> Iterator[str]:
         if stated.column_names != expected.column_names:
             yield f"{name} has the columns {', '.join(stated.column_names)}, not {', '.join(expected.column_names)}"
         elif not stated.equals(expected):
-            row = _first_row(stated, expected)
-            yield f"{name}, row {row + 1}: {_row(stated, row)} stands where the measurements give {_row(expected, row)}"
+            yield differing(name, stated, expected, "the measurements give")
 
 
 def estimated(release: Release) -> Iterator[str]:
@@ -288,14 +315,27 @@ def estimated(release: Release) -> Iterator[str]:
     tables = (with_lower_error(release), release)
     expected, stated = (replace(one, evidence=None, all_measured=None).table() for one in tables)
     if not stated.equals(expected):
-        row = _first_row(stated, expected)
-        yield f"{COUNTS}, row {row + 1}: {_row(stated, row)} stands where the measurements give {_row(expected, row)}"
+        yield differing(COUNTS, stated, expected, "the measurements give")
+
+
+def differing(name: str, stated: pa.Table, expected: pa.Table, given: str) -> str:
+    """Say where two tables differ first."""
+    row = _first_row(stated, expected)
+    return f"{name}, row {row + 1}: {_row(stated, row)} stands where {given} {_row(expected, row)}"
 
 
 def _first_row(found: pa.Table, expected: pa.Table) -> int:
-    rows = min(found.num_rows, expected.num_rows)
-    return next((row for row in range(rows) if _row(found, row) != _row(expected, row)), rows)
+    """Return the first row in which two tables with the same columns differ."""
+    first, last = 0, min(found.num_rows, expected.num_rows)
+    while first < last:  # by halves: a table may have millions of rows
+        middle = (first + last) // 2
+        if found.slice(first, middle - first + 1).equals(expected.slice(first, middle - first + 1)):
+            first = middle + 1
+        else:
+            last = middle
+    return first
 
 
 def _row(table: pa.Table, row: int) -> str:
+    """Return a row for a message."""
     return str(table.slice(row, 1).to_pylist()[0]) if row < table.num_rows else "nothing"

@@ -34,6 +34,7 @@ def _key(text: str) -> bytes:
 @click.option("--query", help="The query, where TABLE is a database.")
 @click.option("--force", is_flag=True, help="Replace the folder if there is one.")
 @click.option("--nodes", is_flag=True, help="Also write every level, to nodes.parquet.")
+@click.option("--part", type=click.IntRange(min=1), metavar="LEAVES", help="Write in parts of about so many leaves.")
 @click.option("--keep-measurements", is_flag=True, help="Also keep all that was measured, for later estimates.")
 @click.option("--twin", metavar="TABLE", help="A public table, or a release, to try intervals on; the card says how.")
 @click.option("--allow-dropped", is_flag=True, help='With unknown = "drop": go on however many records are dropped.')

@@ -96,7 +96,7 @@ def export(release: Release | Selection | str | Path, to: str, out: str | Path, 
         for file in files:
             file.write(draft / target.named(file.file))
     main = files[0]
-    unresolved = 0 if made.skipped or loaded.tree.left is None else loaded.total - main.total
+    unresolved = 0 if made.skipped or loaded.whole.left is None else loaded.total - main.total
     warning = loaded.card.get("warning")
     return Exported(target.files(), main.rows, main.total, made.skipped, warning, unresolved, guarded, made.notes)
 

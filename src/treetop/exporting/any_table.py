@@ -14,6 +14,7 @@ from treetop.exporting.formats import Content, Format, Request
 from treetop.exporting.levels import ENDS, Depths, trees_of
 from treetop.exporting.readme import readme
 from treetop.exporting.sheet import Sheet
+from treetop.exporting.streamed import as_listed, parts_at
 from treetop.exporting.workbook import LARGEST, Workbook
 from treetop.release.selection import MOST_ROWS, Selection, with_names
 
@@ -68,19 +69,29 @@ def notes_of(request: Request, table: pa.Table) -> tuple[str, ...]:
 
 
 def _csv(request: Request) -> Content:
+    release = request.release
+    if (parts := parts_at(release, request.depths)) is not None:
+        near = request.out.absolute().parent
+        return Content([as_listed("counts.csv", release, parts, attributes_of(release), near)])
     table = rows_at(request.release, request.depths)
     return Content([Sheet.of("counts.csv", table, "count")], notes=notes_of(request, table))
 
 
 def _excel(request: Request) -> Content:
+    if (parts := parts_at(request.release, request.depths)) is not None:
+        _refuse_long(request, parts.leaves)  # before all of them are read
     table = rows_at(request.release, request.depths)
-    if table.num_rows > LARGEST:
-        raise ReleaseError(
-            f"{request.out}: would have {table.num_rows:,} rows, and a sheet of Excel has at most {LARGEST:,}: export "
-            "a coarser level (--level), or --to csv"
-        )
+    _refuse_long(request, table.num_rows)
     about = readme(request.release, request.depths)
     return Content([Workbook.of("counts.xlsx", table, about)], notes=notes_of(request, table))
+
+
+def _refuse_long(request: Request, rows: int) -> None:
+    if rows > LARGEST:
+        raise ReleaseError(
+            f"{request.out}: would have {rows:,} rows, and a sheet of Excel has at most {LARGEST:,}: export a coarser "
+            "level (--level), or --to csv"
+        )
 
 
 CSV = Format(

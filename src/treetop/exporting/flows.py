@@ -15,6 +15,7 @@ from treetop.exporting.formats import Content, Format, Request
 from treetop.exporting.levels import ENDS, counts_at, trees_of
 from treetop.exporting.places import Places
 from treetop.exporting.sheet import Sheet
+from treetop.exporting.streamed import as_they_are, parts_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,9 @@ class _Located:
 
 
 def _plain(request: Request, count: str = "count") -> Content:
+    release = request.release
+    if (parts := parts_at(release, request.depths)) is not None and len(release.spine.trees) == len(ENDS):
+        return Content([as_they_are("flows.csv", release, parts, [*ENDS, "count"], [*ENDS, count])])
     flows = counts_at(request.release, request.depths, ENDS).rename_columns([*ENDS, count])
     return Content([Sheet.of("flows.csv", flows, count)])
 

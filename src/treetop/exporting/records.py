@@ -15,6 +15,7 @@ from treetop.errors import Refusal, ReleaseError
 from treetop.exporting.formats import Content, Format, Progress, Request
 from treetop.exporting.levels import Depths, trees_of
 from treetop.exporting.sheet import Sheet, say_bytes
+from treetop.exporting.streamed import leaves_of
 from treetop.release.selection import Selection
 
 ROWS = 1 << 20
@@ -37,11 +38,13 @@ class Size:
     @staticmethod
     def of(release: Selection, depths: Depths) -> Size:
         """Measure the records of a release: one line per unit of count, without writing any."""
-        lengths = np.full(len(release.count), 3 * len(release.nodes), np.int64)  # quotes, and what comes after them
-        for (name, tree), nodes in zip(trees_of(release).items(), release.nodes, strict=True):
-            codes = np.asarray(pc.binary_length(tree.codes[depths[name]]), np.int64)
-            lengths += codes[tree.ancestors(depths[name])[nodes]]
-        total = np.dot(release.count.astype(np.float64), lengths.astype(np.float64))  # as integers it may overflow
+        total = 0.0  # as an integer it may overflow
+        for nodes, count in leaves_of(release):
+            lengths = np.full(len(count), 3 * len(nodes), np.int64)  # quotes, and what comes after them
+            for (name, tree), own in zip(trees_of(release).items(), nodes, strict=True):
+                codes = np.asarray(pc.binary_length(tree.codes[depths[name]]), np.int64)
+                lengths += codes[tree.ancestors(depths[name])[own]]
+            total += float(np.dot(count.astype(np.float64), lengths.astype(np.float64)))
         # What is not resolved belongs to no leaf, and has no record.
         return Size(release.total - release.unresolved_total, int(total))
 
@@ -76,18 +79,17 @@ def _make(request: Request) -> Content:
 def _records(
     release: Selection, depths: Depths, schema: pa.Schema, progress: Progress | None
 ) -> Iterator[pa.RecordBatch]:
-    ends = np.cumsum(release.count)
-    total = release.total - release.unresolved_total
-    columns = [
-        (tree.codes[depths[name]], tree.ancestors(depths[name]), nodes)
-        for (name, tree), nodes in zip(trees_of(release).items(), release.nodes, strict=True)
-    ]
-    for start in range(0, total, ROWS):
-        leaf = np.searchsorted(ends, np.arange(start, min(start + ROWS, total)), side="right")
-        arrays = [codes.take(pa.array(ancestor[nodes[leaf]])) for codes, ancestor, nodes in columns]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-        if progress is not None:
-            progress(len(leaf))
+    trees = [(tree.codes[depths[name]], tree.ancestors(depths[name])) for name, tree in trees_of(release).items()]
+    for nodes, count in leaves_of(release):
+        ends = np.cumsum(count)
+        total = int(count.sum())
+        for start in range(0, total, ROWS):
+            leaf = np.searchsorted(ends, np.arange(start, min(start + ROWS, total)), side="right")
+            columns = zip(trees, nodes, strict=True)
+            arrays = [codes.take(pa.array(ancestor[own[leaf]])) for (codes, ancestor), own in columns]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            if progress is not None:
+                progress(len(leaf))
 
 
 RECORDS = Format(

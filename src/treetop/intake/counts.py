@@ -26,7 +26,7 @@ from treetop.noise.keystream import KEY_BYTES
 LARGEST_TOTAL = 2**53
 """Sums stay far from the limits of int64, and exact in every tool that reads the release."""
 
-_TOO_MANY = "the counts add up to more than 2^53: check that the count column holds counts"
+TOO_MANY = "the counts add up to more than 2^53: check that the count column holds counts"
 _WORD = 64
 _Keys = tuple[NDArray[np.uint64], ...]
 
@@ -126,7 +126,7 @@ class Counts:
     def with_more(self, more: Counts) -> Counts:
         """Return the counts of two tables together."""
         if self.total + more.total > LARGEST_TOTAL:
-            raise DataError(_TOO_MANY)
+            raise DataError(TOO_MANY)
         room = len(self) + len(more)
         keys, number = tuple(np.empty(room, np.uint64) for _ in self.keys), np.empty(room, np.int64)
         leaves = _merge_sorted(self.keys, np.diff(self.before), more.keys, np.diff(more.before), keys, number)
@@ -172,7 +172,7 @@ def _check(counts: NDArray[np.int64]) -> None:
         raise DataError(f"row {lowest + 1} has the count {counts[lowest]}: counts cannot be negative")
     # In floating point first: there the sum cannot wrap around.
     if counts.sum(dtype=np.float64) > 2 * LARGEST_TOTAL or counts.sum() > LARGEST_TOTAL:
-        raise DataError(_TOO_MANY)
+        raise DataError(TOO_MANY)
 
 
 def pack(spine: Spine, leaves: Sequence[NDArray[np.integer]] | NDArray[np.integer]) -> list[NDArray[np.uint64]]:

@@ -17,6 +17,8 @@ from treetop.engine.staging import drafted
 from treetop.intake.counts import Counts
 
 BEFORE = "before"
+_PIECE = 1 << 20
+"""So many leaves are copied at a time."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,12 +45,22 @@ class FrozenCounts(Counts):
 
     def only(self, there: NDArray[np.bool_]) -> FrozenCounts:
         """Return the counts of some leaves, in files of their own."""
-        fewer, folder = super().only(there), self.folder.with_name(f"{self.folder.name}-possible")
+        folder, size = self.folder.with_name(f"{self.folder.name}-possible"), int(np.count_nonzero(there))
         with drafted(folder) as draft:
-            for word, key in enumerate(fewer.keys):
-                save(draft, f"word{word}", key)
-            save(draft, BEFORE, fewer.before)
+            for word in range(len(self.keys)):
+                room(draft, f"word{word}", np.uint64, size)
+            room(draft, BEFORE, np.int64, size + 1)
+            done, records = 0, 0
+            for begin in range(0, len(there), _PIECE):
+                fewer = self.part(begin, begin + _PIECE)._only(there[begin : begin + _PIECE])
+                for word, key in enumerate(fewer.keys):
+                    write_part(draft, f"word{word}", done, key)
+                write_part(draft, BEFORE, done + 1, fewer.before[1:] + records)
+                done, records = done + len(fewer), records + fewer.total
         return FrozenCounts.opened(folder)
+
+    def _only(self, there: NDArray[np.bool_]) -> Counts:
+        return super().only(there)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FrozenCounts.opened, (self.folder, self.begin, self.begin + len(self))

@@ -27,7 +27,7 @@ from treetop.engine.executor import Executor
 from treetop.engine.staging import drafted
 from treetop.errors import DataError
 from treetop.intake.bound import keep_of_units
-from treetop.intake.counts import LARGEST_TOTAL, Counts
+from treetop.intake.counts import LARGEST_TOTAL, TOO_MANY, Counts
 from treetop.intake.dropping import MadeTable
 from treetop.intake.encode import Encoder, Rows
 from treetop.intake.frozen import BEFORE, FrozenCounts, opened, room, save, words_in, write_part
@@ -274,7 +274,7 @@ def _freeze(parts: Sequence[_Merged], words: int, space: Space) -> FrozenCounts:
         placed.append(_Placed(part, folder, leaves, records))
         leaves, records = leaves + part.run.size, records + part.total
     if records > LARGEST_TOTAL:
-        raise DataError("the counts add up to more than 2^53: check that the count column holds counts")
+        raise DataError(TOO_MANY)
     folder.mkdir()
     for word in range(words):
         room(folder, f"word{word}", np.uint64, leaves)

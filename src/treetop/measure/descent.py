@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from treetop.measure.blocks import Columns, Near, refine_blocks
 from treetop.measure.evidence import Evidence, LevelEvidence, Remainders
 from treetop.measure.facts import possible_counts, with_invariants
 from treetop.measure.frontier import Descended, Frontier
+from treetop.measure.gathered import gathered
 from treetop.measure.level import CHUNK, Step
 from treetop.measure.limited import columns_of_rows, refine_limited
 from treetop.measure.margins import Kept, Margins, Under, by_group, groups_under, measure_margins
@@ -87,19 +89,21 @@ def run_descent(
     progress: Progress | None = None,
     chunk: int = CHUNK,
     every: int | None = None,
+    scratch: Path | None = None,
 ) -> Outcome:
     """Descend the trunk here and then, as tasks of an executor (one after the other by default), the subtrees.
 
     Where there are margins, they are measured first, and the descent goes level by level. Evidence is kept as
     `Task.every` says. The noise of a node is found by its place in the public domain: so the result depends neither on
-    the executor, nor on how the descent is cut into tasks, nor on `chunk`.
+    the executor, nor on how the descent is cut into tasks, nor on `chunk`. Where there is `scratch`, many leaves and
+    their evidence are not in memory, but in files there that have no name.
     """
     descent = descent.with_invariants(counts)
     total = measure_total(counts, descent.total, key.derive("total"), descent.facts)
     if descent.facts is not None:
         counts = possible_counts(descent.facts, counts)
     root = Frontier.root(descent.attributes, total, len(counts))
-    run = _Run(descent, counts, key, executor or Serial(), progress, chunk, every, Tests(descent.steps))
+    run = _Run(descent, counts, key, executor or Serial(), progress, chunk, every, Tests(descent.steps), scratch)
     kept = None
     if descent.margins is not None:
         kept = measure_margins(descent.margins, counts, total, key.derive("margins"), descent.facts)
@@ -125,6 +129,7 @@ class _Run:
     chunk: int
     every: int | None
     tests: Tests
+    scratch: Path | None = None
 
     def by_subtrees(self, root: Frontier) -> Descended:
         """Descend the trunk in one piece, and then every subtree down to its leaves."""
@@ -132,17 +137,23 @@ class _Run:
         trunk = Task(above, root, self.counts, self.key, self.every, self.chunk)
         (reached,) = descend_all([trunk], Serial(), self.tests)
         if below:
-            reached = reached.then(self._subtrees(reached.frontier, below, self.progress))
+            reached = reached.then(self._subtrees(reached.frontier, below, self.progress, self.scratch))
         elif self.progress is not None:
             self.progress("descending", 1.0)
         return reached
 
-    def _subtrees(self, above: Frontier, below: Sequence[Step], progress: Progress | None = None) -> Descended:
+    def _subtrees(
+        self,
+        above: Frontier,
+        below: Sequence[Step],
+        progress: Progress | None = None,
+        scratch: Path | None = None,
+    ) -> Descended:
         tasks = [Task.cut(below, part, self.counts, self.key, self.every, self.chunk) for part in _cut(above, below)]
-        parts = descend_all(tasks, self.executor, self.tests, progress) if tasks else []
+        parts = descend_all(tasks, self.executor, self.tests, progress) if tasks else iter(())
         if progress is not None and not tasks:
             progress("descending", 1.0)
-        return Descended.join(parts, self.descent.attributes, 0 if self.every is None else len(below))
+        return gathered(parts, self.descent.attributes, 0 if self.every is None else len(below), scratch)
 
     def by_levels(self, root: Frontier, kept: Kept) -> Descended:
         """Descend level by level: under a margin, children of far nodes depend on each other."""

@@ -7,6 +7,9 @@ release or by its refusal, and the plan can choose to leave that open.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +23,8 @@ from treetop.intake.counts import Counts, go_down
 Ints = NDArray[np.int64]
 
 _SHOWN = 3
+PIECE = 1 << 20
+"""So many leaves are compared at a time."""
 
 
 def leaf_nodes(spine: Spine, counts: Counts) -> Ints:
@@ -30,13 +35,22 @@ def leaf_nodes(spine: Spine, counts: Counts) -> Ints:
     return nodes
 
 
+def _pieces(spine: Spine, counts: Counts) -> Iterator[tuple[Ints, Ints]]:
+    """Yield the leaves that are there and their counts, some at a time: private, and there may be more than fit."""
+    for begin in range(0, len(counts), PIECE):
+        piece = counts.part(begin, min(begin + PIECE, len(counts)))
+        yield leaf_nodes(spine, piece), np.diff(piece.before)
+
+
 def with_invariants(facts: PublicFacts, counts: Counts) -> PublicFacts:
     """Return the facts with the private table's own counts of what the plan publishes as it is."""
     if not facts.invariants:
         return facts
-    nodes, number = leaf_nodes(facts.spine, counts), np.diff(counts.before)
     tables = [Cells(facts.spine, depths) for depths in facts.invariants]
-    every = {one.depths: one.counted(np.arange(one.number), nodes, facts.spine.finest, number) for one in tables}
+    every = {one.depths: np.zeros(one.number, np.int64) for one in tables}
+    for nodes, number in _pieces(facts.spine, counts):
+        for one in tables:
+            every[one.depths] += one.counted(np.arange(one.number), nodes, facts.spine.finest, number)
     return facts.with_exact(every)
 
 
@@ -45,10 +59,9 @@ def possible_counts(facts: PublicFacts, counts: Counts) -> Counts:
     if not facts.possible.rules:
         return counts
     spine = facts.spine
-    there = facts.possible.allows(spine.finest, leaf_nodes(spine, counts))
-    if there.all():
-        return counts
-    return counts.only(there)
+    pieces = (facts.possible.allows(spine.finest, nodes) for nodes, _ in _pieces(spine, counts))
+    there = np.concatenate([np.empty(0, np.bool_), *pieces])
+    return counts if there.all() else counts.only(there)
 
 
 def refuse_contradiction(facts: PublicFacts, counts: Counts) -> None:
@@ -68,11 +81,11 @@ def contradiction(facts: PublicFacts, counts: Counts) -> tuple[TableFact, str] |
     checked = [fact for fact in facts if not fact.unchecked and INVARIANT not in fact.kinds]
     if not checked:
         return None
-    nodes, number = leaf_nodes(facts.spine, counts), np.diff(counts.before)
-    for fact in checked:
-        if (found := _impossible(fact, nodes, number) or _beyond(fact, nodes, number)) is not None:
-            return fact, found
-    return None
+    compared = [_Compared.with_nothing(fact) for fact in checked]
+    for nodes, number in _pieces(facts.spine, counts):
+        for one in compared:
+            one.add(nodes, number)
+    return next(((one.fact, why) for one in compared if (why := one.impossible() or one.beyond()) is not None), None)
 
 
 def _refuse_other_invariants(facts: PublicFacts, counts: Counts) -> None:
@@ -88,31 +101,53 @@ def _refuse_other_invariants(facts: PublicFacts, counts: Counts) -> None:
         ) from problem
 
 
-def _impossible(fact: TableFact, nodes: Ints, number: Ints) -> str | None:
-    if fact.rule is None:
-        return None
-    finest = fact.table.spine.finest
-    wrong = np.flatnonzero(~fact.rule.allows(finest, nodes))
-    if len(wrong) == 0:
-        return None
-    cells = np.unique(fact.table.numbers(nodes[:, wrong], finest))
-    return f"{int(number[wrong].sum()):,} records are in cells that are impossible, such as {_named(fact, cells)}"
+@dataclass
+class _Compared:
+    """A fact, and what the leaves so far have in the cells that it is about: private."""
+
+    fact: TableFact
+    count: Ints
+    """By cell with bounds."""
+    records: int = 0
+    """In cells that are impossible."""
+    cells: list[int] = field(default_factory=list)
+    """The first of these."""
+
+    @staticmethod
+    def with_nothing(fact: TableFact) -> _Compared:
+        return _Compared(fact, np.zeros(0 if fact.boxes is None else len(fact.boxes.cells), np.int64))
+
+    def add(self, nodes: Ints, number: Ints) -> None:
+        """Take in some leaves."""
+        fact, finest = self.fact, self.fact.table.spine.finest
+        if fact.rule is not None:
+            wrong = np.flatnonzero(~fact.rule.allows(finest, nodes))
+            cells = np.unique(fact.table.numbers(nodes[:, wrong], finest)).tolist()
+            self.records += int(number[wrong].sum())
+            self.cells = sorted({*self.cells, *cells})[:_SHOWN]
+        if fact.boxes is not None:
+            self.count += fact.table.counted(fact.boxes.cells, nodes, finest, number)
+
+    def impossible(self) -> str | None:
+        """Say how many records are where there can be none."""
+        if not self.cells:
+            return None
+        return f"{self.records:,} records are in cells that are impossible, such as {_named(self.fact, self.cells)}"
+
+    def beyond(self) -> str | None:
+        """Say which counts are not within the bounds of a fact."""
+        boxes, count = self.fact.boxes, self.count
+        if boxes is None:
+            return None
+        wrong = np.flatnonzero((count < boxes.lower) | (count > boxes.upper))
+        if len(wrong) == 0:
+            return None
+        first = int(wrong[0])
+        low, high, own = boxes.lower[first], boxes.upper[first], count[first]
+        told = f"{low:,}" if low == high else f"at least {low:,}" if own < low else f"at most {high:,}"
+        more = f", and so for {len(wrong) - 1:,} more" if len(wrong) > 1 else ""
+        return f"{self.fact.table.words(int(boxes.cells[first]))} has {own:,} records where the fact says {told}{more}"
 
 
-def _beyond(fact: TableFact, nodes: Ints, number: Ints) -> str | None:
-    """Say which counts are not within the bounds of a fact."""
-    if fact.boxes is None:
-        return None
-    count = fact.table.counted(fact.boxes.cells, nodes, fact.table.spine.finest, number)
-    wrong = np.flatnonzero((count < fact.boxes.lower) | (count > fact.boxes.upper))
-    if len(wrong) == 0:
-        return None
-    first = int(wrong[0])
-    low, high, own = fact.boxes.lower[first], fact.boxes.upper[first], count[first]
-    told = f"{low:,}" if low == high else f"at least {low:,}" if own < low else f"at most {high:,}"
-    more = f", and so for {len(wrong) - 1:,} more" if len(wrong) > 1 else ""
-    return f"{fact.table.words(int(fact.boxes.cells[first]))} has {own:,} records where the fact says {told}{more}"
-
-
-def _named(fact: TableFact, cells: Ints) -> str:
-    return "; ".join(fact.table.words(int(cell)) for cell in cells[:_SHOWN])
+def _named(fact: TableFact, cells: Sequence[int]) -> str:
+    return "; ".join(fact.table.words(int(cell)) for cell in cells)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -71,16 +71,18 @@ def descend(task: Task) -> Descended:
 
 def descend_all(
     tasks: Sequence[Task], executor: Executor, tests: Tests, progress: Progress | None = None
-) -> list[Descended]:
-    """Descend tasks with the same levels; level by level, where all tasks together decide which children are named."""
+) -> Iterator[Descended]:
+    """Descend tasks with the same levels, and yield what each gives, in their order.
+
+    They go level by level, where all tasks together decide which children are named.
+    """
     steps = tasks[0].steps
-    reached: list[Descended] = []
     if not any(step.tests_together for step in steps):
-        for result in executor.map(descend, tasks):
-            reached.append(result)
+        for done, result in enumerate(executor.map(descend, tasks), start=1):
+            yield result
             if progress is not None:
-                progress("descending", len(reached) / len(tasks))
-        return reached
+                progress("descending", done / len(tasks))
+        return
     reached = [Descended(task.above) for task in tasks]
     for done, step in enumerate(steps, start=1):
         level = [replace(task, steps=(step,), above=one.frontier) for task, one in zip(tasks, reached, strict=True)]
@@ -90,7 +92,7 @@ def descend_all(
         reached = [one.then(below) for one, below in zip(reached, executor.map(descend, level), strict=True)]
         if progress is not None:
             progress("descending", done / len(steps))
-    return reached
+    yield from reached
 
 
 class Tests:

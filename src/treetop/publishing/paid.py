@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from treetop.basics.deferred import changed
 from treetop.card.composition import expected_composition, reserved_composition
 from treetop.card.content import composed
 from treetop.plan.plan import PurePlan
@@ -44,7 +45,7 @@ class PaidRun:
         release = run(self.plan, source, replace(self.how, charge=self._reserve))
         composition = composed(self.how.facts.composition, self.plan.unit.entity)
         card = release.card | {"composition": composition}
-        return replace(release, card=card, reservation=self.account.reservation)
+        return changed(release, card=card, reservation=self.account.reservation)
 
     def _reserve(self) -> None:
         assert self.account is not None

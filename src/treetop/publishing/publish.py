@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from treetop.basics.deferred import changed
 from treetop.basics.progress import Progress
 from treetop.basics.resolved import resolved
 from treetop.card import Facts
@@ -70,6 +71,7 @@ def publish(
     query: str | None = None,
     force: bool = False,
     nodes: bool = False,
+    part: int | None = None,
     keep_measurements: bool = False,
     twin: str | None = None,
     allow_dropped: bool = False,
@@ -105,7 +107,7 @@ def publish(
         ),
         query=query,
         twin=twin,
-        folder={"force": force, "nodes": nodes},
+        folder={"force": force, "nodes": nodes, "part": part},
         before_placing=before_placing,
     )
     with claimed(job.out, force) as beside:
@@ -135,7 +137,7 @@ class _Publishing:
         account = self.paid.account
         with spending(account):
             toml = None if self.file is None else describe_plan(self.file)
-            release = replace(self.paid(source), plan_toml=toml)
+            release = changed(self.paid(source), plan_toml=toml)
             options: dict[str, Any] = {**self.folder, "places": places, "beside": beside}
             with drafted(release, self.out, progress=self.paid.how.progress, **options) as draft:
                 self.before_placing()

@@ -117,6 +117,7 @@ def _top_down(plan: PurePlan, table: Table, how: Run) -> Release:
                 door.key,
                 card,
                 executor=machine.executor,
+                scratch=machine.folder,
                 progress=how.progress,
                 keep_measurements=how.keep_measurements,
             )

@@ -66,7 +66,7 @@ def release_summary(file: PlanFile, done: Published, tried: bool = False) -> dic
         "private": card["private"],
         "guarantee": card["guarantee"],
         "protects": card["protects"],
-        "leaves": len(release.count),
+        "leaves": release.leaves,
         "total": release.total,
         "unresolved": left,
         "ledger": charged

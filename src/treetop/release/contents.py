@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.deferred import deferring
 from treetop.card.rebuild import rebuild_unit
 from treetop.domain.facts import PublicFacts
 from treetop.domain.spine import Spine
@@ -18,10 +19,13 @@ from treetop.measure.evidence import Evidence, Remainders
 from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.margins import MarginTable
 from treetop.release.measured import Measured
+from treetop.release.measured_parts import MeasuredParts
 from treetop.release.measurements import Measurements
+from treetop.release.parts import Parts
 from treetop.release.tree import ReleasedTree
 
 
+@deferring("nodes", "count", "evidence")
 @dataclass(frozen=True, eq=False)
 class Contents:
     """What a release holds, and a folder keeps of it."""
@@ -52,22 +56,30 @@ class Contents:
     """Of every leaf region the number of groups, or people, that is public and kept; None where that is not so."""
     reservation: Reservation | None = field(default=None, repr=False)
     """What was charged for it, until a folder is recorded; None where no ledger was charged."""
+    parts: Parts | None = field(default=None, repr=False)
+    """The leaves part by part, where they are in a folder and in memory only if somebody asks for all of them."""
 
     @property
     def total(self) -> int:
         """The sum of all counts, unresolved ones included."""
-        return self.tree.total
+        return self.tree.total if self.parts is None else self.parts.top.total
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves are above zero."""
+        return len(self.count) if self.parts is None else self.parts.leaves
 
     @property
     def unresolved_total(self) -> int:
         """How much of the total is not resolved down to the leaves."""
-        return self.tree.unresolved_total
+        return 0 if self.left is None else int(self.left.count.sum())
 
     @property
     def confidence(self) -> float | None:
         """The confidence of its intervals; None where they are off."""
         off = self.card.get("plan", {}).get("confidence", True) is None
-        none = self.evidence is None and self.all_measured is None
+        evidence = self.evidence if self.parts is None else self.parts.evidence
+        none = evidence is None and self.all_measured is None
         return None if none or off else float(self.card["accuracy"]["confidence"])
 
     @property
@@ -103,6 +115,8 @@ class Contents:
         return MeasuredCells(self.tree, self.all_measured, told["form"] == "cumulative", people, kept)
 
     @property
-    def known(self) -> Measured | MeasuredCells:
+    def known(self) -> Measured | MeasuredCells | MeasuredParts:
         """What intervals come from."""
+        if self.parts is not None and self.parts.evidence is not None:
+            return MeasuredParts(self.parts)
         return self.cells or self.measured

@@ -31,6 +31,8 @@ class Measured:
     """Whether the intervals of nodes account for that these were chosen by their measurements."""
     facts: PublicFacts | None = None
     """What is public of them."""
+    down_to: int | None = None
+    """The last level that is there, where it is not that of the leaves."""
     _intervals: dict[float, tuple[LevelIntervals, ...]] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -41,7 +43,7 @@ class Measured:
     @cached_property
     def measurements(self) -> Measurements:
         """The measurements, node by node."""
-        return Measurements.of(self.tree, self.evidence) if self.apart is None else self.apart
+        return Measurements.of(self.tree, self.evidence, self.down_to) if self.apart is None else self.apart
 
     @cached_property
     def descent(self) -> Measured:
@@ -58,7 +60,7 @@ class Measured:
         """Return the noise intervals of the released nodes, from the total down."""
         if confidence not in self._intervals:
             self._intervals.clear()  # one set of them is as large as the tree
-            found = node_intervals(self.tree, self.evidence, confidence, self.selective)
+            found = node_intervals(self.tree, self.evidence, confidence, self.selective, self.down_to)
             self._intervals[confidence] = found if self.facts is None else tuple(self._within_facts(found))
         return self._intervals[confidence]
 

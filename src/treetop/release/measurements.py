@@ -22,6 +22,9 @@ from treetop.release.tree import ReleasedTree
 
 Ints = NDArray[np.int64]
 
+FEW_NODES = 1 << 20
+"""Every measurement is kept at levels with at most so many public nodes: a megabyte or so each."""
+
 
 @dataclass(frozen=True, eq=False)
 class LevelMeasurements:
@@ -55,10 +58,13 @@ class Measurements:
         return all(level is not None for level in self.levels)
 
     @staticmethod
-    def of(tree: ReleasedTree, evidence: Evidence) -> Measurements:
-        """Say of which nodes the measurements are that were kept in a descent to this tree."""
+    def of(tree: ReleasedTree, evidence: Evidence, down_to: int | None = None) -> Measurements:
+        """Say of which nodes the measurements are that were kept in a descent to this tree.
+
+        Where the tree ends at a level above the leaves, those of the children of its last nodes are there too.
+        """
         levels: list[LevelMeasurements | None] = []
-        for level, seen in zip(tree.spine.levels, evidence.levels, strict=True):
+        for level, seen in zip(tree.spine.levels, evidence.levels, strict=down_to is None):
             nodes = tree.at(level.index - 1).nodes
             fanout = tree.fanout(level.index)
             fanout[fanout == 1] = 0
@@ -66,6 +72,7 @@ class Measurements:
                 levels.append(None)
                 continue
             levels.append(LevelMeasurements(level.children(nodes.astype(np.int32), fanout), seen.slots))
+        levels += [None] * (len(tree.spine.levels) - len(levels))
         return Measurements(tree.spine, evidence.total, evidence.laws, tuple(levels))
 
     def table(self) -> pa.Table:

@@ -20,7 +20,7 @@ def shown(part: Selection) -> str:
     card, where = part.card, ", ".join(part.conditions)
     title = html.escape(": ".join(filter(None, [card["title"] or "Release", where])))
     guarantee = html.escape(card["warning"] or card["guarantee"])
-    head = f"<p><b>{title}</b>: {_total(part)} in {len(part.count):,} leaves<br>{guarantee}</p>"
+    head = f"<p><b>{title}</b>: {_total(part)} in {part.leaves:,} leaves<br>{guarantee}</p>"
     return head + _table(part)
 
 

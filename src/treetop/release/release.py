@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -29,21 +30,25 @@ class Release(Contents):
     @staticmethod
     def of(contents: Contents) -> Release:
         """Make a release of what a folder holds."""
-        return Release(**{one.name: getattr(contents, one.name) for one in fields(Contents)})
+        return Release(**{one.name: contents.__dict__[one.name] for one in fields(Contents)})
 
     @staticmethod
     def load(folder: str | Path) -> Release:
-        """Read a release folder, refusing one that was damaged since it was written; `treetop check` verifies all."""
+        """Read a release folder, refusing one that was damaged since it was written; `treetop check` verifies all.
+
+        Of a folder in parts, the leaves are read when they are asked for, and compared with the card then.
+        """
         return Release.of(load(Path(folder)))
 
-    def save(self, folder: str | Path, force: bool = False, nodes: bool = False) -> None:
+    def save(self, folder: str | Path, force: bool = False, nodes: bool = False, part: int | None = None) -> None:
         """Write the release folder, whole or not at all.
 
         An existing folder is refused unless `force`, which replaces it once the new one is complete. With `nodes`,
-        every level is written out beside the leaves. The ledger that was charged for the release, if one was, records
-        the first folder.
+        every level is written out beside the leaves. More than four million leaves are written in parts of about a
+        million, or more than `part` in parts of about that many. The ledger that was charged for the release, if one
+        was, records the first folder.
         """
-        card_sha256 = save(self, Path(folder), force=force, nodes=nodes)
+        card_sha256 = save(self, Path(folder), force=force, nodes=nodes, part=part)
         if self.reservation is not None and not self.reservation.is_complete:
             self.reservation.complete(card_sha256)
 
@@ -90,6 +95,10 @@ class Release(Contents):
         `lower` and `upper` as well. What is unresolved above the level is in no row.
         """
         return Selection(self).table(level)
+
+    def batches(self, level: str | None = None) -> Iterator[pa.Table]:
+        """Yield what `table` returns some rows at a time: of a release in parts, one part after the other."""
+        return Selection(self).batches(level)
 
     def records(self) -> pa.Table:
         """Return synthetic records, one row per unit of count, with dictionary-coded columns.

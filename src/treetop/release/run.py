@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from treetop.basics.progress import Progress
@@ -14,11 +15,9 @@ from treetop.noise import Key
 from treetop.plan.plan import PurePlan
 from treetop.release.estimates.again import with_lower_error
 from treetop.release.margins import tables_of
+from treetop.release.measurements import FEW_NODES
 from treetop.release.release import Release
 from treetop.repair import REPAIRS
-
-FEW_NODES = 1 << 20
-"""Every measurement is kept at levels with at most so many public nodes: a megabyte or so each."""
 
 
 def run_plan(
@@ -31,6 +30,7 @@ def run_plan(
     progress: Progress | None = None,
     keep_measurements: bool = False,
     executor: Executor | None = None,
+    scratch: Path | None = None,
 ) -> Release:
     """Descend once, and return the release with what it needs for intervals, remainders and later estimates."""
     again = REPAIRS[plan.repair].again
@@ -41,7 +41,9 @@ def run_plan(
         every = max(level.nodes for level in plan.levels)
     elif evidence or plan.resolve != "full":
         every = FEW_NODES
-    found = run_descent(descent_of(plan), counts, key, executor or Threads(threads), progress, every=every)
+    found = run_descent(
+        descent_of(plan), counts, key, executor or Threads(threads), progress, every=every, scratch=scratch
+    )
     release = Release(
         plan.spine,
         found.leaves.nodes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NoReturn
@@ -25,7 +25,9 @@ from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.intervals.nodes import Interval
 from treetop.release.intervals.sums import box_intervals
 from treetop.release.margins import MarginTable, find
+from treetop.release.measured_parts import MeasuredParts
 from treetop.release.notebook import shown
+from treetop.release.scanning import leaves_within, part_rows, sum_within, summed_within, table_of_parts
 from treetop.release.tree import ReleasedTree, spans
 
 Ints = NDArray[np.int64]
@@ -63,6 +65,8 @@ class Selection:
     @cached_property
     def tree(self) -> ReleasedTree:
         """The selected leaves, and what is unresolved at nodes that belong to the selection with all they have."""
+        if self.ranges and (parts := self.whole.parts) is not None:
+            return ReleasedTree(self.spine, *leaves_within(parts, self.ranges))
         whole = self.whole.tree
         if not self.ranges:
             return whole
@@ -85,12 +89,19 @@ class Selection:
     @property
     def total(self) -> int:
         """The sum of all counts, unresolved ones included where all of their node is selected, or a margin tells."""
+        if (parts := self.whole.parts) is not None:
+            return sum_within(parts, self.ranges)
         return self.tree.total if self._own_count is None else self._own_count
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves are above zero."""
+        return len(self.count) if self.ranges else self.whole.leaves
 
     @property
     def unresolved_total(self) -> int:
         """How much of the total is not resolved down to the leaves."""
-        return self.total - int(self.count.sum())
+        return 0 if self.whole.left is None else self.total - int(self.count.sum())
 
     @property
     def partly_unresolved(self) -> int:
@@ -168,7 +179,10 @@ class Selection:
         depths: dict[int, int] = {}
         for part in asked:
             depths[part.attribute] = max(depths.get(part.attribute, 0), part.depth)
-        leaf, counts = self._own_cells(asked) or self.tree.resolved(depths)
+        if (parts := self.whole.parts) is not None:
+            leaf, counts = summed_within(parts, self.ranges, depths)
+        else:
+            leaf, counts = self._own_cells(asked) or self.tree.resolved(depths)
         columns = [self.spine.trees[part.attribute].ancestors(part.depth)[leaf[part.attribute]] for part in asked]
         listing = [self.spine.trees[part.attribute].listing(part.depth) for part in asked]
         first, inverse = _groups([own[column] for own, column in zip(listing, columns, strict=True)])
@@ -214,7 +228,7 @@ class Selection:
             cells = table.cells(boxes)
             lower, upper = table.intervals(confidence)
             return lower[cells], upper[cells]
-        if isinstance(known, MeasuredCells):
+        if isinstance(known, MeasuredCells | MeasuredParts):
             return known.of_boxes(boxes, confidence)
         return box_intervals(known, boxes, confidence)
 
@@ -224,12 +238,22 @@ class Selection:
         A part of a release has counts only: its nodes may not be those that the intervals are of.
         """
         index = level_index(self.spine, level)
+        if self.whole.parts is not None and not self.ranges:
+            return table_of_parts(self.whole.parts, index, self.confidence)
         found = self.tree.at(index)
         columns = codes_at(self.spine, index, found.nodes) | {"count": pa.array(found.count)}
         if self.confidence is not None and not self.conditions:
             bounds = self.whole.known.intervals(self.confidence)[index]
             columns |= {"lower": pa.array(bounds.lower), "upper": pa.array(bounds.upper)}
         return pa.table(columns)
+
+    def batches(self, level: str | None = None) -> Iterator[pa.Table]:
+        """Yield what `table` returns some rows at a time, so that no more than a part of a release is in memory."""
+        index, parts = level_index(self.spine, level), self.whole.parts
+        if parts is not None and not self.ranges and index > parts.top.level:
+            yield from (part_rows(part, index, self.confidence) for part in parts)
+        else:
+            yield self.table(level)
 
     def records(self) -> pa.Table:
         """Return synthetic records, one row per unit of count; what is unresolved has no record."""
@@ -259,7 +283,7 @@ class Selection:
         warning = "" if self.card["private"] else "NOT PRIVATE; "
         where = f"where {', '.join(self.conditions)}: " if self.conditions else ""
         spine = " > ".join(level.name for level in self.spine.levels)
-        return f"Release({warning}{where}{self.total:,} in {len(self.count):,} leaves; {spine})"
+        return f"Release({warning}{where}{self.total:,} in {self.leaves:,} leaves; {spine})"
 
 
 def with_names(

@@ -168,7 +168,7 @@ class ReleasedTree:
         return _Entry(leaf[:, order], count[order], level[order])
 
     def _columns(self, entry: _Entry, index: int) -> dict[int, NDArray[np.integer]]:
-        return _coarser(self.spine, index, len(self.spine.levels), entry.leaf)
+        return coarser(self.spine, index, len(self.spine.levels), entry.leaf)
 
 
 def _freeze(*kept: Ints) -> None:
@@ -180,7 +180,7 @@ def _freeze(*kept: Ints) -> None:
 def ancestors(spine: Spine, coarse: int, fine: int, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return nodes of one level as they are at a coarser one."""
     above = np.zeros_like(nodes)
-    for attribute, column in _coarser(spine, coarse, fine, nodes).items():
+    for attribute, column in coarser(spine, coarse, fine, nodes).items():
         above[attribute] = column
     return above
 
@@ -190,7 +190,7 @@ def changes(nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
     return _starts(dict(enumerate(nodes)), nodes.shape[1])
 
 
-def _coarser(spine: Spine, coarse: int, fine: int, nodes: NDArray[np.integer]) -> dict[int, NDArray[np.integer]]:
+def coarser(spine: Spine, coarse: int, fine: int, nodes: NDArray[np.integer]) -> dict[int, NDArray[np.integer]]:
     """Return, for every attribute that is refined at the coarser of two levels, its nodes there."""
     about = enumerate(zip(spine.trees, spine.depths(coarse), spine.depths(fine), strict=True))
     return {
@@ -198,6 +198,11 @@ def _coarser(spine: Spine, coarse: int, fine: int, nodes: NDArray[np.integer]) -
         for attribute, (tree, depth, finer) in about
         if depth > 0
     }
+
+
+def node_starts(spine: Spine, index: int, leaf: NDArray[np.integer]) -> Ints:
+    """Return the first of the leaves of every node of a level, where leaves are in spine order."""
+    return np.flatnonzero(_starts(coarser(spine, index, len(spine.levels), leaf), leaf.shape[1]))
 
 
 def _starts(columns: Mapping[int, NDArray[np.integer]], size: int) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from treetop.domain.cells import Cells, Depths, below
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.cells import MeasuredCells
+from treetop.release.measured import Measured
 from treetop.release.selection import Selection
 
 Ints = NDArray[np.int64]
@@ -59,7 +60,7 @@ def most_of_a_zero(selection: Selection, index: int) -> int | None:
     if selection.confidence is None or selection.total == 0:
         return None
     known = selection.whole.known
-    if isinstance(known, MeasuredCells) or known.apart is not None:  # then a zero may be a node that was measured
-        return None
+    if isinstance(known, MeasuredCells) or (isinstance(known, Measured) and known.apart is not None):
+        return None  # a zero may be a node that was measured
     levels = known.intervals(selection.confidence)[:index]
     return int(max(level.absent.max(initial=0) for level in levels))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from treetop.errors import DataError, ReleaseError, TreetopError
-from treetop.release.folder import CARD, COUNTS
+from treetop.release.folder import CARD, COUNTS, INDEX
 
 TABLES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".xlsx", ".xls", ".ods", ".gz", ".zst", ".bz2", ".db", ".sqlite")
 """How files end that may be tables."""
@@ -113,7 +113,7 @@ class Folder:
 
 
 def _is_release(folder: Path) -> bool:
-    return (folder / CARD).is_file() and (folder / COUNTS).is_file()
+    return (folder / CARD).is_file() and any((folder / name).is_file() for name in (COUNTS, INDEX))
 
 
 def is_site(folder: Path) -> bool:

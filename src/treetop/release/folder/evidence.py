@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from treetop.errors import ReleaseError
 from treetop.measure.evidence import NOTHING, Evidence, LevelEvidence
+from treetop.noise import Law
 from treetop.noise.law import described_law
 from treetop.release.contents import Contents
 from treetop.release.estimates.align import align
@@ -45,16 +47,15 @@ def evidence_table(evidence: Evidence) -> pa.Table:
     return pa.table(
         {
             "level": pa.array(np.repeat(np.arange(len(own), dtype=np.int32), [len(level) for level in own])),
-            "measured": _nullable(np.concatenate(own)),
-            "highest": _nullable(np.concatenate(below)),
+            "measured": nullable(np.concatenate(own)),
+            "highest": nullable(np.concatenate(below)),
         }
     )
 
 
 def with_evidence(release: Contents, folder: Path) -> Contents:
     """Read what was kept, and all measurements where they are more than those under released nodes."""
-    told = release.card["plan"]["levels"]
-    laws = tuple(None if level["noise"] is None else described_law(level["noise"]) for level in told)
+    laws = laws_of(release.card)
     if ("degrees" in release.card["plan"] or "groups" in release.card["plan"]) and (folder / MEASUREMENTS).is_file():
         cells = Measurements.from_table(pq.read_table(folder / MEASUREMENTS), release.spine, laws)
         return replace(release, all_measured=cells)
@@ -66,7 +67,7 @@ def with_evidence(release: Contents, folder: Path) -> Contents:
     if not np.array_equal(table.column("level").to_numpy(), np.repeat(np.arange(len(sizes)), sizes)):
         raise ReleaseError(f"{folder}: {EVIDENCE} does not have one row for every released node")
     bounds = np.cumsum(sizes)[:-1]
-    measured, highest = (np.split(_filled(table.column(name)), bounds) for name in ("measured", "highest"))
+    measured, highest = (np.split(filled(table.column(name)), bounds) for name in ("measured", "highest"))
     found = Measurements.from_table(pq.read_table(folder / MEASUREMENTS), spine, laws)
     if (found.total is None) != (laws[0] is None):
         raise ReleaseError(f"{folder}: {MEASUREMENTS} has a total, or lacks one, against the plan")
@@ -86,15 +87,23 @@ def with_evidence(release: Contents, folder: Path) -> Contents:
     return replace(release, evidence=aligned, all_measured=found)
 
 
+def laws_of(card: dict[str, Any]) -> tuple[Law | None, ...]:
+    """Return the noise of the total and of every level, as the plan of a card states it."""
+    told = card["plan"]["levels"]
+    return tuple(None if level["noise"] is None else described_law(level["noise"]) for level in told)
+
+
 def _measured_children(tree: ReleasedTree, index: int) -> int:
     """Return how many children were measured of the released nodes above a level."""
     fanout = tree.fanout(index)
     return int(fanout[fanout > 1].sum())
 
 
-def _nullable(values: Ints) -> pa.Array:
+def nullable(values: Ints) -> pa.Array:
+    """Return measurements as a column, null where there is none."""
     return pa.array(values, mask=values == NOTHING)
 
 
-def _filled(column: pa.ChunkedArray) -> Ints:
+def filled(column: pa.ChunkedArray) -> Ints:
+    """Return a column of measurements as numbers."""
     return np.asarray(column.fill_null(NOTHING).to_numpy(), dtype=np.int64)

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from treetop.basics.deferred import later
 from treetop.basics.sorting import first_disorder
 from treetop.card.schema import findings
 from treetop.domain.facts import PublicFacts
@@ -27,12 +29,13 @@ from treetop.intake.counts import pack
 from treetop.noise.law import described_law
 from treetop.privacy import TOTAL
 from treetop.release.contents import Contents
-from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, with_evidence
+from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, laws_of, with_evidence
 from treetop.release.folder.facts import FACTS, read_facts_table
 from treetop.release.folder.names import NAMES, PLACES, with_saved_names
+from treetop.release.folder.parts import FOLDERS, INDEX, TOP, read_parts
 from treetop.release.folder.public import PUBLIC, read_public
 from treetop.release.folder.unresolved import UNRESOLVED, read_unresolved
-from treetop.release.margins import MARGINS, read_margins
+from treetop.release.margins import MARGINS, MarginTable, read_margins
 
 COUNTS, NODES, PLAN, CARD, PAGE = "counts.parquet", "nodes.parquet", "plan.toml", "card.json", "card.html"
 HIERARCHIES = "hierarchies"
@@ -63,24 +66,30 @@ def load(folder: Path) -> Contents:
     Every file that is read has the SHA-256 that the card names, and the card the one that its page names. Whoever
     changes a number and puts these right as well is found by `treetop check`, which computes everything again.
     """
-    release = read_contents(folder)
+    release = read_contents(folder, verified=True)
     with _reading(folder, (LookupError, TypeError), (OSError,)):
         _refuse_changes(release.card, folder)
     return release
 
 
-def read_contents(folder: Path) -> Contents:
-    """Read a release folder as it is, and refuse only what is no release: for whoever compares it with its card."""
+def read_contents(folder: Path, *, verified: bool = False) -> Contents:
+    """Read a release folder as it is, and refuse only what is no release: for whoever compares it with its card.
+
+    Of one in parts, the leaves are read when they are asked for; if `verified`, their files are compared with the card
+    then.
+    """
     card = read_card(folder)
     for finding in findings(card):  # all that is read by a card that fits may trust its types
         raise ReleaseError(f"{folder}: {CARD} does not fit its schema: {finding}")
     with _reading(folder, (KeyError, TypeError, AttributeError), _DAMAGE):
         spine, facts = read_domain(folder, card)
         _refuse_other_levels(card, spine, facts, folder)
+        plan_toml = (folder / PLAN).read_text(encoding="utf-8") if (folder / PLAN).exists() else None
+        if in_parts(card):
+            return _in_parts(folder, card, spine, facts, plan_toml, verified)
         leaves = pq.read_table(folder / COUNTS, columns=[*spine.attributes, "count"])
         trees = zip(spine.attributes, spine.trees, strict=True)
         nodes = np.array([tree.encode(leaves.column(name).combine_chunks()) for name, tree in trees], np.int32)
-        plan_toml = (folder / PLAN).read_text(encoding="utf-8") if (folder / PLAN).exists() else None
     count = leaves.column("count").to_numpy()
     if count.dtype != np.int64 or leaves.column("count").null_count or (len(count) and count.min() <= 0):
         raise ReleaseError(f"{folder}: {COUNTS} must hold whole numbers above zero")
@@ -93,11 +102,57 @@ def read_contents(folder: Path) -> Contents:
         )
     with _reading(folder, damage=_DAMAGE):
         left = read_unresolved(folder / UNRESOLVED, spine) if (folder / UNRESOLVED).is_file() else None
-        told = [(part["name"].removeprefix(MARGIN), described_law(part["noise"])) for part in margin_parts(card)]
-        margins = read_margins(folder / MARGINS, spine, told, facts) if told else ()
+        margins = _margins(folder, card, spine, facts)
         public = read_public(folder / PUBLIC, spine) if (folder / PUBLIC).is_file() else None
         release = Contents(spine, nodes, count, card, plan_toml, left=left, margins=margins, facts=facts, public=public)
         return with_evidence(release, folder)
+
+
+def in_parts(card: dict[str, Any]) -> bool:
+    """Whether a card is that of a folder in parts."""
+    return any(file["path"] == TOP for file in card["files"])
+
+
+def _in_parts(
+    folder: Path,
+    card: dict[str, Any],
+    spine: Spine,
+    facts: PublicFacts | None,
+    plan_toml: str | None,
+    verified: bool,
+) -> Contents:
+    """Read a folder in parts, but for the leaves."""
+    stated = {file["path"]: file["sha256"] for file in card["files"]}
+    for name in stated:
+        if name.startswith(tuple(f"{kind}/" for kind in FOLDERS)) and not (folder / name).is_file():
+            raise ReleaseError(f"{folder}: {name} is missing, which {CARD} names: {_more(folder)}")
+
+    @cache
+    def verify(name: str) -> None:
+        if verified and file_sha256(folder / name) != stated.get(name):
+            raise ReleaseError(f"{folder}: {name} is not the one that {CARD} names, by its SHA-256: {_more(folder)}")
+
+    parts = read_parts(folder, card, spine, facts, laws_of(card), verify)
+    return Contents(
+        spine,
+        later(lambda: parts.all_leaves[0]),
+        later(lambda: parts.all_leaves[1]),
+        card,
+        plan_toml,
+        evidence=later(parts.all_evidence),
+        margins=_margins(folder, card, spine, facts),
+        facts=facts,
+        parts=parts,
+    )
+
+
+def _margins(folder: Path, card: dict[str, Any], spine: Spine, facts: PublicFacts | None) -> tuple[MarginTable, ...]:
+    told = [(part["name"].removeprefix(MARGIN), described_law(part["noise"])) for part in margin_parts(card)]
+    return read_margins(folder / MARGINS, spine, told, facts) if told else ()
+
+
+def _more(folder: Path) -> str:
+    return f"`treetop check {folder}` says more"
 
 
 def margin_parts(card: dict[str, Any]) -> list[dict[str, Any]]:
@@ -120,13 +175,13 @@ def _refuse_other_levels(card: dict[str, Any], spine: Spine, facts: PublicFacts 
 
 def _refuse_changes(card: dict[str, Any], folder: Path) -> None:
     """Refuse files that are not those that the card names, and a card that is not the one that its page names."""
-    more = f"`treetop check {folder}` says more"
+    more = _more(folder)
     stated = {file["path"]: file["sha256"] for file in card["files"]}
     if (folder / PAGE).is_file() and file_sha256(folder / CARD).encode() not in (folder / PAGE).read_bytes():
         raise ReleaseError(f"{folder}: {CARD} is not the one that {PAGE} names, so one was changed: {more}")
     # Of hierarchies the content has been compared; nodes are not read here.
     called = [name for name in stated if name.startswith((f"{NAMES}/", f"{PLACES}/"))]
-    for name in (COUNTS, PLAN, EVIDENCE, MEASUREMENTS, UNRESOLVED, MARGINS, PUBLIC, FACTS, *called):
+    for name in (COUNTS, TOP, INDEX, PLAN, EVIDENCE, MEASUREMENTS, UNRESOLVED, MARGINS, PUBLIC, FACTS, *called):
         found = file_sha256(folder / name) if (folder / name).is_file() else None
         if found is None and name in stated:
             raise ReleaseError(f"{folder}: {name} is missing, which {CARD} names: {more}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
@@ -19,16 +19,19 @@ from treetop.card.facts import Facts
 from treetop.card.html import render
 from treetop.card.rebuild import rebuild_plan
 from treetop.card.schema import validate
+from treetop.errors import ReleaseError
 from treetop.plan.file import describe_plan
 from treetop.release.contents import Contents
-from treetop.release.folder.evidence import evidence_tables
+from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, evidence_table, evidence_tables
 from treetop.release.folder.facts import FACTS, facts_table
 from treetop.release.folder.names import NAMES, PLACES, names_table
+from treetop.release.folder.parts import write_parts
 from treetop.release.folder.place import check_name, claimed, scratch, sync, take_place, writing
 from treetop.release.folder.public import PUBLIC, public_table
 from treetop.release.folder.read import CARD, COUNTS, HIERARCHIES, NODES, PAGE, PLAN, file_sha256
 from treetop.release.folder.unresolved import UNRESOLVED, unresolved_table
 from treetop.release.margins import MARGINS, MarginTable, margins_table
+from treetop.release.parts import Parts, cut
 from treetop.release.selection import Selection
 
 Progress = Callable[[str, float], None]
@@ -53,9 +56,10 @@ class Draft:
         take_place(self.path, self.folder, self.force)
 
 
-def save(release: Contents, folder: Path, *, force: bool = False, nodes: bool = False) -> str:
+def save(release: Contents, folder: Path, *, force: bool = False, nodes: bool = False, part: int | None = None) -> str:
     """Write the folder beside its place, flush it to disk, move it there in one step, and return its card's SHA-256."""
-    with claimed(folder, force) as beside, drafted(release, folder, force=force, nodes=nodes, beside=beside) as draft:
+    options: dict[str, Any] = {"force": force, "nodes": nodes, "part": part}
+    with claimed(folder, force) as beside, drafted(release, folder, beside=beside, **options) as draft:
         draft.place()
         return draft.card_sha256
 
@@ -70,28 +74,38 @@ def drafted(
     places: Mapping[str, pa.Table] | None = None,
     progress: Progress | None = None,
     beside: Path | None = None,
+    part: int | None = None,
 ) -> Iterator[Draft]:
     """Write the folder beside its place; unless it is placed there, nothing is left of it.
 
-    `beside` is where, if the place is `claimed` already.
+    `beside` is where, if the place is `claimed` already. A release with many leaves is written in parts, or one with
+    more than `part`, where that is given.
     `places` are the names and coordinates of the leaves of a hierarchy, by its digest: public, and for maps.
     """
+    if part is not None and part < 1:
+        raise ReleaseError(f"a part of {part} leaves: give one at least")
     check_name(folder, force)  # on a disk that is nearly full it is tried: the loss may be spent by now
     with scratch(folder) if beside is None else nullcontext(beside) as room:
         whole = room / "release"
         with writing(folder):
             whole.mkdir()
-            card_sha256 = _write(release, whole, nodes, places or {}, progress or (lambda stage, done: None))
+            parts = cut(release, part)
+            card_sha256 = _write(release, parts, whole, nodes, places or {}, progress or (lambda stage, done: None))
             for path in [*whole.rglob("*"), whole]:
                 sync(path)
         yield Draft(whole, folder, force, card_sha256)
 
 
-def sizes(release: Contents) -> dict[str, Any]:
-    """Return the size of a release, as its card states it: post-processing, like the counts themselves."""
+def sizes(release: Contents, nodes: Sequence[int] | None = None) -> dict[str, Any]:
+    """Return the size of a release, as its card states it: post-processing, like the counts themselves.
+
+    `nodes` is how many nodes each level has, where that is known.
+    """
     names = ["total", *(level.name for level in release.spine.levels)]
-    levels = [{"name": name, "nodes": len(release.tree.at(index))} for index, name in enumerate(names)]
-    size: dict[str, Any] = {"total": release.total, "leaves": len(release.count), "levels": levels}
+    if nodes is None:
+        nodes = [len(release.tree.at(index)) for index in range(len(names))]
+    levels = [{"name": name, "nodes": number} for name, number in zip(names, nodes, strict=True)]
+    size: dict[str, Any] = {"total": release.total, "leaves": nodes[-1], "levels": levels}
     if release.left is not None:
         size["unresolved"] = {"total": release.unresolved_total, "nodes": len(release.left)}
     if nearly := [table for table in release.margins if not table.exact]:
@@ -119,11 +133,23 @@ def nodes_schema(release: Contents) -> pa.Schema:
     return pa.schema([("level", pa.int32()), *attributes, *((name, pa.int64()) for name in numbers)])
 
 
-def _write(release: Contents, folder: Path, nodes: bool, places: Mapping[str, pa.Table], progress: Progress) -> str:
-    tables = {COUNTS: Selection(release).table()}
+def _write(
+    release: Contents,
+    parts: Parts | None,
+    folder: Path,
+    nodes: bool,
+    places: Mapping[str, pa.Table],
+    progress: Progress,
+) -> str:
+    tables: dict[str, pa.Table] = {}
+    if parts is None:
+        tables[COUNTS] = Selection(release).table()
     if release.left is not None:
         tables[UNRESOLVED] = unresolved_table(release)
-    tables |= evidence_tables(release)
+    if parts is None:
+        tables |= evidence_tables(release)
+    elif parts.evidence is not None:
+        tables |= {EVIDENCE: evidence_table(parts.evidence), MEASUREMENTS: parts.measured.measurements.table()}
     if release.margins:
         tables[MARGINS] = margins_table(release.margins, release.spine, release.confidence)
     if release.facts is not None:
@@ -131,8 +157,14 @@ def _write(release: Contents, folder: Path, nodes: bool, places: Mapping[str, pa
     if release.public is not None:
         tables[PUBLIC] = public_table(release.spine, release.public)
     rows: dict[str, int | None] = _write_tables(folder, tables)
-    progress("writing", 0.3)
-    if nodes:
+    sized = None
+    if parts is not None:
+        written = write_parts(parts, folder, release.confidence, nodes, lambda done: progress("writing", 0.95 * done))
+        rows.update(written.rows)
+        sized = written.sizes
+    else:
+        progress("writing", 0.3)
+    if nodes and parts is None:
         rows[NODES] = _write_nodes(release, folder / NODES, progress)
     trees = {tree.digest: tree.to_table() for tree in release.spine.trees}
     for kind, public in ((HIERARCHIES, trees), (NAMES, _names(release, places)), (PLACES, places)):
@@ -140,7 +172,7 @@ def _write(release: Contents, folder: Path, nodes: bool, places: Mapping[str, pa
             (folder / kind).mkdir()
         rows |= _write_tables(folder, {f"{kind}/{digest}.parquet": table for digest, table in public.items()})
     rows[PLAN] = None
-    card = {**release.card, "released": sizes(release)}
+    card = {**release.card, "released": sizes(release, sized)}
     plan_toml = bind(release.plan_toml or _plan_toml(release), card)
     (folder / PLAN).write_text(plan_toml, encoding="utf-8", newline="\n")
     card["files"] = [_about_file(folder, name, count) for name, count in rows.items()]

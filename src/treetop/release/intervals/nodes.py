@@ -89,9 +89,9 @@ def risk_of(confidence: float) -> Fraction:
 
 
 def node_intervals(
-    tree: ReleasedTree, evidence: Evidence, confidence: float, selective: bool = False
+    tree: ReleasedTree, evidence: Evidence, confidence: float, selective: bool = False, down_to: int | None = None
 ) -> tuple[LevelIntervals, ...]:
-    """Return the intervals of the released root and of every level below it.
+    """Return the intervals of the released root and of every level below it, or of those down to one of them.
 
     A release of nothing has no nodes, and no intervals. If `selective`, they account for how the nodes were chosen.
     """
@@ -105,7 +105,11 @@ def node_intervals(
     lower = np.maximum(measured - margins[0].own, 0)
     upper = np.maximum(measured + margins[0].own, 0)
     found = []
-    for level, seen, margin in zip(tree.spine.levels, evidence.levels, margins[1:], strict=True):
+    for level, seen, margin in zip(tree.spine.levels, evidence.levels, margins[1:], strict=down_to is None):
+        if down_to is not None and level.index > down_to:
+            none = np.zeros(len(ceiling), dtype=bool)
+            found.append(LevelIntervals(lower, upper, _absent(seen.highest, margin, ceiling, none)))
+            return tuple(found)
         parent = tree.parents(level.index)
         denied = np.zeros(len(ceiling), dtype=bool) if tree.left is None else tree.denied(level.index)
         found.append(LevelIntervals(lower, upper, _absent(seen.highest, margin, ceiling, denied)))

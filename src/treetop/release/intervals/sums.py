@@ -27,7 +27,7 @@ node that was measured in its stead goes on no further, and is dropped from what
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -40,6 +40,7 @@ from treetop.noise.sum_noise import selected_margins, sum_margin, sum_margins
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.nodes import OWN, risk_of
 from treetop.release.measured import Measured
+from treetop.release.parts import Parts
 
 Ints = NDArray[np.int64]
 
@@ -79,6 +80,19 @@ class _Met:
     ending: Mapping[int, _Part] = field(default_factory=dict)
     """Those of the level above whose only child is not named, in the same way."""
 
+    def __add__(self, other: _Met) -> _Met:
+        """Join what boxes meet in parts of a level that have no node in common; nothing of them is unresolved."""
+        going_on = dict(self.going_on)
+        for level, more in other.going_on.items():
+            going_on[level] = going_on[level] + more if level in going_on else more
+        return replace(
+            self,
+            measured=self.measured + other.measured,
+            retained=self.retained + other.retained,
+            dropped=self.dropped + other.dropped,
+            going_on=going_on,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class _Front:
@@ -101,17 +115,33 @@ def box_intervals(released: Measured, boxes: Boxes, confidence: float) -> tuple[
     if seen.tree.total == 0:  # nothing was measured below the total
         return np.zeros(len(boxes), np.int64), np.full(len(boxes), _most_of_nothing(seen.evidence, risk))
     walk = _Walk(seen, boxes)
-    lower, upper = walk.sums(risk)
-    single = np.flatnonzero(boxes.single)
-    if single.size:
-        of_nodes = seen.intervals(confidence)
-        for index in np.unique(walk.last_level[single]).tolist():
-            rows = single[walk.last_level[single] == index]
-            node, found = walk.last_node[rows], of_nodes[index]
-            there = boxes.settled[rows] == index
-            lower[rows] = np.where(there, found.lower[node], 0)
-            upper[rows] = np.where(there, found.upper[node], found.absent[node])
-    return (lower, upper) if released.facts is None else _within_facts(boxes, released.facts, lower, upper)
+    bounds = walk.sums(risk)
+    walk.bound_single(confidence, bounds)
+    return bounds if released.facts is None else _within_facts(boxes, released.facts, *bounds)
+
+
+def box_intervals_by_parts(parts: Parts, boxes: Boxes, confidence: float) -> tuple[Ints, Ints]:
+    """Return the same for a release in parts, of which only those are read that boxes meet."""
+    if len(boxes) == 0:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    level = parts.top.level
+    walk = _Walk(parts.measured, boxes, level)
+    single: list[tuple[Ints, Ints, Ints]] = []
+    if int(boxes.settled.max()) > level:
+        nothing = [walk.nothing(index) for index in range(level + 1, int(boxes.settled.max()) + 1)]
+        for number in range(len(parts)):
+            rows = slice(int(parts.starts[number]), int(parts.starts[number + 1]))
+            if not walk.goes_on(rows):
+                continue
+            below = _Walk.below(parts.part(number).measured, walk, rows, level)
+            nothing = [sum_of + met for sum_of, met in zip(nothing, below.met, strict=True)]
+            single.append(below.single_bounds(confidence, level))
+        walk.met += nothing
+    bounds = walk.sums(risk_of(confidence))
+    walk.bound_single(confidence, bounds)
+    for rows_, lower, upper in single:
+        bounds[0][rows_], bounds[1][rows_] = lower, upper
+    return bounds if parts.facts is None else _within_facts(boxes, parts.facts, *bounds)
 
 
 def _within_facts(boxes: Boxes, facts: PublicFacts, lower: Ints, upper: Ints) -> tuple[Ints, Ints]:
@@ -132,7 +162,7 @@ def _most_of_nothing(evidence: Evidence, risk: Fraction) -> int:
 class _Walk:
     """The way down to the boxes, which notes at every level what they meet."""
 
-    def __init__(self, seen: Measured, boxes: Boxes) -> None:
+    def __init__(self, seen: Measured, boxes: Boxes, down_to: int | None = None) -> None:
         self._seen, self._boxes = seen, boxes
         self.last_node, self.last_level = np.zeros(len(boxes), np.int64), np.zeros(len(boxes), np.int64)
         root = np.array([seen.root])
@@ -141,8 +171,49 @@ class _Walk:
         one, none = np.ones(len(boxes), np.int64), np.zeros(len(boxes), np.int64)
         total = _Part(one, root[none])
         self.met = [_Met(seen.evidence.laws[0], one, total, _Part(none, none), True, {0: total})]
-        for index in range(1, int(boxes.settled.max(initial=0)) + 1):
+        last = int(boxes.settled.max(initial=0))
+        for index in range(1, (last if down_to is None else min(last, down_to)) + 1):
             self._descend(index)
+
+    @staticmethod
+    def below(seen: Measured, above: _Walk, rows: slice, level: int) -> _Walk:
+        """Go on from some nodes of a level, which are those of a part, down to the boxes."""
+        walk: _Walk = object.__new__(_Walk)
+        walk._seen, walk._boxes, walk._group = seen, above._boxes, above._group
+        front = above._front
+        walk._front = _Front(front.group[rows], front.value[rows], front.level[rows])
+        walk.last_node, walk.last_level = np.full(len(above._boxes), -1), np.full(len(above._boxes), -1)
+        walk.met = []
+        for index in range(level + 1, int(above._boxes.settled.max()) + 1):
+            walk._descend(index)
+        return walk
+
+    def goes_on(self, rows: slice) -> bool:
+        """Whether boxes meet some nodes of the level that was reached."""
+        return bool((self._front.group[rows] >= 0).any())
+
+    def nothing(self, index: int) -> _Met:
+        """Return what boxes meet at a level further down where they meet nothing."""
+        law, kept = self._seen.evidence.laws[index], self._seen.measurements.levels[index - 1]
+        zero = np.zeros(len(self._boxes), np.int64)
+        return _Met(law, zero, _Part(zero, zero), _Part(zero, zero), kept is not None, {})
+
+    def bound_single(self, confidence: float, bounds: tuple[Ints, Ints]) -> None:
+        """Put in the bounds of boxes that are one node, or below one that is not released."""
+        rows, lower, upper = self.single_bounds(confidence, -1)
+        bounds[0][rows], bounds[1][rows] = lower, upper
+
+    def single_bounds(self, confidence: float, below: int) -> tuple[Ints, Ints, Ints]:
+        """Return which boxes are such that were met last below a level, and their bounds."""
+        single = np.flatnonzero(self._boxes.single & (self.last_level > below))
+        lower, upper = np.zeros(len(single), np.int64), np.zeros(len(single), np.int64)
+        for index in np.unique(self.last_level[single]).tolist():
+            rows = np.flatnonzero(self.last_level[single] == index)
+            node, found = self.last_node[single[rows]], self._seen.intervals(confidence)[index]
+            there = self._boxes.settled[single[rows]] == index
+            lower[rows] = np.where(there, found.lower[node], 0)
+            upper[rows] = np.where(there, found.upper[node], found.absent[node])
+        return single, lower, upper
 
     def _descend(self, index: int) -> None:
         tree, boxes, above, group_above = self._seen.tree, self._boxes, self._front, self._group

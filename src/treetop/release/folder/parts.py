@@ -1,0 +1,384 @@
+"""A release folder in parts: the leaves in several files, so that nobody has to hold them all.
+
+`top.parquet` has the small levels, from the total down, as `nodes.parquet` has them. `counts/part-00000.parquet` and so
+on have the leaves, in the order of the spine, and the parts of `evidence` and `nodes` what was measured below the top,
+and the levels there. `parts.parquet` says, for every group of rows of the counts, how many there are, what they add up
+to, and between which codes of each attribute they lie, in the order of the hierarchy: who looks for some codes reads no
+other groups, and a group that lies within them not at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from treetop.basics.memory import refuse_beyond_memory
+from treetop.basics.sorting import first_disorder
+from treetop.domain.facts import PublicFacts
+from treetop.domain.spine import Spine
+from treetop.errors import ReleaseError
+from treetop.intake.codebook import Codebook
+from treetop.intake.counts import pack
+from treetop.measure.evidence import NOTHING, Evidence, LevelEvidence
+from treetop.noise import Law
+from treetop.release.codes import nodes_at
+from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, filled, nullable
+from treetop.release.intervals.boxes import Range
+from treetop.release.measurements import Measurements
+from treetop.release.parts import Leaves, Part, Parts, PartTree, Top
+from treetop.release.scanning import level_rows, part_rows
+from treetop.release.tree import spans_at
+
+Ints = NDArray[np.int64]
+
+TOP, INDEX = "top.parquet", "parts.parquet"
+COUNT_PARTS, EVIDENCE_PARTS, NODE_PARTS = "counts", "evidence", "nodes"
+FOLDERS = (COUNT_PARTS, EVIDENCE_PARTS, NODE_PARTS)
+
+
+def part_name(kind: str, number: int) -> str:
+    """Return the name of a part in a folder.
+
+    >>> part_name("counts", 7)
+    'counts/part-00007.parquet'
+    """
+    return f"{kind}/part-{number:05d}.parquet"
+
+
+def parts_listed(card: Mapping[str, Any], kind: str) -> list[str]:
+    """Return the parts of a kind that a card lists, in order; refuse numbers that are left out."""
+    found = sorted(file["path"] for file in card["files"] if re.fullmatch(kind + r"/part-\d+\.parquet", file["path"]))
+    if found != [part_name(kind, number) for number in range(len(found))]:
+        raise ReleaseError(f"the parts in {kind} that the card lists are not numbered one after the other")
+    return found
+
+
+def top_table(parts: Parts, confidence: float | None) -> pa.Table:
+    """Return the small levels, from the total down."""
+    bounds = None if confidence is None else parts.measured.intervals(confidence)
+    levels = range(parts.top.level + 1)
+    rows = (
+        level_rows(parts.spine, at, parts.top.at(at), None if bounds is None else bounds[at], numbered=True)
+        for at in levels
+    )
+    return pa.concat_tables(rows).combine_chunks()
+
+
+def evidence_rows(part: Part, level: int) -> pa.Table:
+    """Return what was measured of the nodes of a part below a level, level by level."""
+    assert part.evidence is not None
+    seen = part.evidence.levels[level:]
+    below = [*(one.highest for one in seen[1:]), np.full(len(seen[-1].measured), NOTHING)]
+    index = np.repeat(np.arange(level + 1, level + 1 + len(seen), dtype=np.int32), [len(one.measured) for one in seen])
+    own = np.concatenate([one.measured for one in seen])
+    return pa.table({"level": pa.array(index), "measured": nullable(own), "highest": nullable(np.concatenate(below))})
+
+
+def index_rows(part: Part, number: int, group: int, level: int) -> pa.Table:
+    """Return what parts.parquet has of a part whose groups have so many rows."""
+    spine, nodes, count = part.tree.spine, part.tree.nodes, part.tree.count
+    first = np.arange(0, len(count), group)
+    size = np.diff(np.append(first, len(count)))
+    node = part.rows.start + np.searchsorted(part.tree.first_leaves(level), first, side="right") - 1
+    tables = []
+    for name, tree, own in zip(spine.attributes, spine.trees, nodes, strict=True):
+        least, greatest = np.minimum.reduceat(own, first), np.maximum.reduceat(own, first)
+        columns = {
+            "part": pa.array(np.full(len(first), number, np.int32)),
+            "group": pa.array(np.arange(len(first), dtype=np.int32)),
+            "rows": pa.array(size),
+            "count": pa.array(np.add.reduceat(count, first)),
+            "node": pa.array(node),
+            "attribute": pa.array([name] * len(first), pa.string()),
+            "first": tree.codes[-1].take(pa.array(least)),
+            "last": tree.codes[-1].take(pa.array(greatest)),
+        }
+        tables.append(pa.table(columns))
+    rows = pa.concat_tables(tables).combine_chunks()
+    return rows.take(pa.array(np.arange(len(rows)).reshape(len(tables), -1).T.ravel()))
+
+
+@dataclass
+class Written:
+    """What was written of a release in parts."""
+
+    rows: dict[str, int] = field(default_factory=dict)
+    """How many rows each file has."""
+    sizes: list[int] = field(default_factory=list)
+    """How many nodes each level has, from the total down."""
+
+
+def write_parts(
+    parts: Parts, folder: Path, confidence: float | None, nodes: bool, progress: Callable[[float], None]
+) -> Written:
+    """Write the files of a release that is in parts, one part at a time."""
+    level, levels = parts.top.level, range(parts.top.level + 1, len(parts.spine.levels) + 1)
+    done = Written()
+
+    def write(name: str, tables: Sequence[pa.Table], group: int | None = None) -> None:
+        with pq.ParquetWriter(folder / name, tables[0].schema, compression="zstd", store_schema=False) as writer:
+            for table in tables:
+                writer.write_table(table, row_group_size=group)
+        done.rows[name] = sum(table.num_rows for table in tables)
+
+    kinds = [COUNT_PARTS, *([EVIDENCE_PARTS] if parts.evidence is not None else []), *([NODE_PARTS] if nodes else [])]
+    for kind in kinds:
+        (folder / kind).mkdir()
+    write(TOP, [top_table(parts, confidence)])
+    index, below = [], np.zeros(len(levels), np.int64)
+    for number, part in enumerate(parts):
+        below += [len(part.tree.at(at)) for at in levels]
+        write(part_name(COUNT_PARTS, number), [part_rows(part, levels[-1], confidence)], parts.group)
+        if parts.evidence is not None:
+            write(part_name(EVIDENCE_PARTS, number), [evidence_rows(part, level)])
+        if nodes:
+            write(part_name(NODE_PARTS, number), [part_rows(part, at, confidence, numbered=True) for at in levels])
+        index.append(index_rows(part, number, parts.group, level))
+        progress((number + 1) / len(parts))
+    write(INDEX, [pa.concat_tables(index)])
+    done.sizes = [len(parts.top.at(at)) for at in range(level + 1)] + [int(size) for size in below]
+    return done
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """What parts.parquet says: one entry for every group of rows."""
+
+    part: Ints = field(repr=False)
+    group: Ints = field(repr=False)
+    rows: Ints = field(repr=False)
+    count: Ints = field(repr=False)
+    node: Ints = field(repr=False)
+    """Which node of the last level of the top its first leaf belongs to."""
+    first: Ints = field(repr=False)
+    """For each attribute (row) and group (column), the least leaf,"""
+    last: Ints = field(repr=False)
+    """and the greatest."""
+
+    @staticmethod
+    def of(table: pa.Table, spine: Spine) -> Index:
+        """Read what was written; refuse what is no index of these attributes."""
+        names = list(spine.attributes)
+        if table["attribute"].to_pylist() != names * (table.num_rows // len(names)):
+            raise ReleaseError(f"{INDEX} does not have a row for every attribute and group of rows")
+        one = table.take(pa.array(np.arange(0, table.num_rows, len(names))))
+        about = [np.asarray(one[name].to_numpy(), np.int64) for name in ("part", "group", "rows", "count", "node")]
+        ends = []
+        for end in ("first", "last"):
+            codes = table[end].combine_chunks()
+            own = [codes.take(pa.array(np.arange(at, len(codes), len(names)))) for at in range(len(names))]
+            ends.append(np.array([tree.encode(one) for tree, one in zip(spine.trees, own, strict=True)], np.int64))
+        if any((end < 0).any() for end in ends):
+            raise ReleaseError(f"{INDEX} has a code that is not in its hierarchy")
+        return Index(*about, *ends)
+
+    def among(self, ranges: Mapping[int, Range]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which groups may have leaves within ranges, and which have no others."""
+        meets, within = np.ones(len(self.rows), dtype=bool), np.ones(len(self.rows), dtype=bool)
+        for attribute, (start, stop) in ranges.items():
+            meets &= (self.first[attribute] < stop) & (self.last[attribute] >= start) & (start < stop)
+            within &= (self.first[attribute] >= start) & (self.last[attribute] < stop)
+        return meets, within & meets
+
+
+@dataclass(frozen=True, eq=False)
+class PartsInFiles(Parts):
+    """Leaves in the files of a folder, which are read when they are asked for."""
+
+    folder: Path = field(kw_only=True)
+    """Where they are."""
+    index: Index = field(kw_only=True, repr=False)
+    """What each group of rows has."""
+    verify: Callable[[str], None] = field(kw_only=True, repr=False)
+    """Called with the name of each file before it is read; refuses one that was changed."""
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves there are."""
+        return int(self.index.rows.sum())
+
+    @property
+    def group(self) -> int:
+        """How many rows a group has, but for the last of a part."""
+        return int(self.index.rows.max())
+
+    def leaves_of(self, number: int) -> Leaves:
+        """Return the leaves of a part."""
+        groups = np.flatnonzero(self.index.part == number)
+        return self.checked(number, self._table(number, self.index.group[groups].tolist()))
+
+    def checked(self, number: int, table: pa.Table) -> Leaves:
+        """Return leaves of a table; refuse what are none."""
+        name = part_name(COUNT_PARTS, number)
+        codes = zip(self._codebooks, self.spine.attributes, strict=True)
+        nodes = np.array([_encoded(book, table[own].combine_chunks()) for book, own in codes], np.int32)
+        count = table["count"].to_numpy()
+        if count.dtype != np.int64 or table["count"].null_count or (len(count) and count.min() <= 0):
+            raise ReleaseError(f"{self.folder}: {name} must hold whole numbers above zero")
+        if (nodes < 0).any():
+            raise ReleaseError(f"{self.folder}: {name} has a code that is not in its hierarchy")
+        return nodes, count
+
+    @cached_property
+    def _codebooks(self) -> list[Codebook]:
+        made = {tree.digest: Codebook(tree.codes[-1]) for tree in self.spine.trees}
+        return [made[tree.digest] for tree in self.spine.trees]
+
+    def _table(self, number: int, groups: Sequence[int]) -> pa.Table:
+        """Read groups of rows of a part."""
+        names = list(self.spine.attributes)
+        with self._file(part_name(COUNT_PARTS, number), names) as file:
+            return read_groups(file, groups, [*names, "count"])
+
+    def _file(self, name: str, codes: Sequence[str] = ()) -> pq.ParquetFile:
+        self.verify(name)
+        try:
+            return pq.ParquetFile(self.folder / name, read_dictionary=list(codes))
+        except (OSError, pa.ArrowException) as problem:
+            raise ReleaseError(f"{self.folder}: {name} cannot be read: {problem}") from problem
+
+    def evidence_of(self, number: int, tree: PartTree) -> Sequence[tuple[Ints, Ints]]:
+        """Return what was measured of the nodes of a part below the top, level by level, and beside them."""
+        name = part_name(EVIDENCE_PARTS, number)
+        with self._file(name) as file:
+            table = file.read()
+        levels = range(self.top.level + 1, len(self.spine.levels) + 1)
+        sizes = [len(tree.at(index)) for index in levels]
+        if not np.array_equal(table["level"].to_numpy(), np.repeat(levels, sizes)):
+            raise ReleaseError(f"{self.folder}: {name} does not have one row for every released node")
+        measured, highest = (np.split(filled(table[end]), np.cumsum(sizes)[:-1]) for end in ("measured", "highest"))
+        return list(zip(measured, highest, strict=True))
+
+    def groups_meeting(self, ranges: Mapping[int, Range]) -> Iterator[Leaves]:
+        """Yield the leaves of the groups of rows that may have some within ranges."""
+        return self._groups(np.flatnonzero(self.index.among(ranges)[0]))
+
+    def groups_within(self, ranges: Mapping[int, Range]) -> tuple[int, Iterator[Leaves]]:
+        """Return the sum of the groups of rows that are within ranges, and the leaves of others that may have some."""
+        meets, within = self.index.among(ranges)
+        return int(self.index.count[within].sum()), self._groups(np.flatnonzero(meets & ~within))
+
+    def _groups(self, wanted: Ints) -> Iterator[Leaves]:
+        for at in wanted.tolist():
+            number = int(self.index.part[at])
+            yield self.checked(number, self._table(number, [int(self.index.group[at])]))
+
+    @cached_property
+    def all_leaves(self) -> Leaves:
+        """All leaves, where there is room for them."""
+        self.refuse_beyond_memory(self.leaves, 4 * len(self.spine.attributes) + 8, "all leaves")
+        found = [self.leaves_of(number) for number in range(len(self))]
+        return np.concatenate([one for one, _ in found], axis=1), np.concatenate([count for _, count in found])
+
+    def all_evidence(self) -> Evidence | None:
+        """All that was measured of released nodes, where there is room for it."""
+        if self.evidence is None:
+            return None
+        self.refuse_beyond_memory(self.leaves, 16 * (len(self.spine.levels) - self.top.level), "all that was measured")
+        known, own = self.evidence, [part.evidence for part in self]
+        levels = list(known.levels[:-1])
+        for at in range(self.top.level, len(self.spine.levels)):
+            joined = LevelEvidence.join([one.levels[at] for one in own if one is not None])
+            levels.append(joined)
+        return Evidence(known.total, tuple(levels), known.laws)
+
+    def refuse_beyond_memory(self, rows: int, width: int, what: str) -> None:
+        """Refuse to hold so many rows at a time, where there is no room for them twice."""
+        refuse_beyond_memory(
+            2 * rows * width,
+            f"{what} of {self.folder}",
+            "ask for some codes (where), or for a coarser level (by, table)",
+        )
+
+
+def read_groups(file: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
+    """Read some groups of rows of a file."""
+    return file.read_row_groups(list(groups), columns=list(columns))
+
+
+def _encoded(book: Codebook, column: pa.Array) -> Ints:
+    """Return the leaf of every code of a dictionary: each is looked up once."""
+    if not pa.types.is_dictionary(column.type):
+        return book.find(column.cast(pa.string()))
+    found = book.find(column.dictionary.cast(pa.string()))
+    row = np.asarray(pc.fill_null(column.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False))
+    leaves: Ints = np.append(found, -1)[row]  # of no code, the last
+    return leaves
+
+
+def read_parts(
+    folder: Path,
+    card: Mapping[str, Any],
+    spine: Spine,
+    facts: PublicFacts | None,
+    laws: tuple[Law | None, ...],
+    verify: Callable[[str], None],
+) -> PartsInFiles:
+    """Read the small levels of a folder in parts, and what its index says; the rest when it is asked for."""
+    number = len(parts_listed(card, COUNT_PARTS))
+    top = _top(folder, spine)
+    table = pq.read_table(folder / INDEX)
+    index = Index.of(table, spine)
+    if not number or not np.array_equal(np.unique(index.part), np.arange(number)):
+        raise ReleaseError(f"{folder}: {INDEX} is not about the parts that the card lists")
+    begin = np.searchsorted(index.part, np.arange(number))
+    if (np.diff(index.part) < 0).any() or (index.group != np.arange(len(index.part)) - begin[index.part]).any():
+        raise ReleaseError(f"{folder}: {INDEX} is out of order")
+    starts = np.append(index.node[begin], len(top.at(top.level)))
+    if starts[0] != 0 or (np.diff(starts) <= 0).any():
+        raise ReleaseError(f"{folder}: {INDEX} and {TOP} are not of the same release")
+    evidence = None
+    if (folder / EVIDENCE).is_file():
+        if len(parts_listed(card, EVIDENCE_PARTS)) != number:
+            raise ReleaseError(f"{folder}: there are not as many parts of {EVIDENCE_PARTS} as of {COUNT_PARTS}")
+        evidence = _evidence(folder, top, laws)
+    return PartsInFiles(top, starts, evidence, facts, folder=folder, index=index, verify=verify)
+
+
+def _top(folder: Path, spine: Spine) -> Top:
+    table = pq.read_table(folder / TOP)
+    index = np.asarray(table["level"].to_numpy(), np.int64)
+    level = int(index.max(initial=-1))
+    if not 0 <= level < len(spine.levels) or (np.diff(index) < 0).any():
+        raise ReleaseError(f"{folder}: {TOP} does not have the levels from the total down")
+    last = table.filter(pa.array(index == level))
+    nodes, count = nodes_at(spine, level, last), np.asarray(last["count"].to_numpy(), np.int64)
+    if (nodes < 0).any() or count.min() <= 0:
+        raise ReleaseError(
+            f"{folder}: {TOP} has a code that is not in its hierarchy, or a count that is not above zero"
+        )
+    if first_disorder(pack(spine, spans_at(spine, level, nodes)[0])) is not None:
+        raise ReleaseError(f"{folder}: in {TOP} a node stands twice, or out of order")
+    return Top.of(spine, level, nodes, count)
+
+
+def _evidence(folder: Path, top: Top, laws: tuple[Law | None, ...]) -> Evidence:
+    """Read what was measured of the top, and of the children of its last nodes."""
+    table = pq.read_table(folder / EVIDENCE)
+    sizes = [len(top.at(index)) for index in range(top.level + 1)]
+    if not np.array_equal(table["level"].to_numpy(), np.repeat(np.arange(len(sizes)), sizes)):
+        raise ReleaseError(f"{folder}: {EVIDENCE} does not have one row for every released node of {TOP}")
+    measured, highest = (np.split(filled(table[end]), np.cumsum(sizes)[:-1]) for end in ("measured", "highest"))
+    found = Measurements.from_table(pq.read_table(folder / MEASUREMENTS), top.spine, laws)
+    if (found.total is None) != (laws[0] is None):
+        raise ReleaseError(f"{folder}: {MEASUREMENTS} has a total, or lacks one, against the plan")
+    levels = []
+    own = [*measured[1:], np.empty(0, np.int64)]
+    for level, seen, mine, beside in zip(top.spine.levels, found.levels, own, highest, strict=False):
+        fanout = level.fanout(top.at(level.index - 1).nodes)
+        if seen is not None and len(seen) != int(fanout[fanout > 1].sum()):
+            raise ReleaseError(f"{folder}: {MEASUREMENTS} is not about the released nodes of {TOP}")
+        levels.append(LevelEvidence(mine, beside, np.empty(0, np.int64) if seen is None else seen.value))
+    if any(seen is not None and len(seen) for seen in found.levels[len(levels) :]):
+        raise ReleaseError(f"{folder}: {MEASUREMENTS} has levels that are not in {TOP}")
+    return Evidence(found.total, tuple(levels), laws)
