@@ -87,7 +87,7 @@ def _probe(slots: NDArray[np.uint64], slot: np.uint64, last: np.uint64, one: np.
     while slots[at + U(2)] != U(0) and (slots[at] != one or slots[at + U(1)] != two):
         slot = (slot + U(1)) & last
         at = slot * _SLOT
-    return slots[at + U(2)]
+    return U(slots[at + U(2)])
 
 
 @kernel
