@@ -40,7 +40,8 @@ ROWS = 1 << 18
 """The most rows that are dealt with at once."""
 
 _LOG = logging.getLogger(__name__)
-_Closable = Generator[tuple[pa.RecordBatch, float], None, None]
+_Rows = Generator[tuple[pa.RecordBatch, float], None, None]
+_Batches = Generator[Batch, None, None]
 
 
 @dataclass(frozen=True)
@@ -166,16 +167,17 @@ def _all_batches(source: Source, columns: Sequence[str] | None, dictionaries: bo
     else:
         files = source.files()
         for number, path in enumerate(files):
-            with closing(_ahead(_from_file(replace(part, where=str(path), path=path), path))) as parts:
-                shares = ((rows, (number + done) / len(files)) for rows, done in parts)
-                yield from _numbered(shares, str(path))
+            rows = _from_file(replace(part, where=str(path), path=path), path)
+            with closing(_ahead(_numbered(rows, str(path)))) as parts:
+                for batch in parts:
+                    yield replace(batch, done=(number + batch.done) / len(files))
 
 
 def _of_piece(piece: Piece, columns: Sequence[str] | None, dictionaries: bool) -> Iterator[Batch]:
     part = Part(piece.source, str(piece.path), columns, dictionaries, ROWS, piece.path, groups=piece.groups)
     piece.refuse_change()
-    with closing(_ahead(_from_file(part, piece.path))) as parts:
-        for batch in _numbered(parts, part.where):
+    with closing(_ahead(_numbered(_from_file(part, piece.path), part.where))) as parts:
+        for batch in parts:
             yield replace(batch, first=batch.first + piece.first)
     piece.refuse_change()
 
@@ -202,7 +204,8 @@ def _only_kept(parts: Iterable[Batch], source: Source, columns: Sequence[str] | 
         yield replace(batch, rows=rows, numbers=numbers)
 
 
-def _numbered(parts: Shared, where: str) -> Iterator[Batch]:
+def _numbered(parts: Shared, where: str) -> _Batches:
+    """Cut rows into batches that know where they come from, after a look at whether they are damaged."""
     first = 0
     for rows, done in parts:
         refuse_damage(rows, where, first)
@@ -239,7 +242,7 @@ def _from_standard_input(part: Part) -> Shared:
         yield from _read(next(part.source.formats()), replace(part, stream=stream))
 
 
-def _from_file(part: Part, path: Path) -> _Closable:
+def _from_file(part: Part, path: Path) -> _Rows:
     with _explained(part.where), path.open("rb") as stream:
         found = format_of(stream.peek(HEAD), part.source)
         claimed = claimed_format(path)
@@ -265,8 +268,8 @@ def _read(format: Format, part: Part) -> Shared:
     return format.read(part)
 
 
-def _ahead(parts: _Closable) -> _Closable:
-    """Read the next part while the last one is dealt with."""
+def _ahead(parts: _Batches) -> _Batches:
+    """Read the next batch while the last one is dealt with."""
     pool = ThreadPoolExecutor(1)
     try:
         try:
