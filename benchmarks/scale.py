@@ -1,10 +1,11 @@
 """Tables larger than memory, through the command line: seconds, memory, scratch space and leaves as records grow.
 
 `make bench-scale` writes blocks of ten million trips between 362,292 census sections to a temporary folder, each drawn
-anew, up to ten of them; a larger table has copies of these ten files. It runs `treetop release
---engine processes` on tables of the sizes that are asked for (`SIZES="10M 100M 1G"`) with a fixed `--memory`, and
-prints what each took. Memory is what a process cannot give back (anonymous pages), sampled twenty times a second;
-pages of files, which the system drops when it needs room, come on top.
+anew, up to ten of them; a larger table has copies of these ten files. It runs `treetop release --engine processes` on
+tables of the sizes that are asked for (`SIZES="10M 100M 1G"`) with a fixed `--memory`, and prints what each took; of
+three sizes or more also a model of the costs (`benchmarks.cost_model`). Memory is what a process cannot give back
+(anonymous pages), sampled twenty times a second; pages of files, which the system drops when it needs room, come on
+top.
 """
 
 from __future__ import annotations
@@ -27,10 +28,14 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
+from benchmarks import cost_model
+from benchmarks.cost_model import Taken
 from benchmarks.full_detail import TRIPS, show
 from benchmarks.synthetic import OriginDestination, italy_like
 
 HEAD = ("records", "on the clock", "processor", "a worker", "the driver", "scratch", "leaves released")
+CLUSTER = (10**10, 10**9, 160, 1.5)
+"""What is predicted from three sizes or more: records, leaves, cores, and how many times the processor seconds."""
 BLOCK = 10_000_000
 FILES = 10
 _UNITS = {"K": 10**3, "M": 10**6, "G": 10**9}
@@ -120,8 +125,8 @@ def _space(folder: Path) -> int:
     return total
 
 
-def measure(folder: Path, plan: str, records: int, memory: str, workers: int) -> tuple[str, ...]:
-    """Release a table, and return a row of what it took."""
+def measure(folder: Path, plan: str, records: int, memory: str, workers: int) -> tuple[Taken, tuple[str, ...]]:
+    """Release a table, and return what it took, also as a row."""
     out, scratch, listed = folder / "release", folder / "staging", table(folder, records)
     scratch.mkdir(exist_ok=True)
     shutil.rmtree(out, ignore_errors=True)
@@ -133,13 +138,14 @@ def measure(folder: Path, plan: str, records: int, memory: str, workers: int) ->
     watching = threading.Thread(target=watch, args=(ended,))
     watching.start()
     _, status, usage = os.wait4(process, 0)
+    wall, processor = time.perf_counter() - start, usage.ru_utime + usage.ru_stime
     ended.set()
     watching.join()
     if status != 0:
         raise SystemExit(f"treetop {' '.join(command)} failed")
     leaves = json.loads((out / "card.json").read_text(encoding="utf-8"))["released"]["leaves"]
-    return (
-        f"{records:,}", f"{time.perf_counter() - start:.0f} s", f"{usage.ru_utime + usage.ru_stime:.0f} s",
+    return Taken(records, leaves, wall, processor, workers, watch.driver), (
+        f"{records:,}", f"{wall:.0f} s", f"{processor:.0f} s",
         f"{max(watch.workers.values(), default=0) / 1e9:.2f} GB", f"{watch.driver / 1e9:.2f} GB",
         f"{watch.space / 1e9:.1f} GB", f"{leaves:,}",
     )  # fmt: skip
@@ -164,11 +170,16 @@ def main() -> None:
         if not (folder / "block0.parquet").exists():
             write(folder, max(sizes))
         rows: list[tuple[str, ...]] = [HEAD]
+        taken: list[Taken] = []
         for records in sizes:
             shutil.rmtree(folder / f"table{records}", ignore_errors=True)
-            rows.append(measure(folder, chosen.plan, records, chosen.memory, chosen.workers))
+            one, row = measure(folder, chosen.plan, records, chosen.memory, chosen.workers)
+            taken.append(one)
+            rows.append(row)
             shutil.rmtree(folder / f"table{records}")
             show(rows)
+    if len(set(sizes)) >= 3 and chosen.workers > 1:
+        print(*cost_model.say(cost_model.fit(taken), taken, *CLUSTER), sep="\n")
 
 
 if __name__ == "__main__":
