@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property, wraps
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from experiments.kit import tables
+from experiments.kit.stamp import SEEN, machine
 from experiments.kit.verdicts import NOT_RUN, NOTHING_RUN, WORDS, NothingRunError, verdict
+
+__all__ = ["BELOW_ITS_CAPTION", "Claim", "Claims", "insert", "machine", "pictures", "render", "write"]
 
 _Run = TypeVar("_Run")
 _FOLDER = Path(__file__).parents[1]
@@ -110,9 +109,8 @@ class Claims:
 
 def write(file: Path, text: str) -> Path:
     """Write a page, with what it was made by as its last line."""
-    made = f"Measured with Treetop {version('treetop')}, written on {datetime.now(UTC):%Y-%m-%d}."
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(f"{text.rstrip()}\n\n{made}\n", encoding="utf-8")
+    file.write_text(f"{text.rstrip()}\n\n{SEEN.line()}\n", encoding="utf-8")
     return file
 
 
@@ -137,8 +135,3 @@ def pictures(captions: Mapping[str, str], form: str = "![{caption}](../images/{n
 
 BELOW_ITS_CAPTION = "**{caption}**\n\n![{caption}](../images/{name})"
 """Another form of `pictures`."""
-
-
-def machine() -> str:
-    """Say what this is run on."""
-    return f"{os.cpu_count()} processors, {platform.machine()}, Python {platform.python_version()}"

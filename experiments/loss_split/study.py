@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 import treetop as tt
+from experiments.kit.runs import Kept
 from experiments.loss_split.measure import (
     Budgets,
     Errors,
@@ -48,6 +50,8 @@ class Size:
     tracts: int
     """In how many tracts shares are dealt out."""
 
+
+_ENGINE = Mapping[tuple[str, str], float]
 
 FULL = Size(runs=400, weight_runs=60, engine_runs=20, tracts=40)
 QUICK = Size(runs=20, weight_runs=10, engine_runs=4, tracts=6)
@@ -88,8 +92,14 @@ class Study:
         return self.tree.title
 
 
-def study(tree: Tree, size: Size) -> Study:
-    """Run everything on a tree."""
+def study(tree: Tree, size: Size, kept: Kept | None = None) -> Study:
+    """Run everything on a tree; releases that are kept are not made again."""
+    keep = kept or Kept()
+
+    def releases(name: str, budgets: Budgets, runs: int, seed: int, inside: Sequence[int] = ()) -> Outcome:
+        made = partial(measure, tree, budgets, runs, seed, inside)
+        return keep.run(Outcome, f"{name}, {runs} runs in {len(inside)} tracts", made)
+
     tracts = _tracts(tree.truth, size.tracts)
     divided = {(epsilon, way): _divide(tree, epsilon, way) for epsilon in EPSILONS for way in WAYS}
     weighted = {weight: best(tree, FIXED, ((1 - weight) / 2, (1 - weight) / 2, weight)) for weight in WEIGHTS}
@@ -98,15 +108,17 @@ def study(tree: Tree, size: Size) -> Study:
         tree,
         size,
         tracts,
-        {key: measure(tree, budgets, size.runs, 7, tracts) for key, budgets in divided.items()},
+        {at: releases(f"{at}", budgets, size.runs, 7, tracts) for at, budgets in divided.items()},
         {key: closed_form(tree.truth, budgets) for key, budgets in divided.items()},
         {tau: least_loss(terms(tree.prior), tau) for tau in TAUS},
-        {weight: measure(tree, budgets, size.weight_runs, 8) for weight, budgets in weighted.items()},
+        {at: releases(f"weight {at}", budgets, size.weight_runs, 8) for at, budgets in weighted.items()},
         {weight: closed_form(tree.truth, budgets) for weight, budgets in weighted.items()},
         least_error(truth, FIXED).error,
         total_error(truth, divided[FIXED, "optimal"]),
         _moved_by_one(tree.truth),
-        engine(tree, size.engine_runs),
+        keep.run(
+            Mapping[tuple[str, str], float], f"engine, {size.engine_runs}", partial(engine, tree, size.engine_runs)
+        ),
     )
 
 

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from numpy.typing import ArrayLike
 
 from experiments.kit.cases import DOCS
+from experiments.kit.runs import Kept
 from experiments.loss_split import claims as judges
 from experiments.loss_split import page
 from experiments.loss_split.__main__ import command
@@ -295,6 +296,14 @@ def test_a_bias_of_zero_is_shown_at_the_edge_of_a_logarithmic_axis(small: Study)
 def test_the_study_can_be_repeated(tree: Tree) -> None:
     budgets = best(tree, 1.0)
     assert measure(tree, budgets, 5, 3, (0,)) == measure(tree, budgets, 5, 3, (0,))
+
+
+def test_releases_are_kept_and_not_made_again(tree: Tree, small: Study, tmp_path: Path) -> None:
+    few = Size(runs=2, weight_runs=2, engine_runs=2, tracts=1)
+    first = study(tree, few, Kept(tmp_path / "runs.jsonl"))
+    again = Kept(tmp_path / "runs.jsonl")
+    assert study(tree, few, again).outcomes == first.outcomes
+    assert study(tree, few, again).engine == first.engine and len(again.found) == len(first.outcomes) + len(WEIGHTS) + 1
 
 
 def test_treetops_own_releases_gain_from_the_split(small: Study) -> None:
