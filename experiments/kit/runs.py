@@ -68,7 +68,7 @@ class Kept:
 
 
 def as_json(value: Any) -> Any:
-    """Return a result in plain values: dataclasses by field, tuples and arrays as lists, maps by other keys as pairs."""
+    """Return a result in plain values: dataclasses by field, tuples and arrays as lists, other maps as pairs."""
     if is_dataclass(value):
         return {one.name: as_json(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, Mapping):

@@ -12,12 +12,14 @@ from experiments.kit.pages import Claim, Claims
 from experiments.kit.verdicts import Tally, standing, tally
 from experiments.loss_split.measure import LAW, WEIGHTINGS, Errors, closed_form, leaves_only
 from experiments.loss_split.shares import SkewedBias, Weighting, majorises, skewed_bias
-from experiments.loss_split.study import EPSILONS, FIXED, TAUS, WAYS, WEIGHTS, Study, Way
+from experiments.loss_split.study import EPSILONS, FIXED, TAUS, TUNED, WAYS, WEIGHTS, Study, Way
 
 ABOUT = 1.25
 """What is within this factor of a number of the paper is called about that much; the paper names no bounds."""
 TIMES = (10.0, 4.0)
 """How many times the squared bias and the variance of the optimal split the paper finds with the uniform one."""
+LITTLE = 0.01
+"""A gain that is no larger is none: as much is due to the runs."""
 TAU, EPSILON = 20_000.0, 2.0
 """The total error that the paper gives an epsilon for, and which."""
 SPREADS = {
@@ -313,6 +315,18 @@ def engine(studies: Sequence[Study]) -> Claim:
             rows.append((study.title, repair, number(flat), number(best), f"{flat / best:.2f} ×"))
     found = tally(ratio > 1 for ratio in ratios)
     return _judge("engine", standing(found), rows, ratios=times(ratios), found=found)
+
+
+@_CLAIMS.verdict
+def tuned_splits(studies: Sequence[Study]) -> Claim:
+    """Splits for consistent counts, and by trials."""
+    rows, better = [], []
+    for study in studies:
+        plain, *others = (study.tuned[name] for name in TUNED)
+        better += [other < (1 - LITTLE) * plain for other in others]
+        rows.append((study.title, *map(number, (plain, *others)), *(f"{plain / other:.3f} ×" for other in others)))
+    found = tally(better)
+    return _judge("tuned_splits", standing(found), rows, found=found, little=100 * LITTLE)
 
 
 def _weighted(errors: Errors, weight: float) -> float:

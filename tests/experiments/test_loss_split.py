@@ -26,7 +26,6 @@ from experiments.loss_split.measure import (
     bottom_up,
     closed_form,
     draw,
-    least_loss,
     leaves_only,
     measure,
     project,
@@ -37,7 +36,7 @@ from experiments.loss_split.measure import (
 from experiments.loss_split.shares import Misallocation, SkewedBias
 from experiments.loss_split.study import EPSILONS, FIXED, WEIGHTS, Size, Study, study
 from experiments.loss_split.trees import SHAPE, Tree, made_up
-from treetop.choose.programs import Allocation
+from treetop.choose.programs import Allocation, least_loss
 
 SMALL = Size(runs=30, weight_runs=10, engine_runs=2, tracts=3)
 
@@ -126,7 +125,7 @@ def test_the_least_loss_gives_the_error_that_was_asked_for(tree: Tree) -> None:
 
 def test_every_claim_is_judged_and_has_a_table(small: Study) -> None:
     judged = list(judges.claims([small]))
-    assert len(judged) == 16
+    assert len(judged) == 17
     assert all(len(claim.table) > 2 for claim in judged)
     assert judged[2].holds and judged[5].holds and judged[13].holds  # Theorem 3, program 7, Theorem 4
     assert judged[14].holds is False  # the truth must not divide the loss
@@ -247,6 +246,10 @@ TURNS: dict[str, tuple[Turn, Turn]] = {
         lambda small: replace(small, engine={at: 1.0 if at[1] == "uniform" else 2.0 for at in small.engine}),
     ),
 }
+TURNS["tuned_splits"] = (
+    lambda small: replace(small, tuned={"separate": 2.0, "consistent": 1.0, "refined": 1.5}),
+    lambda small: replace(small, tuned={"separate": 1.0, "consistent": 1.0, "refined": 0.995}),
+)
 TURNED = {*(f"loss_split.{name}" for name in TURNS), "loss_split.skewness"}
 """The verdicts that runs of this module turn."""
 
@@ -303,7 +306,7 @@ def test_releases_are_kept_and_not_made_again(tree: Tree, small: Study, tmp_path
     first = study(tree, few, Kept(tmp_path / "runs.jsonl"))
     again = Kept(tmp_path / "runs.jsonl")
     assert study(tree, few, again).outcomes == first.outcomes
-    assert study(tree, few, again).engine == first.engine and len(again.found) == len(first.outcomes) + len(WEIGHTS) + 1
+    assert study(tree, few, again).engine == first.engine and len(again.found) == len(first.outcomes) + len(WEIGHTS) + 2
 
 
 def test_treetops_own_releases_gain_from_the_split(small: Study) -> None:
