@@ -204,6 +204,9 @@ def dropped(drop: Mapping[str, Sequence[str]]) -> str:
     return f"Rows with {either} are no part of the data set. This was decided before the table was read."
 
 
+_DISTINCT = " among distinct ones: those of one leaf counted as one."
+
+
 def bound(plan: PurePlan) -> str:
     """Say how contributions were bounded, but never how many records that took."""
     unit = plan.unit
@@ -212,7 +215,7 @@ def bound(plan: PurePlan) -> str:
         spelling = f" (whatever {unit.spelling} an id is written with)" if unit.id_clean else ""
         return (
             f"Enforced: of each {unit.entity}, told apart by the column {unit.id!r}{spelling}, at most {most} entered "
-            "the release, chosen at random."
+            f"the release, chosen at random{_DISTINCT if unit.distinct else '.'}"
         )
     return f"Declared, not enforced: whoever made the release states that no {unit.entity} has more than {most}."
 

@@ -110,6 +110,7 @@ class PurePlan:
         if not self.margin_tables:
             object.__setattr__(self, "margins", "none")
         self._check_caps()
+        object.__setattr__(self, "unit", self.unit.at_leaves(self.spine.levels[-1].name))
         refuse_crossing(self.spine, self.margin_tables)
         FactCheck(self.spine, self.public_facts, self.margin_tables)(
             self.unit, REPAIRS[self.repair], self.unknown == "drop"

@@ -95,7 +95,7 @@ class StabilityHistogram:
         if self.threshold == "paper":
             least = _paper_threshold(self.unit, law, delta)
         else:
-            cap = self.unit.per_node.get(levels[-1].name, self.unit.contributions)
+            cap = self.unit.caps.get(levels[-1].name, self.unit.contributions)
             least = tight_threshold(law, delta, self.unit.contributions, cap)
         object.__setattr__(self, "least", least)
 

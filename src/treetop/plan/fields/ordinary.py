@@ -312,6 +312,9 @@ FIELDS = (
           default=(), since="0.3"),
     _unit("per_node", table(WHOLE), "By level, a declared cap on the records of one unit in one node", default={},
           always=True),
+    _unit("distinct", FLAG, "`true` where the records of one unit in one leaf count as one, as trips that are all "
+          "different: enforced by `id`, and the finest level has less noise where `contributions` is above 1",
+          default=False, since="0.4"),
     _unit("population", WHOLE, "How many of them there are at least, if that is public: a `delta` of one in so many or "
           "more is then asked about", families=FAMILIES, since="0.3"),
     _unit("may_be_missing", FLAG, "`true` where something on the way may drop records: under `replace` with one record "
