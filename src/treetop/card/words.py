@@ -73,7 +73,9 @@ OWN_INTERVAL = " The interval of a margin's count, and of any sum that is one, i
 
 def mechanism(plan: PurePlan) -> str:
     """Say what is measured, and how it becomes a release."""
-    return MECHANISM + (MARGINS if plan.margin_tables else "")
+    past = plan.spine.goes_past
+    sums = f" Not measured, and sums of what is measured below them: {', '.join(past)}." if past else ""
+    return MECHANISM + (MARGINS if plan.margin_tables else "") + sums
 
 
 def accuracy(plan: PurePlan) -> dict[str, str]:

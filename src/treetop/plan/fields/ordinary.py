@@ -53,8 +53,9 @@ ORDERS: Mapping[str, Callable[..., Spine]] = {
     "destination-first": Spine.destination_first,
     "origin-first": Spine.origin_first,
     "merged": Spine.merged,
+    "bottom-up": lambda **trees: Spine.bottom_up(trees),
 }
-"""The orders of a spine that have a name, for attributes called origin and destination."""
+"""The orders of a spine that have a name; all but the last are for attributes called origin and destination."""
 TOP_DOWN = REPAIRS.named(lambda repair: not repair.again)
 """The repairs that work from the top down."""
 ELSEWHERE = "elsewhere"
@@ -274,9 +275,10 @@ FIELDS = (
     _attribute("hierarchy_sha256", NAME, "Refuses another tree; the plan of a release has it"),
 
     _declare("spine", "", "", "order", either(list, TEXTS, Kind(_order, {"enum": list(ORDERS)})),
-             '`"destination-first"`, `"origin-first"`, `"merged"` (both ends at once), or a list of '
-             '`"attribute.level"`, in which `"origin.region * destination.region"` refines several at once; asked with '
-             "two or more attributes",
+             '`"destination-first"`, `"origin-first"`, `"merged"` (both ends at once), `"bottom-up"` (leaves alone are '
+             'measured, for any attributes), or a list of `"attribute.level"`, in which '
+             '`"origin.region * destination.region"` refines several at once, and `"place.state > place.town"` goes '
+             "past a level; asked with two or more attributes",
              question='In which order are the attributes refined? "destination-first", "origin-first" or "merged" for '
              'two ends, or a list such as ["place.state", "sex", "place.county"].',
              asked=lambda read: len(read["attributes"]) > 1, take=lambda ran: list(ran.plan.spine.splits)),
