@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.metadata import version
 from pathlib import Path
 
@@ -79,3 +80,16 @@ def test_a_study_that_this_version_has_finished_is_skipped_and_others_go_on_wher
     assert again.exit_code == 0 and page.is_file() and kept.read_text(encoding="utf-8") == runs
     page.write_text("# Of another version\n\nMeasured with Treetop 0.0.1, written on 2020-01-01.\n", encoding="utf-8")
     assert not every.is_finished("facts", tmp_path)
+
+
+@pytest.mark.parametrize("page", ["inftda", "loss-split"])
+def test_what_is_said_of_a_paper_is_what_its_page_found(page: str) -> None:
+    text = (DOCS / "results" / f"{page}.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \d+ \| (.+) \| (Holds|In part|Does not hold|Not run) \|$", text, re.MULTILINE)
+    words = [word for title, word in rows if not title.startswith("Not in the paper")]
+    found = [words.count(word) for word in ("Holds", "In part", "Does not hold")]
+    (line,) = (
+        one for one in (DOCS / "papers.md").read_text(encoding="utf-8").splitlines() if f"results/{page}.md" in one
+    )
+    said = re.search(r"Of (\d+) claims (\d+) holds?, (\d+) holds? in part, (\d+) do(?:es)? not", line)
+    assert said is not None and [*map(int, said.groups())] == [len(words), *found]
