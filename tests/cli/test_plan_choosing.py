@@ -217,7 +217,7 @@ def test_the_loss_is_of_the_kind_that_the_plan_or_the_call_states(
         (["--epsilon-grid", "1,two"], 2, "with commas between them"),
         (["--epsilon-grid", "0,1"], 2, "positive numbers"),
         (["--epsilon-grid", "1", "--confidence", "95"], 2, "between 0 and 1"),
-        (["--delta", "1e-9"], 2, "for --target or a grid"),
+        (["--delta", "1e-9"], 2, "for --target, --squared-error or a grid"),
         (["--write", "x.toml"], 2, "ask with --target, --prior or --advise"),
         (["--twin-source", "x"], 2, "about a --twin"),
         (["--prior", "twin.csv"], 2, "say where twin.csv is from"),
