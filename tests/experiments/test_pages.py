@@ -19,7 +19,6 @@ from experiments.kit.stamp import Stamp, is_old, noticed, stamped
 CODE = version("treetop")
 PAGES = sorted((DOCS / "results").glob("*.md"))
 OLD = {
-    "inftda.md": "not run again yet",
     "coverage.md": "not run again yet: releases of real tables, the largest with five million rows",
     "estimates.md": "not run again yet: releases of real tables, the largest with five million rows",
     "false-discoveries.md": "not run again yet: releases of real tables, the largest with five million rows",
