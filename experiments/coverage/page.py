@@ -9,6 +9,7 @@ from experiments.coverage.figures import FEWEST, FIGURES
 from experiments.coverage.measure import CONFIDENCE, Cell, Study, invented, lost
 from experiments.kit.pages import pictures, render
 from experiments.kit.tables import table
+from experiments.kit.verdicts import NOT_RUN, WORDS, verdict
 from treetop.choose.coverage import Coverage, SizeCoverage
 
 SHOWN = 1.0
@@ -30,8 +31,8 @@ def page(studies: Sequence[Study]) -> str:
         fewest=FEWEST,
         runs="; ".join(f"{number} of {', '.join(some)}" for number, some in titles.items()),
         judged={
-            "public nodes (of one table, epsilon, level and size)": _judged(list(measure.by_size(studies))),
-            "measured nodes (of one table, epsilon and level)": _judged(list(measure.measured(studies))),
+            "public nodes (of one table, epsilon, level and size)": promise(list(measure.by_size(studies))),
+            "measured nodes (of one table, epsilon and level)": promise(list(measure.measured(studies))),
         },
         large=_range(row.sizes[-1].measured for row in leaves),
         released=_range(row.all_sizes.positives for row in leaves),
@@ -58,13 +59,17 @@ def short_table(studies: Sequence[Study]) -> str:
     return table(head, rows, "lr")
 
 
-def _judged(cells: Sequence[Cell]) -> dict[str, object]:
+@verdict("coverage.promise")
+def promise(cells: Sequence[Cell]) -> dict[str, object]:
     """Return which sets of nodes are covered too seldom, and which is covered least among those that are large."""
+    if not cells:
+        return {"word": NOT_RUN, "all": 0, "low": [], "lowest": "–"}
     large = [cell for cell in cells if cell.nodes.nodes >= FEWEST]
     worst = min(large or cells, key=lambda cell: cell.nodes.share or 0)
     low = [f"{_where(cell)}, {share(cell.nodes)}" for cell in cells if measure.too_low(cell)]
     lowest = f"{share(worst.nodes)} of {worst.nodes.nodes:,}: {_where(worst)}"
-    return {"all": len(cells), "low": low, "lowest": lowest}
+    word = WORDS[True if not low else None if len(low) < len(cells) else False]
+    return {"word": word, "all": len(cells), "low": low, "lowest": lowest}
 
 
 def _where(cell: Cell) -> str:

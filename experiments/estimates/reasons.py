@@ -14,6 +14,7 @@ from experiments.estimates.measure import BASELINE, CLOSEST, DEFAULT, EUCLIDEAN,
 from experiments.estimates.targets import JUDGED, Judged, judge, ratio
 from experiments.kit.pages import render
 from experiments.kit.tables import percent
+from experiments.kit.verdicts import verdict
 
 FEW_OCCUR = 0.1
 """Up to this share of the measured leaves being there, a table counts as one of few."""
@@ -36,6 +37,7 @@ def reasons(studies: Sequence[Study]) -> dict[str, object]:
         "noise": {way: min(one.noise[way] / one.noise["paper"] for one in studies) for way in ("zcdp", "exact")},
         "kept": KEPT,
         "unpruned": {one.accounting: _span(_ratios(studies, one, pruned=False)) for one in (DEFAULT, EXACT)},
+        "reach": {one.accounting: in_reach(_ratios(studies, one, pruned=False)) for one in (DEFAULT, EXACT)},
         "shares": [_lost(one, BASELINE) + _invented(one, BASELINE) for one in studies],
         "parts": [row for one in studies for row in _parts(one)],
         "pruned": _pruned(studies),
@@ -169,6 +171,23 @@ def closest_on_tables(studies: Sequence[Study]) -> Iterator[tuple[str, ...]]:
         yield one.title, *found, *invented
 
 
+@verdict("estimates.in_reach")
+def in_reach(ratios: Sequence[float]) -> dict[float, str]:
+    """Say of the goals above the leaves whether less noise alone reaches them, where next to nothing is pruned."""
+    if not ratios:
+        return dict.fromkeys(GOALS, "not tried")
+    return {
+        goal: "in reach" if max(ratios) <= goal else "out of reach" if min(ratios) > goal else "in reach of some levels"
+        for goal in GOALS
+    }
+
+
+GOALS = (0.85, 0.75)
+"""What the mean error above the leaves should be at most, beside the baseline's: for all tables, and for those with few
+children."""
+
+
+@verdict("estimates.conclusion")
 def conclusion(studies: Sequence[Study]) -> str:
     """Say whether it helps: where its mean error at the leaves is lower, and it invents no more."""
     verdicts = [ratio(one, CLOSEST, -1, "mean_of_all", EXACT).against(1.0) for one in studies]

@@ -8,6 +8,7 @@ from typing import Literal
 
 from experiments.estimates.measure import BASELINE, DEFAULT, EXACT, FEW_CHILDREN, LOWER, Setting, Study
 from experiments.kit.compared import Compared, Verdict, difference_of, ratio_of
+from experiments.kit.verdicts import verdict
 
 JUDGED = (EXACT, LOWER, DEFAULT)
 """The settings that are held against the targets."""
@@ -49,6 +50,7 @@ def goals(study: Study) -> tuple[float, float]:
     return (0.75, 0.85) if study.widest <= FEW_CHILDREN else (0.85, 0.88)
 
 
+@verdict("estimates.targets")
 def judge(study: Study, setting: Setting) -> Iterator[Judged]:
     """Hold a setting against all targets at all levels."""
     inner, leaf = goals(study)

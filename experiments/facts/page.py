@@ -8,6 +8,7 @@ from experiments.facts.figures import FIGURES
 from experiments.facts.measure import DELTA, Study
 from experiments.kit import pages
 from experiments.kit.tables import number, percent, table
+from experiments.kit.verdicts import verdict
 
 CHANGE = 0.02
 """An error that changes by less is called the same."""
@@ -40,12 +41,11 @@ def sentences(study: Study) -> str:
     if exact:
         told.append(f"Exact with facts: {', '.join(exact)}.")
     for epsilon in study.epsilons:
-        gain = study.better(epsilon, len(study.levels) - 1)
         before, after = (
             percent(study.mean(epsilon, facts, "invented") / max(study.mean(epsilon, facts, "released"), 1))
             for facts in (False, True)
         )
-        said = "are exact" if gain is None else _said(gain)
+        said = leaves(study, epsilon)
         told.append(
             f"At ε = {epsilon:g} errors of leaves {said}; of the released leaves {before} are invented without facts, "
             f"and {after} with."
@@ -53,7 +53,12 @@ def sentences(study: Study) -> str:
     return " ".join(told)
 
 
-def _said(gain: float) -> str:
+@verdict("facts.leaves")
+def leaves(study: Study, epsilon: float) -> str:
+    """Say what facts did to the errors of leaves."""
+    gain = study.better(epsilon, len(study.levels) - 1)
+    if gain is None:
+        return "are exact"
     if abs(gain - 1) < CHANGE:
         return "stay the same"
     return f"are {gain:.2f} times smaller" if gain > 1 else f"are {1 / gain:.2f} times larger"

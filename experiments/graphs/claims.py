@@ -16,6 +16,7 @@ from experiments.graphs.rebalanced import AVERAGE, EVEN, FIRST, HALF, PUBLIC, RE
 from experiments.graphs.tradeoff import DELTAS, PAPER_DELTA, RANGES
 from experiments.kit.pages import Claim, Claims
 from experiments.kit.tables import number
+from experiments.kit.verdicts import standing, tally
 
 SURE = 3.5
 BEST = (0.3, 0.5)
@@ -23,14 +24,16 @@ BEST = (0.3, 0.5)
 PEOPLE = 20_000
 """How many people the paper's sample has."""
 
-_judge = Claims("graphs/claims.md").judge
+_CLAIMS = Claims("graphs", delta=PAPER_DELTA)
+_judge = _CLAIMS.judge
 
 
 def claims(study: Study) -> Iterator[Claim]:
     """Judge all claims by what was measured."""
-    yield from (judge(study) for judge in JUDGES)
+    yield from _CLAIMS.all(study)
 
 
+@_CLAIMS.verdict
 def conversion(study: Study) -> Claim:
     """Equation 1 turns epsilon and delta into rho."""
     found = study.tradeoff.conversions
@@ -43,6 +46,7 @@ def conversion(study: Study) -> Claim:
     return _judge("conversion", right, rows, right=right, least=min(gain), most=max(gain))
 
 
+@_CLAIMS.verdict
 def best_epsilon(study: Study) -> Claim:
     """The best trade-off is at an epsilon of 0.3 to 0.5."""
     knees = study.tradeoff.knees[PAPER_DELTA]
@@ -69,6 +73,7 @@ def best_epsilon(study: Study) -> Claim:
     )
 
 
+@_CLAIMS.verdict
 def degree_noise(study: Study) -> Claim:
     """The higher the degree, the higher the noise, and the lower the utility."""
     higher, lower_use, rows = [], [], []
@@ -83,6 +88,7 @@ def degree_noise(study: Study) -> Claim:
     )
 
 
+@_CLAIMS.verdict
 def more_questions(study: Study) -> Claim:
     """More questions and a lower epsilon need more noise."""
     table = study.noise[AS_PUBLISHED]
@@ -91,6 +97,7 @@ def more_questions(study: Study) -> Claim:
     return _judge("more_questions", held, rows, held=held, losses=_losses(study), delta=PAPER_DELTA)
 
 
+@_CLAIMS.verdict
 def shares_of_epsilon(study: Study) -> Claim:
     """Of k questions each must have epsilon / k."""
     at = _nearest(study.epsilons, 1.0)
@@ -115,6 +122,7 @@ def shares_of_epsilon(study: Study) -> Claim:
     )
 
 
+@_CLAIMS.verdict
 def first_noise(study: Study) -> Claim:
     """The first noise is impartial."""
     settings, off = 0, 0
@@ -126,6 +134,7 @@ def first_noise(study: Study) -> Claim:
     return _judge("first_noise", off == 0, rows, off=off, all=settings, sure=SURE)
 
 
+@_CLAIMS.verdict
 def second_noise(study: Study) -> Claim:
     """The second noise loses accuracy."""
     ratios = {
@@ -149,6 +158,7 @@ def second_noise(study: Study) -> Claim:
     )
 
 
+@_CLAIMS.verdict
 def big_bigger(study: Study) -> Claim:
     """With the second noise big regions become bigger, and small ones smaller."""
     held: dict[str, list[bool]] = {HALF: [], AVERAGE: []}
@@ -172,6 +182,7 @@ def big_bigger(study: Study) -> Claim:
     )
 
 
+@_CLAIMS.verdict
 def no_migration(study: Study) -> Claim:
     """The migration from large to small, which rebalancing is for, is not there in the graph."""
     there, back, rows, settings, furthest = 0, 0, [], 0, 0.0
@@ -184,6 +195,7 @@ def no_migration(study: Study) -> Claim:
     return _judge("no_migration", there == 0, rows, there=there, back=back, furthest=furthest, all=settings, sure=SURE)
 
 
+@_CLAIMS.verdict
 def private_variant(study: Study) -> Claim:
     """Beside it, rebalancing privately: no claim of the paper."""
     ratios = {
@@ -197,9 +209,10 @@ def private_variant(study: Study) -> Claim:
     ]
     gains = {method: np.concatenate(list(networks.values())) for method, networks in ratios.items()}
     inflated = [bool(_moved(row, EVEN)[0] > 0) for row in study.balanced.values()]
+    lower = (tally((gains[method] < 1).tolist()) for method in (EVEN, PUBLIC))
     return _judge(
         "private_variant",
-        None,
+        standing(*lower),
         rows,
         inflated=sum(inflated),
         networks=len(inflated),
@@ -211,12 +224,6 @@ def private_variant(study: Study) -> Claim:
         public_gains=int((gains[PUBLIC] < 1).sum()),
         all=len(gains[EVEN]),
     )
-
-
-JUDGES = (
-    conversion, best_epsilon, degree_noise, more_questions, shares_of_epsilon, first_noise, second_noise, big_bigger,
-    no_migration, private_variant,
-)  # fmt: skip
 
 
 def _bias(study: Study, title: str, method: str) -> str:

@@ -11,6 +11,7 @@ from experiments.graphs.measure import DELTA, QUESTIONS, Errors, Study
 from experiments.graphs.networks import Network
 from experiments.graphs.theta import Sweep
 from experiments.kit.pages import render
+from experiments.kit.verdicts import verdict
 
 EMPTY = 0.5
 """The error of an empty table, as errors are counted here."""
@@ -40,6 +41,7 @@ def page(study: Study) -> str:
     )
 
 
+@verdict("graphs.prices")
 def prices(study: Study) -> dict[str, float]:
     """Say over all networks and losses what the private choice of theta costs, and what it is better than."""
     price = np.concatenate([one.price for one in study.sweeps.values()])
@@ -50,6 +52,7 @@ def prices(study: Study) -> dict[str, float]:
     return {**told, "worst": beaten.min(), "blind": blind, **more}
 
 
+@verdict("graphs.agreement")
 def agreement(study: Study) -> tuple[int, int]:
     """Return in how many settings the arithmetic of `treetop plan` says what was measured: worse than empty, or not."""
     said = [(by_noise, measured) for _, by_noise, measured in _verdicts(study)]

@@ -19,6 +19,7 @@ from experiments.group_sizes.solver import FORMS, Solved
 from experiments.group_sizes.tables import Table
 from experiments.kit.pages import render
 from experiments.kit.tables import table
+from experiments.kit.verdicts import NOT_RUN, WORDS, verdict
 
 LEVELS = ("level_1", "level_2", "level_3")
 _ROWS = csv.DictReader(Path(__file__).with_name("paper.csv").read_text().splitlines(), delimiter=";")
@@ -65,19 +66,21 @@ def page(found: Found) -> str:
         errors=lambda name: _errors(runs, name),
         refused=found.refused,
         wins=_wins(runs, tables),
-        best_of_paper=verdict(runs, tables, PAPERS, "M_c^dp"),
-        best_of_all=verdict(runs, tables, CONSISTENT, "M_c^r+dp"),
+        best_of_paper=most_accurate(runs, tables, PAPERS, "M_c^dp"),
+        best_of_all=most_accurate(runs, tables, CONSISTENT, "M_c^r+dp"),
         concentrated=shares(found.tables, runs, "M_c^dp", "M_H^dp"),
         redistributed=shares(found.tables, runs, "M_c^r", "M_c^dp"),
         by_size=_by_size(found.tables, runs),
         ratios=lambda one, other, what="error": _ratios(runs, tables, one, other, what),
-        worst=max((run.violations for run in runs if run.mechanism.endswith("dp")), default=0),
+        whole=whole_numbers(runs, tables),
+        sums=broken_sums(runs),
         broken=[f"{name}: {mean(some, 'violations'):,.0f}" for name, some in at_one.items()],
-        falls=_falls(runs, tables),
+        falls=falls(runs, tables),
+        steady=_steady(runs, tables),
         seconds=_seconds(runs, tables),
         times=_times(found.times) if found.times else "",
         solved=_solved(found.solved) if found.solved else "",
-        same=all(one.cost == one.others[0].cost for one in found.solved if one.mechanism == "M_H" and one.solved),
+        same=as_solved(found.solved),
         held=_held(found.covered),
         derived=_held(found.covered, DERIVED),
         worst_held=_worst(found.covered),
@@ -157,8 +160,19 @@ class Verdict:
     worse: tuple[str, ...]
     """Where it is further off than that, and which is better."""
 
+    @property
+    def word(self) -> str:
+        """Whether it is the most accurate, as far as that can be told: everywhere, somewhere or nowhere."""
+        return _word(self.settings - len(self.worse), self.settings)
 
-def verdict(runs: Sequence[Run], tables: Sequence[str], among: Sequence[str], name: str) -> Verdict:
+
+def _word(held: int, settings: int) -> str:
+    """Say in how many settings something holds, in a word."""
+    return NOT_RUN if not settings else WORDS[True if held == settings else None if held else False]
+
+
+@verdict("group_sizes.most_accurate")
+def most_accurate(runs: Sequence[Run], tables: Sequence[str], among: Sequence[str], name: str) -> Verdict:
     """Judge whether one is the most accurate; a setting in which one of them did not run does not count."""
     clearly = within = settings = 0
     worse = []
@@ -181,7 +195,7 @@ def _wins(runs: Sequence[Run], tables: Sequence[str]) -> str:
     """Return for every mechanism in how many settings it is the most accurate, of those that all ran."""
     rows = []
     for name in WAYS:
-        found = verdict(runs, tables, tuple(WAYS), name)
+        found = most_accurate(runs, tables, tuple(WAYS), name)
         rows.append((name, str(found.clearly), str(found.within), str(len(found.worse)), str(found.settings)))
     return table(("mechanism", "clearly the best", "as good as the best", "worse", "settings"), rows)
 
@@ -201,7 +215,18 @@ class Shares:
     below: int
     """In so many its part is smaller than that of the groups."""
 
+    @property
+    def word(self) -> str:
+        """Whether one has the larger part there: everywhere, somewhere or nowhere."""
+        return _word(self.more, self.settings)
 
+    @property
+    def by_itself(self) -> str:
+        """Whether most of its error is there."""
+        return _word(self.most, self.settings)
+
+
+@verdict("group_sizes.small_sizes")
 def shares(tables: Sequence[Table], runs: Sequence[Run], one: str, other: str) -> Shares:
     """Judge where the error of one mechanism sits, by itself and beside another."""
     more = settings = most = below = 0
@@ -246,9 +271,49 @@ def _complete(runs: Sequence[Run], tables: Sequence[str]) -> Iterator[list[list[
     yield from (found for found in every if all(found))
 
 
-def _falls(runs: Sequence[Run], tables: Sequence[str]) -> bool:
-    """Whether errors fall as epsilon rises, everywhere."""
-    return all(mean(one) > mean(two) > mean(three) for one, two, three in _complete(runs, tables))
+@dataclass(frozen=True)
+class Told:
+    """A verdict, and what it was found from."""
+
+    word: str
+    """Whether something holds."""
+    numbers: tuple[float, ...]
+    """What it was found from."""
+
+
+@verdict("group_sizes.falls")
+def falls(runs: Sequence[Run], tables: Sequence[str]) -> Told:
+    """Judge whether errors fall as epsilon rises."""
+    found = [mean(one) > mean(two) > mean(three) for one, two, three in _complete(runs, tables)]
+    return Told(_word(sum(found), len(found)), (sum(found), len(found)))
+
+
+@verdict("group_sizes.whole_numbers")
+def whole_numbers(runs: Sequence[Run], tables: Sequence[str]) -> Told:
+    """Judge whether whole numbers are at least twice as close at the root as rounded ones, as the paper has it."""
+    pairs = [(of(runs, name, "M_H^dp", one), of(runs, name, "M_H^r", one)) for name in tables for one in EPSILONS]
+    ratios = [mean(ours, "level_1") / mean(theirs, "level_1") for ours, theirs in pairs if ours and theirs]
+    return Told(_word(sum(ratio <= 0.5 for ratio in ratios), len(ratios)), tuple(ratios))
+
+
+@verdict("group_sizes.sums")
+def broken_sums(runs: Sequence[Run]) -> Told:
+    """Judge whether exact and joint repairs keep all sums: the numbers are those that they broke, run by run."""
+    found = [run.violations for run in runs if "dp" in run.mechanism]
+    return Told(_word(sum(not one for one in found), len(found)), tuple(found))
+
+
+@verdict("group_sizes.solver")
+def as_solved(solved: Sequence[Solved]) -> Told:
+    """Judge whether the exact repair of M_H has the solver's cost: the numbers are the ratios of costs."""
+    ratios = [one.others[0].cost / one.cost for one in solved if one.mechanism == "M_H" and one.solved]
+    return Told(_word(sum(ratio == 1 for ratio in ratios), len(ratios)), tuple(ratios))
+
+
+def _steady(runs: Sequence[Run], tables: Sequence[str]) -> float:
+    """Return by which factor the time of a mechanism at one epsilon is at most that at another."""
+    times = ([mean(some, "seconds") for some in found] for found in _complete(runs, tables))
+    return max((max(one) / min(one) for one in times if min(one) > 0), default=1.0)
 
 
 def _seconds(runs: Sequence[Run], tables: Sequence[str]) -> str:

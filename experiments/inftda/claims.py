@@ -10,6 +10,7 @@ from statistics import fmean, median
 from experiments.inftda.measure import DELTA, EPSILONS, REAL, SOLVER, half_budget
 from experiments.kit.cases import MADE_UP
 from experiments.kit.pages import Claim, Claims
+from experiments.kit.verdicts import NothingRunError, standing, tally
 from treetop.compare.comparison import Comparison, number, percent, seconds
 from treetop.compare.trial import CONFIDENCE, Accounting, Trial
 
@@ -17,13 +18,30 @@ TOP_DOWN = ("inftda", "tda-l2", SOLVER)
 Found = Mapping[str, Comparison]
 Metric = Callable[[Trial], float]
 
-_judge = Claims("inftda/claims.md").judge
+COMPARABLE = 1.5
+"""Two largest errors within this factor of each other are called comparable; the paper names no number."""
+WORSE = 1.05
+"""Means of ten runs move by some percent: what is larger by no more is not called worse."""
+HARDLY = 0.02
+"""Shares of invented leaves that are no further apart hardly differ."""
+AGREES = 0.01
+"""A share that is no further from the published one, which has two digits, agrees with it."""
+PUBLISHED = {
+    ("binary-sparse", 1.0): 0.90,
+    ("random-sparse", 1.0): 0.84,
+    ("binary-dense", 1.0): 0.36,
+    ("random-dense", 1.0): 0.36,
+    ("random-sparse", 10.0): 0.640,
+}
+"""The authors' shares of invented leaves, by table and epsilon."""
+
+_CLAIMS = Claims("inftda", beta=1 - CONFIDENCE, delta=DELTA, comparable=COMPARABLE)
+_judge = _CLAIMS.judge
 
 
 def claims(found: Found) -> Iterator[Claim]:
     """Judge all claims by what was measured."""
-    first = (hierarchical_accuracy, stability_histogram, beside_euclidean, beside_solver, false_discoveries, speed)
-    yield from (judge(found) for judge in (*first, flat_beside_stability, bound, published, accounting))
+    yield from _CLAIMS.all(found)
 
 
 def trials(found: Found, table: str, mechanism: str, epsilon: float, way: Accounting = "paper") -> list[Trial]:
@@ -90,46 +108,59 @@ def leaf_invented(trial: Trial) -> float:
     return trial.errors[-1].false_discoveries
 
 
+@_CLAIMS.verdict
 def hierarchical_accuracy(found: Found) -> Claim:
     """InfTDA's error grows with depth."""
     errors = {at: (at.mean("inftda", top_error), at.mean("inftda", leaf_error)) for at in places(found)}
-    grows = [leaf > top for top, leaf in errors.values() if top is not None and leaf is not None]
+    grows = tally(leaf > top for top, leaf in errors.values() if top is not None and leaf is not None)
     rows = by_table({at: " → ".join(map(_say, both)) for at, both in errors.items()})
-    return _judge("hierarchical_accuracy", None, rows, held=_held(grows))
+    return _judge("hierarchical_accuracy", standing(grows), rows, grows=grows)
 
 
+@_CLAIMS.verdict
 def stability_histogram(found: Found) -> Claim:
     """SH is best at the leaves, and poor above."""
     every = places(found)
     leaf, top = ({at: at.ratio("sh", "inftda", metric) for at in every} for metric in (leaf_error, top_error))
-    poor = sum(one is not None and one > 1 for one in top.values())
-    flat = _below_one(at.ratio("gauss", "sh", leaf_error) for at in every)
+    flat = [ratio >= 1 for at in every if (ratio := at.ratio("gauss", "sh", leaf_error)) is not None]
+    best, poor, first = tally(_below_one(leaf.values())), tally(_above_one(top.values())), tally(flat)
     rows = by_table({at: f"{_times(top[at])} · {_times(leaf[at])}" for at in every})
-    numbers = {"best": _below_one(leaf.values()), "poor": poor, "flat": flat, "all": len(every)}
-    return _judge("stability_histogram", None, rows, **numbers)
+    beaten = first.all - first.held
+    return _judge(
+        "stability_histogram", standing(best, poor, first), rows, best=best, poor=poor, beaten=beaten, all=first.all
+    )
 
 
+@_CLAIMS.verdict
 def beside_euclidean(found: Found) -> Claim:
     """InfTDA is not worse than TDA with the Euclidean distance."""
     metrics = (_mean_over_levels, leaf_error, _leaf_mean)
     ratios = {at: [at.ratio("inftda", "tda-l2", metric) for metric in metrics] for at in places(found)}
     leaves = {at: leaf for at, (_, leaf, _) in ratios.items() if leaf is not None}
+    near = tally(1 / COMPARABLE <= ratio <= COMPARABLE for ratio in leaves.values())
+    as_good = tally(ratio <= WORSE for ratio in leaves.values())
     return _judge(
         "beside_euclidean",
-        None,
+        standing(near, as_good),
         by_table({at: " · ".join(map(_times, three)) for at, three in ratios.items()}),
+        near=near,
         leaves=list(leaves.values()),
         mean=fmean(leaves.values()),
-        worse=sum(ratio > 1.05 for ratio in leaves.values()),
+        worse=as_good.all - as_good.held,
+        all=as_good.all,
         worst=max(leaves, key=lambda at: leaves[at]),
         means=[mean for *_, mean in ratios.values() if mean is not None],
+        percent=100 * (WORSE - 1),
     )
 
 
+@_CLAIMS.verdict
 def beside_solver(found: Found) -> Claim:
     """The solver's optimum is the poorer one."""
     ratios = {at: ratio for at in places(found) if (ratio := at.ratio(SOLVER, "inftda", leaf_error)) is not None}
-    larger = [ratio > 1 for at, ratio in ratios.items() if not at.table.startswith("binary")]
+    many = {str(at): ratio for at, ratio in ratios.items() if not at.table.startswith("binary")}
+    larger = tally(_above_one(many.values()))
+    named = many.get(f"random-sparse at ε = {min(EPSILONS):g}")
     rows = [
         at.row(
             str(len(trials(found, at.table, SOLVER, at.epsilon))),
@@ -138,46 +169,100 @@ def beside_solver(found: Found) -> Claim:
         )
         for at in ratios
     ]
-    return _judge("beside_solver", None, rows, larger=sum(larger), all=len(larger))
+    return _judge(
+        "beside_solver",
+        standing(larger),
+        rows,
+        larger=larger,
+        least=min(many.values()),
+        most=max(many.values()),
+        mean=fmean(many.values()),
+        named=named,
+        stands_out=named is not None and named == max(many.values()),
+    )
 
 
+@_CLAIMS.verdict
 def false_discoveries(found: Found) -> Claim:
     """InfTDA invents the fewest, except where nodes have two children."""
     sparse = [at for at in places(found) if not at.table.endswith("complete")]
     shares = {at: [at.mean(name, leaf_invented) for name in TOP_DOWN] for at in sparse}
-    off_binary = [three for at, three in shares.items() if not at.table.startswith("binary")]
-    pairs = [[(three[0], three[at]) for three in off_binary] for at in (1, 2)]
-    fewer = [[ours < other for ours, other in each if ours is not None and other is not None] for each in pairs]
+
+    def apart(other: int, binary: bool) -> list[float]:
+        """By how much another mechanism invents more than InfTDA does, where both were run."""
+        chosen = (three for at, three in shares.items() if at.table.startswith("binary") == binary)
+        return [three[other] - three[0] for three in chosen if three[0] is not None and three[other] is not None]  # type: ignore[operator]
+
+    parts = {name: apart(other, binary=False) for other, name in ((1, "TDA ℓ₂"), (2, "TDA ℓ∞"))}
+    fewer = {name: tally(more > 0 for more in some) for name, some in parts.items() if some}
+    binary = [abs(more) for other in (1, 2) for more in apart(other, binary=True)]
+    same = [tally(more <= HARDLY for more in binary)] if binary else []
+    if not fewer:
+        raise NothingRunError
     rows = [at.row(*map(_share, three)) for at, three in shares.items()]
-    return _judge("false_discoveries", None, rows, fewer=fewer)
+    return _judge(
+        "false_discoveries",
+        standing(*fewer.values(), *same),
+        rows,
+        fewer=[
+            f"than {name} in {found_} settings, by {100 * min(parts[name]):.1f} to {100 * max(parts[name]):.1f} points"
+            for name, found_ in fewer.items()
+        ],
+        same=f"{100 * max(binary):.1f}" if binary else None,
+    )
 
 
+@_CLAIMS.verdict
 def speed(found: Found) -> Claim:
     """InfTDA is the fastest of the top-down ones."""
     names = ("inftda", "tda-l2-exact", "tda-l2", SOLVER, "gauss", "sh")
-    rows, compiled = [], []
+    rows, compiled, fastest, behind = [], [], [], []
     for at in places(found):
         times = [at.mean(name, _seconds) for name in names]
-        ratio = at.ratio(*names[:2], _seconds)
-        compiled += [ratio] if ratio is not None else []
-        if at.epsilon == 1 or times[3] is not None:
+        ours, exact, euclidean, solver, _, histogram = times
+        if ours is None:
+            continue
+        fastest += [ours < other for other in (euclidean, solver) if other is not None]
+        behind += [histogram < ours] if histogram is not None else []
+        compiled += [ours / exact] if exact else []
+        if at.epsilon == 1 or solver is not None:
             rows.append(at.row(*("-" if time is None else seconds(time) for time in times)))
-    return _judge("speed", None, rows, compiled=compiled, mean=fmean(compiled))
+    first, second, third = tally(fastest), tally(behind), tally(ratio < 1 for ratio in compiled)
+    return _judge(
+        "speed",
+        standing(first, second),
+        rows,
+        first=first,
+        second=second,
+        third=third,
+        compiled=compiled,
+        mean=fmean(compiled),
+    )
 
 
+@_CLAIMS.verdict
 def flat_beside_stability(found: Found) -> Claim:
     """The flat Gaussian is better than SH for larger areas unless the table is sparse."""
     ratios = {at: at.ratio("gauss", "sh", top_error) for at in places(found)}
     judged = {at: ratio for at, ratio in ratios.items() if ratio is not None and at.table in MADE_UP}
-    held = [ratio > 1 if at.table.endswith("sparse") else ratio < 1 for at, ratio in judged.items()]
-    odd = [at for at, ok in zip(judged, held, strict=True) if not ok]
+    held = {at: ratio > 1 if at.table.endswith("sparse") else ratio < 1 for at, ratio in judged.items()}
+    odd = [at for at, ok in held.items() if not ok]
+    settings = tally(held.values())
     rows = by_table({at: _times(ratio) for at, ratio in ratios.items()})
-    return _judge("flat_beside_stability", None, rows, held=_held(held), odd=odd)
+    return _judge(
+        "flat_beside_stability",
+        standing(settings),
+        rows,
+        settings=settings,
+        sparse=[at for at in odd if at.table.endswith("sparse")],
+        others=[at for at in odd if not at.table.endswith("sparse")],
+    )
 
 
+@_CLAIMS.verdict
 def bound(found: Found) -> Claim:
     """The bound of Theorem 1 on the largest error of every level."""
-    rows, all_, beyond = [], 0, 0
+    rows, within = [], []
     for mechanism in TOP_DOWN:
         runs = [trial for table in found.values() for trial in table.trials if trial.setting.mechanism == mechanism]
         below = [
@@ -188,13 +273,14 @@ def bound(found: Found) -> Claim:
         ]
         if not below:
             continue
-        all_ += len(below)
+        within += [error <= limit for error, limit, _ in below]
         over = [sum(error > limits[at] for error, *limits in below) for at in (0, 1)]
-        beyond += over[0]
         ratios = [median(error / limits[at] for error, *limits in below) for at in (0, 1)]
         counts = (f"{count:,}" for count in (len(runs), len(below), *over))
         rows.append((mechanism, *counts, *(f"{one:.2f}" for one in ratios)))
-    return _judge("bound", None, rows, beta=1 - CONFIDENCE, beyond=beyond, all=all_)
+    levels = tally(within)
+    beyond = levels.all - levels.held
+    return _judge("bound", beyond <= (1 - CONFIDENCE) * levels.all, rows, beyond=beyond, all=levels.all)
 
 
 def paper_bound(trial: Trial, level: int) -> float:
@@ -206,46 +292,57 @@ def paper_bound(trial: Trial, level: int) -> float:
     )
 
 
+@_CLAIMS.verdict
 def published(found: Found) -> Claim:
     """The authors' published figures beside ours."""
-
-    def rate(table: str, epsilon: float) -> str:
-        return _share(At(found, table, epsilon).mean("inftda", leaf_invented))
-
-    half = half_budget(1.0)
     made_up = [table for table in MADE_UP if table in found]
-    largest = [[At(found, table, rho).mean("inftda", leaf_error) or 0.0 for table in made_up] for rho in (half, 1.0)]
-    spans = (f"{min(values):.0f}–{max(values):.0f}" for values in largest)
-    rows = [("ε = 1, six tables: largest error at the leaves", "119–143", *spans)]
-    for table, theirs in (
-        *(("binary-sparse", "90 %"), ("random-sparse", "84 %")),
-        *(("binary-dense", "36 %"), ("random-dense", "36 %")),
-    ):
-        rows.append((f"ε = 1, {table}: invented leaves", theirs, rate(table, half), rate(table, 1.0)))
-    ours = (rate("random-sparse", half_budget(10.0)), rate("random-sparse", 10.0))
-    rows.append(("ε = 10, random-sparse: invented leaves", "64.0 % (59.8 % with the whole budget)", *ours))
+    halves = {(table, epsilon): At(found, table, half_budget(epsilon)) for table, epsilon in PUBLISHED}
+    ours = {place: at.mean("inftda", leaf_invented) for place, at in halves.items()}
+    apart = {place: abs(share - PUBLISHED[place]) for place, share in ours.items() if share is not None}
+    agree = tally(one <= AGREES for one in apart.values())
+    errors = [
+        [error for table in made_up if (error := At(found, table, epsilon).mean("inftda", leaf_error)) is not None]
+        for epsilon in (half_budget(1.0), 1.0)
+    ]
+    spans = (f"{min(values):.0f}–{max(values):.0f}" if values else "-" for values in errors)
+    rows = [(f"ε = 1, {len(made_up)} of six tables: largest error at the leaves", "119–143", *spans)]
+    for (table, epsilon), theirs in PUBLISHED.items():
+        whole = At(found, table, epsilon).mean("inftda", leaf_invented)
+        rows.append(
+            (f"ε = {epsilon:g}, {table}: invented leaves", percent(theirs), _share(ours[table, epsilon]), _share(whole))
+        )
     if REAL in found:
-        errors = " / ".join(_say(At(found, REAL, epsilon).mean("inftda", leaf_error)) for epsilon in EPSILONS)
+        real = [At(found, REAL, epsilon) for epsilon in EPSILONS]
         italy = "Italy's largest error at the leaves, ε = 0.1 / 1 / 10, beside New York's"
-        rows.append((italy, "1,407 / 144 / 17.8", "-", errors))
-        rates = " / ".join(rate(REAL, epsilon) for epsilon in EPSILONS)
+        rows.append((italy, "1,407 / 144 / 17.8", "-", " / ".join(_say(at.mean("inftda", leaf_error)) for at in real)))
+        rates = " / ".join(_share(at.mean("inftda", leaf_invented)) for at in real)
         rows.append(("Italy's invented leaves, beside New York's", "36 / 30 / 23 %", "-", rates))
-    return _judge("published", None, rows)
+    return _judge(
+        "published",
+        standing(agree),
+        rows,
+        agree=agree,
+        points=100 * AGREES,
+        furthest=100 * max(apart.values()),
+        real=REAL in found,
+    )
 
 
+@_CLAIMS.verdict
 def accounting(found: Found) -> Claim:
     """The tight accounting beside the paper's."""
     ways: tuple[Accounting, ...] = ("paper", "tight")
-    rows = []
+    rows, less = [], []
     for at in places(found):
         runs = [trials(found, at.table, "inftda", at.epsilon, way) for way in ways]
         if all(runs):
-            noise = " → ".join(f"{some[0].noise[-1]:,.4g}" for some in runs)
+            before, after = (some[0].noise[-1] for some in runs)
+            less.append(after / before)
             errors = " → ".join(_say(at.mean("inftda", leaf_error, way)) for way in ways)
-            rows.append(
-                at.row(noise, errors, " → ".join(_share(at.mean("inftda", leaf_invented, way)) for way in ways))
-            )
-    return _judge("accounting", None, rows, delta=DELTA)
+            invented = " → ".join(_share(at.mean("inftda", leaf_invented, way)) for way in ways)
+            rows.append(at.row(f"{before:,.4g} → {after:,.4g}", errors, invented))
+    lower = tally(ratio < 1 for ratio in less)
+    return _judge("accounting", standing(lower), rows, lower=lower, least=min(less), most=max(less))
 
 
 def _seconds(trial: Trial) -> float:
@@ -260,12 +357,12 @@ def _leaf_mean(trial: Trial) -> float:
     return trial.errors[-1].mean_of_all
 
 
-def _below_one(ratios: Iterable[float | None]) -> int:
-    return sum(ratio is not None and ratio < 1 for ratio in ratios)
+def _below_one(ratios: Iterable[float | None]) -> list[bool]:
+    return [ratio < 1 for ratio in ratios if ratio is not None]
 
 
-def _held(held: Sequence[bool]) -> str:
-    return f"Holds in {'all' if all(held) else f'{sum(held)} of'} {len(held)} settings."
+def _above_one(ratios: Iterable[float | None]) -> list[bool]:
+    return [ratio > 1 for ratio in ratios if ratio is not None]
 
 
 def _say(value: float | None) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +21,13 @@ DELTA = 1e-8
 REPEATS = 10
 REAL = "new-york"
 SOLVER = "tda-linf"
+SOLVER_ORDER = (
+    *("random-sparse", "binary-sparse", "random-dense", "random-complete", REAL, "binary-dense", "binary-complete"),
+)
+"""Where it takes the least time first."""
+SOLVER_RUNS = 5
+SOLVER_SECONDS = 60.0
+"""The solver is run so often where a run takes less than this, and at most once where it takes more."""
 OF_PAPERS = tuple(name for name in MECHANISMS if name != "lower-error")
 """What papers propose; `experiments.estimates` is about the other."""
 DENSE_LIMIT = 2**25
@@ -43,6 +50,13 @@ class Batch:
     """How noise is found from them."""
     repeats: int
     """How often each is run."""
+    again: int = field(default=0, repr=False)
+    """Which of several batches of the same: each has noise of its own."""
+
+    @property
+    def name(self) -> str:
+        """What its results are kept by."""
+        return f"{self!r} again {self.again}" if self.again else repr(self)
 
     def settings(self) -> list[Setting]:
         """Return what is run."""
@@ -60,31 +74,41 @@ def half_budget(epsilon: float) -> float:
 
 
 def batches(table: str, repeats: int = REPEATS) -> list[Batch]:
-    """Return what is run on a table.
-
-    The solver takes milliseconds a node where the others take microseconds. So it is run twice on the sparse tables,
-    once on the others with many children a node at the loss where few nodes are left, and not on the full binary ones.
-    """
+    """Return what is run on a table, but for the solver: see `run_solver`."""
     if table == REAL:
         return [
             Batch(("inftda", "sh"), EPSILONS, "paper", repeats),
             Batch(("inftda", "sh"), EPSILONS, "tight", repeats),
             Batch(("tda-l2", "tda-l2-exact", "gauss"), EPSILONS, "paper", min(repeats, 3)),
             Batch(("hay",), EPSILONS[1:2], "paper", 1),
-            Batch((SOLVER,), EPSILONS[:1], "paper", 1),
         ]
     others = tuple(name for name in OF_PAPERS if name != SOLVER)
     halves = tuple(map(half_budget, EPSILONS))
-    chosen = [
+    return [
         Batch(others, EPSILONS, "paper", repeats),
         Batch(others, EPSILONS, "tight", repeats),
         Batch(("inftda",), halves, "paper", repeats),
     ]
-    if table.endswith("sparse"):
-        chosen.append(Batch((SOLVER,), EPSILONS, "paper", min(repeats, 2)))
-    elif table.startswith("random"):
-        chosen.append(Batch((SOLVER,), EPSILONS[:1], "paper", 1))
-    return chosen
+
+
+def solver_losses(table: str) -> tuple[float, ...]:
+    """Return the losses at which the solver may be run: on the real table that at which the fewest nodes are left."""
+    return EPSILONS[:1] if table == REAL else EPSILONS
+
+
+def run_solver(name: str, case: Case, jobs: int, kept: Kept, repeats: int = REPEATS) -> Comparison:
+    """Run the solver on a table, which takes milliseconds a node where others take microseconds.
+
+    It is run once at the least loss and, where that took under a minute, as often as is right. Where it took more, it
+    is not run at larger losses: more nodes are left there.
+    """
+    parts: list[Comparison] = []
+    for epsilon in solver_losses(name):
+        for again in range(min(repeats, SOLVER_RUNS)):
+            parts.append(run_table(name, case, [Batch((SOLVER,), (epsilon,), "paper", 1, again)], jobs, kept))
+            if any(trial.seconds >= SOLVER_SECONDS for trial in parts[-1].trials):
+                return _joined(parts)
+    return _joined(parts)
 
 
 def case_of(table: Table) -> Case:
@@ -96,31 +120,49 @@ def run_all(
     data: Path | None, repeats: int, jobs: int, quick: bool, say: Say, kept: Callable[[str], Kept] = lambda _: Kept()
 ) -> dict[str, Comparison]:
     """Run everything, table by table. `quick` leaves out the solver and all but the sparse tables."""
-    found = {}
-    for table in _tables(data, quick):
-        chosen = [batch for batch in batches(table.name, repeats) if not (quick and batch.mechanisms == (SOLVER,))]
-        made = run_table(table.name, case_of(table), chosen, jobs, kept(table.name))
-        found[table.name] = made
-        say(f"{table.name}: {len(made.trials)} runs, {sum(t.seconds for t in made.trials):,.0f} s of them")
-    return found
+    found: dict[str, Comparison] = {}
+    for table in _tables(data, quick, (*MADE_UP, REAL)):
+        name = table.name
+        found[name] = run_table(name, case_of(table), batches(name, repeats), jobs, kept(name))
+        say(f"{name}: {_told(found[name])}")
+    solved: dict[str, Comparison] = {}
+    # Last, for it takes longer than all others together; and once everywhere before it is run twice anywhere.
+    most = min(repeats, SOLVER_RUNS)
+    rounds = range(1, most + 1) if kept(REAL).file else (most,)  # what is not kept would be run again in every round
+    for often in () if quick else rounds:
+        for table in _tables(data, quick, SOLVER_ORDER):
+            name = table.name
+            solved[name] = run_solver(name, case_of(table), jobs, kept(name), often)
+            say(f"{name}, the solver, up to {often} times: {_told(solved[name])}")
+    return {name: _joined([made, *([solved[name]] if name in solved else [])]) for name, made in found.items()}
+
+
+def _told(made: Comparison) -> str:
+    return f"{len(made.trials)} runs, {sum(trial.seconds for trial in made.trials):,.0f} s of them"
 
 
 def run_table(name: str, case: Case, chosen: Iterable[Batch], jobs: int, kept: Kept | None = None) -> Comparison:
     """Run some batches on one table, and put them together."""
     keep, key = kept or Kept(), KEY.derive("table", name.encode())
-    parts = [
-        keep.run(
-            Comparison,
-            repr(batch),
-            partial(compare, case, batch.settings(), batch.repeats, key=key, jobs=jobs),
-        )
-        for batch in chosen
-    ]
-    trials = tuple(trial for part in parts for trial in part.trials)
-    return Comparison(trials, tuple(one for part in parts for one in part.refused))
+
+    def run(batch: Batch) -> Comparison:
+        own = key.derive("again", b"", batch.again) if batch.again else key
+        return compare(case, batch.settings(), batch.repeats, key=own, jobs=jobs)
+
+    return _joined(keep.run(Comparison, batch.name, partial(run, batch)) for batch in chosen)
 
 
-def _tables(data: Path | None, quick: bool) -> Iterator[Table]:
-    yield from (made_up(name) for name in MADE_UP if not quick or name.endswith("sparse"))
-    if data is not None and not quick:
-        yield new_york(data)
+def _joined(parts: Iterable[Comparison]) -> Comparison:
+    every = list(parts)
+    return Comparison(
+        tuple(trial for part in every for trial in part.trials), tuple(one for part in every for one in part.refused)
+    )
+
+
+def _tables(data: Path | None, quick: bool, names: Sequence[str]) -> Iterator[Table]:
+    """Yield the tables of these names, one after the other; the real one where it is."""
+    for name in names:
+        if name != REAL and (not quick or name.endswith("sparse")):
+            yield made_up(name)
+        elif name == REAL and data is not None and not quick:
+            yield new_york(data)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from experiments.inftda.claims import claims
-from experiments.inftda.measure import DELTA, OF_PAPERS, REAL, SOLVER
+from experiments.inftda.measure import DELTA, OF_PAPERS, REAL, SOLVER, SOLVER_RUNS, SOLVER_SECONDS
 from experiments.kit.cases import MADE_UP
 from experiments.kit.pages import BELOW_ITS_CAPTION, pictures, render
 from treetop.compare.comparison import NOTES, Comparison, number
@@ -34,6 +34,8 @@ def page(found: Mapping[str, Comparison], images: Path) -> str:
         has_real=REAL in found,
         most=most,
         solver=SOLVER,
+        solver_runs=SOLVER_RUNS,
+        solver_seconds=SOLVER_SECONDS,
         fewer=list(_fewer(found, most)),
         refused=[
             f"Refused on {table}: {one.setting.mechanism}. {one.reason[:1].upper()}{one.reason[1:]}."

@@ -13,6 +13,7 @@ import click
 
 from experiments.kit.cases import DATA, DOCS
 from experiments.kit.runs import Kept
+from experiments.kit.stamp import SEEN
 
 FENCE = (
     "What it writes is computed from the true counts. These tables are public or made up; those of a private one would "
@@ -85,6 +86,7 @@ def as_command(*more: str, least_runs: int = 1) -> Callable[[Callable[[Call], It
 
     def make(study: Callable[[Call], Iterable[Path]]) -> click.Command:
         def run(**asked: Any) -> None:
+            SEEN.begin()
             for file in study(Call(**asked)):
                 click.echo(f"wrote {file}")
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import cached_property
-from importlib.metadata import version
+from functools import cached_property, wraps
 from pathlib import Path
+from typing import Any, TypeVar
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from experiments.kit import tables
+from experiments.kit.stamp import SEEN, machine
+from experiments.kit.verdicts import NOT_RUN, NOTHING_RUN, WORDS, NothingRunError, verdict
 
+__all__ = ["BELOW_ITS_CAPTION", "Claim", "Claims", "insert", "machine", "pictures", "render", "write"]
+
+_Run = TypeVar("_Run")
 _FOLDER = Path(__file__).parents[1]
 _TEMPLATES = Environment(
     loader=FileSystemLoader(_FOLDER), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -40,25 +42,36 @@ class Claim:
     title: str
     """What the paper says, in a few words."""
     holds: bool | None
-    """Whether it holds here in every case; None where it cannot be put as yes or no."""
+    """Whether it holds here in every case; None where it does in some."""
     verdict: str
     """What was measured, in a sentence or two."""
     table: list[str]
     """The numbers, as the lines of a table."""
+    was_run: bool = True
+    """Whether anything was run that it is about."""
+
+    @property
+    def word(self) -> str:
+        """The verdict in a word."""
+        return WORDS[self.holds] if self.was_run else NOT_RUN
 
 
-@dataclass(frozen=True)
 class Claims:
-    """The words of claims: a file of sections, each a name, a title, the head of a table, and a verdict."""
+    """The claims of a study: their words, and what judges them.
 
-    file: str
-    """Where they are, in a study; they have places for numbers."""
+    The words are in a file of sections, each a name, a title, the head of a table, and a verdict, with places for
+    numbers. What judges a claim has the name of its section, and is registered with all other verdicts.
+    """
+
+    def __init__(self, study: str, **constants: object) -> None:
+        self.study, self.constants = study, constants
+        self.judges: dict[str, Callable[[Any], Claim]] = {}
 
     @cached_property
     def words(self) -> dict[str, tuple[str, str, str]]:
         """Title, head and verdict by name."""
         found = {}
-        for section in (_FOLDER / self.file).read_text(encoding="utf-8").split("\n## ")[1:]:
+        for section in (_FOLDER / self.study / "claims.md").read_text(encoding="utf-8").split("\n## ")[1:]:
             name, *parts = (" ".join(part.split()) for part in section.split("\n\n") if part.strip())
             title, head, verdict = parts
             found[name] = (title, head, verdict)
@@ -66,15 +79,38 @@ class Claims:
 
     def judge(self, name: str, holds: bool | None, rows: Iterable[Sequence[str]], **numbers: object) -> Claim:
         """Put what was measured into the words of a claim."""
-        title, head, verdict = (_TEMPLATES.from_string(text).render(**numbers) for text in self.words[name])
-        return Claim(title, holds, " ".join(verdict.split()), tables.lines(head.split(" | "), rows))
+        title, head, text = self._said(name, numbers)
+        return Claim(title, holds, " ".join(text.split()), tables.lines(head.split(" | "), rows))
+
+    def verdict(self, judge: Callable[[_Run], Claim]) -> Callable[[_Run], Claim]:
+        """Register what judges the claim of its name; where nothing was run that it is about, the claim says so."""
+
+        @wraps(judge)
+        def judged(found: _Run) -> Claim:
+            try:
+                return judge(found)
+            except NothingRunError:
+                title = _TEMPLATES.from_string(self.words[judge.__name__][0]).render(self.constants)
+                return Claim(title, None, NOTHING_RUN, [], was_run=False)
+
+        self.judges[judge.__name__] = verdict(f"{self.study}.{judge.__name__}")(judged)
+        return judged
+
+    def all(self, found: object) -> Iterator[Claim]:
+        """Judge every claim of the study by what was measured, in the order of its words."""
+        if self.judges.keys() != self.words.keys():
+            raise ValueError(f"claims without words or a judge: {sorted(self.judges.keys() ^ self.words.keys())}")
+        yield from (self.judges[name](found) for name in self.words)
+
+    def _said(self, name: str, numbers: Mapping[str, object]) -> Iterator[str]:
+        given = {**self.constants, **numbers}
+        return (_TEMPLATES.from_string(text).render(given) for text in self.words[name])
 
 
 def write(file: Path, text: str) -> Path:
     """Write a page, with what it was made by as its last line."""
-    made = f"Measured with Treetop {version('treetop')}, written on {datetime.now(UTC):%Y-%m-%d}."
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(f"{text.rstrip()}\n\n{made}\n", encoding="utf-8")
+    file.write_text(f"{text.rstrip()}\n\n{SEEN.line()}\n", encoding="utf-8")
     return file
 
 
@@ -99,8 +135,3 @@ def pictures(captions: Mapping[str, str], form: str = "![{caption}](../images/{n
 
 BELOW_ITS_CAPTION = "**{caption}**\n\n![{caption}](../images/{name})"
 """Another form of `pictures`."""
-
-
-def machine() -> str:
-    """Say what this is run on."""
-    return f"{os.cpu_count()} processors, {platform.machine()}, Python {platform.python_version()}"

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from experiments.kit.cases import Table
+from experiments.kit.stamp import SEEN, Stamp, now
 from treetop.choose.coverage import release_on_trial
 from treetop.measure.workload import run_key
 from treetop.noise import Key
@@ -34,35 +35,46 @@ def release(plan: Plan, table: Table, testing_key: bytes) -> Release:
 
 
 class Kept:
-    """The results of runs by their names: what is on file is not run again."""
+    """The results of runs by their names: what this version of Treetop has on file is not run again.
+
+    A line has the name, the result, and what measured it: version, day and load.
+    """
 
     def __init__(self, file: Path | None = None) -> None:
         self.file = file
         self.found: dict[str, Any] = {}
+        self.made: dict[str, Stamp] = {}
         if file is not None and file.is_file():
             for line in file.read_text(encoding="utf-8").splitlines():
-                name, value = json.loads(line)
-                self.found[name] = value
+                name, value, made = json.loads(line)
+                stamp = Stamp(**made)
+                if stamp.version == now().version:
+                    self.found[name] = value
+                    self.made[name] = stamp
 
     def run(self, kind: Any, name: str, make: Callable[[], T]) -> T:
         """Return the result of a run, of a type that `as_json` can write; make it, unless it is kept."""
         if name in self.found:
+            SEEN.add(self.made[name])
             kept: T = from_json(kind, self.found[name])
             return kept
         result = make()
+        SEEN.add(stamp := now())
         if self.file is not None:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             with self.file.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps([name, as_json(result)]) + "\n")
+                lines.write(json.dumps([name, as_json(result), stamp.to_json()]) + "\n")
         return result
 
 
 def as_json(value: Any) -> Any:
-    """Return a result in plain values: dataclasses by field, tuples and arrays as lists."""
+    """Return a result in plain values: dataclasses by field, tuples and arrays as lists, other maps as pairs."""
     if is_dataclass(value):
         return {one.name: as_json(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, Mapping):
-        return {name: as_json(one) for name, one in value.items()}
+        if all(isinstance(name, str) for name in value):
+            return {name: as_json(one) for name, one in value.items()}
+        return [[as_json(name), as_json(one)] for name, one in value.items()]
     if isinstance(value, (tuple, list)):
         return [as_json(one) for one in value]
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
@@ -76,6 +88,8 @@ def from_json(kind: Any, value: Any) -> Any:
         return tuple(from_json(one, part) for one, part in zip(kinds, value, strict=True))
     if origin in (Union, type(int | None)):
         return None if value is None else from_json(next(one for one in parts if one is not type(None)), value)
+    if origin is Mapping and isinstance(value, list):
+        return {from_json(parts[0], name): from_json(parts[1], one) for name, one in value}
     if origin is np.ndarray:
         return np.array(value, get_args(parts[1])[0])
     if isinstance(kind, type) and is_dataclass(kind):

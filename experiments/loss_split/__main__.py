@@ -15,7 +15,7 @@ from experiments.loss_split.study import FULL, QUICK, study
 from experiments.loss_split.trees import BLOCKS, trees
 
 
-@as_command(least_runs=2)
+@as_command("--out", least_runs=2)
 def command(call: Call) -> Iterator[Path]:
     """Run the paper's experiments, print their tables, and write docs/results/loss-split.md with its figures.
 
@@ -23,7 +23,7 @@ def command(call: Call) -> Iterator[Path]:
     """
     every = call.timed(trees(call.real("the real blocks", BLOCKS)))
     size = QUICK if call.quick else FULL
-    studies = [study(tree, replace(size, runs=call.runs or size.runs)) for tree in every]
+    studies = [study(tree, replace(size, runs=call.runs or size.runs), call.kept(tree.name)) for tree in every]
     click.echo(page.judged(studies))
     if call.quick:
         return

@@ -19,14 +19,17 @@ from treetop.choose.programs import Allocation
 
 COLOURS = (BLUE, ORANGE, GREEN, RED, PINK)
 STYLE = {"uniform": (COLOURS[3], "s"), "optimal": (COLOURS[0], "o")}
-
+HOLLOW = (
+    "Hollow points at the lower edge: no squared bias is left once what chance explains is taken out, and a "
+    "logarithmic axis has no place for zero."
+)
 
 CAPTIONS = {
     "loss_split_least_loss.png": "Figure 2: the least epsilon for a total error, and its division (program 7)",
-    "loss_split_errors.png": "Figure 3: squared bias and variance, without and with top-down consistency",
+    "loss_split_errors.png": "Figure 3: squared bias and variance, without and with top-down consistency. " + HOLLOW,
     "loss_split_allocation.png": "Figure 4: how program 6 divides an epsilon",
     "loss_split_weights.png": "Figure 5: errors and division as the blocks weigh more, at epsilon 2",
-    "loss_split_shares.png": "Figure 6: shares dealt out in one tract, squared percent of the sum",
+    "loss_split_shares.png": "Figure 6: shares dealt out in one tract, squared percent of the sum. " + HOLLOW,
     "loss_split_skewness.png": "Figure 7: the bias of a hundred people spread over two and three regions",
 }
 """The figures, with their captions."""
@@ -52,7 +55,7 @@ def figure_3(studies: Sequence[Study]) -> Figure:
                 errors = [getattr(study.outcomes[epsilon, way], kind) for epsilon in EPSILONS]
                 style = dict(zip(("color", "marker"), STYLE[way], strict=True), ms=4, label=f"{way}, {kind}")
                 for axes, what in zip(column, ("bias", "variance"), strict=True):
-                    axes.plot(EPSILONS, [sum(getattr(error, what)) for error in errors], line, **style)
+                    _line(axes, [sum(getattr(error, what)) for error in errors], line, style)
     _by_epsilon(studies, panels)
     panels[0][0].legend(fontsize="small")
     return figure
@@ -98,7 +101,7 @@ def figure_6(studies: Sequence[Study]) -> Figure:
                 shared = [study.outcomes[epsilon, way].shares[study.tracts[0], weighting] for epsilon in EPSILONS]
                 style = {"color": colour, "marker": "o", "ms": 3, "label": f"{weighting}, {way}"}
                 for axes, what in zip(column, ("bias", "variance"), strict=True):
-                    axes.plot(EPSILONS, [getattr(one, what) for one in shared], line, **style)
+                    _line(axes, [getattr(one, what) for one in shared], line, style)
     _by_epsilon(studies, panels)
     panels[0][0].legend(fontsize="x-small")
     return figure
@@ -124,9 +127,28 @@ def _by_epsilon(studies: Sequence[Study], panels: Any) -> None:
         row[0].set_ylabel(what)
         for axes in row:
             axes.set_yscale("log")
+            _show_zeros(axes)
     for (top, below), study in zip(panels.T, studies, strict=True):
         top.set_title(study.title)
         below.set_xlabel("epsilon")
+
+
+def _line(axes: Any, values: Sequence[float], line: str, style: Mapping[str, Any]) -> None:
+    """Draw values by epsilon; zeros, for which a logarithmic axis has no place, are left to `_show_zeros`."""
+    (drawn,) = axes.plot(EPSILONS, [value if value > 0 else np.nan for value in values], line, **style)
+    zeros = [epsilon for epsilon, value in zip(EPSILONS, values, strict=True) if value <= 0]
+    drawn.set_gid(",".join(map(str, zeros)))
+
+
+def _show_zeros(axes: Any) -> None:
+    """Put a hollow point at the lower edge for every zero."""
+    edge, top = axes.get_ylim()
+    for drawn in list(axes.get_lines()):
+        zeros = [float(at) for at in (drawn.get_gid() or "").split(",") if at]
+        look = {"marker": drawn.get_marker(), "color": drawn.get_color(), "ms": drawn.get_markersize() + 2}
+        if zeros:
+            axes.plot(zeros, [edge] * len(zeros), ls="none", mfc="none", clip_on=False, **look)
+    axes.set_ylim(edge, top)
 
 
 def _panels(rows: int, columns: int, **shared: Any) -> tuple[Figure, Any]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from experiments.loss_split.laplace import LaplaceErrors
 from experiments.loss_split.shares import Misallocation, Weighting, misallocation
 from experiments.loss_split.trees import Population, Tree
-from treetop.choose.programs import Allocation, Term, falling_root, least_error
+from treetop.choose.programs import Term, least_error
 
 Floats: TypeAlias = NDArray[np.float64]
 Noisy: TypeAlias = tuple[Floats, Floats, Floats]
@@ -74,11 +74,6 @@ def terms(population: Population, weights: Sequence[float] = EQUAL) -> list[Term
 def best(tree: Tree, epsilon: float, weights: Sequence[float] = EQUAL) -> Budgets:
     """Divide an epsilon by program 6, for the prior."""
     return least_error(terms(tree.prior, weights), epsilon).budgets
-
-
-def least_loss(some: Sequence[Term], error: float) -> Allocation:
-    """Find the least loss, and its division, at which the weighted total error is that much (program 7)."""
-    return least_error(some, falling_root(lambda budget: least_error(some, budget).error, error, 0.1, 1.0))
 
 
 def uniform(epsilon: float) -> Budgets:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from experiments.kit.pages import BELOW_ITS_CAPTION, Claim, pictures, render
-from experiments.loss_split.claims import JUDGES
+from experiments.kit.pages import BELOW_ITS_CAPTION, pictures, render
+from experiments.loss_split.claims import claims
 from experiments.loss_split.study import Study
-
-WORDS = {True: "Holds", False: "Does not hold", None: "In part"}
-
-
-def claims(studies: Sequence[Study]) -> Iterator[Claim]:
-    """Judge all claims by what was measured."""
-    yield from (judge(studies) for judge in JUDGES)
 
 
 def judged(studies: Sequence[Study]) -> str:
     """Return the claims and their tables, as Markdown."""
-    return render("loss_split/judged.md", claims=list(claims(studies)), words=WORDS)
+    return render("loss_split/judged.md", claims=list(claims(studies)))
 
 
 def page(studies: Sequence[Study], figures: Mapping[str, str]) -> str:

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 import treetop as tt
+from experiments.kit.runs import Kept
 from experiments.loss_split.measure import (
     Budgets,
     Errors,
     Outcome,
     best,
     closed_form,
-    least_loss,
     measure,
     terms,
     uniform,
 )
 from experiments.loss_split.trees import Population, Tree
-from treetop.choose import Prior
-from treetop.choose.programs import Allocation, least_error, total_error
+from treetop.choose import Prior, optimal_split, refine_split
+from treetop.choose.programs import Allocation, least_error, least_loss, total_error
 from treetop.choose.simulate import squared_errors
 
 Way: TypeAlias = Literal["uniform", "optimal"]
@@ -48,6 +49,12 @@ class Size:
     tracts: int
     """In how many tracts shares are dealt out."""
 
+
+PERSON, LOSS = tt.Unit("person", neighbours="add-remove"), tt.Loss(epsilon=FIXED)
+"""What Treetop's own releases protect, and their loss: the paper's."""
+TUNED = ("separate", "consistent", "refined")
+"""What a split can be chosen for: measurements, consistent counts in closed form, or trials near the first."""
+_ENGINE = Mapping[tuple[str, str], float]
 
 FULL = Size(runs=400, weight_runs=60, engine_runs=20, tracts=40)
 QUICK = Size(runs=20, weight_runs=10, engine_runs=4, tracts=6)
@@ -81,6 +88,8 @@ class Study:
     """How far the epsilon of the blocks moves, if divided by the truth, when one person leaves it."""
     engine: Mapping[tuple[str, Way], float]
     """By repair, the mean total squared error of Treetop's own releases at the fixed epsilon."""
+    tuned: Mapping[str, float]
+    """The same with the euclidean repair, by what the split was chosen for with the prior."""
 
     @property
     def title(self) -> str:
@@ -88,8 +97,14 @@ class Study:
         return self.tree.title
 
 
-def study(tree: Tree, size: Size) -> Study:
-    """Run everything on a tree."""
+def study(tree: Tree, size: Size, kept: Kept | None = None) -> Study:
+    """Run everything on a tree; releases that are kept are not made again."""
+    keep = kept or Kept()
+
+    def releases(name: str, budgets: Budgets, runs: int, seed: int, inside: Sequence[int] = ()) -> Outcome:
+        made = partial(measure, tree, budgets, runs, seed, inside)
+        return keep.run(Outcome, f"{name}, {runs} runs in {len(inside)} tracts", made)
+
     tracts = _tracts(tree.truth, size.tracts)
     divided = {(epsilon, way): _divide(tree, epsilon, way) for epsilon in EPSILONS for way in WAYS}
     weighted = {weight: best(tree, FIXED, ((1 - weight) / 2, (1 - weight) / 2, weight)) for weight in WEIGHTS}
@@ -98,35 +113,56 @@ def study(tree: Tree, size: Size) -> Study:
         tree,
         size,
         tracts,
-        {key: measure(tree, budgets, size.runs, 7, tracts) for key, budgets in divided.items()},
+        {at: releases(f"{at}", budgets, size.runs, 7, tracts) for at, budgets in divided.items()},
         {key: closed_form(tree.truth, budgets) for key, budgets in divided.items()},
         {tau: least_loss(terms(tree.prior), tau) for tau in TAUS},
-        {weight: measure(tree, budgets, size.weight_runs, 8) for weight, budgets in weighted.items()},
+        {at: releases(f"weight {at}", budgets, size.weight_runs, 8) for at, budgets in weighted.items()},
         {weight: closed_form(tree.truth, budgets) for weight, budgets in weighted.items()},
         least_error(truth, FIXED).error,
         total_error(truth, divided[FIXED, "optimal"]),
         _moved_by_one(tree.truth),
-        engine(tree, size.engine_runs),
+        keep.run(_ENGINE, f"engine, {size.engine_runs}", partial(engine, tree, size.engine_runs)),
+        keep.run(Mapping[str, float], f"tuned, {size.engine_runs}", partial(tuned, tree, size.engine_runs)),
     )
 
 
 def engine(tree: Tree, runs: int) -> dict[tuple[str, Way], float]:
     """Release the tree by Treetop: discrete noise, whole counts, both repairs."""
-    population = tree.truth
-    block = np.arange(len(population.blocks))
-    table = pa.table({"tract": _codes(population.tract), "block": _codes(block), "count": population.blocks})
-    places = tt.Hierarchy.from_table(table.select(["tract", "block"]), levels=["tract", "block"])
-    spine = tt.Spine(["block.tract", "block.block"], {"block": places})
-    twin = Prior.from_public_table(table, spine, source=tree.title, count="count")
-    unit, loss = tt.Unit("person", neighbours="add-remove"), tt.Loss(epsilon=FIXED)
+    spine, twin = _public(tree.truth)
     names = ("total", *(level.name for level in spine.levels))
     found: dict[tuple[str, Way], float] = {}
     for repair in ("chebyshev", "euclidean"):
         for way in WAYS:
             split = {name: round(share, 9) for name, share in zip(names, _divide(tree, FIXED, way), strict=True)}
-            plan = tt.Plan(spine, unit, loss, split=split, repair=repair, margins="none")
+            plan = tt.Plan(spine, PERSON, LOSS, split=split, repair=repair, margins="none")
             found[repair, way] = float(squared_errors(plan, twin, runs=runs, threads=1).sum(axis=1).mean())
     return found
+
+
+def tuned(tree: Tree, runs: int) -> dict[str, float]:
+    """Release the tree with splits that the prior chooses: for measurements, for consistent counts, and by trials."""
+    spine, twin = _public(tree.truth)
+    known, prior = _public(tree.prior)
+    splits: dict[str, Mapping[str, object]] = {
+        objective: optimal_split(known, PERSON, LOSS, prior, objective=objective)  # type: ignore[arg-type]
+        for objective in TUNED[:2]
+    }
+    start = tt.Plan(known, PERSON, LOSS, split=splits[TUNED[0]], repair="euclidean", margins="none")  # type: ignore[arg-type]
+    splits[TUNED[2]] = refine_split(start, prior, threads=1).split
+    found = {}
+    for name, split in splits.items():
+        plan = tt.Plan(spine, PERSON, LOSS, split=split, repair="euclidean", margins="none")  # type: ignore[arg-type]
+        found[name] = float(squared_errors(plan, twin, runs=runs, threads=1).sum(axis=1).mean())
+    return found
+
+
+def _public(population: Population) -> tuple[tt.Spine, Prior]:
+    """Return a population as a public table, with its spine."""
+    block = np.arange(len(population.blocks))
+    table = pa.table({"tract": _codes(population.tract), "block": _codes(block), "count": population.blocks})
+    places = tt.Hierarchy.from_table(table.select(["tract", "block"]), levels=["tract", "block"])
+    spine = tt.Spine(["block.tract", "block.block"], {"block": places})
+    return spine, Prior.from_public_table(table, spine, source="public", count="count")
 
 
 def _divide(tree: Tree, epsilon: float, way: Way) -> Budgets:

@@ -95,7 +95,10 @@ def real(folder: Path) -> Iterator[Tree]:
         "tracts and 70 % more blocks.",
     )
     rhode_island = _read(folder / "ri_block_2010.parquet")
-    about = "The census of 2010; its prior is another state, Hawaii in 2010."
+    about = (
+        "The census of 2010; no earlier one is at hand, so that its prior is another state, Hawaii in 2010: where only "
+        "the prior matters, it is the case of Hawaii again, and does not count twice."
+    )
     yield Tree("rhode-island", "Rhode Island, 2010", rhode_island, hawaii[2010], about)
 
 

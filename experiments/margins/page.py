@@ -9,6 +9,7 @@ from pathlib import Path
 from experiments.kit.compared import CONFIDENCE as CHANCE
 from experiments.kit.pages import BELOW_ITS_CAPTION, pictures, render
 from experiments.kit.tables import number, percent
+from experiments.kit.verdicts import verdict
 from experiments.margins.figures import FIGURES
 from experiments.margins.measure import (
     ADVISED,
@@ -52,7 +53,7 @@ def page(studies: Sequence[Study]) -> str:
         chance=f"{CHANCE:.0%}",
         dense=f"{DENSE:.0%}",
         runs=runs(studies),
-        targets=[_verdict(target.title, found) for target, found in judged],
+        targets=[_row(target.title, found) for target, found in judged],
         missed=[row for target, found in judged for row in _missed(target, found)],
         errors=[_errors(study) for study in studies],
         others=[row for study in studies for row in _others(study)],
@@ -65,14 +66,21 @@ def page(studies: Sequence[Study]) -> str:
     )
 
 
-def _verdict(title: str, found: Sequence[Judged]) -> tuple[str, str, str, str]:
+def _row(title: str, found: Sequence[Judged]) -> tuple[str, str, str, str]:
+    """Return what is told of a target."""
     by = {one: [each for each in found if each.verdict == one] for one in ("met", "missed", "not resolved")}
-    verdict = "missed" if by["missed"] else "not resolved" if by["not resolved"] else "met"
     tables = len({one.study.title for one in found})
     where = [f"{one.study.title}: {_times(one)}" for one in by["missed"]]
     where += [f"{one.study.title}: {_times(one)} (not resolved)" for one in by["not resolved"]]
     counted = f"{len(by['met'])} of {len(found)}" + ("" if tables == len(found) else f", on {tables} tables")
-    return title, f"**{verdict if found else 'not tried'}**", counted, "; ".join(where)
+    return title, f"**{reached(found)}**", counted, "; ".join(where)
+
+
+@verdict("margins.reached")
+def reached(found: Sequence[Judged]) -> str:
+    """Say whether a target was reached on all tables that it is about."""
+    verdicts = {one.verdict for one in found}
+    return next((one for one in ("missed", "not resolved", "met") if one in verdicts), "not tried")
 
 
 def _times(one: Judged) -> str:

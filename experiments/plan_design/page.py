@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from experiments.kit import pages
 from experiments.kit.tables import number, percent, table
+from experiments.kit.verdicts import NOT_RUN, WORDS, verdict
 from experiments.plan_design.measure import CLOSE, DELTA, EPSILON, LARGE, MOST, WAYS, Outcome, Study
 
 HEAD = ("counts", "mean count", "not small", *(f"{way}: expected → measured" for way in WAYS))
@@ -24,6 +25,8 @@ def page(studies: Sequence[Study]) -> str:
         large=LARGE,
         most=f"{MOST:.0%}",
         close=f"{CLOSE:.0%}",
+        expected=expected(studies),
+        better_than_zeros=better_than_zeros(studies),
         every=len(every),
         claimed=len(claimed),
         missed=[_row(study, one) for study, one in missed],
@@ -48,6 +51,22 @@ def page(studies: Sequence[Study]) -> str:
             for study, one in worths
         ],
     )
+
+
+@verdict("plan_design.expected")
+def expected(studies: Sequence[Study]) -> str:
+    """Say whether errors were as expected, where that is claimed."""
+    return _word([one.is_close for study in studies for one in study.outcomes if one.is_claimed])
+
+
+@verdict("plan_design.better_than_zeros")
+def better_than_zeros(studies: Sequence[Study]) -> str:
+    """Say whether what was said of releases beside zeros came true."""
+    return _word([one.is_true for study in studies for one in study.worths])
+
+
+def _word(held: Sequence[bool]) -> str:
+    return WORDS[True if all(held) else None if any(held) else False] if held else NOT_RUN
 
 
 def _row(study: Study, one: Outcome) -> tuple[str, ...]:

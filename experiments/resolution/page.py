@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from experiments.kit import pages
 from experiments.kit.outcomes import Spread, leaf_table, level_table
 from experiments.kit.tables import number, percent
+from experiments.kit.verdicts import NOT_RUN, WORDS, verdict
 from experiments.resolution.measure import DELTA, SETTINGS, Setting, Study, excess
 from experiments.resolution.named import Among, Held
 
@@ -67,6 +68,13 @@ def promises(studies: Sequence[Study]) -> Iterator[Promise]:
                         yield Promise(study, epsilon, setting, level.level, setting.fdr)
 
 
+@verdict("resolution.rate")
+def rate(studies: Sequence[Study]) -> str:
+    """Say whether the rate that was asked for is held: everywhere, but for chance, or not."""
+    held = [one.excess <= SURE for one in promises(studies)]
+    return WORDS[True if all(held) else None if any(held) else False] if held else NOT_RUN
+
+
 def _covered(one: Among) -> tuple[str, ...]:
     plain, own = (f"{one.covered(-1, which):.1%}" for which in (False, True))
     return one.title, f"{one.epsilon:g}", one.setting.label, plain, own, f"{one.everywhere:.1%}", f"{one.wider:.2f}"
@@ -82,6 +90,7 @@ def page(studies: Sequence[Study], named: Sequence[Among] = (), sparse: Sequence
         delta=DELTA,
         leaves=leaf_table(studies, SETTINGS, {"false_discoveries": percent, "resolved": percent}),
         pictures=pages.pictures(PICTURES, "![{caption}](../images/{name})"),
+        rate=rate(studies),
         every=len(every),
         held=len(every) - len(above),
         above=len(above),

@@ -217,11 +217,15 @@ def test_the_loss_is_of_the_kind_that_the_plan_or_the_call_states(
         (["--epsilon-grid", "1,two"], 2, "with commas between them"),
         (["--epsilon-grid", "0,1"], 2, "positive numbers"),
         (["--epsilon-grid", "1", "--confidence", "95"], 2, "between 0 and 1"),
-        (["--delta", "1e-9"], 2, "for --target or a grid"),
+        (["--delta", "1e-9"], 2, "for --target, --squared-error or a grid"),
         (["--write", "x.toml"], 2, "ask with --target, --prior or --advise"),
         (["--twin-source", "x"], 2, "about a --twin"),
         (["--prior", "twin.csv"], 2, "say where twin.csv is from"),
         (["--weight", "town=2"], 2, "about a --prior"),
+        (["--squared-error", "9", "--target", "town=20"], 2, "are about a --prior"),
+        (["--refine", "--twin", "twin.csv"], 2, "are about a --prior"),
+        (["--prior", "twin.csv", "--objective", "consistent", "--squared-error", "9"], 2, "about measurements"),
+        (["--prior", "twin.csv", "--prior-source", "x", "--squared-error", "0"], 2, "give a positive number"),
         (["--prior", "twin.csv", "--prior-source", "x", "--weight", "town"], 2, "write LEVEL=NUMBER"),
         (["--prior", "twin.csv", "--prior-source", "x", "--weight", "towm=2"], 2, "there is no level 'towm'"),
         (["--twin", "private.csv"], 3, "the twin is the private table itself"),
@@ -319,6 +323,51 @@ def test_a_prior_gives_the_split_with_the_least_error(plan: Path, capsys: pytest
     out = plan.parent / "best.toml"
     run(capsys, plan, *options, "--write", out)
     assert [float(level.share) for level in read_plan(out).plan.levels[1:]] == pytest.approx(shares)
+
+
+def test_a_squared_error_gives_the_smallest_loss_that_reaches_it(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Program (7) undoes program (6): the error that an epsilon of 1 has at its best takes an epsilon of 1."""
+    plan.write_text(PLAN.replace('order = "destination-first"', 'order = "destination-first"\nmargins = "none"'))
+    options = ["--prior", str(plan.parent / "twin.csv"), "--prior-source", "the census"]
+    forecast = as_json(capsys, plan, *options)["forecast"]
+    told = as_json(capsys, plan, *options, "--squared-error", str(forecast["squared_error"]))
+    assert told["answer"]["loss"]["epsilon"] == pytest.approx(1, rel=2e-3)
+    shares = [row["share"] for row in told["forecast"]["levels"]]
+    assert shares == pytest.approx([row["share"] for row in forecast["levels"]], rel=1e-4)
+    assert told["forecast"]["squared_error"] == pytest.approx(forecast["squared_error"], rel=2e-3)
+    half = as_json(capsys, plan, *options, "--squared-error", str(4 * forecast["squared_error"]))
+    assert half["answer"]["loss"]["epsilon"] == pytest.approx(0.5, rel=0.1)
+    shown = run(capsys, plan, *options, "--squared-error", "50000", "--write", plan.parent / "seven.toml")
+    assert "- a total squared error of 50,000, expected of the prior" in shown
+    assert read_plan(plan.parent / "seven.toml").plan.loss.epsilon is not None
+
+
+def test_a_squared_error_leaves_margins_a_small_share(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--prior", str(plan.parent / "twin.csv"), "--prior-source", "the census", "--squared-error", "50000"]
+    told = as_json(capsys, plan, *options)
+    margins = [row for row in told["answer"]["levels"] if row["why"].endswith("a margin")]
+    assert margins and all(row["share"] == pytest.approx(0.01, rel=1e-3) for row in margins)
+    assert told["forecast"]["squared_error"] <= 50000
+
+
+def test_a_split_is_found_for_consistent_counts_and_refined_by_trials(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan.write_text(PLAN.replace('order = "destination-first"', 'order = "destination-first"\nmargins = "none"'))
+    options = ["--prior", str(plan.parent / "twin.csv"), "--prior-source", "the census"]
+    separate, consistent = (
+        [row["share"] for row in as_json(capsys, plan, *options, *more)["forecast"]["levels"]]
+        for more in ((), ("--objective", "consistent"))
+    )
+    assert sum(consistent) == pytest.approx(1) and consistent != pytest.approx(separate, rel=0.01)
+    told = as_json(capsys, plan, *options, "--refine", "--threads", "1")
+    refined = told["refined"]
+    assert refined["tried"] > 1 and set(refined["split"]) == set(NAMES)
+    if not refined["better"]:
+        assert [row["share"] for row in told["forecast"]["levels"]] == pytest.approx(separate, rel=1e-3)
+    assert "Splits near it, tried on the prior" in run(capsys, plan, *options, "--refine", "--threads", "1")
 
 
 def test_an_earlier_release_is_a_prior_without_words(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:

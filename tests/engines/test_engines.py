@@ -61,12 +61,14 @@ def plan(**options: Any) -> tt.Plan:
 
 
 PERSON = tt.Unit("person", 3, "add-remove", id="person")
+DISTINCT = tt.Unit("person", 3, "add-remove", id="person", distinct=True)
 CASES: dict[str, tuple[Callable[[], tt.Plan], dict[str, Any]]] = {
     "spine alone": (partial(plan, margins="none"), {}),
     "margins": (plan, {"count": "n"}),
     "pairs of regions": (partial(plan, margins=["origin.digits1 * destination.digits1"]), {}),
     "bounded by id": (partial(plan, unit=PERSON), {}),
     "bounded, with counts": (partial(plan, unit=PERSON), {"count": "n"}),
+    "bounded, distinct": (partial(plan, unit=DISTINCT), {"count": "n"}),
     "fdr": (partial(plan, resolve={"fdr": 0.1}), {}),
     "fdr, spine alone": (partial(plan, resolve={"fdr": 0.1}, margins="none"), {}),
     "merged": (partial(plan, spine=tt.Spine.merged(origin=TREE, destination=TREE)), {}),

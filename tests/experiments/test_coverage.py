@@ -62,6 +62,18 @@ def test_a_coverage_is_too_low_when_chance_does_not_explain_it(found: Study) -> 
     assert not too_low(cell(3, 4))
 
 
+TURNED = {"coverage.promise"}
+"""The verdicts that runs of this module turn."""
+
+
+def test_a_made_up_run_turns_the_verdict(found: Study) -> None:
+    def word(*covered: int) -> object:
+        level = found.found[1.0][-1]
+        return page.promise([Cell(found, 1.0, level, Coverage(1000, one, 0.0)) for one in covered])["word"]
+
+    assert [word(960, 970), word(960, 500), word(400, 500), word()] == ["Holds", "In part", "Does not hold", "Not run"]
+
+
 def test_no_set_of_nodes_is_covered_too_seldom(found: Study) -> None:
     cells = [*by_size([found]), *measured([found])]
     assert len(cells) > 60

@@ -29,7 +29,7 @@ from experiments.estimates.measure import (
     with_estimates,
 )
 from experiments.estimates.node import LARGE, Node, constructed_node
-from experiments.estimates.reasons import conclusion
+from experiments.estimates.reasons import conclusion, in_reach
 from experiments.estimates.targets import difference, goals, judge, ratio
 from experiments.kit.cases import DOCS, TRIP, Table, made_up
 from experiments.kit.compared import Compared
@@ -217,6 +217,30 @@ def test_a_variant_that_were_better_everywhere_would_be_said_to_help(studies: li
         )
         better.append(replace(one, runs=runs))
     assert "**It helps.**" in conclusion(better)
+
+
+TURNED = {"estimates.conclusion", "estimates.in_reach", "estimates.targets"}
+"""The verdicts that runs of this module turn."""
+
+
+def test_a_made_up_run_turns_every_target(studies: list[Study]) -> None:
+    def verdicts(factor: float) -> set[str]:
+        one = studies[0]
+        runs = dict(one.runs)
+        metrics = ("mean_of_all", "largest", "false_discoveries", "false_mass")
+        runs[EXACT] = tuple(
+            tuple(replace(row, **{metric: factor * getattr(row, metric) for metric in metrics}) for row in run)
+            for run in runs[BASELINE]
+        )
+        return {judged.verdict for judged in judge(replace(one, runs=runs), EXACT)}
+
+    assert [verdicts(factor) for factor in (0.7, 1.2)] == [{"met"}, {"missed"}]
+
+
+def test_what_is_in_reach_of_less_noise_is_computed() -> None:
+    assert in_reach([0.70, 0.74]) == {0.85: "in reach", 0.75: "in reach"}
+    assert in_reach([0.83, 0.86]) == {0.85: "in reach of some levels", 0.75: "out of reach"}
+    assert set(in_reach([]).values()) == {"not tried"}
 
 
 def test_every_line_keeps_its_colour_in_the_file(written: list[Path]) -> None:

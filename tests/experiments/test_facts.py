@@ -46,6 +46,17 @@ def test_the_page_says_what_was_measured(found: Study) -> None:
     assert "times larger" in page.page([replace(found, runs=worse)])
 
 
+TURNED = {"facts.leaves"}
+"""The verdicts that runs of this module turn."""
+
+
+def test_a_made_up_run_turns_the_verdict(found: Study) -> None:
+    swapped = replace(found, runs={at: found.runs[1.0, not at[1]] for at in found.runs})
+    same = replace(found, runs=dict.fromkeys(found.runs, found.runs[1.0, True]))
+    words = [page.leaves(one, 1.0).split()[-1] for one in (found, swapped, same)]
+    assert words == ["smaller", "larger", "same"]
+
+
 def test_the_quick_study_needs_no_real_tables(tmp_path: Path) -> None:
     run = CliRunner().invoke(command, ["--quick", "--runs", "1", "--docs", str(tmp_path)])
     assert run.exit_code == 0, run.output

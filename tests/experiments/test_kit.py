@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from experiments.kit import outcomes, pages, tables
 from experiments.kit.cases import TRIP, Table, made_up
 from experiments.kit.command import Call, as_command
 from experiments.kit.runs import Kept, as_json, key, release
+from experiments.kit.stamp import noticed, stamped
 from treetop import Loss, Plan
 from treetop.compare.comparison import Comparison
 from treetop.release.errors import measure_errors
@@ -89,7 +91,8 @@ def test_a_page_says_what_wrote_it(tmp_path: Path) -> None:
     text = pages.write(tmp_path / "results" / "page.md", "# A page\n\n\n").read_text(encoding="utf-8")
     first, last = text.rstrip("\n").split("\n\n")
     assert first == "# A page"
-    assert last.startswith("Measured with Treetop 0.") and ", written on 20" in last
+    assert last.startswith("Measured with Treetop 0.") and ", written on 20" in last and "; load of the machine" in last
+    assert stamped(text) == version("treetop") and noticed(text) is None
 
 
 def test_a_study_has_only_the_options_that_it_knows(tmp_path: Path) -> None:

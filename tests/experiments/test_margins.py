@@ -107,6 +107,10 @@ FLIPS: tuple[tuple[int, Variant, Which, float], ...] = (
 )
 
 
+TURNED = {"margins.reached"}
+"""The verdicts that runs of this module turn."""
+
+
 @pytest.mark.parametrize(("number", "variant", "which", "goal"), FLIPS)
 def test_a_verdict_follows_from_the_runs(
     found: Study, number: int, variant: Variant, which: Which, goal: float
@@ -115,9 +119,14 @@ def test_a_verdict_follows_from_the_runs(
     for factor, verdict in ((0.99 * goal, "met"), (1.01 * goal, "missed")):
         made_up = changed(found, variant, which(found), factor)
         (judged,) = (one for one in target.judged([made_up]) if one.depths == which(found))
-        assert judged.verdict == verdict
+        assert judged.verdict == page.reached([judged]) == verdict
         line = next(line for line in page.page([made_up]).splitlines() if line.startswith(f"| {target.title} | **"))
         assert f"**{verdict}**" in line and ("Tiny" in line) == (verdict == "missed")
+
+
+def test_every_target_has_a_run_that_turns_it() -> None:
+    assert [number for number, *_ in FLIPS] == list(range(len(TARGETS)))
+    assert page.reached([]) == "not tried"
 
 
 def test_what_chance_could_explain_is_not_resolved(found: Study) -> None:

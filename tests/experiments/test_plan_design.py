@@ -49,6 +49,21 @@ def test_what_is_missed_is_told(found: Study) -> None:
     assert Worth(1.0, "better than zeros if crowded", 10.0, 0.4, 1.1).is_true
 
 
+TURNED = {"plan_design.expected", "plan_design.better_than_zeros"}
+"""The verdicts that runs of this module turn."""
+
+
+def test_a_made_up_run_turns_each_verdict(found: Study) -> None:
+    def measured(times: float) -> Study:
+        made = tuple(replace(one, measured=times * one.expected, large=1.0) for one in found.outcomes)
+        return replace(found, outcomes=made)
+
+    assert [page.expected([measured(times)]) for times in (1.0, 2.0)] == ["Holds", "Does not hold"]
+    assert page.expected([replace(found, outcomes=())]) == page.better_than_zeros([]) == "Not run"
+    worths = [Worth(1.0, "worse than zeros", 10.0, 0.1, error) for error in (1.1, 0.9)]
+    assert [page.better_than_zeros([replace(found, worths=(one,))]) for one in worths] == ["Holds", "Does not hold"]
+
+
 def test_the_quick_study_needs_no_real_tables(tmp_path: Path) -> None:
     run = CliRunner().invoke(command, ["--quick", "--runs", "1", "--docs", str(tmp_path)])
     assert run.exit_code == 0, run.output

@@ -78,6 +78,26 @@ def test_a_rate_that_is_not_held_is_told(studies: list[Study]) -> None:
     assert "| 0.1 | 31.0% (30.0%–32.0%) | 36.4 |" in told
 
 
+TURNED = {"resolution.rate"}
+"""The verdicts that runs of this module turn."""
+
+
+def test_a_made_up_run_turns_the_verdict(studies: list[Study]) -> None:
+    def invented(share: float) -> Study:
+        def made(outcome: Outcome) -> Outcome:
+            rates = (share, share + 1e-4, share + 2e-4)
+            runs = tuple(
+                tuple(replace(row, false_discoveries=rate) for row in run)
+                for run, rate in zip(outcome.runs, rates, strict=True)
+            )
+            return replace(outcome, runs=runs)
+
+        return replace(studies[1], outcomes=tuple(map(made, studies[1].outcomes)))
+
+    assert [page.rate([invented(share)]) for share in (0.0, 0.07, 0.9)] == ["Holds", "In part", "Does not hold"]
+    assert page.rate([]) == "Not run"
+
+
 def test_intervals_of_the_named_hold_as_often_as_they_say_and_plain_ones_do_not() -> None:
     found = list(among(sparse("random"), epsilons=(1.0,), runs=4))
     assert [one.setting.label for one in found] == ["fdr 0.10", "fdr 0.05", "3 sigmas"]

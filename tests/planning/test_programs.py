@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from experiments.loss_split.laplace import LaplaceErrors
-from experiments.loss_split.measure import least_loss
 from treetop.choose.error_laws import DiscreteGaussianErrors, DiscreteLaplaceErrors, ErrorLaw, GaussianErrors
-from treetop.choose.programs import Term, falling_root, least_error, total_error
+from treetop.choose.programs import Term, falling_root, least_error, least_loss, total_error
 from treetop.errors import LossError
 
 KINDS = [LaplaceErrors, DiscreteLaplaceErrors, GaussianErrors, DiscreteGaussianErrors]

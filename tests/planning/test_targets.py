@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -13,11 +15,13 @@ from hypothesis import strategies as st
 
 import treetop as tt
 from tests.everyday import TRIP
-from treetop.choose import error_grid, loss_for, mean, read_target, within
+from treetop.choose import Prior, error_grid, loss_for, mean, read_target, within
 from treetop.choose.error_laws import mean_absolute
 from treetop.choose.goals import Target, Within
 from treetop.choose.grid import render_grid
-from treetop.choose.targets import PROMISE
+from treetop.choose.programs import falling_root, total_error
+from treetop.choose.split import terms_of
+from treetop.choose.targets import PROMISE, loss_for_error
 from treetop.errors import LossError, PlanError
 from treetop.noise import DiscreteGaussian
 from treetop.plan.plan import PurePlan
@@ -195,3 +199,34 @@ def test_the_noise_of_a_target_is_the_largest() -> None:
     law = law_of(answer.plan, "place.county")
     assert law.margin(Fraction(5, 100)) == 39
     assert DiscreteGaussian(law.variance * Fraction(10001, 10000)).margin(Fraction(5, 100)) == 40
+
+
+@pytest.mark.parametrize("delta", [None, 1e-8])
+def test_targets_of_several_levels_are_program_7_with_other_words(
+    spine: tt.Spine, people: pa.Table, delta: float | None
+) -> None:
+    """What the cheapest division for a squared error gives each level, asked for as targets, takes the same loss.
+
+    And targets with the same squared error in all take no less, however they are spread.
+    """
+    prior = Prior.from_public_table(people, spine, source="made up")
+    unit = tt.Unit("person", neighbours="add-remove")
+    plan = tt.Plan(spine, unit, tt.Loss(epsilon=1, delta=delta), margins="none")
+    best = loss_for_error(plan, prior, 20_000.0, delta=delta)
+    levels = [level for level in best.plan.levels if level.is_measured]
+    asked = [mean(level.name, 1.000001 * mean_absolute(level.law)) for level in levels]
+    again = loss_for(spine, unit, asked, delta=delta)
+    assert float(again.loss.epsilon or 0) == pytest.approx(float(best.loss.epsilon or 0), rel=2e-3)
+    shares = [float(level.share) for level in again.plan.levels if level.is_measured]
+    assert shares == pytest.approx([float(level.share) for level in levels], rel=1e-3)
+
+    terms = [term for term in terms_of(unit, plan.loss, prior, {}, [level.name for level in levels]) if term]
+    rng = np.random.default_rng(7)
+    for _ in range(3):
+        spread = rng.dirichlet(np.full(len(levels), 5.0))
+        scale = falling_root(lambda budget, s=spread: total_error(terms, budget * s), 20_000.0, 0.1, 1.0)  # type: ignore[misc]
+        split = {level.name: float(part) for level, part in zip(levels, spread, strict=True)}
+        trial = replace(best.plan, loss=tt.Loss(epsilon=scale) if delta is None else tt.Loss(rho=scale), split=split)
+        noisy = [mean(level.name, mean_absolute(level.law)) for level in trial.levels if level.is_measured]
+        other = loss_for(spine, unit, noisy, delta=delta)
+        assert float(other.loss.epsilon or 0) >= float(best.loss.epsilon or 0) * (1 - 2e-3)

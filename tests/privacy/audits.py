@@ -371,6 +371,21 @@ def contributions_are_bounded(records: int = 40) -> str | None:
 
 
 @audit
+def distinct_records_count_once(records: int = 40) -> str | None:
+    """Give one person many records in one leaf, which count as one, and see how many are counted, and what they pay."""
+    plan = tt.Plan(spine("two by two"), tt.Unit(**PERSON | {"distinct": True}), tt.Loss(rho=10**6))
+    table = pa.table({"place": ["A1", "A2", *["B1"] * records], "person": ["bob", "cy", *["ann"] * records]})
+    total = plan.release(table, testing_key=KEY.secret).total
+    if total != 3:
+        return f"of a person with {records} records in one leaf {total - 2} were counted, not 1"
+    for level in plan.levels[1:]:
+        moved = 1 if level.index == len(plan.spine.levels) else 2
+        if plan.unit.sensitivity(level.name).l2_squared < 2 * moved:
+            return f"her records move counts of {level.name} by {moved} in a node, which nobody pays for"
+    return None
+
+
+@audit
 def events_when_a_busy_person_leaves(runs: int = 150) -> str | None:
     """Look through the front door for someone with far more records than are allowed."""
     plan = tt.Plan(spine("two by two"), tt.Unit(**PERSON), tt.Loss(epsilon=1))

@@ -379,6 +379,23 @@ def contributions_bounded_in_each_cell_only(patch: Patch) -> None:
     patch.setattr(bounds, "_keep_some", keep_some_of_each_cell)
 
 
+def distinct_records_counted_as_often_as_they_stand(patch: Patch) -> None:
+    patch.setattr(bounds, "_first_of_each", lambda high, *_: np.arange(len(high)))
+
+
+def distinct_records_taken_to_be_in_distinct_nodes_of_every_level(patch: Patch) -> None:
+    """What the paper's sensitivity does above the leaves."""
+    original = Unit.sensitivity
+
+    def sensitivity(unit: Unit, level: str) -> Sensitivity:
+        if level == TOTAL or not unit.distinct:
+            return original(unit, level)
+        most = unit.rule.units * unit.contributions
+        return Sensitivity(most, most)
+
+    patch.setattr(Unit, "sensitivity", sensitivity)
+
+
 _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
     "measurements": (
         noise_of_half_the_scale,
@@ -419,6 +436,10 @@ _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
         the_true_counts_kept_for_intervals,
     ),
     "bounding": (contributions_not_bounded, contributions_bounded_in_each_cell_only),
+    "bounding, distinct": (
+        distinct_records_counted_as_often_as_they_stand,
+        distinct_records_taken_to_be_in_distinct_nodes_of_every_level,
+    ),
 }
 FAULTS = [Fault(make, first) for first, makes in _BY_AUDIT.items() for make in makes]
 

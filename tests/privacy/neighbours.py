@@ -28,6 +28,7 @@ TREES: dict[str, tuple[list[str], list[int]]] = {
 }
 PAIRS_OF_PLACES = "pairs of places"
 MERGED_PAIRS = "merged pairs of places"
+PAIRS_BOTTOM_UP = "pairs of places, bottom up"
 KNOWN_LOSSES: dict[str, dict[str, Any]] = {
     "approximate": {"epsilon": 3, "delta": 0.01, "large_delta": True},
     "rho": {"rho": Fraction(1, 2)},
@@ -57,8 +58,10 @@ def split_of(weights: tuple[int, int, int] | None, total_is_measured: bool, exac
 
 
 def spine(tree: str) -> tt.Spine:
-    if tree in (PAIRS_OF_PLACES, MERGED_PAIRS):
+    if tree in (PAIRS_OF_PLACES, MERGED_PAIRS, PAIRS_BOTTOM_UP):
         place = tt.Hierarchy.from_prefixes(["A1", "A2", "B1"], widths=[1])
+        if tree == PAIRS_BOTTOM_UP:
+            return tt.Spine.bottom_up({"destination": place, "origin": place})
         order = tt.Spine.merged if tree == MERGED_PAIRS else tt.Spine.destination_first
         return order(origin=place, destination=place)
     codes, widths = TREES[tree]

@@ -188,7 +188,7 @@ def _unit(plan: PurePlan, facts: Facts) -> dict[str, Any]:
         "contributions": unit.contributions,
         "enforced": unit.enforced,
         "bound": said.bound(plan),
-        "per_node": dict(unit.per_node),
+        "per_node": dict(unit.caps),
         "neighbours": unit.neighbours,
         "neighbouring_tables": said.neighbours(plan, facts),
         **said.unit(plan),

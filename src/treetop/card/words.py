@@ -73,7 +73,9 @@ OWN_INTERVAL = " The interval of a margin's count, and of any sum that is one, i
 
 def mechanism(plan: PurePlan) -> str:
     """Say what is measured, and how it becomes a release."""
-    return MECHANISM + (MARGINS if plan.margin_tables else "")
+    past = plan.spine.goes_past
+    sums = f" Not measured, and sums of what is measured below them: {', '.join(past)}." if past else ""
+    return MECHANISM + (MARGINS if plan.margin_tables else "") + sums
 
 
 def accuracy(plan: PurePlan) -> dict[str, str]:
@@ -204,6 +206,9 @@ def dropped(drop: Mapping[str, Sequence[str]]) -> str:
     return f"Rows with {either} are no part of the data set. This was decided before the table was read."
 
 
+_DISTINCT = " among distinct ones: those of one leaf counted as one."
+
+
 def bound(plan: PurePlan) -> str:
     """Say how contributions were bounded, but never how many records that took."""
     unit = plan.unit
@@ -212,7 +217,7 @@ def bound(plan: PurePlan) -> str:
         spelling = f" (whatever {unit.spelling} an id is written with)" if unit.id_clean else ""
         return (
             f"Enforced: of each {unit.entity}, told apart by the column {unit.id!r}{spelling}, at most {most} entered "
-            "the release, chosen at random."
+            f"the release, chosen at random{_DISTINCT if unit.distinct else '.'}"
         )
     return f"Declared, not enforced: whoever made the release states that no {unit.entity} has more than {most}."
 

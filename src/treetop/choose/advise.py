@@ -16,7 +16,7 @@ from treetop.basics.progress import Progress
 from treetop.basics.resolved import resolved
 from treetop.choose.design import Design, design, with_trials
 from treetop.choose.fill_in import designed_in, filled_in
-from treetop.choose.forecast import Forecast, forecast
+from treetop.choose.forecast import Forecast, forecast, forecast_of
 from treetop.choose.goals import Target, read_target
 from treetop.choose.grid import GridRow, error_grid, plot_grid
 from treetop.choose.group_split import group_forecast
@@ -32,8 +32,10 @@ from treetop.choose.public import (
     read_twin,
     twin_source,
 )
+from treetop.choose.refine import Refinement, refine_split
 from treetop.choose.simulate import Trials, simulate
-from treetop.choose.targets import Answer, loss_for
+from treetop.choose.split import Objective
+from treetop.choose.targets import Answer, loss_for, loss_for_error
 from treetop.choose.theta import ThetaAdvice, advise_theta
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
@@ -78,6 +80,13 @@ class Wishes(TypedDict, total=False):
     """Where it is from, in words; a table must say."""
     weights: Mapping[str, Number]
     """What errors of a level weigh: 1 where nothing is said. A short name is for every level of that name."""
+    objective: Objective
+    """Of which counts the split has the least error for the prior: "separate" measurements, as they are when left out,
+    or "consistent" ones."""
+    refine: bool
+    """Whether to try splits near the best one on the prior's table, and take one that is better beyond chance."""
+    squared_error: float | None
+    """A total squared error that is expected of the prior: the smallest loss for it is found, with its split."""
     design: bool
     """Whether to choose tables, order and shares for what is cared for."""
     care: Sequence[str]
@@ -108,6 +117,10 @@ class Advice:
     """The smallest loss for the targets."""
     forecast: Forecast | None = None
     """The best split for the prior."""
+    squared_error: float | None = None
+    """The total squared error that the answer is for, where it is not for targets."""
+    refined: Refinement | None = None
+    """What trials of other splits came to."""
     design: Design | None = None
     """Which tables to measure, in which order, with which shares."""
     outlook: Outlook | None = None
@@ -139,7 +152,8 @@ def advise(plan: PlanFile | str | Path, targets: Sequence[str | Target] = (), **
     """
     epsilons = tuple(sorted(set(wishes.get("epsilons", ())))) or (DEFAULT_GRID if wishes.get("plot") else ())
     _check_wishes(bool(targets), bool(epsilons), wishes)
-    file = plan if isinstance(plan, PlanFile) else read_plan(plan, stand_in=1 if targets or epsilons else None)
+    open_loss = targets or epsilons or wishes.get("squared_error") is not None
+    file = plan if isinstance(plan, PlanFile) else read_plan(plan, stand_in=1 if open_loss else None)
     if isinstance(file.plan, DegreeCounts) and wishes.get("twin") and not (targets or epsilons or wishes.get("design")):
         return _with_theta(file, wishes)
     _check_file(file, wishes)
@@ -150,7 +164,7 @@ def advise(plan: PlanFile | str | Path, targets: Sequence[str | Target] = (), **
     if wishes.get("design"):
         advice = _with_design(advice, wishes)
     elif wishes.get("prior") is not None:
-        advice = _with_split(advice, wishes)
+        advice = _with_split(advice, wishes, kind, delta)
     if epsilons:
         advice = _with_grid(advice, epsilons, kind, delta)
     if (twin := wishes.get("twin")) is not None and not wishes.get("design"):
@@ -209,6 +223,16 @@ def _check_wishes(targets: bool, grid: bool, wishes: Wishes) -> None:
         raise PlanError("--advise tries plans on one public table: give --twin or --prior")
     for given, needed, why in (
         (wish("weights") or wish("prior_source"), wish("prior"), "--weight and --prior-source are about a --prior"),
+        (
+            wish("objective") or wish("refine") or wish("squared_error") is not None,
+            wish("prior") and not wish("design"),
+            "--objective, --refine and --squared-error are about a --prior, without --advise",
+        ),
+        (
+            wish("objective") == "consistent",
+            wish("squared_error") is None,
+            "--squared-error is about measurements: give it without --objective consistent",
+        ),
         (wish("weights"), not wish("design"), "--advise weighs tables by --care, not by --weight"),
         (wish("care"), wish("design"), "--care says what --advise is for: give that as well"),
         (wish("twin_source"), wish("twin"), "--twin-source is about a --twin"),
@@ -218,7 +242,11 @@ def _check_wishes(targets: bool, grid: bool, wishes: Wishes) -> None:
             targets or wish("prior") or wish("design"),
             "--write fills in an answer: ask with --target, --prior or --advise",
         ),
-        (changed, targets or grid, "--delta and --pure are for --target or a grid"),
+        (
+            changed,
+            targets or grid or wish("squared_error") is not None,
+            "--delta and --pure are for --target, --squared-error or a grid",
+        ),
         (
             True,
             targets or grid or wish("twin") or wish("prior") or wish("design"),
@@ -327,13 +355,16 @@ def _read_prior(advice: Advice, wishes: Wishes) -> tuple[Prior, list[str]]:
     return read_public(advice.file, location, source or "", "prior")
 
 
-def _with_split(advice: Advice, wishes: Wishes) -> Advice:
-    """Find the best split for the prior."""
+def _with_split(advice: Advice, wishes: Wishes, kind: Definition, delta: Fraction | None) -> Advice:
+    """Find the best split for the prior, of the plan's loss or of the least that reaches a squared error."""
     prior, notes = _read_prior(advice, wishes)
     spine = advice.plan.spine
     weights = {level: by for name, by in wishes.get("weights", {}).items() for level in levels_named(spine, name)}
     plan = advice.plan
+    error = wishes.get("squared_error")
     if isinstance(plan, PureGroupTablePlan):
+        if wishes.get("objective") or wishes.get("refine") or error is not None:
+            raise PlanError("a plan for group sizes has its split found by trials: give --prior and --weight only")
         best = group_forecast(
             plan,
             prior,
@@ -343,7 +374,17 @@ def _with_split(advice: Advice, wishes: Wishes) -> Advice:
             progress=wishes.get("progress"),
         )
     else:
-        best = forecast(plan, prior, weights)
+        if error is not None:
+            answer = loss_for_error(plan, prior, error, weights, delta=delta, definition=kind)
+            plan = replace(plan, loss=answer.loss, split="uniform")
+            advice = replace(advice, answer=answer, squared_error=error)
+            best = forecast_of(plan, replace(plan, split=answer.split), prior, weights)
+        else:
+            best = forecast(plan, prior, weights, wishes.get("objective") or "separate")
+        if wishes.get("refine"):
+            tried = refine_split(best.plan, prior, weights, threads=wishes.get("threads"))
+            best = forecast_of(plan, replace(best.plan, split=tried.split), prior, weights, best.words)
+            advice = replace(advice, refined=tried)
     return replace(advice, plan=best.plan, forecast=best, notes=(*advice.notes, *notes))
 
 

@@ -158,6 +158,11 @@ def design(plan: PurePlan, care: Sequence[str] = (), total: float | None = None)
     Only public sizes decide, and `total`, a rough number of records, where a descent could become too long.
     """
     plan.refuse_unless_top_down()
+    if plan.spine.goes_past:
+        raise PlanError(
+            "the plan is bottom-up, or goes past levels, which decides what is measured: list its levels in [spine] "
+            "order to have them advised on"
+        )
     if not any(part.is_measured for part in plan.workload):
         raise PlanError("the plan measures nothing: there is nothing to design")
     cares = _possible(plan, read_cares(plan.spine, care))

@@ -10,7 +10,7 @@ from typing import Any
 
 from treetop.basics.exact import Number
 from treetop.choose.prior import Prior
-from treetop.choose.split import level_weights, optimal_split, terms_of
+from treetop.choose.split import Objective, level_weights, optimal_split, terms_of
 from treetop.plan.accuracy import text_table
 from treetop.plan.plan import PurePlan
 
@@ -85,13 +85,31 @@ class Forecast:
         return f"{text_table([head, *rows], left=(0,))}\n\n{note}"
 
 
-def forecast(plan: PurePlan, prior: Prior, weights: Mapping[str, Number] | None = None) -> Forecast:
+CONSISTENT = (
+    "The split is the best for counts that are made consistent by least squares, none of them clipped; errors are "
+    "those of max(0, measurement), which it does not minimise."
+)
+
+
+def forecast(
+    plan: PurePlan,
+    prior: Prior,
+    weights: Mapping[str, Number] | None = None,
+    objective: Objective = "separate",
+) -> Forecast:
     """Find the best split of the plan's loss for a prior (weights by level, 1 where none is given)."""
     known = {part.name for part in plan.levels if not part.is_measured}
     split: dict[str, Fraction] = optimal_split(
-        plan.spine, plan.unit, plan.loss, prior, weights, unknown=plan.unknown, known=known
+        plan.spine, plan.unit, plan.loss, prior, weights, objective=objective, unknown=plan.unknown, known=known
     )
-    best = replace(plan, split=split)
+    words = CONSISTENT if objective == "consistent" else ""
+    return forecast_of(plan, replace(plan, split=split), prior, weights, words)
+
+
+def forecast_of(
+    plan: PurePlan, best: PurePlan, prior: Prior, weights: Mapping[str, Number] | None = None, words: str = ""
+) -> Forecast:
+    """Return what a prior expects of a plan, and of the same with another split."""
     weigh = level_weights(plan.spine, weights)
     measured = [(old, new) for old, new in zip(plan.levels, best.levels, strict=True) if old.is_measured]
     names = [old.name for old, _ in measured]
@@ -106,4 +124,4 @@ def forecast(plan: PurePlan, prior: Prior, weights: Mapping[str, Number] | None 
         totals = [total + weigh[old.name] * error for total, error in zip(totals, errors, strict=True)]
         before, after = (math.sqrt(error / nodes) if nodes else 0.0 for error in errors)
         rows.append(ForecastRow(old.name, nodes, *shares, before, after))
-    return Forecast(best, tuple(rows), totals[0], totals[1], f"{prior.kind}: {prior.source}")
+    return Forecast(best, tuple(rows), totals[0], totals[1], f"{prior.kind}: {prior.source}", words)

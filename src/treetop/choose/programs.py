@@ -1,7 +1,7 @@
-"""The program of dividing a loss over levels: least error at a given loss.
+"""The programs of dividing a loss over levels: least error at a given loss, and least loss at a given error.
 
-KZF is Ko, Ziani and Fioretto, "Optimal Allocation of Privacy Budget on Hierarchical Data Release". Their program (6)
-is convex, and has the condition of Karush, Kuhn and Tucker
+KZF is Ko, Ziani and Fioretto, "Optimal Allocation of Privacy Budget on Hierarchical Data Release". Their programs (6)
+and (7) are convex, and have the condition of Karush, Kuhn and Tucker
 
     −w_l · F_l′(b_l) = price, the same at every level,
 
@@ -102,6 +102,13 @@ def least_error(terms: Sequence[Term], budget: float) -> Allocation:
     given = iter(budgets)
     everywhere = tuple(next(given) * scale if term.weight > 0 else 0.0 for term in terms)
     return Allocation(everywhere, total_error(terms, everywhere), price)
+
+
+def least_loss(terms: Sequence[Term], error: float) -> Allocation:
+    """Find the least loss, and its division, at which the weighted total mean squared error is that (program 7)."""
+    if not (math.isfinite(error) and error > 0):
+        raise LossError(f"the squared error to reach is {error}: give a positive number")
+    return least_error(terms, falling_root(lambda budget: least_error(terms, budget).error, error, 0.1, 1.0))
 
 
 def total_error(terms: Sequence[Term], budgets: Sequence[float]) -> float:

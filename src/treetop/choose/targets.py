@@ -18,6 +18,9 @@ from treetop.basics.exact import Number, delta_between_0_and_1, positive
 from treetop.basics.frozen import FrozenMap
 from treetop.choose.error_laws import mean_absolute
 from treetop.choose.goals import Target
+from treetop.choose.prior import Prior
+from treetop.choose.programs import least_loss
+from treetop.choose.split import level_weights, terms_of
 from treetop.domain.facts import PublicFacts
 from treetop.domain.margin import Margins
 from treetop.domain.spine import Spine
@@ -153,6 +156,55 @@ def loss_for(
     plan = _smallest(plan, kind, stated, ordered, digits, wanted)
     rows = tuple(_need(name, why[name], plan) for name in measured)
     return Answer(plan.loss, FrozenMap(ordered), rows, plan)
+
+
+def loss_for_error(
+    plan: PurePlan,
+    prior: Prior,
+    error: float,
+    weights: Mapping[str, Number] | None = None,
+    *,
+    delta: Number | None = None,
+    definition: Definition | None = None,
+    digits: int = 4,
+) -> Answer:
+    """Find the smallest loss, and its split, at which the total squared error expected of a prior is at most `error`.
+
+    That is program (7) of Ko, Ziani and Fioretto, where `loss_for` has a target for each level by itself: it asks for
+    the accuracy of all levels together, weighted by level, and divides the loss so that it is cheapest. Errors are
+    those of max(0, measurement), as the prior's counts decide. A level where the prior expects nothing to be measured,
+    or that weighs nothing, and each margin, is given the share of a level that is finer than every target.
+    """
+    kind = definition or ("pure" if delta is None else "approximate")
+    trial = replace(plan, loss=Loss(epsilon=1) if kind == "pure" else Loss(rho=1), split="uniform")
+    prior.fits(plan.spine)
+    names = [part.name for part in trial.workload if part.is_measured]
+    levels = [part.name for part in trial.levels if part.is_measured]
+    terms = terms_of(plan.unit, trial.loss, prior, level_weights(plan.spine, weights), levels)
+    known = [term for term in terms if term is not None]
+    budgets = iter(least_loss(known, error).budgets)
+    split = {
+        name: _short(Fraction(next(budgets)), 6, ROUND_CEILING)
+        for name, term in zip(levels, terms, strict=True)
+        if term is not None
+    }
+    rest = [name for name in names if name not in split]
+    if (left := 1 - REST * len(rest)) <= 0:
+        raise LossError(f"{len(rest)} tables have no part in the squared error: their share, {REST}, leaves nothing")
+    total = sum(split.values(), Fraction(0)) / left
+    ordered = {name: split.get(name, _short(total * REST, 6, ROUND_CEILING)) for name in names}
+    stated = {
+        "delta": delta,
+        "large_delta": plan.loss.large_delta and delta is not None,
+        "accounting": plan.loss.accounting,
+    }
+    found = _smallest(trial, kind, stated, ordered, digits, {})
+    why = dict.fromkeys(names, "the cheapest division for the squared error of all levels")
+    why |= {
+        name: f"{100 * float(REST):.3g}% of the loss: {'no error is expected' if name in levels else 'a margin'}"
+        for name in rest
+    }
+    return Answer(found.loss, FrozenMap(ordered), tuple(_need(name, why[name], found) for name in names), found)
 
 
 def _by_level(plan: PurePlan, targets: Sequence[Target]) -> dict[str, list[Target]]:

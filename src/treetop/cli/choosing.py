@@ -16,6 +16,7 @@ from treetop.cli.terminal import bold
 
 if TYPE_CHECKING:
     from treetop.choose.advise import Advice
+    from treetop.choose.refine import Refinement
     from treetop.choose.simulate import Trials
     from treetop.choose.targets import Answer
     from treetop.plan.plan import PurePlan
@@ -38,6 +39,11 @@ _OPTIONS = (
     click.option("--prior", metavar="TABLE", help="An earlier release, or a public table, to choose the split by."),
     click.option("--prior-source", help="Where the prior is from, in words."),
     click.option("--weight", "weights", multiple=True, metavar="LEVEL=NUMBER", help="With --prior: what errors weigh."),
+    click.option("--squared-error", type=float, help="With --prior: find the smallest loss with this total error."),
+    click.option(
+        "--objective", type=click.Choice(["separate", "consistent"]), help="With --prior: whose errors are least."
+    ),
+    click.option("--refine", is_flag=True, help="With --prior: also try splits near the best, on its table."),
     click.option("--advise", "design", is_flag=True, help="Choose tables, order and shares for what you care about."),
     click.option("--care", multiple=True, help='With --advise: "origin totals", "state pairs", "leaves=3".'),
     click.option("--total", type=float, help="About how many records there are: what would be mostly noise?"),
@@ -91,6 +97,8 @@ def summarise(advice: Advice) -> dict[str, Any]:
         "title": advice.plan.title,
         "plan": str(advice.file.path),
         "targets": [str(target) for target in advice.targets],
+        "squared_error": advice.squared_error,
+        "refined": None if advice.refined is None else _refined(advice.refined),
         "answer": None if advice.answer is None else {**advice.answer.to_dict(), "meaning": meaning(advice.plan)},
         "forecast": None if advice.forecast is None else advice.forecast.to_dict(),
         "design": None if advice.design is None else advice.design.to_dict(),
@@ -106,6 +114,11 @@ def summarise(advice: Advice) -> dict[str, Any]:
         "notes": list(advice.notes),
         "files": [str(file) for file in advice.files],
     }
+
+
+def _refined(tried: Refinement) -> dict[str, Any]:
+    told = asdict(tried)
+    return {**told, **{name: {key: float(one) for key, one in told[name].items()} for name in ("split", "found")}}
 
 
 def _trials(trials: Trials) -> dict[str, Any]:
@@ -124,6 +137,8 @@ def render(advice: Advice) -> str:
         parts.append(_render_answer(advice, advice.answer))
     if advice.forecast is not None:
         parts += [f"{bold('The best split for the prior')}\n{advice.forecast}"]
+    if advice.refined is not None:
+        parts += [f"{bold('Splits near it, tried on the prior')}\n{advice.refined}"]
     if advice.answer is not None or advice.forecast is not None:
         parts += [f"{bold('For the plan file, in place of its [loss]')}\n\n{loss_toml(advice.plan)}"]
     if advice.design is not None:
@@ -180,7 +195,7 @@ def _render_answer(advice: Advice, answer: Answer) -> str:
     return "\n".join(
         [
             bold("Targets"),
-            *(f"- {target}" for target in advice.targets),
+            *(f"- {target}" for target in _targets(advice)),
             "",
             bold(f"The smallest loss that meets them: {_say(advice.plan)}"),
             str(answer),
@@ -188,6 +203,13 @@ def _render_answer(advice: Advice, answer: Answer) -> str:
             render_meaning(meaning(advice.plan)),
         ]
     )
+
+
+def _targets(advice: Advice) -> list[str]:
+    """Say what the answer is for."""
+    if advice.squared_error is not None:
+        return [f"a total squared error of {advice.squared_error:,g}, expected of the prior"]
+    return [str(target) for target in advice.targets]
 
 
 def render_meaning(rows: Sequence[dict[str, Any]]) -> str:

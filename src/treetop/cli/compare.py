@@ -96,6 +96,7 @@ def _means(setting: Setting, trials: Sequence[Trial]) -> dict[str, Any]:
                 "level": level.level,
                 "name": level.name,
                 "counts": level.counts,
+                "bound": trials[0].bounds[at] if at < len(trials[0].bounds) else None,
                 **{name: fmean(getattr(run[at], name) for run in tables) for name in metrics},
             }
             for at, level in enumerate(tables[0])

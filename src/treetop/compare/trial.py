@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from fractions import Fraction
 from functools import cache
 from typing import Any, Literal, TypeAlias
 
@@ -18,6 +19,7 @@ from treetop.compare.mechanisms import (
     Mechanism,
     Planned,
     StabilityHistogram,
+    VanillaGauss,
     named,
     paper_loss,
 )
@@ -173,7 +175,7 @@ def run_trial(case: Case, setting: Setting, repeat: int, key: Key) -> Trial:
         margins=margin_errors_of(case.spine, beside, estimate.keys, estimate.value, truth),
         noise=tuple(level.deviation for level in mechanism.levels),
         margin_noise=tuple(part.deviation for part in _margin_parts(mechanism)) or (None,) * len(beside),
-        bounds=_bounds(mechanism),
+        bounds=_bounds(mechanism, case.counts.total),
         violations=estimate.violations(),
         leaves=len(estimate),
         bytes=sum(word.nbytes for word in estimate.keys) + estimate.value.nbytes,
@@ -192,9 +194,11 @@ def estimate_errors(estimate: Estimate, truth: Counts) -> tuple[LevelErrors, ...
     return tuple(errors_of(spine, level.keys, level.value, truth)[index] for index, level in enumerate(estimate.levels))
 
 
-def _bounds(mechanism: Mechanism) -> tuple[int | None, ...]:
+def _bounds(mechanism: Mechanism, records: int) -> tuple[int | None, ...]:
     if isinstance(mechanism, Planned) and mechanism.bounded:
         return tuple(level.bound for level in mechanism.plan.accuracy(CONFIDENCE).levels)
+    if isinstance(mechanism, VanillaGauss | StabilityHistogram):
+        return mechanism.bounds(1 - Fraction(str(CONFIDENCE)), records)
     return (None,) * len(mechanism.levels)
 
 

@@ -10,6 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise, zip_longest
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from treetop.basics.frozen import FrozenMap
 from treetop.basics.nearest import nearest
@@ -23,8 +27,12 @@ RESERVED = (TOTAL, "level", "count", "lower", "upper", "value", "variance", "est
 """What no attribute can be called: the root, and the columns that stand beside those of the attributes in tables."""
 TIMES = " * "
 """What stands between the attributes of a table, and between those that a merged step refines at once."""
+BELOW = " > "
+"""What stands between the levels of one attribute that a step goes down at once."""
 WIDEST = 2**31 - 1
 """A merged step divides a node into at most so many."""
+MOST_LEAVES = 2**24
+"""A step that goes down several levels at once divides a node into at most so many: noise is put on each of them."""
 
 
 def problem_with_name(name: object, others: Iterable[object] = ()) -> str | None:
@@ -58,7 +66,8 @@ class Spine:
     """The order in which attributes are refined.
 
     An attribute may skip levels of its hierarchy or stop above its leaves; those levels are then not released. Several
-    attributes may be refined at once, in a merged step: their levels are then joined by an asterisk.
+    attributes may be refined at once, in a merged step: their levels are then joined by an asterisk. A step may go down
+    several levels of an attribute at once, joined by >: those above the last are not measured, and are sums of it.
 
     >>> place = Hierarchy.from_prefixes(["AX", "AY", "BX"], widths=[1], levels=["state", "county"])
     >>> attributes = {"place": place, "sex": Hierarchy.flat(["f", "m"])}
@@ -66,6 +75,8 @@ class Spine:
     [('place.state', 2), ('sex', 4), ('place.county', 6)]
     >>> [(level.name, level.nodes) for level in Spine(["place.state", "place.county * sex"], attributes).levels]
     [('place.state', 2), ('place.county * sex', 6)]
+    >>> Spine.bottom_up(attributes)
+    Spine(place.county * sex; 6 leaves)
     """
 
     splits: Sequence[str]
@@ -84,9 +95,9 @@ class Spine:
             if (problem := self._problem_with(name)) is not None:
                 raise SpineError(problem)
         steps = tuple(_parse_step(split, self.attributes) for split in self.splits)
-        splits = [split for step in steps for split in step]
+        splits = [split for step in steps for chain in step for split in chain]
         trees = [tree.select(_refined(name, splits, tree)) for name, tree in self.attributes.items()]
-        object.__setattr__(self, "splits", tuple(TIMES.join(".".join(split) for split in step) for step in steps))
+        object.__setattr__(self, "splits", tuple(TIMES.join(map(_written, step)) for step in steps))
         object.__setattr__(self, "attributes", FrozenMap(self.attributes))
         object.__setattr__(self, "trees", tuple(trees))
         object.__setattr__(self, "levels", _levels(steps, list(self.attributes), trees))
@@ -109,6 +120,16 @@ class Spine:
         """Refine both ends at once, level by level; the deeper one goes on alone."""
         ends = {"destination": destination, "origin": origin}
         return Spine([TIMES.join(pair) for pair in _pairs(ends)], ends)
+
+    @staticmethod
+    def bottom_up(attributes: Mapping[str, Hierarchy]) -> Spine:
+        """Go down to the leaves in one step: they alone are measured below the total, and all else is sums of them.
+
+        The guarantee is that of any level: one unit moves the counts of leaves by at most `Unit.sensitivity` of that
+        level, and the leaves pay the whole loss, but for what the total pays where neighbours can differ in it.
+        """
+        chains = (BELOW.join(f"{name}.{level}" for level in tree.levels) for name, tree in attributes.items())
+        return Spine([TIMES.join(chains)], attributes)
 
     @property
     def leaves(self) -> int:
@@ -158,7 +179,25 @@ class Spine:
             attribute, levels = list(self.attributes)[part.attribute], self.trees[part.attribute].levels
             if name == f"{attribute}.{levels[part.depth]}" or (name == attribute and len(levels) == 1):
                 return (part,)
+        if (passed := self._passed.get(name)) is not None:
+            return (passed,)
         return self.level(name).parts
+
+    @property
+    def goes_past(self) -> list[str]:
+        """The levels of attributes that are not measured, since steps go past them: they are sums."""
+        return list(self._passed)
+
+    @cached_property
+    def _passed(self) -> dict[str, Refinement]:
+        """By name, the levels of attributes that steps go past: sums of what is measured below them."""
+        found = {}
+        own = {(part.attribute, part.depth) for level in self.levels for part in level.parts}
+        for attribute, (name, tree) in enumerate(zip(self.attributes, self.trees, strict=True)):
+            for depth, level in enumerate(tree.levels):
+                if (attribute, depth) not in own:
+                    found[f"{name}.{level}"] = Refinement(attribute, depth, tree.first[depth])
+        return found
 
     def levels_named(self, name: str) -> list[str]:
         """Return the levels that a name stands for: one, or that of every attribute which has a level called so.
@@ -205,7 +244,7 @@ class Spine:
         found = [tuple(refined)]
         for level in self.levels:
             for part in level.parts:
-                refined[part.attribute] += 1
+                refined[part.attribute] = part.depth + 1
             found.append(tuple(refined))
         return tuple(found)
 
@@ -236,16 +275,41 @@ def _unordered(name: str) -> list[str]:
     return sorted(part.strip() for part in name.split(TIMES.strip()))
 
 
-def _parse_step(step: str, attributes: Mapping[str, Hierarchy]) -> tuple[tuple[str, str], ...]:
+Chain: TypeAlias = tuple[tuple[str, str], ...]
+"""An attribute and its levels that a step goes down at once, mostly one."""
+
+
+def _parse_step(step: str, attributes: Mapping[str, Hierarchy]) -> tuple[Chain, ...]:
     """Return the attributes and levels of a step; names with an asterisk in them were always free."""
-    attribute, _, level = step.partition(".")
-    if TIMES.strip() not in step or (attribute in attributes and (not level or level in attributes[attribute].levels)):
-        return (_parse(step, attributes),)
-    found = tuple(_parse(part.strip(), attributes) for part in step.split(TIMES.strip()))
-    for name, _ in found:
-        if [other for other, _ in found].count(name) > 1:
+    if _is_name(step, attributes):
+        return ((_parse(step, attributes),),)
+    found = tuple(_parse_chain(part.strip(), attributes) for part in step.split(TIMES.strip()))
+    names = [chain[0][0] for chain in found]
+    for name in names:
+        if names.count(name) > 1:
             raise SpineError(f"{step!r} refines {name!r} twice at once: name its finer level alone")
     return found
+
+
+def _parse_chain(text: str, attributes: Mapping[str, Hierarchy]) -> Chain:
+    """Return the levels of one attribute that stand one below the other."""
+    if _is_name(text, attributes):
+        return (_parse(text, attributes),)
+    chain = tuple(_parse(part.strip(), attributes) for part in text.split(BELOW.strip()))
+    if len({name for name, _ in chain}) > 1:
+        raise SpineError(f"{text!r} goes down several attributes: join levels of one by >, and attributes by *")
+    return chain
+
+
+def _is_name(text: str, attributes: Mapping[str, Hierarchy]) -> bool:
+    """Whether a text is that of one level, whatever signs its name has."""
+    attribute, _, level = text.partition(".")
+    signs = TIMES.strip() in text or BELOW.strip() in text
+    return not signs or (attribute in attributes and (not level or level in attributes[attribute].levels))
+
+
+def _written(chain: Chain) -> str:
+    return BELOW.join(".".join(split) for split in chain)
 
 
 def _parse(split: str, attributes: Mapping[str, Hierarchy]) -> tuple[str, str]:
@@ -283,23 +347,35 @@ def _refined(attribute: str, splits: Sequence[tuple[str, str]], hierarchy: Hiera
     return used
 
 
-def _levels(
-    steps: Sequence[Sequence[tuple[str, str]]], names: Sequence[str], trees: Sequence[Hierarchy]
-) -> tuple[Level, ...]:
+def _levels(steps: Sequence[Sequence[Chain]], names: Sequence[str], trees: Sequence[Hierarchy]) -> tuple[Level, ...]:
     width = [1] * len(names)
     levels = []
     for index, step in enumerate(steps, start=1):
         parts = []
-        for name, level in step:
-            attribute = names.index(name)
-            depth = trees[attribute].depth(level)
+        for chain in step:
+            attribute = names.index(chain[0][0])
+            top, depth = (trees[attribute].depth(chain[end][1]) for end in (0, -1))
             width[attribute] = trees[attribute].sizes[depth]
-            parts.append(Refinement(attribute, depth, trees[attribute].first[depth]))
-        called = (name if len(trees[names.index(name)].levels) == 1 else f"{name}.{level}" for name, level in step)
+            parts.append(Refinement(attribute, depth, _children(trees[attribute], top, depth)))
+        last = [chain[-1] for chain in step]
+        called = (name if len(trees[names.index(name)].levels) == 1 else f"{name}.{level}" for name, level in last)
         levels.append(Level(index, TIMES.join(called), tuple(parts), math.prod(width)))
+        if any(len(chain) > 1 for chain in step) and levels[-1].widest > MOST_LEAVES:
+            raise SpineError(
+                f"{levels[-1].name!r} is reached in one step, in which noise is put on each of up to "
+                f"{levels[-1].widest:,} counts, more than {MOST_LEAVES:,}: measure a level between, or stop above"
+            )
         if levels[-1].is_merged and levels[-1].widest > WIDEST:
             raise SpineError(
                 f"{levels[-1].name!r} divides a node into up to {levels[-1].widest:,} at once, more than {WIDEST:,}: "
                 "refine its attributes one after the other"
             )
     return tuple(levels)
+
+
+def _children(tree: Hierarchy, top: int, depth: int) -> NDArray[np.int64]:
+    """Return where the nodes of a depth start under each node above the top one: children of children follow on."""
+    first = tree.first[top]
+    for below in range(top + 1, depth + 1):
+        first = tree.first[below][first]
+    return first

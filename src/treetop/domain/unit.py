@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from treetop.basics.choices import Choices
@@ -90,6 +91,10 @@ class Unit:
     may_be_missing: bool
     """Under `replace` with one record each: whether that one may be missing from what is counted, because something on
     the way drops records. Then neighbours may differ in the total, and it is measured; elsewhere it always is."""
+    distinct: bool
+    """Whether a leaf counts at most once of each unit, as trips that are all different: enforced, by the id."""
+    leaf: str | None = field(init=False)
+    """The name of the finest level, which a plan tells a unit of distinct records; nobody else knows it."""
 
     def __init__(
         self,
@@ -101,6 +106,7 @@ class Unit:
         population: int | None = None,
         id_clean: Collection[IdClean] = (),
         may_be_missing: bool = False,
+        distinct: bool = False,
     ) -> None:
         if not _is_name(entity):
             raise UnitError(
@@ -129,6 +135,30 @@ class Unit:
         object.__setattr__(self, "id_clean", _ways(id_clean, id))
         missing = bool(may_be_missing) and self.rule.keeps_number and most == 1
         object.__setattr__(self, "may_be_missing", missing)
+        if distinct and id is None:
+            raise UnitError(
+                f"The unit's distinct says that a leaf counts once of each {entity}, which is enforced by an id, and "
+                "there is none; name its column, or declare a cap of 1 at the finest level with per_node."
+            )
+        object.__setattr__(self, "distinct", bool(distinct))
+        object.__setattr__(self, "leaf", None)
+
+    def at_leaves(self, level: str) -> Unit:
+        """Return the unit where the finest level has this name, which decides what distinct records mean.
+
+        Of one unit a leaf then counts at most once (`Bound` sees to that), so its cap is 1; coarser nodes may hold all
+        of a unit's leaves, and have none.
+        """
+        if not self.distinct or self.leaf == level:
+            return self
+        unit = copy(self)
+        object.__setattr__(unit, "leaf", level)
+        return unit
+
+    @property
+    def caps(self) -> Mapping[str, int]:
+        """By level name, the most records of one unit in one node of that level: those declared, and that of leaves."""
+        return self.per_node if self.leaf is None else FrozenMap({**self.per_node, self.leaf: 1})
 
     @property
     def rule(self) -> NeighbourRule:
@@ -178,7 +208,7 @@ class Unit:
         most = self.contributions
         if level == TOTAL:
             return Sensitivity(l1=most, l2_squared=most**2)
-        full, rest = divmod(most, cap := self.per_node.get(level, most))
+        full, rest = divmod(most, cap := self.caps.get(level, most))
         return Sensitivity(l1=self.rule.units * most, l2_squared=self.rule.units * (full * cap**2 + rest**2))
 
     def total_is_exact(self, records_may_be_dropped: bool) -> bool:
@@ -228,9 +258,10 @@ whether any one trip, of at most 1 record, is in the data. The limit of 1 record
         return f'is enforced by the column "{self.id}"' if self.enforced else "is declared, not enforced"
 
     def _caps_sentence(self) -> str:
-        return "".join(
+        declared = "".join(
             f" Of them, at most {cap} in one node of {level} (declared)." for level, cap in self.per_node.items()
         )
+        return declared + (" Records of one leaf count as one (enforced)." if self.distinct else "")
 
 
 def _is_name(value: object) -> bool:

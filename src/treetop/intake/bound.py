@@ -1,5 +1,10 @@
 """Contribution bounds: of every unit, a uniform random choice of at most m records is kept.
 
+Where records are to be distinct, those of one unit in one leaf are one record, before the choice: so at most m leaves
+count it, once each. That is a function of the unit's own records too. One unit then moves the counts of leaves by 0 or
+1 each, at most m of them: Σ|v| ≤ m and Σv² ≤ m under add-remove, twice that under replace, in place of m² and 2m². A
+coarser node may hold all m leaves, so that its sensitivity stays; the leaves alone pay less.
+
 Each unit is dealt with by itself: what is kept of it is a function of the secret key, its id and its own records.
 Other units' rows, and the order of the rows, have no part in it. So exchanging one unit's records exchanges at
 most m kept ones, which is what the sensitivities assume; whether the choice can be foreseen does not matter for
@@ -55,11 +60,13 @@ class Bound:
     """What the random choice comes from: the same key keeps the same records of the same table."""
     clean: tuple[IdClean, ...] = ()
     """Which differences of spelling do not tell units apart."""
+    distinct: bool = False
+    """Whether the records of one unit in one leaf are one."""
 
     @staticmethod
     def of(unit: Unit, key: Key) -> Bound | None:
         """Return the bound of a unit; None where it has no id."""
-        return None if unit.id is None else Bound(unit.id, unit.contributions, key, unit.id_clean)
+        return None if unit.id is None else Bound(unit.id, unit.contributions, key, unit.id_clean, unit.distinct)
 
     def hashes(self, ids: pa.StringArray) -> NDArray[np.uint64]:
         """Return the two halves of every unit's hash, each by a key of its own."""
@@ -124,16 +131,20 @@ class Bounder:
             for index in range(2 + self._words)
         )
         weights = [weight[rows] for rows, _, weight in here if weight is not None]
-        return keep_of_units(high, low, words, np.concatenate(weights) if weights else None, self._bound.most)
+        number = np.concatenate(weights) if weights else None
+        return keep_of_units(high, low, words, number, self._bound.most, self._bound.distinct)
 
 
 def keep_of_units(
-    high: Words, low: Words, words: Sequence[Words], weights: Weights | None, most: int
+    high: Words, low: Words, words: Sequence[Words], weights: Weights | None, most: int, distinct: bool = False
 ) -> tuple[NDArray[np.uint64], Weights | None, int]:
     """Return the paths of the records that are kept of some units, of which all rows are here, each known by its hash.
 
     Also return how many records each row still stands for, and how many units there are.
     """
+    if distinct:
+        once = _first_of_each(high, low, words, weights)
+        high, low, words, weights = high[once], low[once], [word[once] for word in words], None
     paths = np.stack(words, axis=1)
     weight = np.ones(len(high), np.int64) if weights is None else weights
     kept = np.empty(len(high), np.int64)
@@ -143,6 +154,18 @@ def keep_of_units(
     units = _keep_some(order, high, low, letters, weight, min(most, LARGEST_TOTAL), kept)
     rows = np.flatnonzero(kept)
     return paths[rows], None if weights is None else kept[rows], units
+
+
+def _first_of_each(high: Words, low: Words, words: Sequence[Words], weights: Weights | None) -> NDArray[np.int64]:
+    """Return one row of every unit and leaf; rows that stand for no record are none."""
+    rows = np.arange(len(high)) if weights is None else np.flatnonzero(weights > 0)
+    columns = [column[rows] for column in (*words, low, high)]
+    order = np.lexsort(columns)
+    new = np.zeros(len(order), bool)
+    new[:1] = True
+    for column in columns:
+        new[1:] |= column[order[1:]] != column[order[:-1]]
+    return rows[order[new]]
 
 
 @kernel

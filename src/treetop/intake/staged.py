@@ -100,6 +100,8 @@ class _Range:
     folder: Path
     most: int = 0
     """How many records of a unit are kept, where units are bounded."""
+    distinct: bool = False
+    """Whether those of one leaf are one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +138,8 @@ def read_staged(
     if not rows:
         tables.warn_of_none(table)
     if encoder.bound is not None:
-        kept = [_Range(*one, most=encoder.bound.most) for one in _ranges(runs, space, encoder, "kept")]
+        limit = (encoder.bound.most, encoder.bound.distinct)
+        kept = [_Range(*one, *limit) for one in _ranges(runs, space, encoder, "kept")]
         bounded = list(space.executor.map(_bound, kept))
         if made is None or not made.one_row_each:
             tally.units, tally.unit_rows = sum(one.units for one in bounded), sum(run.size for run in runs)
@@ -253,7 +256,8 @@ def _bound(task: _Range) -> _Merged:
     words = [_together(slices, name) for name in _names(task)]
     counted = (task.runs[0].folder / f"{_NUMBER}.npy").exists()
     weights = _together(slices, _NUMBER).view(np.int64) if counted else None
-    paths, kept, units = keep_of_units(_together(slices, _HIGH), _together(slices, _LOW), words, weights, task.most)
+    high, low = _together(slices, _HIGH), _together(slices, _LOW)
+    paths, kept, units = keep_of_units(high, low, words, weights, task.most, task.distinct)
     counts = Counts.from_keys([paths[:, word].copy() for word in range(len(words))], kept)
     return _Merged(_save_counts(task.folder, counts), counts.total, units)
 

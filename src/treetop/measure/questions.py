@@ -221,7 +221,7 @@ def measure(
 def _refuse_other(batch: Batch, plan: PurePlan) -> None:
     """Refuse questions whose noise is made for another unit or domain than the plan reads the table by."""
     stated = [
-        {name: getattr(unit, name) for name in ("id", "id_clean", "contributions", "neighbours")}
+        {name: getattr(unit, name) for name in ("id", "id_clean", "contributions", "neighbours", "distinct")}
         for unit in (batch.unit, plan.unit)
     ]
     other = [name for name in stated[0] if stated[0][name] != stated[1][name]]

@@ -109,7 +109,9 @@ class PurePlan:
             object.__setattr__(self, "margins", tuple(margin.name for margin in self.margin_tables))
         if not self.margin_tables:
             object.__setattr__(self, "margins", "none")
+        self._check_sums()
         self._check_caps()
+        object.__setattr__(self, "unit", self.unit.at_leaves(self.spine.levels[-1].name))
         refuse_crossing(self.spine, self.margin_tables)
         FactCheck(self.spine, self.public_facts, self.margin_tables)(
             self.unit, REPAIRS[self.repair], self.unknown == "drop"
@@ -143,6 +145,17 @@ class PurePlan:
     def preference(self) -> Prefer | None:
         """What repair and order favour, in one word; None where there is no word for it."""
         return preference_of(self.repair, self.order)
+
+    def _check_sums(self) -> None:
+        """Refuse tables and facts of levels that a step goes past: they are sums, and nothing else is known of them."""
+        if not (past := self.spine.goes_past):
+            return
+        what = "margins" if self.margin_tables else "facts" if self.public_facts else None
+        if what is not None:
+            raise PlanError(
+                f"the spine goes past {', '.join(past)}, which are then sums of its leaves, and the plan has {what}: "
+                f"{'set margins to none' if what == 'margins' else 'leave the facts out'}, or refine level by level"
+            )
 
     def _check_caps(self) -> None:
         names = [level.name for level in self.spine.levels] + [margin.part for margin in self.margin_tables]

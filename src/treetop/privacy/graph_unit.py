@@ -73,9 +73,11 @@ class GraphUnit(Unit):
                 f"The relation {graph.relation!r} does not fit a unit of {unit.contributions} edges, told apart by "
                 f"{unit.id!r}; take the unit from the graph."
             )
+        if unit.distinct:
+            raise UnitError("Edges are dealt with by the relation and the policies of their graph: leave distinct out.")
         # Where one list, person or edge may have no edge that is counted, the total is not the same for neighbours.
         missing = unit.may_be_missing or graph.may_drop is not None
-        stated = {one.name: getattr(unit, one.name) for one in fields(Unit)}
+        stated = {one.name: getattr(unit, one.name) for one in fields(Unit) if one.init}
         super().__init__(**stated | {"may_be_missing": missing})
         object.__setattr__(self, "graph", graph)
 

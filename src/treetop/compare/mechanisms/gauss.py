@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from treetop.compare.mechanisms.bounds import sums_of_clipped, sums_of_noise
 from treetop.compare.mechanisms.dense import MOST_LEAVES, PublicTree, measure_leaves, refuse_large
 from treetop.compare.mechanisms.estimate import Estimate
 from treetop.compare.mechanisms.mechanism import bound_key, check_parts, check_width, promise
@@ -67,6 +68,11 @@ class VanillaGauss:
     def tree(self) -> PublicTree:
         """All public leaves."""
         return PublicTree.of(self.spine)
+
+    def bounds(self, risk: Fraction, records: int) -> tuple[int, ...]:
+        """What no error of a level exceeds but with that risk, for the total and every level, each by itself."""
+        bound = sums_of_clipped if self.clamp else sums_of_noise
+        return bound(self.spine, self.levels[-1].law, risk)
 
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
         """Measure every leaf once."""

@@ -38,6 +38,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from treetop.basics.exact import plain
+from treetop.compare.mechanisms.bounds import sums_of_survivors
 from treetop.compare.mechanisms.dense import draw
 from treetop.compare.mechanisms.estimate import Estimate, Words
 from treetop.compare.mechanisms.gauss import only_leaves
@@ -94,7 +95,7 @@ class StabilityHistogram:
         if self.threshold == "paper":
             least = _paper_threshold(self.unit, law, delta)
         else:
-            cap = self.unit.per_node.get(levels[-1].name, self.unit.contributions)
+            cap = self.unit.caps.get(levels[-1].name, self.unit.contributions)
             least = tight_threshold(law, delta, self.unit.contributions, cap)
         object.__setattr__(self, "least", least)
 
@@ -112,6 +113,10 @@ class StabilityHistogram:
             f"Approximate differential privacy with epsilon {plain(epsilon)} and delta {plain(delta)}, kept by Laplace "
             f"noise and by publishing only noisy counts of {self.least:,} or more.",
         )
+
+    def bounds(self, risk: Fraction, records: int) -> tuple[int, ...]:
+        """What no error of a level exceeds but with that risk, for the total and every level, of so many records."""
+        return sums_of_survivors(self.spine, self.levels[-1].law, self.least, records, risk)
 
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
         """Measure the leaves that are there once."""

@@ -53,8 +53,9 @@ ORDERS: Mapping[str, Callable[..., Spine]] = {
     "destination-first": Spine.destination_first,
     "origin-first": Spine.origin_first,
     "merged": Spine.merged,
+    "bottom-up": lambda **trees: Spine.bottom_up(trees),
 }
-"""The orders of a spine that have a name, for attributes called origin and destination."""
+"""The orders of a spine that have a name; all but the last are for attributes called origin and destination."""
 TOP_DOWN = REPAIRS.named(lambda repair: not repair.again)
 """The repairs that work from the top down."""
 ELSEWHERE = "elsewhere"
@@ -274,9 +275,10 @@ FIELDS = (
     _attribute("hierarchy_sha256", NAME, "Refuses another tree; the plan of a release has it"),
 
     _declare("spine", "", "", "order", either(list, TEXTS, Kind(_order, {"enum": list(ORDERS)})),
-             '`"destination-first"`, `"origin-first"`, `"merged"` (both ends at once), or a list of '
-             '`"attribute.level"`, in which `"origin.region * destination.region"` refines several at once; asked with '
-             "two or more attributes",
+             '`"destination-first"`, `"origin-first"`, `"merged"` (both ends at once), `"bottom-up"` (leaves alone are '
+             'measured, for any attributes), or a list of `"attribute.level"`, in which '
+             '`"origin.region * destination.region"` refines several at once, and `"place.state > place.town"` goes '
+             "past a level; asked with two or more attributes",
              question='In which order are the attributes refined? "destination-first", "origin-first" or "merged" for '
              'two ends, or a list such as ["place.state", "sex", "place.county"].',
              asked=lambda read: len(read["attributes"]) > 1, take=lambda ran: list(ran.plan.spine.splits)),
@@ -312,6 +314,9 @@ FIELDS = (
           default=(), since="0.3"),
     _unit("per_node", table(WHOLE), "By level, a declared cap on the records of one unit in one node", default={},
           always=True),
+    _unit("distinct", FLAG, "`true` where the records of one unit in one leaf count as one, as trips that are all "
+          "different: enforced by `id`, and the finest level has less noise where `contributions` is above 1",
+          default=False, since="0.4"),
     _unit("population", WHOLE, "How many of them there are at least, if that is public: a `delta` of one in so many or "
           "more is then asked about", families=FAMILIES, since="0.3"),
     _unit("may_be_missing", FLAG, "`true` where something on the way may drop records: under `replace` with one record "

@@ -111,6 +111,10 @@ def as_ordinary(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
             "id_clean: the people of a graph are told apart by its tables, in which ids stand as they are spelt: clean "
             "the ids of both tables, and leave id_clean out"
         )
+    if "distinct" in unit:
+        raise stated.problem(
+            "distinct: edges between the same two people are dealt with by `repeated` of the graph: leave distinct out"
+        )
     if graph[graph["counts"]] is not None:
         data["source"] = graph[graph["counts"]]
     relation = graph["relation"]

@@ -37,6 +37,8 @@ from treetop.privacy import Loss, Unit
 from treetop.sources.source import Source, leaves_out
 
 _ENDS = ("origin", "destination")
+BOTTOM_UP = "bottom-up"
+"""The order in which leaves alone are measured, and margins are none unless they are asked for."""
 _LARGEST = 1 << 24
 """How many bytes a plan file may have."""
 
@@ -96,6 +98,8 @@ def _read_spine(stated: Stated) -> PlanFile:
     if graph is not None:
         protected, described = graph.unit(protected), {"description": graph.described(described["description"])}
     loss = stated.loss()
+    if values["spine"]["order"] == BOTTOM_UP and not section["spine"].has("margins"):
+        values["spine"]["margins"] = "none"
     facts = stated_facts(stated, spine, (stated.source, *private_tables(values["graph"], folder)))
     # What remains to go wrong: a split that misses a level, a cap on a level that is not there.
     with section["loss"].located(LossError), section["unit"].located(PlanError):
@@ -117,7 +121,7 @@ def _named_split(
 
 
 def _check_order(section: Section, order: Any, attributes: Mapping[str, object]) -> None:
-    if isinstance(order, str) and not set(_ENDS) <= set(attributes):
+    if isinstance(order, str) and order != BOTTOM_UP and not set(_ENDS) <= set(attributes):
         raise section.problem(
             f"order is {order!r}, which is for two attributes called origin and destination, but they are "
             f"{', '.join(attributes)}: rename them, or list the levels in order"
@@ -156,7 +160,7 @@ def _make_spine(section: Section, order: Any, trees: Mapping[str, Hierarchy]) ->
 def _refuse_third(section: Section, order: str, trees: Mapping[str, Hierarchy]) -> None:
     """Refuse an order of two ends for more attributes, with the list to write instead."""
     others = {name: tree for name, tree in trees.items() if name not in _ENDS}
-    if not others:
+    if not others or order == BOTTOM_UP:
         return
     ends = ORDERS[order](**{name: tree for name, tree in trees.items() if name in _ENDS})
     listed = [*ends.splits, *(f"{name}.{level}" for name, tree in others.items() for level in tree.levels)]
