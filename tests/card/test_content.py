@@ -167,3 +167,11 @@ def test_the_card_does_not_depend_on_the_private_table(plans: dict[str, tt.Plan]
 
 def test_two_releases_have_different_names(plans: dict[str, tt.Plan]) -> None:
     assert card_of(plans["pure"])["id"] != card_of(plans["pure"])["id"]
+
+
+def test_a_unit_has_its_article_and_the_first_format_its_own_words() -> None:
+    spine = tt.Spine(["place"], {"place": tt.Hierarchy.flat(["a", "b"])})
+    plan = tt.Plan(spine, tt.Unit("employee", neighbours="replace"), tt.Loss(epsilon=1))
+    now, then = (json.dumps(card_of(plan, format=number)["caveats"]) for number in (2, 1))
+    assert "whether an employee is in the data" in now and " a employee" not in now
+    assert "whether a employee is in the data" in then and " an employee" not in then

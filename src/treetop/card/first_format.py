@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
+from treetop.basics.wording import with_article
 from treetop.card import words
 from treetop.card.bond import bound
 from treetop.card.meaning import meaning, means, say_epsilon
@@ -34,7 +35,7 @@ _ENDS = ("source.", "target.")
 
 def as_first_format(card: Mapping[str, Any], plan: PurePlan) -> dict[str, Any]:
     """Return a card, all but its files, as the first format puts it."""
-    told = {**card, "treetop": 1, "caveats": [one for one in card["caveats"] if one not in words.reckless(plan)]}
+    told = {**card, "treetop": 1, "caveats": _caveats(card["caveats"], plan)}
     told["meaning"] = _meaning(card["meaning"], plan)
     told["mechanism"] = {name: said for name, said in card["mechanism"].items() if name != "derivation"}
     if "coverage" in card["accuracy"]:
@@ -84,6 +85,12 @@ def words_only(card: Mapping[str, Any], plan_toml: str) -> bool:
 def _amount(row: Mapping[str, Any]) -> str:
     rho = "" if row["rho"] is None else f"rho {row['rho']:.3g}, "
     return f"{rho}epsilon {say_epsilon(row['epsilon'])}"
+
+
+def _caveats(told: list[str], plan: PurePlan) -> list[str]:
+    """Leave out what was not said then, and say "a employee" as it did."""
+    found, entity = words.reckless(plan), plan.unit.entity
+    return [one.replace(f" {with_article(entity)} ", f" a {entity} ") for one in told if one not in found]
 
 
 def _meaning(rows: list[dict[str, Any]], plan: PurePlan) -> list[dict[str, Any]]:

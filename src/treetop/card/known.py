@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from treetop.basics.wording import with_article
 from treetop.domain.fact import INVARIANT
 from treetop.domain.facts import TableFact
 from treetop.domain.margin import title_of
@@ -58,8 +59,8 @@ def _meaning(plan: PurePlan, fact: TableFact) -> str:
     entity, title = plan.unit.entity, _title(plan, fact)
     return (
         f"The true counts by {title} are published as they are. Someone who knows all others there learns whether one "
-        f"more {entity} is there. What is protected is everything else about a {entity} whose {title} is taken for "
-        "known."
+        f"more {entity} is there. What is protected is everything else about {with_article(entity)} whose {title} is "
+        "taken for known."
     )
 
 

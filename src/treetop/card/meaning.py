@@ -8,6 +8,7 @@ from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import Any
 
+from treetop.basics.wording import with_article
 from treetop.card.known import told_exactly
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Unit, epsilon_from_rho
@@ -73,7 +74,7 @@ def meaning(plan: PurePlan) -> list[dict[str, Any]]:
         rows.append(means("one record", 1, None, _one_record(plan), plan))
     elif unit.displaces and unit.neighbours == "add-remove":
         # One of several records can show more than the whole unit does by being there or not: it moves two cells.
-        rows.append(means(f"one record of a {unit.entity} with several", 1, None, _one_record(plan), plan))
+        rows.append(means(f"one record of {with_article(unit.entity)} with several", 1, None, _one_record(plan), plan))
         if plan.accounting == "exact":  # which is about units; of a record, only its rho is known
             rows[-1]["epsilon"] = _epsilon_of_rho(_one_record(plan), plan)
     who = f"one {unit.entity} ({unit.extent})"

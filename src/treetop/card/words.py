@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from treetop.basics.exact import plain
+from treetop.basics.wording import with_article
 from treetop.card import known
 from treetop.card.facts import Facts
 from treetop.card.meaning import epsilon_beside_others, epsilon_of, plural, say_epsilon
@@ -298,14 +299,15 @@ def caveats(plan: PurePlan, facts: Facts) -> list[str]:
     told = [*([] if facts.private else [WARNING]), *reckless(plan)]
     if not unit.enforced:
         told.append(
-            f"The limit of {unit.contributions} per {unit.entity} was declared, not enforced: a {unit.entity} with "
-            "more records is less protected, as the table of what the loss means shows."
+            f"The limit of {unit.contributions} per {unit.entity} was declared, not enforced: "
+            f"{with_article(unit.entity)} with more records is less protected, as the table of what the loss means "
+            "shows."
         )
     if unit.per_node:
         told.append("The limits of records per node were declared, not enforced.")
     told += known.caveats(plan)
     if plan.reads_total:
-        told.append(f"The total is exact: whether a {unit.entity} is in the data at all is not hidden.")
+        told.append(f"The total is exact: whether {with_article(unit.entity)} is in the data at all is not hidden.")
     if plan.accounting == "exact":
         told.append(
             f"Epsilon {say_epsilon(epsilon_of(plan.spent, plan))} is that of this release alone, by exact accounting. "
@@ -316,7 +318,7 @@ def caveats(plan: PurePlan, facts: Facts) -> list[str]:
     if chosen and unit.neighbours == "replace" and not unit.may_be_missing:
         told.append(
             f"The guarantee is about tables of such rows as were kept ({', '.join(chosen)}): a change that would "
-            f"take a {unit.entity} out of them, or into them, is not covered."
+            f"take {with_article(unit.entity)} out of them, or into them, is not covered."
         )
     if unit.enforced or plan.unknown == "drop":
         told.append(
