@@ -16,6 +16,10 @@ _MULTIPLIER = U(0x9FB21C651E98DF25)
 _OTHER = U(0xD6E8FEB86659FD93)
 _INLINE = U(15)
 """A code of up to so many bytes is its own fingerprint; of a longer one it tells only where to look."""
+_NONE = U(255) << U(56)
+"""What no short code has as its second word."""
+_TOGETHER = 256
+"""So many rows are looked up together."""
 _SLOT = U(3)
 """Words of a slot: the two of a fingerprint, and the leaf number plus one; with 0 there it is free."""
 
@@ -116,16 +120,25 @@ def _find_short(
     shift: np.uint64,
     slots: NDArray[np.uint64],
     found: NDArray[np.int64],
-) -> None:
-    """Find the leaf of each row that has a short code; -1 where there is none."""
-    last = _last(slots)
-    for row in range(len(found)):
-        at, end = U(start[row]), U(start[row + 1])
-        if end - at > _INLINE:
-            found[row] = -1
-            continue
-        one, two = _bytes(letters, at, end)
-        found[row] = np.int64(_probe(slots, _first_slot(one, two, shift), last, one, two)) - 1
+) -> np.uint64:
+    """Find the leaf of each row that has a short code; -1 where there is none.
+
+    The slots of a few hundred rows are read before any is looked at, so that the processor waits for many places of
+    memory at once. What is returned means nothing: it keeps the compiler from leaving that out.
+    """
+    last, read = _last(slots), U(0)
+    one, two, slot = np.empty(_TOGETHER, np.uint64), np.empty(_TOGETHER, np.uint64), np.empty(_TOGETHER, np.uint64)
+    for begin in range(0, len(found), _TOGETHER):
+        rows = min(_TOGETHER, len(found) - begin)
+        for i in range(rows):
+            at, end = U(start[begin + i]), U(start[begin + i + 1])
+            one[i], two[i] = _bytes(letters, at, end) if end - at <= _INLINE else (U(0), _NONE)
+            slot[i] = _first_slot(one[i], two[i], shift)
+        for i in range(rows):
+            read ^= slots[slot[i] * _SLOT + U(2)]
+        for i in range(rows):
+            found[begin + i] = np.int64(_probe(slots, slot[i], last, one[i], two[i])) - 1
+    return read
 
 
 @kernel
