@@ -2,7 +2,7 @@
 
 `make bench-detail` writes an Italy-like table (28.8 million trips between 362,292 census sections, ten levels,
 131 billion possible leaves) to a temporary folder as Parquet and CSV, runs `treetop release` and `treetop check` on it
-as a user would, and prints what each took, and what every level of the descent did.
+as a user would, and prints what each took, what the parts of reading take, and what every level of the descent did.
 """
 
 from __future__ import annotations
@@ -12,25 +12,33 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 import treetop as tt
 from benchmarks import margins
 from benchmarks.italy import prepared
 from benchmarks.synthetic import OriginDestination, italy_like
 from benchmarks.timing import run
-from treetop.intake.counts import Counts
+from treetop.intake.counts import Counts, join_paths
+from treetop.intake.encode import Encoder
+from treetop.intake.tally import Tally
 from treetop.measure.frontier import Frontier
 from treetop.measure.level import refine
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.plan.accuracy import text_table
+from treetop.sources import table as tables
+from treetop.sources.batch import Batch
+
+T = TypeVar("T")
 
 TRIPS = """
 title = "Commuting in a country like Italy, by census section"
@@ -117,6 +125,34 @@ def commands(folder: Path) -> list[tuple[str, ...]]:
     return rows
 
 
+def reading(folder: Path) -> list[tuple[str, ...]]:
+    """Read the trips part by part, one part after the other, with nothing to overlap with."""
+    rows: list[tuple[str, ...]] = [("part of reading", "processor", "a row")]
+    encoder = Encoder(tt.read_plan(folder / "trips.toml").plan.spine, {"origin": "home", "destination": "work"})
+    batches: list[Batch] = []
+    keys: list[list[NDArray[np.uint64]]] = []
+
+    def timed(name: str, work: Callable[[], T]) -> T:
+        start = time.process_time()
+        found = work()
+        seconds = time.process_time() - start
+        rows.append((name, f"{seconds:.2f} s", f"{seconds / records * 1e9:.0f} ns"))
+        return found
+
+    records = pq.read_metadata(folder / "trips.parquet").num_rows
+    timed("decoding, and a look for damage", lambda: batches.extend(tables.batches(folder / "trips.parquet")))
+    encoder.rows(batches[0], Tally())  # compiles, where that is still to do
+    leaves = timed("codes", lambda: [[one.leaves(batch, "error") for one in encoder.attributes] for batch in batches])
+    batches.clear()
+    timed("paths", lambda: keys.extend(join_paths(encoder.paths, ends) for ends in leaves))
+    half = len(keys) // 2
+    parts = [[np.concatenate(words) for words in zip(*some, strict=True)] for some in (keys[:half], keys[half:])]
+    one, two = timed("sorting, in two halves", lambda: [Counts.from_keys(part) for part in parts])
+    counts = timed("merging them", lambda: one.with_more(two))
+    timed("the digest", lambda: counts.digest)
+    return rows
+
+
 def levels(plan: tt.Plan, counts: Counts) -> list[tuple[str, ...]]:
     """Descend on one thread, level by level."""
     rows: list[tuple[str, ...]] = [("level", "parents", "slots", "kept", "seconds")]
@@ -150,6 +186,7 @@ def main() -> None:
         subprocess.run([sys.executable, "-m", "benchmarks.full_detail", folder], check=True)
         run("demo", "--out", f"{folder}/demo")  # compiles
         show(commands(Path(folder)))
+        show(reading(Path(folder)))
         show(
             [("what margins cost", "with", "without", "ratio"), *margins.command_line(Path(folder)), *margins.descent()]
         )

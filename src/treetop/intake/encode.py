@@ -60,18 +60,19 @@ class Encoder:
         bound: Bound | None = None,
     ) -> None:
         self.unknown, self.bound = unknown, bound
-        self._attributes = _attributes(spine, _columns(spine, columns), unknown)
+        self.attributes = _attributes(spine, _columns(spine, columns), unknown)
         self._weighing = None if count is None else Weighing(count)
-        self._paths = list(zip(*(attribute.parts for attribute in self._attributes), strict=True))
-        self.words = len(self._paths)
+        self.paths = list(zip(*(attribute.parts for attribute in self.attributes), strict=True))
+        """Per word and attribute, what each leaf adds to a path."""
+        self.words = len(self.paths)
         """How many words a path has."""
-        named = [*(one.column for one in self._attributes), count, None if bound is None else bound.id]
+        named = [*(one.column for one in self.attributes), count, None if bound is None else bound.id]
         self.wanted = [name for name in dict.fromkeys(named) if name is not None]
         """The columns that are read."""
 
     def rows(self, batch: Batch, tally: Tally) -> Rows:
         """Encode the rows of a batch; a tally is told what had unknown codes."""
-        attributes, unknown = self._attributes, self.unknown
+        attributes, unknown = self.attributes, self.unknown
         for attribute in attributes if is_unvouched(batch.rows.schema) else ():
             refuse_code(attribute.column, attribute.tree.codes, batch.where)
         leaves = [attribute.leaves(batch, unknown) for attribute in attributes]
@@ -88,7 +89,7 @@ class Encoder:
                 ids = None if ids is None else ids.filter(pa.array(known))
             else:
                 leaves = [attribute.with_other(leaf) for attribute, leaf in zip(attributes, leaves, strict=True)]
-        return Rows(join_paths(self._paths, leaves), weights, ids)
+        return Rows(join_paths(self.paths, leaves), weights, ids)
 
 
 def read_counts(
