@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Modules are compiled once, and not by each of the processes that tests start.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test docs links clusters repeat lint style types audit bench bench-detail bench-engines bench-leaves bench-scale peers experiments clean
+.PHONY: demo test test-long docs links clusters repeat lint style types audit bench bench-detail bench-engines bench-leaves bench-scale peers experiments clean
 
 demo: $(VENV)/.plain
 	$(BIN)/treetop demo
@@ -15,10 +15,14 @@ demo: $(VENV)/.plain
 # Types are checked while the tests run: where one test waits for the kernels of another, a core is free.
 test: style
 	@$(BIN)/mypy > $(VENV)/types.txt 2>&1 & types=$$!; \
-	$(BIN)/pytest -q -n auto --dist worksteal; tests=$$?; \
+	$(BIN)/pytest -q -n auto --dist worksteal -m "not long"; tests=$$?; \
 	wait $$types; types=$$?; \
 	echo "mypy:"; cat $(VENV)/types.txt; \
 	exit $$((tests || types))
+
+# The other third: studies, real tables, simulations, engines in processes of their own.
+test-long: $(VENV)/.test
+	$(BIN)/pytest -q -n auto --dist worksteal -m long
 
 # The documentation site, in site/index.html: made and read without a network. A dead link is an error.
 docs: $(VENV)/.test

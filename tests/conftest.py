@@ -36,7 +36,21 @@ MEMORY = Path("/dev/shm")
 if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 2**31:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # a disk takes longer than most tests
 
+LONG = ("benchmarks", "engines", "estimates", "evaluate", "experiments", "parts", "planning", "real", "test_site.py")
+"""What takes a third of the time and is no audit: `make test` leaves it to `make test-long`."""
+
 SECRET = "hunter2"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: left to make test-long")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here) and item.path.relative_to(here).parts[0] in LONG:
+            item.add_marker("long")
 
 
 @pytest.hookimpl(wrapper=True)
