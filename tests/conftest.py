@@ -36,8 +36,8 @@ MEMORY = Path("/dev/shm")
 if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 2**31:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # a disk takes longer than most tests
 
-LONG = ("benchmarks", "engines", "estimates", "evaluate", "experiments", "parts", "planning", "real", "test_site.py")
-"""What takes a third of the time and is no audit: `make test` leaves it to `make test-long`."""
+LONG = ("benchmarks", "estimates", "evaluate", "experiments", "parts", "real", "test_site.py")
+"""What takes long and guards no promise of docs/guarantees.md: `make test` leaves it to `make test-long`."""
 
 SECRET = "hunter2"
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import LONG
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "guarantees.md"
 NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
@@ -23,6 +25,10 @@ def test_every_named_test_exists(file: str, name: str) -> None:
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
     assert name.startswith("test_")
     assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_no_named_test_is_left_to_the_long_ones() -> None:
+    assert not {file.split("/")[1] for file, _ in NAMED.findall(PAGE.read_text(encoding="utf-8"))} & set(LONG)
 
 
 def test_noise_is_drawn_in_the_named_places_and_nowhere_else() -> None:

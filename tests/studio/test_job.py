@@ -88,18 +88,22 @@ def test_cancelled_after_the_charge_it_says_that_the_loss_stays_spent(
     assert entry.state == "reserved, outcome unknown"
 
 
-@pytest.mark.parametrize("point", ["progress", "before_placing"])
-def test_closing_the_studio_in_the_middle_leaves_nothing(
-    tmp_path: Path, hold: Callable[[str], Held], point: str
-) -> None:
-    come, go = hold(point)
-    everyday.write(tmp_path, everyday.plan_file(data='source = "trips.csv"\n'))
-    with visiting(tmp_path) as visitor:
+def close_in_the_middle(folder: Path, come: threading.Event, go: threading.Event) -> None:
+    """Begin a release, and close the studio where it is held; it goes on only when that has begun."""
+    everyday.write(folder, everyday.plan_file(data='source = "trips.csv"\n'))
+    with visiting(folder) as visitor:
         start(visitor)
         assert come.wait(30)
         later = threading.Timer(0.2, go.set)
         later.start()
     later.join()
+
+
+@pytest.mark.parametrize("point", ["progress", "before_placing"])
+def test_closing_the_studio_in_the_middle_leaves_nothing(
+    tmp_path: Path, hold: Callable[[str], Held], point: str
+) -> None:
+    close_in_the_middle(tmp_path, *hold(point))
     assert left(tmp_path) == []
 
 
@@ -119,12 +123,6 @@ def test_closing_it_while_the_folder_is_put_in_place_leaves_a_whole_release(
         return tt.publish(*arguments, **options | {"before_placing": late})
 
     monkeypatch.setattr("treetop.studio.job.publish", publish)
-    everyday.write(tmp_path, everyday.plan_file(data='source = "trips.csv"\n'))
-    with visiting(tmp_path) as visitor:
-        start(visitor)
-        assert come.wait(30)
-        later = threading.Timer(0.2, go.set)
-        later.start()
-    later.join()
+    close_in_the_middle(tmp_path, come, go)
     assert left(tmp_path) == ["release"]
     assert all(verdict.verified or verdict.caution for verdict in tt.check(tmp_path / "release"))

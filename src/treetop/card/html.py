@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from treetop.basics.exact import plain
+from treetop.basics.wording import say_size
 from treetop.card.facts import FORMAT
 from treetop.card.meaning import say_epsilon, say_odds
 from treetop.errors import ReleaseError
@@ -51,7 +52,7 @@ def _template(version: int) -> Template:
         "short": lambda value: f"{value:,.4g}",
         "percent": lambda value: f"{100 * value:.1f} %",
         "sure": lambda value: f"{100 * value:g} %",
-        "size": _size,
+        "size": say_size,
     }
     name = "page.html" if version == FORMAT else f"page-{version}.html"
     return environment.from_string(files("treetop.card").joinpath(name).read_text(encoding="utf-8"))
@@ -103,12 +104,3 @@ def _titles(card: Mapping[str, Any]) -> dict[str, str]:
 
 def _widest(card: Mapping[str, Any]) -> float:
     return max((level["share"]["value"] for level in (*card["levels"], *card.get("margins", []))), default=0) or 1.0
-
-
-def _size(count: int) -> str:
-    size, unit = float(count), "B"
-    for larger in ("kB", "MB", "GB", "TB"):
-        if size < 1000:
-            break
-        size, unit = size / 1000, larger
-    return f"{size:.3g} {unit}"

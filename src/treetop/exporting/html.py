@@ -25,10 +25,15 @@ def render(
 
 @cache
 def _template(package: str, page: str) -> Template:
-    from jinja2 import Environment, StrictUndefined
+    from jinja2 import DictLoader, Environment, StrictUndefined
 
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+        loader=DictLoader({"head.html": _part("treetop.exporting", "head.html")}),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     # Compact, and with <, >, & and ' as escapes, so that no text can end the element that it stands in.
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False}
@@ -38,8 +43,8 @@ def _template(package: str, page: str) -> Template:
 @cache
 def _joined(package: str, scripts: tuple[str, ...]) -> str:
     """Return scripts as one; what they declare is theirs alone, and no other script of a page sees it."""
-    if len(scripts) == 1:
-        return _part(package, scripts[0])
+    if len(scripts) < 2:
+        return "".join(_part(package, script) for script in scripts)
     parts = "\n".join(_part(package, script) for script in scripts)
     return f'\n"use strict";\n(() => {{\n{parts}}})();\n'
 

@@ -51,6 +51,12 @@ class Codebook:
             found[codes.is_null().to_numpy(zero_copy_only=False)] = -1
         return found
 
+    def find_coded(self, indices: pa.Array, codes: pa.StringArray) -> NDArray[np.int64]:
+        """Return the leaf numbers of rows that point into a dictionary: each of its codes is looked up once."""
+        found = np.append(self.find(codes), -1)  # the last is for missing values
+        leaves: NDArray[np.int64] = found[indices.cast(pa.int64()).fill_null(len(codes)).to_numpy()]
+        return leaves
+
 
 @kernel
 def _fingerprint(data: NDArray[np.uint8], at: np.uint64, end: np.uint64) -> tuple[np.uint64, np.uint64]:

@@ -156,9 +156,7 @@ class _Attribute:
         """Return the leaf number of every row; -1 for an unknown code, unless that is refused."""
         column = batch.rows.column(self.column)
         if pa.types.is_dictionary(column.type):
-            codes = as_text(column.dictionary, self.column)
-            found = np.append(self.book.find(codes), -1)  # the last is for missing values
-            leaves: NDArray[np.int64] = found[column.indices.cast(pa.int64()).fill_null(len(codes)).to_numpy()]
+            leaves = self.book.find_coded(column.indices, as_text(column.dictionary, self.column))
         else:
             leaves = self.book.find(as_text(column, self.column))
         if unknown == "error" and len(leaves) and leaves.min() < 0:

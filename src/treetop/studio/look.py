@@ -8,6 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from treetop.basics.wording import say_size
 from treetop.errors.showing import printable
 
 STEPS = {
@@ -57,7 +58,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": _number, "size": _size, "cell": _cell}
+    environment.filters |= {"number": _number, "size": say_size, "cell": _cell}
     return environment
 
 
@@ -68,12 +69,3 @@ def _cell(value: Any) -> str:
 
 def _number(value: Any) -> str:
     return f"{value:,}"
-
-
-def _size(count: Any) -> str:
-    size, unit = float(count), "B"
-    for larger in ("kB", "MB", "GB", "TB"):
-        if size < 1000:
-            break
-        size, unit = size / 1000, larger
-    return f"{size:.3g} {unit}"

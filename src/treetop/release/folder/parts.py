@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -310,10 +309,7 @@ def _encoded(book: Codebook, column: pa.Array) -> Ints:
     """Return the leaf of every code of a dictionary: each is looked up once."""
     if not pa.types.is_dictionary(column.type):
         return book.find(column.cast(pa.string()))
-    found = book.find(column.dictionary.cast(pa.string()))
-    row = np.asarray(pc.fill_null(column.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False))
-    leaves: Ints = np.append(found, -1)[row]  # of no code, the last
-    return leaves
+    return book.find_coded(column.indices, column.dictionary.cast(pa.string()))
 
 
 def read_parts(
