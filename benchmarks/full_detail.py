@@ -29,6 +29,7 @@ from benchmarks.synthetic import OriginDestination, italy_like
 from benchmarks.timing import run
 from treetop.intake.counts import Counts, join_paths
 from treetop.intake.encode import Encoder
+from treetop.intake.ranges import Paths, count_rows
 from treetop.intake.tally import Tally
 from treetop.measure.frontier import Frontier
 from treetop.measure.level import refine
@@ -145,10 +146,7 @@ def reading(folder: Path) -> list[tuple[str, ...]]:
     leaves = timed("codes", lambda: [[one.leaves(batch, "error") for one in encoder.attributes] for batch in batches])
     batches.clear()
     timed("paths", lambda: keys.extend(join_paths(encoder.paths, ends) for ends in leaves))
-    half = len(keys) // 2
-    parts = [[np.concatenate(words) for words in zip(*some, strict=True)] for some in (keys[:half], keys[half:])]
-    one, two = timed("sorting, in two halves", lambda: [Counts.from_keys(part) for part in parts])
-    counts = timed("merging them", lambda: one.with_more(two))
+    counts = timed("sorting, range by range", lambda: count_rows([Paths(words, None) for words in keys]))
     timed("the digest", lambda: counts.digest)
     return rows
 

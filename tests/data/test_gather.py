@@ -8,6 +8,7 @@ import pytest
 from treetop.errors import DataError
 from treetop.intake.counts import Counts
 from treetop.intake.gather import Gathered
+from treetop.intake.ranges import Paths, count_rows
 
 
 @pytest.mark.parametrize("words", [1, 2])
@@ -19,7 +20,7 @@ def test_however_rows_are_cut_into_blocks_the_counts_are_the_same(
     rng = np.random.default_rng(most)
     keys = [rng.integers(0, 30, 997).astype(np.uint64) for _ in range(words)]
     weights = rng.integers(0, 4, 997) if weighted else None
-    gathered = Gathered(words, most)
+    gathered = Gathered(most)
     for start in range(0, 997, batch):
         part = slice(start, start + batch)
         gathered.add([key[part] for key in keys], None if weights is None else weights[part], None)
@@ -30,30 +31,54 @@ def test_however_rows_are_cut_into_blocks_the_counts_are_the_same(
 
 def test_nothing_is_a_table_too() -> None:
     for most in (1, 10):
-        gathered = Gathered(1, most)
+        gathered = Gathered(most)
         gathered.add([np.empty(0, np.uint64)], None, None)
         assert len(gathered.counts()) == 0
 
 
-def test_what_is_wrong_with_a_block_that_is_sorted_ahead_is_told() -> None:
-    gathered = Gathered(1, 2)
-    gathered.add([np.array([1, 2], np.uint64)], np.array([2**52, 2**53]), None)
+def test_a_block_of_too_much_is_refused() -> None:
+    gathered = Gathered(2)
     with pytest.raises(DataError, match="more than 2"):
-        gathered.counts()
+        gathered.add([np.array([1, 2], np.uint64)], np.array([2**52, 2**53]), None)
 
 
 def test_blocks_that_are_too_much_only_together_are_refused() -> None:
-    gathered = Gathered(1, 1)
-    for path in range(3):
+    gathered = Gathered(1)
+    for path in range(2):
         gathered.add([np.array([path], np.uint64)], np.array([2**52]), None)
     with pytest.raises(DataError, match="more than 2"):
-        gathered.counts()
+        gathered.add([np.array([2], np.uint64)], np.array([2**52]), None)
 
 
 def test_there_are_never_more_than_a_few_blocks() -> None:
-    gathered, rng = Gathered(1, 10), np.random.default_rng(1)
+    gathered, rng = Gathered(10), np.random.default_rng(1)
     for _ in range(500):
         gathered.add([rng.integers(0, 2**40, 10).astype(np.uint64)], None, None)
-        gathered._wait()
         assert len(gathered._blocks) < 14
     assert gathered.counts().total == 5000
+
+
+@pytest.mark.parametrize("words", [1, 2])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("spread", [2**62, 2**20, 3])
+@pytest.mark.parametrize("order", ["mixed", "sorted"])
+def test_many_rows_are_counted_range_by_range(words: int, weighted: bool, spread: int, order: str) -> None:
+    rng, rows = np.random.default_rng(spread), 300_000
+    keys = [rng.integers(0, spread, rows).astype(np.uint64) for _ in range(words)]
+    weights = rng.integers(0, 4, rows) if weighted else None
+    if order == "sorted":
+        keys[0].sort()
+    parts = [slice(0, 7), slice(7, 7), slice(7, 280_000), slice(280_000, rows)]
+    found = count_rows(
+        [Paths([key[part] for key in keys], None if weights is None else weights[part]) for part in parts]
+    )
+    expected = Counts.from_keys([key.copy() for key in keys], None if weights is None else weights.copy())
+    for one, other in zip((*found.keys, found.before), (*expected.keys, expected.before), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_ranges_that_are_too_much_only_together_are_refused() -> None:
+    rows = 1 << 18
+    keys, weights = np.arange(rows, dtype=np.uint64), np.full(rows, 2**36)
+    with pytest.raises(DataError, match="more than 2"):
+        count_rows([Paths([keys], weights)])

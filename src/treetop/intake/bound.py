@@ -37,15 +37,13 @@ from treetop.basics.siphash import siphash, siphash_texts, siphash_word
 from treetop.basics.sorting import sort_rows
 from treetop.domain.unit import IdClean, Unit
 from treetop.intake.counts import LARGEST_TOTAL, Counts
+from treetop.intake.ranges import Paths, Weights, Words, count_rows
 from treetop.noise import Key
 
 _BUCKETS = 256
 
 _FEW = 32
 """Up to so many records of a unit are sorted by insertion, in memory that is used again for the next unit."""
-
-Words = NDArray[np.uint64]
-Weights = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -100,31 +98,24 @@ class Bounder:
         columns = [column[order] for column in (*hashes, *keys)]
         self._batches.append((start, columns, None if weights is None else weights[order]))
 
-    def all(self) -> tuple[list[Words], Weights | None]:
-        """Return the packed paths of all records so far, and how many each row stands for."""
-        paths = [
-            np.concatenate([np.empty(0, np.uint64), *(columns[2 + word] for _, columns, _ in self._batches)])
-            for word in range(self._words)
-        ]
-        weights = [weight for *_, weight in self._batches if weight is not None]
-        return paths, np.concatenate(weights) if weights else None
+    def all(self) -> list[Paths]:
+        """Return the packed paths of all records so far."""
+        return [Paths(columns[2:], weights) for _, columns, weights in self._batches]
 
     def counts(self) -> Counts:
-        """Return the counts of the records that are kept."""
-        return Counts.from_keys(*self.kept())
+        """Return the counts of the records that are kept of the rows, which are at least one batch."""
+        return count_rows(self.kept())
 
-    def kept(self) -> tuple[list[Words], Weights | None]:
-        """Return the packed paths of the records that are kept, and how many each row stands for."""
-        rows = sum((np.diff(start) for start, *_ in self._batches), np.zeros(_BUCKETS, np.int64))
+    def kept(self) -> list[Paths]:
+        """Return the packed paths of the records that are kept."""
+        rows = sum(np.diff(start) for start, *_ in self._batches)
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             parts = list(pool.map(self._keep, np.flatnonzero(rows).tolist() or [0]))
         self._batches.clear()
-        self.units = sum(part[2] for part in parts)
-        paths = [np.concatenate([part[0][:, word] for part in parts]) for word in range(self._words)]
-        weights = [part[1] for part in parts if part[1] is not None]
-        return paths, np.concatenate(weights) if weights else None
+        self.units = sum(units for _, units in parts)
+        return [paths for paths, _ in parts]
 
-    def _keep(self, bucket: int) -> tuple[NDArray[np.uint64], Weights | None, int]:
+    def _keep(self, bucket: int) -> tuple[Paths, int]:
         here = [(slice(*start[bucket : bucket + 2]), columns, w) for start, columns, w in self._batches]
         high, low, *words = (
             np.concatenate([np.empty(0, np.uint64), *(columns[index][rows] for rows, columns, _ in here)])
@@ -137,10 +128,10 @@ class Bounder:
 
 def keep_of_units(
     high: Words, low: Words, words: Sequence[Words], weights: Weights | None, most: int, distinct: bool = False
-) -> tuple[NDArray[np.uint64], Weights | None, int]:
+) -> tuple[Paths, int]:
     """Return the paths of the records that are kept of some units, of which all rows are here, each known by its hash.
 
-    Also return how many records each row still stands for, and how many units there are.
+    Also return how many units there are.
     """
     if distinct:
         once = _first_of_each(high, low, words, weights)
@@ -153,7 +144,7 @@ def keep_of_units(
     letters = paths.view(np.uint8).ravel()
     units = _keep_some(order, high, low, letters, weight, min(most, LARGEST_TOTAL), kept)
     rows = np.flatnonzero(kept)
-    return paths[rows], None if weights is None else kept[rows], units
+    return Paths([word[rows] for word in words], None if weights is None else kept[rows]), units
 
 
 def _first_of_each(high: Words, low: Words, words: Sequence[Words], weights: Weights | None) -> NDArray[np.int64]:

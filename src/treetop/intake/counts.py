@@ -132,6 +132,21 @@ class Counts:
         leaves = _merge_sorted(self.keys, np.diff(self.before), more.keys, np.diff(more.before), keys, number)
         return Counts(tuple(key[:leaves] for key in keys), np.concatenate([[0], np.cumsum(number[:leaves])]))
 
+    @staticmethod
+    def join(parts: Sequence[Counts]) -> Counts:
+        """Return the counts of tables, of which each has only leaves that come after those of the ones before."""
+        totals = [part.total for part in parts]
+        if sum(totals) > LARGEST_TOTAL:
+            raise DataError(TOO_MANY)
+        keys = tuple(np.concatenate(words) for words in zip(*(part.keys for part in parts), strict=True))
+        before = np.empty(len(keys[0]) + 1, np.int64)
+        before[0] = 0
+        at, total = 1, 0
+        for part, own in zip(parts, totals, strict=True):
+            np.add(part.before[1:], total - part.before[0], out=before[at : at + len(part)])
+            at, total = at + len(part), total + own
+        return Counts(keys, before)
+
     @property
     def total(self) -> int:
         """The number of records."""

@@ -23,6 +23,7 @@ from treetop.intake.codebook import Codebook
 from treetop.intake.counts import Counts, join_paths, packed_paths
 from treetop.intake.dropping import MadeTable
 from treetop.intake.gather import Gathered
+from treetop.intake.ranges import count_rows
 from treetop.intake.spelling import cleaned
 from treetop.intake.tally import Tally
 from treetop.intake.weights import Weighing
@@ -117,7 +118,7 @@ def read_encoded(table: tables.Table, encoder: Encoder, progress: Progress | Non
     """Read a private table as an encoder does, and count its leaves."""
     tally.unknown, bound = encoder.unknown, encoder.bound
     bounder = None if bound is None else Bounder(bound, encoder.words)
-    collected = Gathered(encoder.words) if bounder is None else bounder
+    collected = Gathered() if bounder is None else bounder
     made = table if isinstance(table, MadeTable) else None
     opened = table if made is None else made.opened(tally)
     rows = 0
@@ -128,7 +129,7 @@ def read_encoded(table: tables.Table, encoder: Encoder, progress: Progress | Non
             progress("reading", batch.done)
     if not rows:
         tables.warn_of_none(table)
-    every = None if bounder is None or not tally.compares else Counts.from_keys(*bounder.all())
+    every = None if bounder is None or not tally.compares else count_rows(bounder.all())
     counts = collected.counts()
     if tally.compares:
         tally.every = (every or counts).digest

@@ -257,8 +257,8 @@ def _bound(task: _Range) -> _Merged:
     counted = (task.runs[0].folder / f"{_NUMBER}.npy").exists()
     weights = _together(slices, _NUMBER).view(np.int64) if counted else None
     high, low = _together(slices, _HIGH), _together(slices, _LOW)
-    paths, kept, units = keep_of_units(high, low, words, weights, task.most, task.distinct)
-    counts = Counts.from_keys([paths[:, word].copy() for word in range(len(words))], kept)
+    kept, units = keep_of_units(high, low, words, weights, task.most, task.distinct)
+    counts = Counts.from_keys(list(kept.keys), kept.weights)
     return _Merged(_save_counts(task.folder, counts), counts.total, units)
 
 
