@@ -93,12 +93,14 @@ def test_what_is_kept_of_a_unit_does_not_depend_on_others() -> None:
         assert alone == {place: together[place] for place in CODES[4 * unit : 4 * unit + 4] if place in together}
 
 
-def test_units_are_kept_apart_where_half_of_their_hashes_agree() -> None:
+@pytest.mark.parametrize("shift", [0, 3, 4])
+def test_units_are_kept_apart_where_half_of_their_hashes_agree(shift: int) -> None:
     high = np.array([7, 7, 7, 7, 9, 7], np.uint64)
     low = np.array([1, 2, 1, 2, 1, 1], np.uint64)
     weight, number = np.ones(6, np.int64), np.zeros(6, np.int64)
     letters = np.arange(6, dtype=np.uint64).view(np.uint8)
-    bounds._keep_some(np.argsort(high, kind="stable"), high, low, letters, weight, 1, number)
+    order = np.argsort(high >> np.uint64(shift), kind="stable")
+    bounds._keep_some(order, np.uint64(shift), high, low, letters, weight, 1, number)
     assert number[[0, 2, 5]].sum() == 1
     assert number[[1, 3]].sum() == 1
     assert number[4] == 1

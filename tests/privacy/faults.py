@@ -362,7 +362,8 @@ def invented_children_taken_out_again(patch: Patch) -> None:
 
 
 def contributions_not_bounded(patch: Patch) -> None:
-    def keep_all(_: Any, __: Any, ___: Any, ____: Any, weight: NDArray[np.int64], most: int, kept: Any) -> int:
+    def keep_all(*given: Any) -> int:
+        *_, weight, _, kept = given
         kept[:] = weight
         return 0  # how many units there are is only told to the steward
 
@@ -372,9 +373,11 @@ def contributions_not_bounded(patch: Patch) -> None:
 def contributions_bounded_in_each_cell_only(patch: Patch) -> None:
     original = bounds._keep_some
 
-    def keep_some_of_each_cell(order: Any, high: Any, low: Any, letters: NDArray[np.uint8], *rest: Any) -> int:
+    def keep_some_of_each_cell(
+        order: Any, shift: Any, high: Any, low: Any, letters: NDArray[np.uint8], *rest: Any
+    ) -> int:
         cell = letters.view(np.uint64)  # paths of one word
-        return original(order, high, low ^ cell, letters, *rest)
+        return original(order, shift, high, low ^ cell, letters, *rest)
 
     patch.setattr(bounds, "_keep_some", keep_some_of_each_cell)
 

@@ -40,7 +40,10 @@ from treetop.intake.counts import LARGEST_TOTAL, Counts
 from treetop.intake.ranges import Paths, Weights, Words, count_rows
 from treetop.noise import Key
 
-_BUCKETS = 256
+_BUCKET_BITS = 10
+_BUCKETS = 1 << _BUCKET_BITS
+
+_MORE_BITS = 4
 
 _FEW = 32
 """Up to so many records of a unit are sorted by insertion, in memory that is used again for the next unit."""
@@ -92,7 +95,7 @@ class Bounder:
         self.rows += len(ids)
         hashes = self._bound.hashes(ids)
         # Sorted into buckets by their first bits, all rows of a unit are later found together, in little memory.
-        bucket = (hashes[0] >> U(56)).astype(np.uint8)
+        bucket = (hashes[0] >> U(64 - _BUCKET_BITS)).astype(np.uint16)
         order = np.argsort(bucket, kind="stable")
         start = np.searchsorted(bucket[order], np.arange(_BUCKETS + 1))
         columns = [column[order] for column in (*hashes, *keys)]
@@ -139,12 +142,23 @@ def keep_of_units(
     paths = np.stack(words, axis=1)
     weight = np.ones(len(high), np.int64) if weights is None else weights
     kept = np.empty(len(high), np.int64)
-    _, order = sort_rows([high.copy()], np.arange(len(high)))
-    assert order is not None
+    order, shift = _near(high)
     letters = paths.view(np.uint8).ravel()
-    units = _keep_some(order, high, low, letters, weight, min(most, LARGEST_TOTAL), kept)
+    units = _keep_some(order, shift, high, low, letters, weight, min(most, LARGEST_TOTAL), kept)
     rows = np.flatnonzero(kept)
     return Paths([word[rows] for word in words], None if weights is None else kept[rows]), units
+
+
+def _near(high: Words) -> tuple[NDArray[np.int64], np.uint64]:
+    """Return an order in which rows follow each other that have the same hash, but for so many of its lowest bits.
+
+    The bits that are compared are a few more than would tell as many units apart as there are rows.
+    """
+    differing = int(np.bitwise_or.reduce(high, initial=0)) ^ int(np.bitwise_and.reduce(high, initial=2**64 - 1))
+    shift = U(max(differing.bit_length() - len(high).bit_length() - _MORE_BITS, 0))
+    _, order = sort_rows([high >> shift], np.arange(len(high)))
+    assert order is not None
+    return order, shift
 
 
 def _first_of_each(high: Words, low: Words, words: Sequence[Words], weights: Weights | None) -> NDArray[np.int64]:
@@ -162,6 +176,7 @@ def _first_of_each(high: Words, low: Words, words: Sequence[Words], weights: Wei
 @kernel
 def _keep_some(
     order: NDArray[np.int64],
+    shift: np.uint64,
     high: Words,
     low: Words,
     letters: NDArray[np.uint8],
@@ -171,16 +186,16 @@ def _keep_some(
 ) -> int:
     """Write how many of each row's records are kept, and return how many units there are.
 
-    `order` sorts the rows by the first half of their unit.
+    In `order`, rows with the same first half of their unit follow each other, but for its `shift` lowest bits.
     """
     ranks, positions = np.empty(_FEW, np.uint64), np.empty(_FEW, np.int64)
     start, units = 0, 0
     while start < len(order):
         stop = start + 1
-        while stop < len(order) and high[order[stop]] == high[order[start]]:
+        while stop < len(order) and high[order[stop]] >> shift == high[order[start]] >> shift:
             stop += 1
         while start < stop:
-            end = _bring_together(order, start, stop, low)
+            end = _bring_together(order, start, stop, high, low)
             _keep_of_unit(order[start:end], high, low, letters, weight, most, kept, ranks, positions)
             start = end
             units += 1
@@ -188,11 +203,11 @@ def _keep_some(
 
 
 @kernel
-def _bring_together(order: NDArray[np.int64], start: int, stop: int, low: Words) -> int:
+def _bring_together(order: NDArray[np.int64], start: int, stop: int, high: Words, low: Words) -> int:
     """Move the rows of the first row's unit before all others; return where they end."""
     end = start + 1
     for at in range(start + 1, stop):
-        if low[order[at]] == low[order[start]]:
+        if low[order[at]] == low[order[start]] and high[order[at]] == high[order[start]]:
             order[at], order[end] = order[end], order[at]
             end += 1
     return end
