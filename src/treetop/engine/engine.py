@@ -83,8 +83,7 @@ class Engine:
             return self
         if is_frame(table):
             return replace(self, name="spark")
-        there = available()
-        if needed is None or there is None or needed < there // 2:
+        if needed is None or needed < LEAST_MEMORY or (there := available()) is None or needed < there // 2:
             return replace(self, name="local")
         _LOG.warning(
             "the table may take %s bytes of memory, and %s are free: it is counted out of core, in a private folder "
