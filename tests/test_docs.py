@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import Said, said
+from tests.processes import Server
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -98,16 +99,16 @@ def run_python(block: str, names: dict[str, object], folder: Path) -> None:
         assert matches(printed.getvalue(), "\n".join(expected)), printed.getvalue()
 
 
-def run_apart(block: str, folder: Path) -> None:
+def run_apart(block: str, folder: Path, processes: Server) -> None:
     """Run a block in a process of its own: what it registers is for nobody else."""
-    done = subprocess.run([sys.executable, "-c", block], cwd=folder, capture_output=True, text=True, check=False)
+    done = processes.run(block, folder=folder)
     assert done.returncode == 0, done.stderr
     expected = [line.removeprefix(PRINTED) for line in block.splitlines() if line.startswith(PRINTED)]
     assert matches(done.stdout, "\n".join(expected)), done.stdout
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_everything_that_a_page_shows_runs(page: Path, tmp_path: Path) -> None:
+def test_everything_that_a_page_shows_runs(page: Path, tmp_path: Path, processes: Server) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     where = WHERE.search(page.read_text(encoding="utf-8"))
     folder = tmp_path / "examples" / ("flights" if where is None else where[1])
@@ -120,7 +121,7 @@ def test_everything_that_a_page_shows_runs(page: Path, tmp_path: Path) -> None:
         if kind == "console":
             run_console(block, folder)
         elif REGISTERS in block:
-            run_apart(block, folder)
+            run_apart(block, folder, processes)
         else:
             run_python(block, names, folder)
 

@@ -1,7 +1,7 @@
 """Every kind of source, through the installed command, as a person would: inspect, plan, release, check, query.
 
 What reads the source is a process of its own; the first kind, and what stands in a pipe, is read by the command as it
-is installed. What reads the plan or the release is a process for the first kind only: it is the same for the others.
+is installed. What reads the plan or the release is the same for all kinds: the installed command asks once.
 """
 
 from __future__ import annotations
@@ -121,7 +121,6 @@ def released(folder: Path, kind: str, server: Any, processes: Server) -> bytes:
         return done.stdout
 
     alone: Any = treetop if kind in ("csv", "-") else forked
-    same = treetop if kind == "csv" else here
     (folder / "places.csv").write_text("state,county\n01,01001\n01,01003\n02,02001\nNone,None\n", encoding="utf-8")
     table, options = ("-", []) if kind == "-" else tables(folder, kind, server)
     given = csv() if kind == "-" else None
@@ -131,11 +130,11 @@ def released(folder: Path, kind: str, server: Any, processes: Server) -> bytes:
         assert "hunter2" not in plan
         plan = plan.replace(":***@", ":hunter2@")
     (folder / "plan.toml").write_text(plan, encoding="utf-8")
-    assert "no private data was read" in same("plan", "plan.toml", folder=folder)
+    assert "no private data was read" in here("plan", "plan.toml", folder=folder)
     named = [] if "\nsource = " in plan else [table]
     alone("release", "plan.toml", *named, "--out", "out", "--testing-key", KEY, folder=folder, given=given)
-    assert "out is what its card says." in same("check", "out", folder=folder)
-    assert int(same("query", "out", "origin=None", folder=folder)) >= 0
+    assert "out is what its card says." in here("check", "out", folder=folder)
+    assert int(here("query", "out", "origin=None", folder=folder)) >= 0
     return (folder / "out" / "counts.parquet").read_bytes()
 
 

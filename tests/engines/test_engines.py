@@ -22,6 +22,7 @@ import pytest
 import treetop as tt
 from tests import everyday
 from tests.commands import said
+from tests.engines.deeds import always_dies, dies_once, double, finds_no_room, refuses, whose
 from treetop.engine.engine import ENGINES, Engine, Kind, Machine
 from treetop.engine.executor import Executor, Serial
 from treetop.engine.processes import Processes
@@ -159,35 +160,20 @@ def test_impossible_leaves_are_left_out_of_files_as_well(files: Path, tmp_path: 
     assert saved(known.release(files, testing_key=KEY, engine=Engine("here", tmp_path)), tmp_path / "here") == local
 
 
-def dies_once(marker: Path) -> int:
-    if not marker.exists():
-        marker.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return 7
-
-
-def always_dies(_: object) -> None:
-    os._exit(3)
-
-
-def refuses(_: object) -> None:
-    raise DataError("row 3: a code is missing")
-
-
-def finds_no_room(marker: Path) -> None:
-    marker.with_name(f"{time.time_ns()}").touch()
-    raise OSError(errno.ENOSPC, "No space left on device")
-
-
-def double(number: int) -> int:
-    sys.stdout.write("whatever a library says\n")
-    sys.stdout.flush()
-    return 2 * number
-
-
 def test_a_worker_that_is_killed_is_replaced_and_its_task_done_again(tmp_path: Path, workers: Executor) -> None:
     assert list(workers.map(dies_once, [tmp_path / "one", tmp_path / "two"])) == [7, 7]
     assert list(workers.map(double, range(20))) == list(range(0, 40, 2))
+
+
+def test_workers_stay_for_who_takes_all_answers_and_does_not_ask_for_more() -> None:
+    own = Processes(1)
+    found = []
+    for _ in range(2):
+        answers = own.map(whose, [None])
+        found.append(next(answers))
+        del answers
+    own.close()
+    assert found[0] == found[1] != os.getpid()
 
 
 def test_work_that_kills_every_worker_is_given_up(workers: Executor) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import logging
 import os
 import re
@@ -103,6 +105,8 @@ def cli() -> None:
 @shown_safely()
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line: exit code 0, 1 for a finding, 2 for a mistake in the call or the input, 3 for a refusal."""
+    if arguments is None:  # the process ends with the command: nobody need look through all objects once more
+        atexit.register(gc.freeze)
     with watched(process=arguments is None):
         try:
             code = cli.main(arguments, prog_name="treetop", standalone_mode=False)

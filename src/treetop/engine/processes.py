@@ -33,12 +33,16 @@ class Processes:
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
         """Yield what the function gives for each task, in the order of the tasks."""
-        pool, stopped = ThreadPoolExecutor(len(self._workers)), Event()
+        pool, stopped, given = ThreadPoolExecutor(len(self._workers)), Event(), list(tasks)
+        answered = 0
         try:
-            yield from pool.map(lambda task: self._call(function, task, stopped), tasks)
-        except BaseException:  # an interrupt, or what one task raised: nobody waits for the others
-            stopped.set()
-            self.close()
+            for answer in pool.map(lambda task: self._call(function, task, stopped), given):
+                answered += 1
+                yield answer
+        except BaseException:  # an interrupt, or what one task raised, or who asked has enough
+            if answered < len(given):  # nobody waits for the others
+                stopped.set()
+                self.close()
             raise
         finally:
             pool.shutdown(cancel_futures=True)
