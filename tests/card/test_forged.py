@@ -23,6 +23,7 @@ from treetop.card import Facts, describe_release
 from treetop.card.bond import bind
 from treetop.card.composition import reserved_composition
 from treetop.card.html import render
+from treetop.card.rebuild import rebuild_plan
 from treetop.checking.check import _Check as Check
 from treetop.checking.check import check_folder
 from treetop.cli import main
@@ -233,6 +234,20 @@ def hierarchies_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def plans_are_rebuilt_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rebuild the same plan on the same spine with the same facts once: most fields of a card are not the plan's."""
+    kept: dict[tuple[str, int, int], Any] = {}
+
+    def rebuild_once(card: Any, spine: tt.Spine, facts: Any = None) -> Any:
+        asked = json.dumps(card["plan"]), id(spine), id(facts)
+        if asked not in kept:
+            kept[asked] = rebuild_plan(card, spine, facts)
+        return kept[asked]
+
+    monkeypatch.setattr("treetop.checking.check.rebuild_plan", rebuild_once)
+
+
+@pytest.fixture
 def pages_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The forger makes the page of a card, and the check makes it again: once is enough."""
     monkeypatch.setattr("treetop.checking.check.render", page_of)
@@ -316,7 +331,8 @@ def test_an_untouched_folder_passes_and_check_says_what_no_folder_proves(made: P
     assert cautions == ([said] if card["treetop"] == 1 else [])
 
 
-@pytest.mark.usefixtures("hierarchies_are_read_once", "pages_are_made_once", "who_found_something_looks_first")
+@pytest.mark.usefixtures("hierarchies_are_read_once", "plans_are_rebuilt_once")
+@pytest.mark.usefixtures("pages_are_made_once", "who_found_something_looks_first")
 def test_no_field_that_a_folder_can_prove_can_be_changed_by_who_puts_all_hashes_right(made: Path) -> None:
     first = json.loads((made / "card.json").read_text(encoding="utf-8"))["treetop"] == 1
     passed, unbound = unfound(made)

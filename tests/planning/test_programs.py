@@ -33,7 +33,7 @@ def an_instance(rng: np.random.Generator, kind: type[ErrorLaw]) -> tuple[list[Te
 def test_no_general_solver_finds_a_smaller_error(kind: type[ErrorLaw]) -> None:
     rng = np.random.default_rng(KINDS.index(kind))
     compared = 0
-    for _ in range(50):
+    for _ in range(20):
         terms, budget = an_instance(rng, kind)
         ours = least_error(terms, budget)
         assert ours.total == pytest.approx(budget, rel=1e-12)
@@ -52,13 +52,13 @@ def test_no_general_solver_finds_a_smaller_error(kind: type[ErrorLaw]) -> None:
         if found.success:
             compared += 1
             assert found.fun >= 1 - 1e-9
-    assert compared >= 45
+    assert compared >= 18
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_programs_undo_each_other(kind: type[ErrorLaw]) -> None:
     rng = np.random.default_rng(10 + KINDS.index(kind))
-    for _ in range(15):
+    for _ in range(8):
         terms, budget = an_instance(rng, kind)
         there = least_error(terms, budget)
         back = least_loss(terms, there.error)
