@@ -66,14 +66,17 @@ class Spark:
             raise EngineError(
                 "the tasks have more keys than a closure of Spark can carry without being written to disks"
             )
-        numbers = self._session.range(0, number, 1, number)
         with _told():
-            rows = _Job(self._session, numbers.mapInArrow(_Work(errand), _ROW).collect).result()
+            rows = _Job(self._session, lambda: self._rows(errand, number)).result()
         for row in rows:
             if row.problem:
                 raise EngineError(explain(row.problem, errand.folder))
         if sorted(row.task for row in rows) != list(range(number)):
             raise EngineError("Spark ended the job without having done all tasks: run it again")
+
+    def _rows(self, errand: Errand, number: int) -> list[Any]:
+        found: list[Any] = self._session.range(0, number, 1, number).mapInArrow(_Work(errand), _ROW).collect()
+        return found
 
 
 @dataclass(frozen=True)
