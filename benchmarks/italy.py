@@ -17,10 +17,10 @@ from benchmarks.timing import median_seconds
 from treetop.engine.executor import Threads
 from treetop.intake.counts import Counts
 from treetop.measure.descent import run_descent
-from treetop.measure.level import CHUNK
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key, NoiseStream
 
+CHUNK = 1 << 15  # so many draws stay in a core's own cache
 Detail = Literal["municipality", "section"]
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pickle
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,46 @@ class Slow:
     def __call__(self, task: Any) -> Any:
         time.sleep(self.seconds)
         return self.function(task)
+
+
+@dataclass(frozen=True)
+class Noted:
+    """Does what a function does, some time after it has noted in a folder that it has begun, and which process does."""
+
+    function: Callable[[Any], Any]
+    folder: str
+    seconds: float
+
+    def __call__(self, task: Any) -> Any:
+        (Path(self.folder) / str(os.getpid())).touch()
+        time.sleep(self.seconds)
+        return self.function(task)
+
+
+@dataclass(frozen=True)
+class Together:
+    """Does what a function does; but the first attempt of all waits until there is another of the same task."""
+
+    function: Callable[[Any], Any]
+    folder: str
+    """Where each attempt of that task notes its process."""
+
+    def __call__(self, task: Any) -> Any:
+        notes, own = Path(self.folder), sha256(pickle.dumps(task)).hexdigest()
+        if _is_first(str(notes / "first")):
+            (notes / "task").write_text(own)
+        while not (notes / "task").exists() or not (chosen := (notes / "task").read_text()):
+            time.sleep(0.01)
+        if own == chosen:
+            (notes / f"attempt-{os.getpid()}").touch()
+            end = time.monotonic() + 120
+            while len(list(notes.glob("attempt-*"))) < 2 and time.monotonic() < end:
+                time.sleep(0.02)
+        return self.function(task)
+
+
+def clock(_: Any) -> float:
+    return time.time()
 
 
 def _is_first(marker: str) -> bool:

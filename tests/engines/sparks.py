@@ -90,13 +90,18 @@ class Place:
         return {str(path.relative_to(self.folder)) for path in found}
 
 
-@contextmanager
-def started(folder: Path, master: str, **settings: str) -> Iterator[Place]:
-    """Run a session; or skip, with a word."""
+def skip_without_spark() -> None:
+    """Skip, with a word, where there is no Spark."""
     if find_spec("pyspark") is None:
         pytest.skip("PySpark is not installed: pip install 'treetop[spark]'")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Java is not installed: apt-get install default-jre-headless")
+
+
+@contextmanager
+def started(folder: Path, master: str, **settings: str) -> Iterator[Place]:
+    """Run a session; or skip, with a word."""
+    skip_without_spark()
     place = Place(folder)
     with pytest.MonkeyPatch.context() as patch:
         paths = [str(ROOT), os.environ.get("PYTHONPATH")]  # workers find these modules

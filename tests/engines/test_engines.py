@@ -23,6 +23,7 @@ import treetop as tt
 from tests import everyday
 from tests.commands import said
 from tests.engines.deeds import always_dies, dies_once, double, finds_no_room, refuses, whose
+from treetop.engine import staging as stagings
 from treetop.engine.engine import ENGINES, Engine, Kind, Machine
 from treetop.engine.executor import Executor, Serial
 from treetop.engine.processes import Processes
@@ -265,6 +266,38 @@ def test_what_a_killed_process_left_is_swept_and_what_another_uses_is_not(tmp_pa
     with staging(tmp_path):
         assert not left.exists()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sweep_that_is_broken_off_is_finished_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = tmp_path / ".treetop-staging-left"
+    left.mkdir()
+    (left / "lock").touch()
+    (left / "run0").mkdir()
+
+    def broken_off(path: Path, ignore_errors: bool) -> None:
+        (path / "lock").unlink(missing_ok=True)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stagings, "rmtree", broken_off)
+        with pytest.raises(KeyboardInterrupt), staging(tmp_path):
+            pass
+    assert (left / "run0").exists()
+    with staging(tmp_path):
+        assert not left.exists()
+
+
+def test_a_folder_is_not_swept_before_it_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = vars(stagings)["flock"]
+
+    def swept_first(*how: int) -> None:
+        monkeypatch.setattr(stagings, "flock", lock)
+        stagings._sweep(tmp_path)  # as another process may, just then
+        lock(*how)
+
+    monkeypatch.setattr(stagings, "flock", swept_first)
+    with staging(tmp_path) as own:
+        assert own.is_dir()
 
 
 def test_a_place_for_staging_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Spark on a cluster of several processes of this machine: executors are killed.
 
-It takes minutes, and runs with TREETOP_AUDIT=deep. Speculation is on, but Spark begins a second attempt of a task on
-another machine only, and there is one: `test_parcel` has two attempts at a time.
+It takes minutes, and runs with TREETOP_AUDIT=deep. Spark begins a second attempt of a task on another machine only: see
+`test_spark_nodes`, where there are two.
 """
 
 from __future__ import annotations
@@ -24,13 +24,11 @@ pytestmark = [
     pytest.mark.filterwarnings(SOCKETS),
 ]
 
-SPECULATION = {"spark.speculation": "true", "spark.speculation.quantile": "0.1", "spark.speculation.multiplier": "1.1"}
-
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """One session for all tests; when it has ended, what it left is searched once more."""
-    with started(tmp_path_factory.mktemp("cluster"), "local-cluster[2,1,1024]", **SPECULATION) as made:
+    with started(tmp_path_factory.mktemp("cluster"), "local-cluster[2,1,1024]") as made:
         yield made
     assert_no_traces(made)
 

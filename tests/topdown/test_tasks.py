@@ -6,8 +6,9 @@ import multiprocessing
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -91,19 +92,41 @@ def published(measured: Outcome) -> list[Any]:
     return arrays(Descended(measured.leaves, (measured.evidence.levels,), (measured.left,)))
 
 
+@dataclass
+class Watching:
+    """Notes the tasks."""
+
+    seen: list[Task] = field(default_factory=list)
+
+    def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
+        given = list(tasks)
+        self.seen.extend(task for task in given if isinstance(task, Task))
+        return map(function, given)
+
+
 def tasks_of(planned: tt.Plan) -> list[Task]:
-    seen: list[Task] = []
+    watching = Watching()
+    run_descent(descent_of(planned), counts(), KEY, watching, every=1 << 20)
+    assert len(watching.seen) > 4
+    return watching.seen
 
-    @dataclass
-    class Watching:
-        def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
-            given = list(tasks)
-            seen.extend(task for task in given if isinstance(task, Task))
-            return map(function, given)
 
-    run_descent(descent_of(planned), counts(), KEY, Watching(), every=1 << 20)
-    assert len(seen) > 4
-    return seen
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("heavy", [False, True], ids=["even", "one heavy node"])
+def test_out_of_core_no_task_has_more_leaves_than_fit(
+    options: str, heavy: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(descents, "MOST_SUBTREES", 2)
+    monkeypatch.setattr(descents, "LEAVES_A_TASK", 20)
+    leaves = [np.repeat(np.arange(48), 48), np.tile(np.arange(48), 48)]
+    weight = np.where((leaves[0] < 12) & (leaves[1] < 12), 500, 1 if heavy else 500)
+    given, whole, cut = Counts.from_leaves(SPINE, leaves, weight), Watching(), Watching()
+    here = run_descent(descent_of(plan(**OPTIONS[options])), given, KEY, whole, every=1 << 20)
+    there = run_descent(descent_of(plan(**OPTIONS[options])), given, KEY, cut, every=1 << 20, scratch=tmp_path)
+    assert published(there) == published(here)
+    assert all(len(task.counts) <= 40 for task in cut.seen)
+    assert max(len(task.counts) for task in whole.seen) > 400
+    assert len(cut.seen) > 10 * len(whole.seen)
 
 
 @pytest.mark.parametrize("options", ["full", "some standard deviations", "euclidean"])

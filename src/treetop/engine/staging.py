@@ -41,7 +41,7 @@ def staging(place: str | Path | None = None) -> Iterator[Path]:
         with full_disks_told(where):
             yield folder
     finally:
-        rmtree(folder, ignore_errors=True)
+        _delete(folder)
         if lock is not None:
             os.close(lock)
 
@@ -64,13 +64,14 @@ def _locked(folder: Path) -> int | None:
     """Lock a folder for as long as the process lives; None where that is not possible."""
     if not LOCKS:
         return None
-    lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+    lock = os.open(folder / f".{_LOCK}", os.O_CREAT | os.O_RDWR, 0o600)
     flock(lock, LOCK_EX | LOCK_NB)
+    (folder / f".{_LOCK}").rename(folder / _LOCK)  # nobody who sweeps sees it before it is held
     return lock
 
 
 def _sweep(where: Path) -> None:
-    """Delete what processes left that are no more: nobody holds their locks."""
+    """Delete what processes left that are no more: nobody holds their locks. No clock is asked, here or there."""
     if not LOCKS:
         return
     for left in where.glob(f"{_PREFIX}*"):
@@ -78,9 +79,20 @@ def _sweep(where: Path) -> None:
             lock = os.open(left / _LOCK, os.O_RDWR)
             try:
                 flock(lock, LOCK_EX | LOCK_NB)
-                rmtree(left, ignore_errors=True)
+                _delete(left)
             finally:
                 os.close(lock)
+
+
+def _delete(folder: Path) -> None:
+    """Delete a folder, its lock last: if this is broken off, the next one who sweeps still knows it by that."""
+    with suppress(OSError):
+        for one in folder.iterdir():
+            if one.is_dir() and not one.is_symlink():
+                rmtree(one, ignore_errors=True)
+            elif one.name != _LOCK:
+                one.unlink(missing_ok=True)
+    rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

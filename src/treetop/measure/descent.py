@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from treetop.basics.progress import Progress
 from treetop.domain.facts import PublicFacts
@@ -31,7 +32,11 @@ from treetop.plan.workload import Exact, How, Measured, noise_of
 LARGEST_TRUNK = 1 << 14
 """The trunk ends at the deepest level with at most this many public nodes."""
 MOST_SUBTREES = 64
-"""Below the trunk the tree is cut into at most this many subtrees."""
+"""Below the trunk the tree is cut into at most this many subtrees, where counts are in memory."""
+LEAVES_A_TASK = 1 << 21
+"""Where they are not, into so many that each has about so many leaves at most; a leaf takes some 200 bytes."""
+WIDEST_TRUNK = 1 << 20
+"""There the trunk goes on below nodes with more leaves, as long as it has at most this many children to measure."""
 
 
 @dataclass(frozen=True)
@@ -133,13 +138,24 @@ class _Run:
 
     def by_subtrees(self, root: Frontier) -> Descended:
         """Descend the trunk in one piece, and then every subtree down to its leaves."""
-        above, below = self.descent.steps[: self.descent.trunk], self.descent.steps[self.descent.trunk :]
-        trunk = Task(above, root, self.counts, self.key, self.every, self.chunk)
-        (reached,) = descend_all([trunk], Serial(), self.tests)
+        reached, below = self._trunk(root)
         if below:
             reached = reached.then(self._subtrees(reached.frontier, below, self.progress, self.scratch))
         elif self.progress is not None:
             self.progress("descending", 1.0)
+        return reached
+
+    def _trunk(self, root: Frontier) -> tuple[Descended, Sequence[Step]]:
+        """Descend the trunk, and say what is below: where memory is short, no node with too many leaves for a task."""
+        end = self.descent.trunk
+        reached, below = self._here(root, self.descent.steps[:end]), self.descent.steps[end:]
+        while self.scratch is not None and _has_heavy(reached.frontier, below):
+            reached, below = reached.then(self._here(reached.frontier, below[:1])), below[1:]
+        return reached, below
+
+    def _here(self, above: Frontier, steps: Sequence[Step]) -> Descended:
+        task = Task(tuple(steps), above, self.counts, self.key, self.every, self.chunk)
+        (reached,) = descend_all([task], Serial(), self.tests)
         return reached
 
     def _subtrees(
@@ -149,7 +165,8 @@ class _Run:
         progress: Progress | None = None,
         scratch: Path | None = None,
     ) -> Descended:
-        tasks = [Task.cut(below, part, self.counts, self.key, self.every, self.chunk) for part in _cut(above, below)]
+        cut = _cut(above, below, None if self.scratch is None else LEAVES_A_TASK)
+        tasks = [Task.cut(below, part, self.counts, self.key, self.every, self.chunk) for part in cut]
         parts = descend_all(tasks, self.executor, self.tests, progress) if tasks else iter(())
         if progress is not None and not tasks:
             progress("descending", 1.0)
@@ -207,13 +224,38 @@ class _Run:
         return refine(step, self.counts, above, groups, columns, nearly, key, self.executor, every)
 
 
-def _cut(trunk: Frontier, below: Sequence[Step]) -> list[Frontier]:
-    """Cut below the trunk into parts with about the same released count, more of them if there is more to do."""
+def _cut(trunk: Frontier, below: Sequence[Step], leaves: int | None = None) -> list[Frontier]:
+    """Cut below the trunk into parts with about as many leaves, more of them if there is more to do.
+
+    With `leaves`, a part has about so many at most, if no node alone has more.
+    """
     if len(trunk) == 0:
         return []
-    level = below[0].level
-    slots = int(level.fanout(trunk.nodes).sum())
-    parts = min(max(slots * len(below) // (2 * CHUNK), 1), MOST_SUBTREES)
-    done = np.cumsum(trunk.count)
-    bounds = np.searchsorted(done, done[-1] * np.arange(1, parts) // parts, side="right")
+    slots = int(below[0].level.fanout(trunk.nodes).sum())
+    done = np.cumsum(_most_leaves(trunk, below))
+    total = int(done[-1])
+    parts = min(max(2 * slots * len(below) // CHUNK, 1), MOST_SUBTREES)
+    parts = parts if leaves is None else max(parts, -(-total // leaves))
+    bounds = np.searchsorted(done, [total * part // parts for part in range(1, parts)], side="right")
     return [trunk[start:stop] for start, stop in pairwise([0, *bounds.tolist(), len(trunk)]) if start < stop]
+
+
+def _has_heavy(trunk: Frontier, below: Sequence[Step]) -> bool:
+    """Whether a node has too many leaves for a task, and it is not too much to look one level deeper."""
+    if len(below) < 2 or len(trunk) == 0 or _most_leaves(trunk, below).max() <= LEAVES_A_TASK:
+        return False
+    return int(below[0].level.fanout(trunk.nodes).sum()) <= WIDEST_TRUNK
+
+
+def _most_leaves(above: Frontier, below: Sequence[Step]) -> NDArray[np.int64]:
+    """Return how many leaves may be released below each node: as many as its count, or as it publicly has.
+
+    True counts would tell more about the work; but how it is cut is seen by whoever watches a cluster.
+    """
+    begin, end = above.nodes.astype(np.int64), above.nodes.astype(np.int64) + 1
+    for part in (part for step in below for part in step.level.parts):
+        for ends in (begin, end):
+            ends[part.attribute] = part.first[ends[part.attribute]]
+    public = np.prod((end - begin).astype(float), axis=0)
+    most: NDArray[np.int64] = np.minimum(above.count, public).astype(np.int64)
+    return most
