@@ -34,6 +34,8 @@ class Square:
     delta: float
     loose: bool
     """Whether rho is found by the looser conversion, where a tool has the choice."""
+    plain: bool = False
+    """Whether the levels are all that is measured, where a tool measures more of itself."""
 
     @property
     def zones(self) -> int:
@@ -58,6 +60,7 @@ def serve(prepare: Callable[[Square], Callable[[], Release]], about: str, versio
     parser.add_argument(
         "--loose", action="store_true", help="find rho by the looser conversion, where there is a choice"
     )
+    parser.add_argument("--plain", action="store_true", help="measure the levels and nothing else")
     parser.add_argument("table", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--epsilon", type=float, required=True)
@@ -66,7 +69,7 @@ def serve(prepare: Callable[[Square], Callable[[], Release]], about: str, versio
     asked = parser.parse_args()
     with np.load(asked.table) as table:
         ends = table["origin"], table["destination"]
-        square = Square(*ends, table["region"], asked.epsilon, asked.delta, asked.loose)
+        square = Square(*ends, table["region"], asked.epsilon, asked.delta, asked.loose, asked.plain)
     run = prepare(square)
     run()  # compiles and imports what there is to compile and import
     before = _most_memory()

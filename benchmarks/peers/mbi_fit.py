@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.peers.common import Release, Square, loose_rho, serve
 
 ITERATIONS = 10_000
-"""Ten times its default, with which it stopped far from the fit: errors were forty times as large."""
+"""Ten times its default, with which it stopped far from the fit when that was tried."""
 
 
 def prepare(square: Square) -> Callable[[], Release]:

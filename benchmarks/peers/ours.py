@@ -25,6 +25,7 @@ def prepare(square: Square) -> Callable[[], Release]:
         tt.Spine.destination_first(origin=places, destination=places),
         tt.Unit("trip", contributions=1, neighbours="replace"),
         paper_loss(*loss) if square.loose else tt.Loss(epsilon=square.epsilon, delta=square.delta),
+        margins="none" if square.plain else "each",
     )
     order = [plan.spine.trees[0].codes[-1].to_pylist().index(name) for name in names.to_pylist()]
     back = np.argsort(order)
@@ -40,4 +41,8 @@ def prepare(square: Square) -> Callable[[], Release]:
 
 
 if __name__ == "__main__":
-    serve(prepare, "top down, every level, total public; tight conversion", f"Treetop {version('treetop')}")
+    serve(
+        prepare,
+        "as a plan is by default: top down, every level, and margins; total public",
+        f"Treetop {version('treetop')}",
+    )

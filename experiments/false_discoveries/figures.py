@@ -47,7 +47,7 @@ def _choice(studies: Sequence[Study]) -> Figure:
                 axes.minorticks_off()
             else:
                 right = axes.get_xlim()[1]
-                axes.set(xlim=(-right / 15, right), ylim=(-0.05, 1.05))
+                axes.set(xlim=(-right / 6, 1.1 * right), ylim=(-0.05, 1.05))  # room for words
             axes.xaxis.set_major_formatter(percent)
             axes.yaxis.set_major_formatter(percent)
         row[0].set_ylabel(f"lost, of true {what}")

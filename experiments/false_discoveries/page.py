@@ -8,6 +8,7 @@ from experiments.false_discoveries.measure import METHODS, Study, singles
 from experiments.kit.outcomes import Form, leaf_table, level_table
 from experiments.kit.pages import pictures, render
 from experiments.kit.tables import number, percent, table
+from experiments.kit.verdicts import tally, verdict
 
 PAIRS: dict[str, dict[str, Form]] = {
     "Share of pairs: invented / lost": {"false_discoveries": percent, "false_negatives": percent},
@@ -18,6 +19,16 @@ PAIRS: dict[str, dict[str, Form]] = {
     },
 }
 """The short tables: what stands in a cell, and the two metrics."""
+
+LEAST = {
+    "invented pairs": "false_discoveries",
+    "invented trips": "false_mass",
+    "lost pairs": "false_negatives",
+    "lost trips": "lost_mass",
+    "trips in the wrong pair": "misplaced",
+    "largest error": "largest",
+}
+"""Of what each repair may have the least."""
 
 COLUMNS = {
     "invented nodes": ("false_discoveries", percent),
@@ -35,6 +46,17 @@ CAPTIONS = {
     "errors": "Errors beside those of Chebyshev ascending, with bars from the least to the largest release.",
 }
 """What the pictures of all tables together show."""
+
+
+@verdict("false_discoveries.least")
+def least(studies: Sequence[Study]) -> dict[str, dict[str, str]]:
+    """Return, by repair and metric, in how many settings its mean at the leaves is the least (of equals, each is)."""
+    settings = [[study.outcome(epsilon, one) for one in METHODS] for study in studies for epsilon in study.epsilons]
+    means = {name: [[one.spread(-1, metric).mean for one in row] for row in settings] for name, metric in LEAST.items()}
+    return {
+        method.label: {name: str(tally(row[at] == min(row) for row in rows)) for name, rows in means.items()}
+        for at, method in enumerate(METHODS)
+    }
 
 
 def short_tables(studies: Sequence[Study]) -> str:
@@ -60,6 +82,9 @@ def page(studies: Sequence[Study]) -> str:
     return render(
         "false_discoveries/page.md",
         repetitions=len(studies[0].outcomes[0].runs),
+        default=METHODS[0].label,
+        least=(found := least(studies)),
+        least_table=table(("repair", *LEAST), [(name, *row.values()) for name, row in found.items()]),
         short=short_tables(studies),
         figures=pictures({f"false_discoveries_{name}.png": words for name, words in captions.items()}),
         long=long_tables(studies),

@@ -69,7 +69,9 @@ def test_a_tool_that_cannot_be_run_is_named_with_the_reason(square: OriginDestin
     (broken.folder / "bin").mkdir()
     broken.python.write_text("#!/bin/sh\necho 'no such tool' >&2\nexit 1\n")
     broken.python.chmod(0o755)
-    why = run(Peer("Broken", "nothing", broken), tmp_path / "table.npz", tmp_path / "out.npz", spine, truth)
+    why = run(
+        Peer("Broken", "nothing", broken), tmp_path / "table.npz", tmp_path / "out.npz", spine, truth, np.zeros(12, int)
+    )
     assert why == "it could not be run: no such tool"
 
 
@@ -81,3 +83,16 @@ def test_the_page_has_a_row_a_tool_and_says_what_is_missing(square: OriginDestin
     lines = page([outcome], [(PEERS[-1], "it could not be installed: no network")], square)
     assert sum(line.startswith("| Treetop") for line in lines) == 3
     assert lines[-1] == "- mbi is not here: it could not be installed: no network."
+
+
+def test_the_page_finds_who_errs_least_and_most_at_each_level(square: OriginDestination) -> None:
+    spine, truth = _truth(square)
+    outcomes = []
+    for at, peer in enumerate(PEERS[:3]):
+        arrays = levels(square)
+        arrays["leaves"][0].flat[-1] += 7 * ((at + 1) % 3)  # the third is exact, the second furthest off
+        found = estimate_errors(_estimate(spine, arrays, 0), truth)
+        outcomes.append(Outcome(peer, "1", "exact", [found], [0], [5_000.0], [0.1], [0.1], 2**20))
+    row = next(line for line in page(outcomes, [], square) if line.startswith("| origin.zone |"))
+    third, second = PEERS[2].title, PEERS[1].title
+    assert row == f"| origin.zone | {third} | {second} | {third} | {second} |"

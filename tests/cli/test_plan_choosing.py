@@ -224,6 +224,9 @@ def test_the_loss_is_of_the_kind_that_the_plan_or_the_call_states(
         (["--weight", "town=2"], 2, "about a --prior"),
         (["--squared-error", "9", "--target", "town=20"], 2, "are about a --prior"),
         (["--refine", "--twin", "twin.csv"], 2, "are about a --prior"),
+        (["--prior", "twin.csv", "--shares", "town"], 2, "--shares says what --refine judges"),
+        (["--prior", "twin.csv", "--refine", "--weight", "town=2", "--shares", "town"], 2, "without --weight"),
+        (["--prior", "twin.csv", "--prior-source", "x", "--refine", "--shares", "town"], 2, "each by its full name"),
         (["--prior", "twin.csv", "--objective", "consistent", "--squared-error", "9"], 2, "about measurements"),
         (["--prior", "twin.csv", "--prior-source", "x", "--squared-error", "0"], 2, "give a positive number"),
         (["--prior", "twin.csv", "--prior-source", "x", "--weight", "town"], 2, "write LEVEL=NUMBER"),
@@ -368,6 +371,19 @@ def test_a_split_is_found_for_consistent_counts_and_refined_by_trials(
     if not refined["better"]:
         assert [row["share"] for row in told["forecast"]["levels"]] == pytest.approx(separate, rel=1e-3)
     assert "Splits near it, tried on the prior" in run(capsys, plan, *options, "--refine", "--threads", "1")
+
+
+def test_a_split_is_refined_for_the_shares_that_counts_are_used_for(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan.write_text(PLAN.replace('order = "destination-first"', 'order = "destination-first"\nmargins = "none"'))
+    options = ["--prior", str(plan.parent / "twin.csv"), "--prior-source", "the census", "--refine", "--threads", "1"]
+    task = ["--shares", "origin.town in destination.town"]
+    refined = as_json(capsys, plan, *options, *task)["refined"]
+    assert refined["what"] == "squared error of shares of origin.town in destination.town"
+    assert 0 < refined["found_error"] < 18 * 2  # 18 towns, whose shares are off by at most 2 in all
+    assert refined["what"] in run(capsys, plan, *options, *task)
+    assert as_json(capsys, plan, *options)["refined"]["what"] == "total squared error"
 
 
 def test_an_earlier_release_is_a_prior_without_words(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,12 +18,7 @@ from experiments.kit.stamp import Stamp, is_old, noticed, stamped
 
 CODE = version("treetop")
 PAGES = sorted((DOCS / "results").glob("*.md"))
-OLD = {
-    "coverage.md": "not run again yet: releases of real tables, the largest with five million rows",
-    "estimates.md": "not run again yet: releases of real tables, the largest with five million rows",
-    "false-discoveries.md": "not run again yet: releases of real tables, the largest with five million rows",
-    "peers.md": "each tool needs an environment of its own, from a network",
-}
+OLD: dict[str, str] = {}
 """Pages that could not be measured again, and why. They say at their top that they are old."""
 
 

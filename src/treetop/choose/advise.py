@@ -14,6 +14,7 @@ from typing import TypedDict, Unpack
 from treetop.basics.exact import Number, delta_between_0_and_1
 from treetop.basics.progress import Progress
 from treetop.basics.resolved import resolved
+from treetop.choose.dealt import Shares
 from treetop.choose.design import Design, design, with_trials
 from treetop.choose.fill_in import designed_in, filled_in
 from treetop.choose.forecast import Forecast, forecast, forecast_of
@@ -85,6 +86,9 @@ class Wishes(TypedDict, total=False):
     or "consistent" ones."""
     refine: bool
     """Whether to try splits near the best one on the prior's table, and take one that is better beyond chance."""
+    shares: str | None
+    """What is done with the counts, such as "block in tract": a fixed sum is dealt out in every tract by the counts of
+    its blocks. With `refine`, splits are judged by the errors of such shares."""
     squared_error: float | None
     """A total squared error that is expected of the prior: the smallest loss for it is found, with its split."""
     design: bool
@@ -233,6 +237,8 @@ def _check_wishes(targets: bool, grid: bool, wishes: Wishes) -> None:
             wish("squared_error") is None,
             "--squared-error is about measurements: give it without --objective consistent",
         ),
+        (wish("shares"), wish("refine"), "--shares says what --refine judges splits by: give that as well"),
+        (wish("shares"), not wish("weights"), "--shares says what errors weigh: give it without --weight"),
         (wish("weights"), not wish("design"), "--advise weighs tables by --care, not by --weight"),
         (wish("care"), wish("design"), "--care says what --advise is for: give that as well"),
         (wish("twin_source"), wish("twin"), "--twin-source is about a --twin"),
@@ -382,10 +388,23 @@ def _with_split(advice: Advice, wishes: Wishes, kind: Definition, delta: Fractio
         else:
             best = forecast(plan, prior, weights, wishes.get("objective") or "separate")
         if wishes.get("refine"):
-            tried = refine_split(best.plan, prior, weights, threads=wishes.get("threads"))
+            task = _shares(spine, wishes.get("shares"))
+            tried = refine_split(best.plan, prior, weights, shares=task, threads=wishes.get("threads"))
             best = forecast_of(plan, replace(best.plan, split=tried.split), prior, weights, best.words)
             advice = replace(advice, refined=tried)
     return replace(advice, plan=best.plan, forecast=best, notes=(*advice.notes, *notes))
+
+
+def _shares(spine: Spine, text: str | None) -> Shares | None:
+    """Read a task as people write it: "block in tract", or "block" for one sum in all."""
+    if text is None:
+        return None
+    names = [levels_named(spine, name.strip()) for name in text.split(" in ")]
+    if len(names) > 2 or any(len(name) != 1 for name in names):
+        raise PlanError(
+            f'--shares {text!r}: write "LEVEL in LEVEL", each by its full name, as in "place.block in place.tract"'
+        )
+    return Shares(*(name for (name,) in names))
 
 
 def _with_grid(advice: Advice, epsilons: Sequence[float], kind: Definition, delta: Fraction | None) -> Advice:

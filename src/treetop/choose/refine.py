@@ -17,6 +17,7 @@ import numpy as np
 
 from treetop.basics.exact import Number, positive
 from treetop.basics.frozen import FrozenMap
+from treetop.choose.dealt import Shares, share_errors
 from treetop.choose.error_laws import Floats
 from treetop.choose.prior import Prior
 from treetop.choose.simulate import squared_errors
@@ -47,12 +48,14 @@ class Refinement:
     """Of the difference between the two."""
     tried: int
     """How many splits were tried."""
+    what: str = "total squared error"
+    """Of what the errors are."""
 
     def __str__(self) -> str:
         gain = 1 - self.found_error / self.start_error if self.start_error else 0.0
         verdict = "is better, and is taken" if self.better else "does not beat the given one, which is kept"
         return (
-            f"Of {self.tried} splits the best {verdict}: total squared error {self.found_error:,.6g} against "
+            f"Of {self.tried} splits the best {verdict}: {self.what} {self.found_error:,.6g} against "
             f"{self.start_error:,.6g} ({gain:+.1%}, give or take {self.standard_error:,.3g}) on fresh noise."
         )
 
@@ -62,13 +65,15 @@ def refine_split(
     prior: Prior,
     weights: Mapping[str, Number] | None = None,
     *,
+    shares: Shares | None = None,
     runs: int = 6,
     tries: int = 40,
     fresh_runs: int = 20,
     threads: int | None = None,
     seed: int = 0,
 ) -> Refinement:
-    """Search near the plan's split for one with less weighted squared error in releases of the prior's twin.
+    """Search near the plan's split for one with less weighted squared error in releases of the prior's twin, or with
+    less squared error of `shares` that are dealt out by the released counts, in place of the counts.
 
     Every level's share is raised and lowered by a factor in turn, which shrinks when nothing helps.
     """
@@ -80,6 +85,8 @@ def refine_split(
 
     def errors(split: Mapping[str, Fraction], runs: int, seed: int) -> Floats:
         trial = replace(plan, split=split)
+        if shares is not None:
+            return share_errors(trial, prior, shares, runs=runs, threads=threads, seed=seed)
         found: Floats = squared_errors(trial, prior, runs=runs, threads=threads, seed=seed) @ weigh
         return found
 
@@ -112,6 +119,7 @@ def refine_split(
         float(after.mean()),
         spread,
         tried,
+        "total squared error" if shares is None else f"squared error of {shares}",
     )
 
 

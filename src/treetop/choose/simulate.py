@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ from treetop.release.errors import merge, starts
 from treetop.release.run import run_plan
 
 Ints = NDArray[np.int64]
+Nodes: TypeAlias = list[NDArray[np.int32]]
 T = TypeVar("T")
 
 
@@ -154,27 +155,39 @@ def trials(
 ) -> Iterator[list[T]]:
     """Yield, run by run, a summary of the errors of the total and of every level, at the nodes above zero in either."""
     twin = public_twin(prior)
+
+    def look(nodes: Nodes, count: Ints) -> list[T]:
+        return [summarise(errors) for errors in level_errors(plan.spine, twin, nodes, count)]
+
+    yield from try_out(plan, prior, look, runs=runs, threads=threads, seed=seed)
+
+
+def try_out(
+    plan: PurePlan,
+    prior: Prior,
+    look: Callable[[Nodes, Ints], T],
+    *,
+    runs: int,
+    threads: int | None = None,
+    seed: int = 0,
+) -> Iterator[T]:
+    """Release the twin of a prior many times, and yield what is seen in the leaves and counts of each release."""
+    twin = public_twin(prior)
     prior.fits(plan.spine)
     if runs < 1:
         raise PlanError(f"the number of trials is {runs}: give 1 or more")
-    plan = fitted(plan, twin)
-    release = _released(plan, twin)
+    release = _released(fitted(plan, twin), twin)
     secret = Key(hashlib.blake2b(f"trial {seed}".encode(), digest_size=32).digest())
-
-    def run(number: int) -> list[T]:
-        nodes, count = release(secret.derive("trial", number))
-        return [summarise(errors) for errors in level_errors(plan.spine, twin, nodes, count)]
-
     with ThreadPoolExecutor(max_workers=max(threads or os.cpu_count() or 1, 1)) as pool:
-        yield from pool.map(run, range(runs))
+        yield from pool.map(lambda number: look(*release(secret.derive("trial", number))), range(runs))
 
 
-def _released(plan: PurePlan, twin: Counts) -> Callable[[Key], tuple[list[NDArray[np.int32]], Ints]]:
+def _released(plan: PurePlan, twin: Counts) -> Callable[[Key], tuple[Nodes, Ints]]:
     """Return what releases a twin once by the plan, to leaves and their counts."""
     if isinstance(plan, PureGroupTablePlan):
         sizes, core = sizes_of(plan.spine, twin), plan.core
 
-        def of_groups(key: Key) -> tuple[list[NDArray[np.int32]], Ints]:
+        def of_groups(key: Key) -> tuple[Nodes, Ints]:
             with measured_groups(core, sizes, Gate(key), None) as found:
                 nodes, count = leaves_above_zero(found.counts[core.tree.levels[-1]])
             return list(nodes.astype(np.int32)), count
@@ -182,7 +195,7 @@ def _released(plan: PurePlan, twin: Counts) -> Callable[[Key], tuple[list[NDArra
         return of_groups
     descent_of(plan)  # made once, not by every thread
 
-    def top_down(key: Key) -> tuple[list[NDArray[np.int32]], Ints]:
+    def top_down(key: Key) -> tuple[Nodes, Ints]:
         # Not bound to the plan, so that plans are compared under the same words.
         leaves = run_plan(plan, twin, key, {})
         return list(leaves.nodes), leaves.count
@@ -200,7 +213,7 @@ def public_twin(prior: Prior, private: Counts | None = None) -> Counts:
     return prior.twin
 
 
-def level_errors(spine: Spine, twin: Counts, nodes: list[NDArray[np.int32]], count: Ints) -> list[Ints]:
+def level_errors(spine: Spine, twin: Counts, nodes: Nodes, count: Ints) -> list[Ints]:
     """Return released less true counts at the total and every level, for the nodes above zero in either."""
     both = merge(pack(spine, nodes), count, twin)
     error: Ints = both.released.astype(np.int64, copy=False) - both.true

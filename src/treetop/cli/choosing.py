@@ -44,6 +44,7 @@ _OPTIONS = (
         "--objective", type=click.Choice(["separate", "consistent"]), help="With --prior: whose errors are least."
     ),
     click.option("--refine", is_flag=True, help="With --prior: also try splits near the best, on its table."),
+    click.option("--shares", metavar="TASK", help='With --refine: for sums dealt out by counts, "block in tract".'),
     click.option("--advise", "design", is_flag=True, help="Choose tables, order and shares for what you care about."),
     click.option("--care", multiple=True, help='With --advise: "origin totals", "state pairs", "leaves=3".'),
     click.option("--total", type=float, help="About how many records there are: what would be mostly noise?"),
