@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -97,7 +98,7 @@ def main() -> int:
     parts = {name: Part(name) for name in [*chosen.parts, ELSEWHERE]}
     for number in range(1, chosen.runs + 1):
         started = time.monotonic()
-        code, printed, seconds = run(chosen.parts, chosen.options.split())
+        code, printed, seconds = run(chosen.parts, shlex.split(chosen.options))
         failures: dict[str, list[str]] = {name: [] for name in parts}
         for test in FAILED.findall(printed) if code else ():
             failures[part_of(test, chosen.parts)].append(test)
