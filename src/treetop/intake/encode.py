@@ -74,7 +74,7 @@ class Encoder:
     def rows(self, batch: Batch, tally: Tally) -> Rows:
         """Encode the rows of a batch; a tally is told what had unknown codes."""
         attributes, unknown = self.attributes, self.unknown
-        for attribute in attributes if is_unvouched(batch.rows.schema) else ():
+        for attribute in attributes if batch.first == 0 and is_unvouched(batch.rows.schema) else ():
             refuse_code(attribute.column, attribute.tree.codes, batch.where)
         leaves = [attribute.leaves(batch, unknown) for attribute in attributes]
         weights = None if self._weighing is None else self._weighing.read(batch)

@@ -64,7 +64,7 @@ def refuse_look(names: Iterable[str], where: str) -> None:
 def refuse_code(column: str, codes: Sequence[pa.Array], where: str) -> None:
     """Refuse a column whose name is itself one of the public codes that it should hold."""
     name = pa.scalar(_END.sub("", column))
-    if any(pc.is_in(name, value_set=level).as_py() for level in codes):
+    if any(pc.index(level, name).as_py() >= 0 for level in codes):
         raise DataError(f"{where}: {_ROW}: the name of a column is itself a code of its hierarchy. {_REMEDY}")
 
 

@@ -155,7 +155,7 @@ class Seen:
 
 def read_regions(batch: Batch, column: str, book: Codebook, regions: Hierarchy) -> NDArray[np.int64]:
     """Return the leaf region of every row; refuse a code that is not in the hierarchy."""
-    if is_unvouched(batch.rows.schema):
+    if batch.first == 0 and is_unvouched(batch.rows.schema):
         refuse_code(column, regions.codes, batch.where)
     codes = as_text(as_plain(batch.rows.column(column)), column)
     found = book.find(codes)
