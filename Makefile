@@ -20,7 +20,7 @@ test: style
 	echo "mypy:"; cat $(VENV)/types.txt; \
 	exit $$((tests || types))
 
-# The other third: studies, real tables, simulations, engines in processes of their own.
+# The others: studies, real tables, simulations, pages in a browser, the wheel in an empty environment.
 test-long: $(VENV)/.test
 	$(BIN)/pytest -q -n auto --dist worksteal -m long
 

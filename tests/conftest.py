@@ -36,7 +36,10 @@ MEMORY = Path("/dev/shm")
 if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 2**31:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # a disk takes longer than most tests
 
-LONG = ("benchmarks", "estimates", "evaluate", "experiments", "parts", "real", "test_site.py")
+LONG = (
+    *("benchmarks", "estimates", "evaluate", "experiments", "parts", "real", "test_site.py", "test_wheel.py"),
+    *("data/test_export_browser.py", "studio/test_browser.py"),
+)
 """What takes long and guards no promise of docs/guarantees.md: `make test` leaves it to `make test-long`."""
 
 SECRET = "hunter2"
@@ -47,10 +50,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
     for item in items:
-        if item.path.is_relative_to(here) and item.path.relative_to(here).parts[0] in LONG:
+        if is_long(item.path):
             item.add_marker("long")
+
+
+def is_long(path: Path) -> bool:
+    """Whether a file of tests is left to `make test-long`."""
+    return any(path.is_relative_to(Path(__file__).parent / long) for long in LONG)
 
 
 @pytest.hookimpl(wrapper=True)
