@@ -37,8 +37,9 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # a disk takes longer than most tests
 
 LONG = (
-    *("benchmarks", "estimates", "evaluate", "experiments", "parts", "real", "test_site.py", "test_wheel.py"),
-    *("data/test_export_browser.py", "studio/test_browser.py"),
+    *("benchmarks", "estimates", "evaluate", "experiments", "mechanisms", "parts", "real"),
+    *("data/test_export_browser.py", "planning/test_expected.py", "studio/test_browser.py"),
+    *("test_site.py", "test_wheel.py"),
 )
 """What takes long and guards no promise of docs/guarantees.md: `make test` leaves it to `make test-long`."""
 
