@@ -34,8 +34,13 @@ def sort_rows(keys: Sequence[Words], values: Values | None = None) -> tuple[list
     return [word[order] for word in keys], None if values is None else values[order]
 
 
+def differing_bits(words: Words) -> int:
+    """Return the bits in which not all words agree; of no words, all of them."""
+    return int(np.bitwise_or.reduce(words, initial=0)) ^ int(np.bitwise_and.reduce(words, initial=2**64 - 1))
+
+
 def _sort_word(key: Words, value: Values) -> tuple[Words, Values]:
-    differing = int(np.bitwise_or.reduce(key, initial=0)) ^ int(np.bitwise_and.reduce(key, initial=2**64 - 1))
+    differing = differing_bits(key)
     if len(key) < 2 or not differing:
         return key, value
     other_key, other_value = np.empty_like(key), np.empty_like(value)

@@ -34,7 +34,7 @@ from treetop.basics.buffers import U, buffers
 from treetop.basics.copying import copy_into
 from treetop.basics.kernel import kernel
 from treetop.basics.siphash import siphash, siphash_texts, siphash_word
-from treetop.basics.sorting import sort_rows
+from treetop.basics.sorting import differing_bits, sort_rows
 from treetop.domain.unit import IdClean, Unit
 from treetop.intake.counts import LARGEST_TOTAL, Counts
 from treetop.intake.ranges import Paths, Weights, Words, count_rows
@@ -44,6 +44,7 @@ _BUCKET_BITS = 10
 _BUCKETS = 1 << _BUCKET_BITS
 
 _MORE_BITS = 4
+"""As many bits as the number of rows has are compared first, and so many more."""
 
 _FEW = 32
 """Up to so many records of a unit are sorted by insertion, in memory that is used again for the next unit."""
@@ -154,8 +155,7 @@ def _near(high: Words) -> tuple[NDArray[np.int64], np.uint64]:
 
     The bits that are compared are a few more than would tell as many units apart as there are rows.
     """
-    differing = int(np.bitwise_or.reduce(high, initial=0)) ^ int(np.bitwise_and.reduce(high, initial=2**64 - 1))
-    shift = U(max(differing.bit_length() - len(high).bit_length() - _MORE_BITS, 0))
+    shift = U(max(differing_bits(high).bit_length() - len(high).bit_length() - _MORE_BITS, 0))
     _, order = sort_rows([high >> shift], np.arange(len(high)))
     assert order is not None
     return order, shift

@@ -1,6 +1,6 @@
 """Gathering the rows of a table as counts: memory grows with the leaves that are there, not with the records.
 
-Paths are collected until there are many. Then they are sorted, and equal ones become one leaf with its count. Sorted
+Rows are collected until there are many. Then they are sorted, and equal ones become one leaf with its count. Sorted
 blocks of about the same size are merged as they come, so that there are never more than a few.
 """
 
