@@ -27,7 +27,7 @@ from benchmarks import margins
 from benchmarks.italy import prepared
 from benchmarks.synthetic import OriginDestination, italy_like
 from benchmarks.timing import run
-from treetop.intake.counts import Counts, join_paths
+from treetop.intake.counts import Counts
 from treetop.intake.encode import Encoder
 from treetop.intake.ranges import Paths, count_rows
 from treetop.intake.tally import Tally
@@ -143,10 +143,9 @@ def reading(folder: Path) -> list[tuple[str, ...]]:
     records = pq.read_metadata(folder / "trips.parquet").num_rows
     timed("decoding, and a look for damage", lambda: batches.extend(tables.batches(folder / "trips.parquet")))
     encoder.rows(batches[0], Tally())  # compiles, where that is still to do
-    leaves = timed("codes", lambda: [[one.leaves(batch, "error") for one in encoder.attributes] for batch in batches])
+    timed("codes and paths", lambda: keys.extend(encoder.rows(batch, Tally()).keys for batch in batches))
     batches.clear()
-    timed("paths", lambda: keys.extend(join_paths(encoder.paths, ends) for ends in leaves))
-    counts = timed("sorting, range by range", lambda: count_rows([Paths(words, None) for words in keys]))
+    counts = timed("sorting and counting", lambda: count_rows([Paths(words, None) for words in keys]))
     timed("the digest", lambda: counts.digest)
     return rows
 

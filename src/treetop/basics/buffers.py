@@ -14,6 +14,9 @@ from treetop.basics.kernel import kernel
 
 U = np.uint64
 
+_LINE = 8
+"""Words of a line of the processor's cache."""
+
 
 def buffers(texts: pa.StringArray) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     """Return where each text starts, one longer than there are texts, and the bytes of all of them."""
@@ -21,6 +24,13 @@ def buffers(texts: pa.StringArray) -> tuple[NDArray[np.int32], NDArray[np.uint8]
     start = np.zeros(1, np.int32) if offsets is None else np.frombuffer(offsets, np.int32)
     letters = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
     return start[texts.offset : texts.offset + len(texts) + 1], letters
+
+
+def aligned(words: int) -> NDArray[np.uint64]:
+    """Return room for so many words, which begins where a line of the processor's cache does."""
+    room = np.empty(words + _LINE - 1, np.uint64)
+    before = -(room.ctypes.data // 8) % _LINE
+    return room[before : before + words]
 
 
 @kernel

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ LARGEST_TOTAL = 2**53
 
 TOO_MANY = "the counts add up to more than 2^53: check that the count column holds counts"
 _WORD = 64
+T = TypeVar("T", bound=np.generic)
 _Keys = tuple[NDArray[np.uint64], ...]
 
 
@@ -192,15 +194,8 @@ def _check(counts: NDArray[np.int64]) -> None:
 
 def pack(spine: Spine, leaves: Sequence[NDArray[np.integer]] | NDArray[np.integer]) -> list[NDArray[np.uint64]]:
     """Return the packed paths of leaves given as one array of leaf numbers per attribute: one array a word."""
-    return join_paths(packed_paths(spine), leaves)
-
-
-def join_paths(
-    words: Sequence[Sequence[NDArray[np.uint64] | None]], leaves: Sequence[NDArray[np.integer]] | NDArray[np.integer]
-) -> list[NDArray[np.uint64]]:
-    """Return packed paths, one array a word, of what each leaf of an attribute adds to each word."""
     keys = []
-    for parts in words:
+    for parts in packed_paths(spine):
         key = np.zeros(len(leaves[0]), dtype=np.uint64)
         for part, leaf in zip(parts, leaves, strict=True):
             if part is not None:
@@ -247,11 +242,30 @@ def _merge_sorted(
 
 def _merge(keys: list[NDArray[np.uint64]], counts: NDArray[np.int64] | None) -> Counts:
     """Make equal sorted keys one leaf."""
-    rows = len(keys[0])
-    starts = np.zeros(rows, dtype=bool)
-    starts[:1] = True
-    for key in keys:
-        starts[1:] |= key[1:] != key[:-1]
-    bounds = np.append(np.flatnonzero(starts), rows)
+    bounds = np.empty(len(keys[0]) + 1, np.int64)
+    leaves = _make_distinct(tuple(keys), bounds)
+    bounds = _shortened(bounds, leaves + 1)
     before = bounds if counts is None else np.concatenate([[0], np.cumsum(counts)])[bounds]
-    return Counts(tuple(key[bounds[:-1]] for key in keys), before.astype(np.int64, copy=False))
+    return Counts(tuple(_shortened(key, leaves) for key in keys), before)
+
+
+def _shortened(values: NDArray[T], length: int) -> NDArray[T]:
+    """Return the beginning of an array that is given away, without the rest; to copy it would need fresh memory."""
+    if values.base is not None:
+        return values[:length].copy()
+    values.resize(length, refcheck=False)
+    return values
+
+
+@kernel
+def _make_distinct(keys: _Keys, bounds: NDArray[np.int64]) -> int:
+    """Move the distinct ones of sorted keys to the front, and write where each begins, and all end; return how many."""
+    rows, leaves = len(keys[0]), 0
+    for row in range(rows):
+        if row == 0 or _is_before(keys, leaves - 1, keys, row):
+            for word in range(len(keys)):
+                keys[word][leaves] = keys[word][row]
+            bounds[leaves] = row
+            leaves += 1
+    bounds[leaves] = rows
+    return leaves

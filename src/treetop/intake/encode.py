@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from treetop.basics.kernel import kernel
 from treetop.basics.nearest import nearest
 from treetop.basics.progress import Progress
 from treetop.basics.wording import with_article
@@ -20,7 +21,7 @@ from treetop.domain.spine import Spine
 from treetop.errors import DataError
 from treetop.intake.bound import Bound, Bounder
 from treetop.intake.codebook import Codebook
-from treetop.intake.counts import Counts, join_paths, packed_paths
+from treetop.intake.counts import Counts, packed_paths
 from treetop.intake.dropping import MadeTable
 from treetop.intake.gather import Gathered
 from treetop.intake.ranges import count_rows
@@ -90,7 +91,12 @@ class Encoder:
                 ids = None if ids is None else ids.filter(pa.array(known))
             else:
                 leaves = [attribute.with_other(leaf) for attribute, leaf in zip(attributes, leaves, strict=True)]
-        return Rows(join_paths(self.paths, leaves), weights, ids)
+        keys = [np.zeros(len(leaves[0]), np.uint64) for _ in self.paths]
+        for key, parts in zip(keys, self.paths, strict=True):
+            for part, leaf in zip(parts, leaves, strict=True):
+                if part is not None:
+                    _add_to_paths(part, leaf, key)
+        return Rows(keys, weights, ids)
 
 
 def read_counts(
@@ -204,6 +210,13 @@ class _Attribute:
         if zeros and bare:
             return f". The hierarchy has {padded!r}: leading zeros were lost, read the column as text"
         return ""
+
+
+@kernel
+def _add_to_paths(part: NDArray[np.uint64], leaf: NDArray[np.int64], key: NDArray[np.uint64]) -> None:
+    """Add what each leaf, all of which are known, contributes to a word of the paths."""
+    for row in range(len(key)):
+        key[row] |= part[np.uint64(leaf[row])]
 
 
 def _columns(spine: Spine, columns: Mapping[str, str] | None) -> dict[str, str]:

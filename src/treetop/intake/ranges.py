@@ -1,7 +1,8 @@
-"""Counting many rows: they are put into ranges of paths first, and each range is sorted by itself.
+"""Counting many rows, by all cores at once.
 
-A range is small enough for a core's own cache, where sorting takes half the time, and ranges are sorted by all cores at
-once. Where one ends and the next begins is chosen from the rows, so that all have about as many.
+Where something moves along with their paths, they are put into ranges first, and each range is sorted by itself. It is
+small enough for a core's own cache, where that takes half the time. Where one range ends and the next begins is chosen
+from the rows, so that all have about as many.
 """
 
 from __future__ import annotations
@@ -55,8 +56,10 @@ class Paths(NamedTuple):
 def count_rows(parts: list[Paths]) -> Counts:
     """Return the counts of all rows. The parts, of which there is at least one, are given away."""
     ranges = min(sum(map(len, parts)) // _RANGE, _MOST_RANGES)
-    if ranges < _MANY // _RANGE:
+    is_plain = len(parts[0].keys) == 1 and parts[0].weights is None  # such are sorted at once, and in place
+    if is_plain or ranges < _MANY // _RANGE:
         whole = Paths.join(parts)
+        parts.clear()
         return Counts.from_keys(list(whole.keys), whole.weights)
     fences = _fences(parts, 1 << ranges.bit_length())
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:

@@ -11,12 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from treetop.basics.buffers import buffers
 from treetop.basics.nearest import nearest
 from treetop.errors import DataError
 
 SAID = 7
 """Up to so many values are told one by one in a sentence."""
 _SHOWN = 30
+_BEYOND_ASCII = 128
 
 Values = Mapping[str, Sequence[str]]
 """Values, by column."""
@@ -179,7 +181,10 @@ def say_listed(values: Sequence[object], most: int = SAID) -> str:
 def refuse_damage(rows: pa.RecordBatch | pa.Table, where: str, first: int) -> None:
     """Refuse what no reader of Arrow expects, and what only some of them check: text that is not UTF-8, for example."""
     try:
-        rows.validate(full=True)
+        rows.validate()
+        for column in rows.columns:
+            if not _is_ascii(column):
+                column.validate(full=True)
     except pa.ArrowException as problem:
         for name, column in zip(rows.schema.names, rows.columns, strict=True):
             row = _damaged(column)
@@ -189,6 +194,17 @@ def refuse_damage(rows: pa.RecordBatch | pa.Table, where: str, first: int) -> No
                     "write the table again, with its text as UTF-8"
                 ) from None
         raise DataError(f"{where}: the rows after row {first} are damaged: {problem}") from None
+
+
+def _is_ascii(column: pa.Array | pa.ChunkedArray) -> bool:
+    """Tell whether a column is text of one-byte letters, none of it missing: all at once, that is seen much sooner."""
+    if not isinstance(column, pa.StringArray) or column.buffers()[0] is not None or not len(column):
+        return False
+    start, letters = buffers(column)
+    if start[0] < 0 or start[-1] > len(letters) or (start[1:] < start[:-1]).any():
+        return False
+    own = letters[start[0] : start[-1]]
+    return len(own) == 0 or int(own.max()) < _BEYOND_ASCII
 
 
 def _damaged(column: pa.Array | pa.ChunkedArray) -> int | None:
