@@ -1,11 +1,12 @@
-"""Work on runs of rows, some for each thread."""
+"""Work on several threads: on runs of rows, or on one thing while the next is made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -17,3 +18,13 @@ def in_runs(threads: int, rows: int, work: Callable[[slice], Result], runs_of_ea
         return [work(run) for run in runs]
     with ThreadPoolExecutor(max_workers=threads) as pool:
         return list(pool.map(work, runs))
+
+
+def behind(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Do the work on items in order, on another thread, while this one makes the next item."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        try:
+            pool.submit(int)
+        except RuntimeError:  # there is no thread to be had, for lack of memory
+            return [work(item) for item in items]
+        return list(pool.map(work, items))

@@ -66,7 +66,7 @@ class Measurements:
         levels: list[LevelMeasurements | None] = []
         for level, seen in zip(tree.spine.levels, evidence.levels, strict=down_to is None):
             nodes = tree.at(level.index - 1).nodes
-            fanout = tree.fanout(level.index)
+            fanout = level.fanout(nodes)
             fanout[fanout == 1] = 0
             if int(fanout.sum()) != len(seen.slots):
                 levels.append(None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -41,6 +41,11 @@ class _Entry:
     count: Ints
     level: NDArray[np.int32] | None
     """How far each is refined; None where all are leaves."""
+
+    @cached_property
+    def before(self) -> Ints:
+        """The sum of all counts before each entry; one longer than there are entries."""
+        return np.concatenate([[0], np.cumsum(self.count)])
 
     def down_to(self, index: int) -> _Entry:
         """Leave out what is not refined so far."""
@@ -86,13 +91,16 @@ class ReleasedTree:
         return made
 
     def _at(self, index: int) -> LevelNodes:
-        entry = self._entries.down_to(index)
-        columns = self._columns(entry, index)
-        first = np.flatnonzero(_starts(columns, len(entry.count)))
+        entry, first = self._entries.down_to(index), np.flatnonzero(self._starts_at(index))
         nodes = np.zeros((len(entry.leaf), len(first)), np.int64)
-        for attribute, column in columns.items():
-            nodes[attribute] = column[first]
-        return LevelNodes(nodes, np.add.reduceat(entry.count, first) if len(first) else entry.count[:0])
+        there = [leaf[first] for leaf in entry.leaf]
+        for attribute, column in coarser(self.spine, index, len(self.spine.levels), there).items():
+            nodes[attribute] = column
+        return LevelNodes(nodes, np.diff(entry.before[np.append(first, len(entry.count))]))
+
+    def size(self, index: int) -> int:
+        """Return how many nodes above zero a level has."""
+        return int(np.count_nonzero(self._starts_at(index)))
 
     def parents(self, index: int) -> Ints:
         """Return, for every released node of a level below the root, which one of the level above it belongs to."""
@@ -105,12 +113,10 @@ class ReleasedTree:
         return made
 
     def _parents_of(self, index: int) -> Ints:
-        entry = self._entries.down_to(index - 1)
-        above = np.cumsum(_starts(self._columns(entry, index - 1), len(entry.count))) - 1
-        if entry.level is not None:
-            above = above[entry.level >= index]
-        finer = self._entries.down_to(index)
-        parents: Ints = above[_starts(self._columns(finer, index), len(finer.count))]
+        level, above = self._entries.down_to(index - 1).level, np.cumsum(self._starts_at(index - 1)) - 1
+        if level is not None:
+            above = above[level >= index]
+        parents: Ints = above[self._starts_at(index)]
         return parents
 
     def children(self, index: int, parent: Ints, nodes: NDArray[np.integer]) -> Ints:
@@ -142,7 +148,7 @@ class ReleasedTree:
         entry = self._entries.down_to(index)
         if entry.level is None:
             return np.empty(0, np.int64)
-        node = np.cumsum(_starts(self._columns(entry, index), len(entry.count))) - 1
+        node = np.cumsum(self._starts_at(index)) - 1
         rows: Ints = node[entry.level == index]
         return rows
 
@@ -167,8 +173,25 @@ class ReleasedTree:
         order = np.lexsort((level, *pack(self.spine, leaf)[::-1]))
         return _Entry(leaf[:, order], count[order], level[order])
 
-    def _columns(self, entry: _Entry, index: int) -> dict[int, NDArray[np.integer]]:
-        return coarser(self.spine, index, len(self.spine.levels), entry.leaf)
+    @cached_property
+    def _begins(self) -> NDArray[np.int16]:
+        """For each entry, the coarsest level at which it belongs to another node than the entry before it."""
+        leaf = self._entries.leaf
+        begins = np.full(leaf.shape[1], len(self.spine.levels) + 1, np.int16)
+        begins[:1] = 0
+        for level in reversed(self.spine.levels):
+            for part in level.parts:
+                node = self.spine.trees[part.attribute].ancestors(part.depth)[leaf[part.attribute]]
+                np.copyto(begins[1:], level.index, where=node[1:] != node[:-1])
+        return begins
+
+    def _starts_at(self, index: int) -> NDArray[np.bool_]:
+        """Return where the nodes of a level begin among all that is refined so far."""
+        starts, level = self._begins <= index, self._entries.level
+        if level is None:
+            return starts
+        node: Ints = np.cumsum(starts)
+        return changes(node[None, level >= index])
 
 
 def _freeze(*kept: Ints) -> None:
@@ -185,12 +208,14 @@ def ancestors(spine: Spine, coarse: int, fine: int, nodes: NDArray[np.int32]) ->
     return above
 
 
-def changes(nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
+def changes(nodes: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Return where a node begins: all that belongs to one is consecutive."""
     return _starts(dict(enumerate(nodes)), nodes.shape[1])
 
 
-def coarser(spine: Spine, coarse: int, fine: int, nodes: NDArray[np.integer]) -> dict[int, NDArray[np.integer]]:
+def coarser(
+    spine: Spine, coarse: int, fine: int, nodes: Sequence[NDArray[np.integer]] | NDArray[np.integer]
+) -> dict[int, NDArray[np.integer]]:
     """Return, for every attribute that is refined at the coarser of two levels, its nodes there."""
     about = enumerate(zip(spine.trees, spine.depths(coarse), spine.depths(fine), strict=True))
     return {
@@ -206,6 +231,7 @@ def node_starts(spine: Spine, index: int, leaf: NDArray[np.integer]) -> Ints:
 
 
 def _starts(columns: Mapping[int, NDArray[np.integer]], size: int) -> NDArray[np.bool_]:
+    """Return where one of the columns changes."""
     starts = np.zeros(size, dtype=bool)
     starts[:1] = True
     for nodes in columns.values():

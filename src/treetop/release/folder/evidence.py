@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,13 +26,13 @@ Ints = NDArray[np.int64]
 EVIDENCE, MEASUREMENTS = "evidence.parquet", "measurements.parquet"
 
 
-def evidence_tables(release: Contents) -> dict[str, pa.Table]:
-    """Return both files of a release that keeps measurements; of group sizes and degrees, the measurements are all."""
+def evidence_tables(release: Contents) -> Iterator[tuple[str, pa.Table]]:
+    """Yield both files of a release that keeps measurements; of group sizes and degrees, the measurements are all."""
     if release.cells is not None:
-        return {MEASUREMENTS: release.cells.measurements.table()}
-    if release.evidence is None:
-        return {}
-    return {EVIDENCE: evidence_table(release.evidence), MEASUREMENTS: release.measured.measurements.table()}
+        yield MEASUREMENTS, release.cells.measurements.table()
+    elif release.evidence is not None:
+        yield EVIDENCE, evidence_table(release.evidence)
+        yield MEASUREMENTS, release.measured.measurements.table()
 
 
 def evidence_table(evidence: Evidence) -> pa.Table:
@@ -63,7 +64,7 @@ def with_evidence(release: Contents, folder: Path) -> Contents:
         return release
     spine, tree = release.spine, release.tree
     table = pq.read_table(folder / EVIDENCE)
-    sizes = [len(tree.at(index)) for index in range(len(laws))]
+    sizes = [tree.size(index) for index in range(len(laws))]
     if not np.array_equal(table.column("level").to_numpy(), np.repeat(np.arange(len(sizes)), sizes)):
         raise ReleaseError(f"{folder}: {EVIDENCE} does not have one row for every released node")
     bounds = np.cumsum(sizes)[:-1]

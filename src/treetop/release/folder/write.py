@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from treetop.basics.threads import behind
 from treetop.card.bond import bind
 from treetop.card.facts import Facts
 from treetop.card.html import render
@@ -103,7 +104,7 @@ def sizes(release: Contents, nodes: Sequence[int] | None = None) -> dict[str, An
     """
     names = ["total", *(level.name for level in release.spine.levels)]
     if nodes is None:
-        nodes = [len(release.tree.at(index)) for index in range(len(names))]
+        nodes = [release.tree.size(index) for index in range(len(names))]
     levels = [{"name": name, "nodes": number} for name, number in zip(names, nodes, strict=True)]
     size: dict[str, Any] = {"total": release.total, "leaves": nodes[-1], "levels": levels}
     if release.left is not None:
@@ -141,22 +142,8 @@ def _write(
     places: Mapping[str, pa.Table],
     progress: Progress,
 ) -> str:
-    tables: dict[str, pa.Table] = {}
-    if parts is None:
-        tables[COUNTS] = Selection(release).table()
-    if release.left is not None:
-        tables[UNRESOLVED] = unresolved_table(release)
-    if parts is None:
-        tables |= evidence_tables(release)
-    elif parts.evidence is not None:
-        tables |= {EVIDENCE: evidence_table(parts.evidence), MEASUREMENTS: parts.measured.measurements.table()}
-    if release.margins:
-        tables[MARGINS] = margins_table(release.margins, release.spine, release.confidence)
-    if release.facts is not None:
-        tables[FACTS] = facts_table(release.facts)
-    if release.public is not None:
-        tables[PUBLIC] = public_table(release.spine, release.public)
-    rows: dict[str, int | None] = _write_tables(folder, tables)
+    rows: dict[str, int | None] = {}
+    rows |= _write_tables(folder, _tables(release, parts))
     sized = None
     if parts is not None:
         written = write_parts(parts, folder, release.confidence, nodes, lambda done: progress("writing", 0.95 * done))
@@ -166,11 +153,12 @@ def _write(
         progress("writing", 0.3)
     if nodes and parts is None:
         rows[NODES] = _write_nodes(release, folder / NODES, progress)
-    trees = {tree.digest: tree.to_table() for tree in release.spine.trees}
-    for kind, public in ((HIERARCHIES, trees), (NAMES, _names(release, places)), (PLACES, places)):
+    trees = {tree.digest: tree for tree in release.spine.trees}
+    hierarchies = {digest: tree.to_table() for digest, tree in trees.items()}
+    for kind, public in ((HIERARCHIES, hierarchies), (NAMES, _names(release, places)), (PLACES, places)):
         if public:
             (folder / kind).mkdir()
-        rows |= _write_tables(folder, {f"{kind}/{digest}.parquet": table for digest, table in public.items()})
+        rows |= _write_tables(folder, ((f"{kind}/{digest}.parquet", table) for digest, table in public.items()))
     rows[PLAN] = None
     card = {**release.card, "released": sizes(release, sized)}
     plan_toml = bind(release.plan_toml or _plan_toml(release), card)
@@ -185,6 +173,25 @@ def _write(
     return digest
 
 
+def _tables(release: Contents, parts: Parts | None) -> Iterator[tuple[str, pa.Table]]:
+    """Yield what a release holds as tables, but for leaves that are written in parts."""
+    if parts is None:
+        yield COUNTS, Selection(release).table()
+    if release.left is not None:
+        yield UNRESOLVED, unresolved_table(release)
+    if parts is None:
+        yield from evidence_tables(release)
+    elif parts.evidence is not None:
+        yield EVIDENCE, evidence_table(parts.evidence)
+        yield MEASUREMENTS, parts.measured.measurements.table()
+    if release.margins:
+        yield MARGINS, margins_table(release.margins, release.spine, release.confidence)
+    if release.facts is not None:
+        yield FACTS, facts_table(release.facts)
+    if release.public is not None:
+        yield PUBLIC, public_table(release.spine, release.public)
+
+
 def _names(release: Contents, places: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """Return the names of codes, by the digest of their hierarchy; of two that share it, the first that has any."""
     found: dict[str, pa.Table] = {}
@@ -194,12 +201,16 @@ def _names(release: Contents, places: Mapping[str, pa.Table]) -> dict[str, pa.Ta
     return found
 
 
-def _write_tables(folder: Path, tables: Mapping[str, pa.Table]) -> dict[str, int | None]:
-    """Write Parquet files; return how many rows each has."""
-    for name, table in tables.items():
+def _write_tables(folder: Path, tables: Iterable[tuple[str, pa.Table]]) -> dict[str, int]:
+    """Write Parquet files, each while the next table is made; return how many rows each has."""
+
+    def write(one: tuple[str, pa.Table]) -> tuple[str, int]:
+        name, table = one
         # Plain string columns, whatever reads them; stored as dictionaries all the same.
         pq.write_table(table, folder / name, compression="zstd", store_schema=False)
-    return {name: table.num_rows for name, table in tables.items()}
+        return name, table.num_rows
+
+    return dict(behind(write, tables))
 
 
 def _write_nodes(release: Contents, path: Path, progress: Progress) -> int:
