@@ -31,22 +31,26 @@ def sum_of_hashes(key: Key, words: Sequence[Words], before: NDArray[np.int64]) -
     """
     cipher = Cipher(algorithms.AES256(key.derive("hashes", len(words)).secret), modes.ECB()).encryptor()
     total = np.zeros(2, np.uint64)
+    blocks, room = np.empty((_ROWS, 2), "<u8"), np.empty((_ROWS + 1, 2), "<u8")
     for start in range(0, len(before) - 1, _ROWS):
         step = np.diff(before[start : start + _ROWS + 1]).view(np.uint64)
-        rows = [*(word[start : start + _ROWS] for word in words), step]
-        blocks = np.zeros((len(step), 2), np.uint64)
-        for first in range(0, len(rows), 2):
-            for word, column in enumerate(rows[first : first + 2]):
-                blocks[:, word] ^= column
-            blocks = _encrypted(cipher, blocks)
-        total += blocks.sum(axis=0, dtype=np.uint64)
+        chain = _chained(cipher, [*(word[start : start + _ROWS] for word in words), step], blocks, room)
+        total += np.array([chain[:, word].sum(dtype=np.uint64) for word in range(2)])
     return total
 
 
-def _encrypted(cipher: CipherContext, blocks: Words) -> Words:
-    room = np.empty((len(blocks) + 1, 2), "<u8")  # the cipher asks for room for one block more
-    cipher.update_into(blocks.astype("<u8", copy=False).data.cast("B"), room.data.cast("B"))
-    return room[:-1].astype(np.uint64, copy=False)
+def _chained(cipher: CipherContext, columns: Sequence[Words], blocks: Words, room: Words) -> Words:
+    """Return rows encrypted block by block, each with two more words of the row: in memory that is used again."""
+    rows = len(columns[0])
+    blocks, chain = blocks[:rows], room[:rows]
+    chain[:] = 0
+    for first in range(0, len(columns), 2):
+        blocks[:] = chain
+        for word, column in enumerate(columns[first : first + 2]):
+            blocks[:, word] ^= column
+        # The cipher asks for room for one block more.
+        cipher.update_into(blocks.data.cast("B"), room[: rows + 1].data.cast("B"))
+    return chain
 
 
 def digest_of(parts: Iterable[Words]) -> bytes:
