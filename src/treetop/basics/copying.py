@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.kernel import kernel
+from treetop.basics.kernel import kernel_in_place
 
 T = TypeVar("T", bound=np.generic)
 
@@ -17,7 +17,7 @@ def writable(values: NDArray[T]) -> NDArray[T]:
     return values if values.flags.writeable else values.copy()
 
 
-@kernel
+@kernel_in_place
 def copy_into(out: NDArray[np.int64], values: NDArray[np.int64]) -> None:
     """Write values from the beginning of an array on.
 

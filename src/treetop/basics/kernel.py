@@ -18,7 +18,17 @@ _HOW: dict[str, Any] = {
     "error_model": "numpy",
     "no_cfunc_wrapper": True,  # nobody calls a kernel from C: without that door, compiling takes a sixth less
 }
+_IN_PLACE: dict[str, Any] = {**_HOW, "_nrt": False}
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def kernel_in_place(function: F) -> F:
+    """Compile a function that makes no arrays and returns none: it works in memory that others hold.
+
+    So it need not count who holds an array, or a part of one that it hands on. Each such count waits for all memory,
+    and the counts of a small node took longer than its repair.
+    """
+    return _compiled(function, _IN_PLACE)
 
 
 def kernel(function: F) -> F:
@@ -29,20 +39,24 @@ def kernel(function: F) -> F:
     safe either, the code is compiled anew in each process: cached kernels are executable, and whoever can exchange them
     can read the private table.
     """
-    compiled = _cached(function, _SETTINGS.CACHE_DIR) or _cached(function, _own_cache())
+    return _compiled(function, _HOW)
+
+
+def _compiled(function: F, how: dict[str, Any]) -> F:
+    compiled = _cached(function, how, _SETTINGS.CACHE_DIR) or _cached(function, how, _own_cache())
     if compiled is None:
         _warn()
-        compiled = numba.njit(**_HOW)(function)
+        compiled = numba.njit(**how)(function)
     result: F = compiled
     return result
 
 
-def _cached(function: Callable[..., Any], folder: str) -> Any:
+def _cached(function: Callable[..., Any], how: dict[str, Any], folder: str) -> Any:
     """Return a kernel that is kept in a folder, or where Numba likes; None where there is none that is safe."""
     before = _SETTINGS.CACHE_DIR
     try:
         _SETTINGS.CACHE_DIR = folder
-        compiled: Any = numba.njit(cache=True, **_HOW)(function)
+        compiled: Any = numba.njit(cache=True, **how)(function)
     except RuntimeError:  # "no locator available": no writable cache folder
         return None
     finally:

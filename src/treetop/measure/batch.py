@@ -7,15 +7,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.buffers import U
 from treetop.basics.copying import copy_into
-from treetop.basics.kernel import kernel
+from treetop.basics.kernel import kernel_in_place
 from treetop.errors import NumberError
 from treetop.measure.evidence import NOTHING
 from treetop.measure.measure import add_counts
 from treetop.repair import NodeRepair, RepairOrder
 from treetop.repair.settle import begin, least_kept, settled, solve
-from treetop.repair.state import STATE_SIZE
-from treetop.repair.sweep import SCRATCH_SIZE
 
 Ints = NDArray[np.int64]
 
@@ -62,7 +61,7 @@ class Children(NamedTuple):
     value: Ints
     """Noise, then measurements, and in front the counts of what is kept."""
     start: Ints
-    """Where the private leaves under each child start; empty where nobody asks, because they are leaves."""
+    """Of what is kept, where the private leaves under it start; empty where nobody asks, because it is a leaf."""
     stop: Ints
     """Where they stop."""
     parent: NDArray[np.int32]
@@ -77,12 +76,20 @@ class Children(NamedTuple):
     """By parent, what went to children that are not named."""
     slots: Ints
     """All measurements; empty where they are not kept."""
+    begin: Ints
+    """Of all children of one node, where the private leaves under each start; empty where nobody asks."""
+    end: Ints
+    """Where they stop."""
+    state: Ints
+    """What the repair of one node remembers."""
+    scratch: Ints
+    """What it writes down meanwhile."""
 
 
-@kernel
+@kernel_in_place
 def refine_batch(
     value: Ints, start: Ints, stop: Ints, parent: NDArray[np.int32], child: NDArray[np.int32], measured: Ints,
-    highest: Ints, left: Ints, slots: Ints,
+    highest: Ints, left: Ints, slots: Ints, begins: Ints, ends: Ints, state: Ints, scratch: Ints,
     node: NDArray[np.int32], released: Ints, starts: Ints, stops: Ints, first: Ints, denied: NDArray[np.bool_],
     ties: Ints,
     keys: NDArray[np.uint64], shift: int, mask: np.uint64, before: Ints,
@@ -93,7 +100,6 @@ def refine_batch(
     It is given `Children`, `Parents` and `Leaves` array by array: handing over tuples costs a per cent of a release.
     What went to children that measured less than `named` is left at their parents.
     """
-    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
     tracked = len(start) > 0
     kept, slot = 0, only
     for i in range(len(node)):
@@ -117,13 +123,13 @@ def refine_batch(
             continue
         end = slot + fanout
         x = value[slot:end]
-        add_counts(x, start[slot:end], stop[slot:end], 0, keys, shift, mask, before, starts[i], stops[i])
+        add_counts(x, begins[:fanout], ends[:fanout], 0, keys, shift, mask, before, starts[i], stops[i])
         if len(slots) > 0:
             copy_into(slots[slot - only :], x)
         begin(state, fanout, released[i], kind, order, np.uint64(ties[i]))
         solve(state, scratch, x)
         kept, highest[i], left[i] = keep(
-            state, value, start, stop, parent, child, measured, slot, end, i, eldest, kept, named
+            state, value, start, stop, parent, child, measured, begins, ends, slot, end, i, eldest, kept, named
         )
         slot = end
     return kept
@@ -141,7 +147,7 @@ def refine_batch_by(
             start, stop = parents.start[i : i + 1], parents.stop[i : i + 1]
         else:
             end = slot + after - eldest
-            start, stop = children.start[slot:end], children.stop[slot:end]
+            start, stop = children.begin[: end - slot], children.end[: end - slot]
             add_counts(children.value[slot:end], start, stop, 0, *leaves, parents.start[i], parents.stop[i])
             x = children.value[slot:end].copy()
             if len(children.slots) > 0:
@@ -166,10 +172,10 @@ def repaired_by(repair: NodeRepair, x: Ints, count: int, order: RepairOrder, see
     return y.astype(np.int64)
 
 
-@kernel
+@kernel_in_place
 def keep(
     state: Ints, values: Ints, start: Ints, stop: Ints, parents: NDArray[np.int32], children: NDArray[np.int32],
-    measured: Ints, slot: int, end: int, parent: int, eldest: int, kept: int, named: int,
+    measured: Ints, begins: Ints, ends: Ints, slot: int, end: int, parent: int, eldest: int, kept: int, named: int,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Repair the measurements of one node and move the children above zero, if named, to the front.
 
@@ -177,21 +183,20 @@ def keep(
     """
     tracked = len(start) > 0
     least = least_kept(state)
-    highest, left = NOTHING, 0
-    for i in range(slot, end):
-        value = values[i]
-        if value < least:
-            highest = max(highest, value)
-            continue
+    highest, left, found = NOTHING, 0, U(kept)
+    # First those that may be above zero, in a loop without branches: which they are is not to be foreseen.
+    for rank in range(U(end - slot)):
+        value = values[U(slot) + rank]
+        measured[found], children[found] = value, rank
+        found += U(value >= least)
+        highest = max(highest, value if value < least else NOTHING)
+    for i in range(U(kept), found):
+        value, rank = measured[i], children[i]
         repaired = settled(state, value)
         if repaired > 0 and value >= named:
-            values[kept] = repaired
-            measured[kept] = value
+            values[kept], measured[kept], parents[kept], children[kept] = repaired, value, parent, eldest + rank
             if tracked:
-                start[kept] = start[i]
-                stop[kept] = stop[i]
-            parents[kept] = parent
-            children[kept] = eldest + i - slot
+                start[kept], stop[kept] = begins[rank], ends[rank]
             kept += 1
         else:
             highest = max(highest, value)

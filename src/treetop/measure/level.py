@@ -157,16 +157,21 @@ class _Room(threading.local):
         self.resize(0)
 
     def resize(self, size: int) -> None:
-        value, start, stop, measured, highest, left, slots = (np.empty(size, np.int64) for _ in range(7))
+        value, start, stop, measured, highest, left, slots, begin, end = (np.empty(size, np.int64) for _ in range(9))
         parent, child = np.empty(size, np.int32), np.empty(size, np.int32)
-        self._whole = Children(value, start, stop, parent, child, measured, highest, left, slots)
+        state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
+        self._whole = Children(
+            value, start, stop, parent, child, measured, highest, left, slots, begin, end, state, scratch
+        )
         self.size = size
 
     def children(self, last: bool, slots: int) -> Children:
         """Return it without what is not asked for: the ranges of leaves, and all but so many measurements."""
-        value, start, stop, parent, child, measured, highest, left, every = self._whole
-        start, stop = (start[:0], stop[:0]) if last else (start, stop)
-        return Children(value, start, stop, parent, child, measured, highest, left, every[:slots])
+        whole = self._whole._replace(slots=self._whole.slots[:slots])
+        if not last:
+            return whole
+        nothing = whole.start[:0]
+        return whole._replace(start=nothing, stop=nothing, begin=nothing, end=nothing)
 
 
 _room = _Room()
@@ -259,7 +264,7 @@ class _Measuring:
             x, place = children.value[:size], self.place[:, node : node + 1].copy()
             place[1] += np.uint64(rank)
             self.noise.fill_runs(x, place, np.array([size]))
-            at = add_counts(x, children.start[:size], children.stop[:size], rank, *self.leaves, at, end)
+            at = add_counts(x, children.begin[:size], children.end[:size], rank, *self.leaves, at, end)
             yield rank, x
 
     def all_kept(self, every: int | None) -> bool:
@@ -307,7 +312,9 @@ def _refine_wide(measuring: _Measuring, node: int, every: int | None, named: int
     for rank, x in measuring.wide(node):
         children = _room.children(step.last, len(x) if measuring.all_kept(every) else 0)
         children.slots[:] = x[: len(children.slots)]
-        size, zeroed, unnamed = keep(state, *children[:6], 0, len(x), 0, eldest + rank, 0, named)
+        size, zeroed, unnamed = keep(
+            state, *children[:6], children.begin, children.end, 0, len(x), 0, eldest + rank, 0, named
+        )
         highest, left = max(highest, zeroed), left + unnamed
         yield _seen(step, above, children, size, every, first, parents=0)
     children = _room.children(step.last, 0)

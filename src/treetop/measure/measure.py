@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.checked import NO_BOUND
-from treetop.basics.kernel import kernel
+from treetop.basics.kernel import kernel_in_place
 from treetop.domain.facts import PublicFacts
 from treetop.errors import PlanError
 from treetop.intake.counts import Counts
@@ -29,7 +29,7 @@ def measure_total(counts: Counts, how: How, key: Key, facts: PublicFacts | None 
     return min(max(counts.total + int(noise[0]), least), most)
 
 
-@kernel
+@kernel_in_place
 def add_counts(
     noise: NDArray[np.int64],
     start: NDArray[np.int64],
@@ -63,7 +63,7 @@ def add_counts(
     return at
 
 
-@kernel
+@kernel_in_place
 def _run_end(keys: NDArray[np.uint64], shift: int, start: int, stop: int) -> int:
     """Return where the leaves under the same child as `start` end: by galloping, since runs differ in length."""
     path = keys[start] >> np.uint64(shift)

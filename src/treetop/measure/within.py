@@ -13,8 +13,6 @@ from treetop.basics.kernel import kernel
 from treetop.measure.evidence import NOTHING
 from treetop.measure.measure import add_counts
 from treetop.repair.bounded import repair_bounded
-from treetop.repair.state import STATE_SIZE
-from treetop.repair.sweep import SCRATCH_SIZE
 
 Ints = NDArray[np.int64]
 
@@ -22,7 +20,7 @@ Ints = NDArray[np.int64]
 @kernel
 def refine_batch_within(
     value: Ints, start: Ints, stop: Ints, parent: NDArray[np.int32], child: NDArray[np.int32], measured: Ints,
-    highest: Ints, left: Ints, slots: Ints,
+    highest: Ints, left: Ints, slots: Ints, begins: Ints, ends: Ints, state: Ints, scratch: Ints,
     node: NDArray[np.int32], released: Ints, starts: Ints, stops: Ints, first: Ints, denied: NDArray[np.bool_],
     ties: Ints,
     keys: NDArray[np.uint64], shift: int, mask: np.uint64, before: Ints,
@@ -33,7 +31,6 @@ def refine_batch_within(
 
     A child that has something by its bounds is named whatever it measured.
     """
-    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
     tracked = len(start) > 0
     kept, slot = 0, only
     for i in range(len(node)):
@@ -51,7 +48,7 @@ def refine_batch_within(
             continue
         end, low = slot + fanout, lower[slot - only : slot - only + fanout]
         x = value[slot:end]
-        add_counts(x, start[slot:end], stop[slot:end], 0, keys, shift, mask, before, starts[i], stops[i])
+        add_counts(x, begins[:fanout], ends[:fanout], 0, keys, shift, mask, before, starts[i], stops[i])
         repaired = np.empty(fanout, np.int64)
         if exact:
             x[:] = low  # where the private leaves are has been found, and what they count is not told
@@ -65,7 +62,7 @@ def refine_batch_within(
             seen = value[slot + k]
             if repaired[k] > 0 and (seen >= named or low[k] > 0):
                 if tracked:
-                    start[kept], stop[kept] = start[slot + k], stop[slot + k]
+                    start[kept], stop[kept] = begins[k], ends[k]
                 value[kept], parent[kept], child[kept], measured[kept] = repaired[k], i, eldest + k, seen
                 kept += 1
             else:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.kernel import kernel
+from treetop.basics.kernel import kernel_in_place
 from treetop.repair import state as at
-from treetop.repair.small import MOST, find_threshold
 from treetop.repair.sweep import DONE, advance, start_sweeping, sweep
+from treetop.repair.topmost import find_from_top
 
 
-@kernel
+@kernel_in_place
 def begin(state: NDArray[np.int64], size: int, count: int, kind: int, order: int, seed: np.uint64) -> None:
     """Start the repair of `size` measurements to the sum `count`; ties are broken by `seed`, any word."""
     if kind != at.CHEBYSHEV and kind != at.EUCLIDEAN:
@@ -23,11 +23,10 @@ def begin(state: NDArray[np.int64], size: int, count: int, kind: int, order: int
     state[at.SEED] = np.int64(mix(seed))
 
 
-@kernel
+@kernel_in_place
 def solve(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDArray[np.int64]) -> None:
     """Find bounds and threshold for measurements that are all in memory."""
-    if len(x) <= MOST:
-        find_threshold(state, scratch, x)
+    if find_from_top(state, scratch, x):
         return
     start_sweeping(state)
     while state[at.PHASE] != DONE:
@@ -35,7 +34,7 @@ def solve(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDArray[np.in
         advance(state, scratch)
 
 
-@kernel
+@kernel_in_place
 def least_kept(state: NDArray[np.int64]) -> int:
     """Return a value below which every measurement becomes zero."""
     least = 1 - state[at.UP]
@@ -44,7 +43,7 @@ def least_kept(state: NDArray[np.int64]) -> int:
     return least
 
 
-@kernel
+@kernel_in_place
 def settled(state: NDArray[np.int64], value: int) -> int:
     """Return the repaired count of the next measurement; they come in the order of the children."""
     threshold = state[at.THRESHOLD]
@@ -54,7 +53,7 @@ def settled(state: NDArray[np.int64], value: int) -> int:
     return max(value - state[at.DOWN] if lowered else value + state[at.UP], 0)
 
 
-@kernel
+@kernel_in_place
 def _settle_tie(state: NDArray[np.int64], value: int) -> int:
     """Give one of the entries at the threshold its part, drawn without replacement."""
     high = max(value + state[at.UP], 0)
@@ -70,7 +69,7 @@ def _settle_tie(state: NDArray[np.int64], value: int) -> int:
     return high
 
 
-@kernel
+@kernel_in_place
 def below(state: NDArray[np.int64], bound: int) -> np.int64:
     """Return a pseudo-random integer in [0, bound) from the seed (splitmix64: Steele, Lea and Flood 2014).
 
@@ -81,7 +80,7 @@ def below(state: NDArray[np.int64], bound: int) -> np.int64:
     return np.int64((mix(np.uint64(state[at.SEED])) >> np.uint64(1)) % np.uint64(bound))
 
 
-@kernel
+@kernel_in_place
 def mix(word: np.uint64) -> np.uint64:
     """Return a word that looks unrelated to this one: a bijection."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.kernel import kernel
+from treetop.basics.kernel import kernel_in_place
 from treetop.repair import state as at
 
 # What the next sweep is for.
@@ -32,7 +32,7 @@ SCRATCH_SIZE = (1 << LARGEST_BITS) + 4
 """Buckets of the threshold search, and some for what lies outside its window."""
 
 
-@kernel
+@kernel_in_place
 def start_sweeping(state: NDArray[np.int64]) -> None:
     """Prepare the first sweep."""
     state[at.PHASE] = RANGE
@@ -44,7 +44,7 @@ def start_sweeping(state: NDArray[np.int64]) -> None:
     state[at.ACTIVE] = 0
 
 
-@kernel
+@kernel_in_place
 def sweep(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDArray[np.int64]) -> None:
     """Add a block of measurements to the sums that the current phase needs."""
     phase = state[at.PHASE]
@@ -83,13 +83,13 @@ def sweep(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDArray[np.in
             scratch[bucket] += _room(state, x[i])
 
 
-@kernel
+@kernel_in_place
 def _room(state: NDArray[np.int64], value: int) -> int:
     """Return by how much an entry can be lowered."""
     return max(value + state[at.UP], 0) - max(value - state[at.DOWN], 0)
 
 
-@kernel
+@kernel_in_place
 def advance(state: NDArray[np.int64], scratch: NDArray[np.int64]) -> None:
     """Draw the conclusion of a finished sweep, and decide what the next one is for."""
     phase = state[at.PHASE]
@@ -122,7 +122,7 @@ def advance(state: NDArray[np.int64], scratch: NDArray[np.int64]) -> None:
         _narrow(state, scratch)
 
 
-@kernel
+@kernel_in_place
 def _look_between(state: NDArray[np.int64], scratch: NDArray[np.int64], low: int, high: int) -> None:
     """Look for the threshold between two values: by one bucket a value, or coarser if they are far apart."""
     if state[at.NEED] == 0:
@@ -142,7 +142,7 @@ def _look_between(state: NDArray[np.int64], scratch: NDArray[np.int64], low: int
     scratch[: state[at.BUCKETS]] = 0
 
 
-@kernel
+@kernel_in_place
 def _narrow(state: NDArray[np.int64], scratch: NDArray[np.int64]) -> None:
     """Find the bucket in which the need is met; a bucket of one value is the threshold."""
     buckets, step = state[at.BUCKETS], state[at.ORDER]

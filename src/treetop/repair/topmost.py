@@ -1,0 +1,126 @@
+"""The repair of a node by its highest measurements: mostly few are kept, and those are found without sorting.
+
+It finds the same bounds and the same threshold as `sweep`, which explains them, and leaves them in the same state.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.basics.kernel import kernel_in_place
+from treetop.repair import state as at
+
+MOST = 16
+"""Up to this many different measurements looking from the top is the faster way."""
+
+Ints = NDArray[np.int64]
+
+
+@kernel_in_place
+def find_from_top(state: Ints, scratch: Ints, x: Ints) -> bool:
+    """Set the bounds and the threshold for measurements that are all here; False where that asks for too many."""
+    size, count = len(x), state[at.COUNT]
+    total, low, high = np.int64(0), at.HIGHEST, at.LOWEST
+    for i in range(size):
+        total += x[i]
+        low = min(low, x[i])
+        high = max(high, x[i])
+    rise = -((total - count) // size)  # ⌈(c − Σx)/b⌉
+    change = max(abs(rise), -low)
+    _begin_list(scratch, x, high)
+    up, down, lows = rise, change, _sum_above(x, high, change, count)
+    if lows > count or state[at.KIND] == at.EUCLIDEAN:
+        down = _water_level(scratch, x, count)
+        if down == at.HIGHEST:
+            return False
+        up, lows = 1 - down, _sum_above(x, high, down, count)
+    need = -count
+    for i in range(size):
+        need += max(x[i] + up, 0)
+    state[at.UP], state[at.DOWN] = up, down
+    if need == 0:
+        state[at.THRESHOLD] = at.LOWEST if state[at.ORDER] > 0 else at.HIGHEST
+        return True
+    return _find_threshold(state, scratch, x, need, count - lows)
+
+
+@kernel_in_place
+def _find_threshold(state: Ints, scratch: Ints, x: Ints, need: int, spare: int) -> bool:
+    """Set the threshold: entries are to be lowered by `need` in all, and `spare` is what is left of their room then.
+
+    From the top, the entries that need not be lowered come first if small ones are lowered first.
+    """
+    ascending = state[at.ORDER] > 0
+    enough, passed = spare + 1 if ascending else need, 0
+    for i in range(min(MOST, len(x))):
+        value, equal = _listed(scratch, x, i)
+        if equal == 0:
+            return False
+        room = max(value + state[at.UP], 0) - max(value - state[at.DOWN], 0)
+        if passed + equal * room >= enough:
+            lowered = equal * room - (spare - passed) if ascending else need - passed
+            state[at.THRESHOLD] = value
+            state[at.TIES] = equal
+            state[at.FULL] = lowered // room
+            state[at.PART] = lowered % room
+            return True
+        passed += equal * room
+    return False
+
+
+@kernel_in_place
+def _sum_above(x: Ints, high: int, level: int, count: int) -> int:
+    """Return Σ max(x − level, 0), or anything above `count` where it is."""
+    if high <= level:
+        return 0
+    if high - level > count:
+        return high - level
+    total = np.int64(0)
+    for i in range(len(x)):
+        total += max(x[i] - level, 0)
+    return total
+
+
+@kernel_in_place
+def _water_level(scratch: Ints, x: Ints, count: int) -> int:
+    """Return the least t with Σ max(x − t, 0) ≤ count; the highest number where that asks for too many."""
+    above, k = 0, 0  # the entries above the level are the k largest
+    for i in range(min(MOST, len(x))):
+        value, equal = _listed(scratch, x, i)
+        if equal == 0 or above - k * value > count:
+            return -((count - above) // k)  # ⌈(Σ of the k largest − c)/k⌉
+        above += equal * value
+        k += equal
+    return -((count - above) // k) if k == len(x) else at.HIGHEST
+
+
+# The list of the highest values stands in the scratch memory: how many are known, the values, and how often each comes.
+
+
+@kernel_in_place
+def _begin_list(scratch: Ints, x: Ints, high: int) -> None:
+    scratch[0] = 1
+    scratch[1] = high
+    scratch[1 + MOST] = _number_of(x, high)
+
+
+@kernel_in_place
+def _listed(scratch: Ints, x: Ints, rank: int) -> tuple[int, int]:
+    """Return the highest value but so many, and how often it comes: 0 times where there are no more values."""
+    if rank == scratch[0]:
+        last, value = scratch[rank], at.LOWEST
+        for i in range(len(x)):
+            value = max(value, x[i] if x[i] < last else at.LOWEST)
+        scratch[0] += 1
+        scratch[1 + rank] = value
+        scratch[1 + MOST + rank] = _number_of(x, value)
+    return scratch[1 + rank], scratch[1 + MOST + rank]
+
+
+@kernel_in_place
+def _number_of(x: Ints, value: int) -> int:
+    number = np.int64(0)
+    for i in range(len(x)):
+        number += x[i] == value
+    return number
