@@ -75,7 +75,7 @@ def full_detail() -> list[tuple[str, str, str, str]]:
         run = subprocess.run(
             [sys.executable, "-m", "benchmarks.italy", epsilon], check=True, capture_output=True, text=True
         )
-        drawn, leaves, one, two, peak = run.stdout.split()
+        drawn, leaves, one, two, noise, peak = run.stdout.split()
         name = f"(d) sections, ε = {epsilon}"
         about = f"{int(drawn) / 1e6:.0f} million draws, {int(leaves) / 1e6:.2f} million leaves, {float(peak):.2f} GB"
         found.append(
@@ -86,6 +86,8 @@ def full_detail() -> list[tuple[str, str, str, str]]:
                 f"{float(one) / float(two):.1f} ×",
             )
         )
+        alone = f"its noise alone {float(noise):.3f} s"
+        found.append((f"{name}, 1 thread", f"{float(one):.2f} s", alone, f"{float(one) / float(noise):.1f}"))
     return found
 
 
@@ -96,7 +98,9 @@ def main() -> None:
     one = median_seconds(lambda: run_descent(descent_of(plan), counts, key), 3)
     two = median_seconds(lambda: run_descent(descent_of(plan), counts, key, Threads(min(2, os.cpu_count() or 1))), 3)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-    print(slots(plan, counts, key), len(leaves), one, two, peak)
+    size = slots(plan, counts, key)
+    noise = median_seconds(partial(noise_alone, plan, size, key), 7)
+    print(size, len(leaves), one, two, noise, peak)
 
 
 if __name__ == "__main__":

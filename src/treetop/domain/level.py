@@ -33,19 +33,23 @@ class Refinement:
     """The children of node i of the attribute's level above are `first[i] : first[i + 1]`."""
 
     @cached_property
+    def widths(self) -> Ints:
+        """How many children each node of the attribute's level above is divided into."""
+        return np.diff(self.first)
+
+    @cached_property
     def widest(self) -> int:
         """The largest number of children that a node of the attribute is divided into."""
-        return int(np.diff(self.first).max())
+        return int(self.widths.max())
 
     @cached_property
     def above(self) -> Ints:
         """For every node of the attribute, the one that it is a child of."""
-        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+        return np.repeat(np.arange(len(self.first) - 1), self.widths)
 
     def fanout(self, nodes: Nodes) -> Ints:
         """Return how many children each node of the level above has by this attribute."""
-        node = nodes[self.attribute]
-        fanout: Ints = self.first[node + 1] - self.first[node]
+        fanout: Ints = self.widths.take(nodes[self.attribute])
         return fanout
 
 

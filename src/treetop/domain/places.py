@@ -47,19 +47,22 @@ class Places:
 
     def first(self, nodes: Nodes) -> NDArray[np.uint64]:
         """Return the places of the first children of nodes of the level above: a row for each of the two words."""
-        place = np.zeros((2, nodes.shape[1]), np.uint64)
+        place = np.empty((2, nodes.shape[1]), np.uint64)
         place[0] = _number(self.above, nodes)
-        low, width = np.zeros(nodes.shape[1], np.int64), 1
         # From the last attribute on: nodes before this one by an attribute have all children of those after it.
-        for part in reversed(self.parts):
-            low = part.first[nodes[part.attribute]] * width + part.fanout(nodes) * low
+        *others, last = self.parts
+        low, width = last.first.take(nodes[last.attribute]), len(last.above)
+        for part in reversed(others):
+            low = part.first.take(nodes[part.attribute]) * width + part.fanout(nodes) * low
             width *= len(part.above)
-        place[1] = _number(self.beside, nodes) * width + low
+        np.add(_number(self.beside, nodes) * width, low, out=place[1].view(np.int64))
         return place
 
 
-def _number(digits: Sequence[tuple[int, int]], nodes: Nodes) -> Ints:
-    number = np.zeros(nodes.shape[1], np.int64)
+def _number(digits: Sequence[tuple[int, int]], nodes: Nodes) -> Ints | int:
+    """Return the numbers of nodes whose digits are their nodes by some attributes; 0 where there are no digits."""
+    number: Ints | int = 0
     for attribute, size in digits:
-        number = number * size + nodes[attribute]
+        own = nodes[attribute].astype(np.int64)
+        number = own if isinstance(number, int) else number * size + own
     return number

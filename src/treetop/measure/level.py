@@ -109,7 +109,7 @@ class Step:
     def fanout(self, above: Frontier) -> Ints:
         """Return how many children each node has that are measured: an only child has its parent's count."""
         fanout = self.level.fanout(above.nodes)
-        return np.where(fanout > 1, fanout, 0)
+        return fanout * (fanout > 1)
 
     def bounds(self, above: Frontier) -> tuple[Ints, Ints]:
         """Return the least and the most that each of these children has, node by node."""
@@ -208,7 +208,7 @@ def seeds(key: Key, place: NDArray[np.uint64]) -> Ints:
 
     Ties have a secret of their own: words that made noise would tell how large it was.
     """
-    seed: Ints = place[1].astype(np.int64) + int.from_bytes(key.derive("ties").secret[:7], "little")
+    seed: Ints = place[1].view(np.int64) + int.from_bytes(key.derive("ties").secret[:7], "little")
     return seed
 
 

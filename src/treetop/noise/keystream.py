@@ -81,7 +81,7 @@ class Keystream:
         self._encryptor: CipherContext | None = None
         self._next = 0
         self._counting: CipherContext | None = None
-        self._counters, self._blocks = np.empty(0, np.uint64), np.empty(2, np.uint64)
+        self._blocks = np.empty(2, np.uint64)
 
     def fill(self, out: NDArray[np.uint64], word: int) -> None:
         """Write the words [word, word + len(out)); going on where the last call ended costs no new cipher."""
@@ -110,10 +110,10 @@ class Keystream:
         blocks = _number_of_blocks(low, size, width)
         if blocks == 0:
             return
-        if len(self._counters) < 2 * blocks:
-            self._counters = np.empty(2 * blocks, np.uint64)
+        if len(self._blocks) < 2 * blocks + 2:
             self._blocks = np.empty(2 * blocks + 2, np.uint64)  # the cipher asks for room for one block more
-        counters, words = self._counters[: 2 * blocks], self._blocks[: 2 * blocks + 2]
+        words = self._blocks[: 2 * blocks + 2]
+        counters = words[: 2 * blocks]  # they are encrypted where they stand
         _write_counters(high, low, size, width, counters)
         if self._counting is None:
             self._counting = Cipher(self._algorithm, modes.ECB()).encryptor()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
+
+from treetop.basics.kernel import kernel_in_place
 
 CHEBYSHEV, EUCLIDEAN = 0, 1
 ASCENDING, DESCENDING = 1, -1
@@ -16,3 +19,9 @@ PHASE, SUM, MIN, MAX, HIGHS, LOWS, ACTIVE, NEED, FLOOR, SHIFT, BUCKETS = range(1
 STATE_SIZE = 22
 
 LOWEST, HIGHEST = np.int64(np.iinfo(np.int64).min), np.int64(np.iinfo(np.int64).max)
+
+
+@kernel_in_place
+def room_of(state: NDArray[np.int64], value: int | np.int64) -> int:
+    """Return by how much an entry can be lowered."""
+    return max(value + state[UP], 0) - max(value - state[DOWN], 0)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from treetop.basics.kernel import kernel_in_place
 from treetop.repair import state as at
+from treetop.repair.state import room_of
 
 # What the next sweep is for.
 RANGE, BOUNDS, SEARCH, DONE = 0, 1, 2, 3
@@ -80,13 +81,7 @@ def sweep(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDArray[np.in
         floor, outside, shift = state[at.FLOOR], np.uint64(state[at.BUCKETS]), np.uint64(state[at.SHIFT])
         for i in range(x.size):
             bucket = min(np.uint64(x[i] - floor) >> shift, outside + np.uint64(i & 3))
-            scratch[bucket] += _room(state, x[i])
-
-
-@kernel_in_place
-def _room(state: NDArray[np.int64], value: int) -> int:
-    """Return by how much an entry can be lowered."""
-    return max(value + state[at.UP], 0) - max(value - state[at.DOWN], 0)
+            scratch[bucket] += room_of(state, x[i])
 
 
 @kernel_in_place
@@ -152,7 +147,7 @@ def _narrow(state: NDArray[np.int64], scratch: NDArray[np.int64]) -> None:
     while 0 <= bucket < buckets:
         value = state[at.FLOOR] + (bucket << shift)
         if shift == 0:
-            room = _room(state, value)  # buckets of one value count entries, wider ones sum their room
+            room = room_of(state, value)  # buckets of one value count entries, wider ones sum their room
         if scratch[bucket] * room >= need:
             break
         need -= scratch[bucket] * room

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from treetop.basics.kernel import kernel_in_place
 from treetop.repair import state as at
+from treetop.repair.state import room_of
 
 MOST = 16
 """Up to this many different measurements looking from the top is the faster way."""
@@ -35,45 +36,62 @@ def find_from_top(state: Ints, scratch: Ints, x: Ints) -> bool:
         if down == at.HIGHEST:
             return False
         up, lows = 1 - down, _sum_above(x, high, down, count)
+    state[at.UP], state[at.DOWN] = up, down
+    if state[at.ORDER] == at.ASCENDING:
+        return _find_above(state, scratch, x, count - lows)
     need = -count
     for i in range(size):
         need += max(x[i] + up, 0)
-    state[at.UP], state[at.DOWN] = up, down
-    if need == 0:
-        state[at.THRESHOLD] = at.LOWEST if state[at.ORDER] > 0 else at.HIGHEST
-        return True
-    return _find_threshold(state, scratch, x, need, count - lows)
+    return _find_below(state, scratch, x, need)
 
 
 @kernel_in_place
-def _find_threshold(state: Ints, scratch: Ints, x: Ints, need: int, spare: int) -> bool:
-    """Set the threshold: entries are to be lowered by `need` in all, and `spare` is what is left of their room then.
-
-    From the top, the entries that need not be lowered come first if small ones are lowered first.
-    """
-    ascending = state[at.ORDER] > 0
-    enough, passed = spare + 1 if ascending else need, 0
-    for i in range(min(MOST, len(x))):
+def _find_above(state: Ints, scratch: Ints, x: Ints, spare: int) -> bool:
+    """Set the threshold below those that are not lowered, where `spare` is the room that entries keep in all."""
+    for i in range(MOST):
         value, equal = _listed(scratch, x, i)
-        if equal == 0:
-            return False
-        room = max(value + state[at.UP], 0) - max(value - state[at.DOWN], 0)
-        if passed + equal * room >= enough:
-            lowered = equal * room - (spare - passed) if ascending else need - passed
-            state[at.THRESHOLD] = value
-            state[at.TIES] = equal
-            state[at.FULL] = lowered // room
-            state[at.PART] = lowered % room
+        if equal == 0:  # nothing is lowered
+            state[at.THRESHOLD] = at.LOWEST
             return True
-        passed += equal * room
+        room = equal * room_of(state, value)
+        if room > spare:
+            _set_threshold(state, value, equal, room - spare)
+            return True
+        spare -= room
     return False
 
 
 @kernel_in_place
-def _sum_above(x: Ints, high: int, level: int, count: int) -> int:
+def _find_below(state: Ints, scratch: Ints, x: Ints, need: int) -> bool:
+    """Set the threshold above those that are not lowered, where entries are to be lowered by `need` in all."""
+    if need == 0:
+        state[at.THRESHOLD] = at.HIGHEST
+        return True
+    for i in range(MOST):
+        value, equal = _listed(scratch, x, i)
+        room = equal * room_of(state, value)
+        if need <= room:
+            _set_threshold(state, value, equal, need)
+            return True
+        need -= room
+    return False
+
+
+@kernel_in_place
+def _set_threshold(state: Ints, value: np.int64, equal: np.int64, lowered: int | np.int64) -> None:
+    """Set the threshold, at which entries are lowered by so much in all."""
+    room = room_of(state, value)
+    state[at.THRESHOLD] = value
+    state[at.TIES] = equal
+    state[at.FULL] = lowered // room
+    state[at.PART] = lowered % room
+
+
+@kernel_in_place
+def _sum_above(x: Ints, high: np.int64, level: int | np.int64, count: int) -> np.int64:
     """Return Σ max(x − level, 0), or anything above `count` where it is."""
     if high <= level:
-        return 0
+        return np.int64(0)
     if high - level > count:
         return high - level
     total = np.int64(0)
@@ -83,30 +101,30 @@ def _sum_above(x: Ints, high: int, level: int, count: int) -> int:
 
 
 @kernel_in_place
-def _water_level(scratch: Ints, x: Ints, count: int) -> int:
+def _water_level(scratch: Ints, x: Ints, count: int) -> np.int64:
     """Return the least t with Σ max(x − t, 0) ≤ count; the highest number where that asks for too many."""
-    above, k = 0, 0  # the entries above the level are the k largest
-    for i in range(min(MOST, len(x))):
+    above, k = np.int64(0), np.int64(0)  # the entries above the level are the k largest
+    for i in range(MOST):
         value, equal = _listed(scratch, x, i)
         if equal == 0 or above - k * value > count:
             return -((count - above) // k)  # ⌈(Σ of the k largest − c)/k⌉
         above += equal * value
         k += equal
-    return -((count - above) // k) if k == len(x) else at.HIGHEST
+    return at.HIGHEST
 
 
 # The list of the highest values stands in the scratch memory: how many are known, the values, and how often each comes.
 
 
 @kernel_in_place
-def _begin_list(scratch: Ints, x: Ints, high: int) -> None:
+def _begin_list(scratch: Ints, x: Ints, high: np.int64) -> None:
     scratch[0] = 1
     scratch[1] = high
     scratch[1 + MOST] = _number_of(x, high)
 
 
 @kernel_in_place
-def _listed(scratch: Ints, x: Ints, rank: int) -> tuple[int, int]:
+def _listed(scratch: Ints, x: Ints, rank: int) -> tuple[np.int64, np.int64]:
     """Return the highest value but so many, and how often it comes: 0 times where there are no more values."""
     if rank == scratch[0]:
         last, value = scratch[rank], at.LOWEST
@@ -119,7 +137,7 @@ def _listed(scratch: Ints, x: Ints, rank: int) -> tuple[int, int]:
 
 
 @kernel_in_place
-def _number_of(x: Ints, value: int) -> int:
+def _number_of(x: Ints, value: np.int64) -> np.int64:
     number = np.int64(0)
     for i in range(len(x)):
         number += x[i] == value
