@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -66,7 +66,8 @@ def ranks_of(spine: Spine) -> tuple[tuple[Digit, ...], ...]:
     return tuple(digits)
 
 
-def packed_paths(spine: Spine) -> list[list[NDArray[np.uint64] | None]]:
+@lru_cache(maxsize=4)
+def packed_paths(spine: Spine) -> tuple[tuple[NDArray[np.uint64] | None, ...], ...]:
     """Return, per word and attribute, what each leaf of the attribute adds to the key (None: nothing)."""
     words = layout(spine)[-1].word + 1
     parts: list[list[NDArray[np.uint64] | None]] = [[None] * len(spine.attributes) for _ in range(words)]
@@ -79,7 +80,7 @@ def packed_paths(spine: Spine) -> list[list[NDArray[np.uint64] | None]]:
             path = rank[tree.ancestors(part.depth)].astype(np.uint64) << np.uint64(digit.shift)
             already = parts[digit.word][part.attribute]
             parts[digit.word][part.attribute] = path if already is None else already | path
-    return parts
+    return tuple(map(tuple, parts))
 
 
 def go_down(spine: Spine, index: int, counts: Counts, node: Sequence[NDArray[np.int64]] | NDArray[np.int64]) -> None:

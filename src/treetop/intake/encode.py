@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple, NoReturn
 
 import numpy as np
@@ -232,16 +232,19 @@ def _columns(spine: Spine, columns: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _attributes(spine: Spine, column_of: Mapping[str, str], unknown: Unknown) -> list[_Attribute]:
-    books: dict[int, Codebook] = {}
     attributes = []
     paths = packed_paths(spine)
     for index, (name, tree) in enumerate(spine.attributes.items()):
-        if id(tree) not in books:
-            books[id(tree)] = Codebook(tree.codes[-1])
         other = _other_leaf(unknown, name, tree) if isinstance(unknown, Mapping) else None
         parts = [_from_given(spine.trees[index], tree, word[index]) for word in paths]
-        attributes.append(_Attribute(name, column_of[name], tree, books[id(tree)], other, parts))
+        attributes.append(_Attribute(name, column_of[name], tree, _book(tree), other, parts))
     return attributes
+
+
+@lru_cache(maxsize=4)
+def _book(tree: Hierarchy) -> Codebook:
+    """Return the codebook of a hierarchy, which is public: all attributes that have it share one, and so do runs."""
+    return Codebook(tree.codes[-1])
 
 
 def _from_given(used: Hierarchy, given: Hierarchy, part: NDArray[np.uint64] | None) -> NDArray[np.uint64] | None:

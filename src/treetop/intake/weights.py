@@ -26,7 +26,8 @@ class Weighing:
         """Return how many records each row stands for."""
         name = self._name
         column = as_plain(batch.rows.column(name))
-        _refuse_first(pc.is_null(column), batch, name, f"the {self._what} is missing")
+        if column.null_count:
+            _refuse_first(pc.is_null(column), batch, name, f"the {self._what} is missing")
         kind = column.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
             column = self._digits(column.cast(pa.string()), batch)
@@ -43,7 +44,8 @@ class Weighing:
             raise DataError(
                 f"{batch.where}, column {name!r} holds a {self._what} that is fractional or too large: {problem}"
             ) from problem
-        _refuse_first(pa.array(weights < 0), batch, name, f"the {self._what} {{}} is negative")
+        if weights.min(initial=0) < 0:
+            _refuse_first(pa.array(weights < 0), batch, name, f"the {self._what} {{}} is negative")
         self._add(weights)
         return weights
 

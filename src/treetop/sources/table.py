@@ -226,13 +226,13 @@ def _from_memory(table: Any, columns: Sequence[str] | None) -> Shared:
         reader = pa.RecordBatchReader.from_stream(table)
         refuse_unreadable(reader.schema)
         require(columns, reader.schema.names, "the table")
-        names = list(reader.schema.names if columns is None else columns)
-        done = 0
-        fields = [reader.schema.field(name) for name in names]
-        yield pa.RecordBatch.from_pylist([], pa.schema(fields, reader.schema.metadata)), 0.0
+        done, rows = 0, None
         for rows in reader:
             done += len(rows)
-            yield rows.select(names) if columns is not None else rows, done / everything if everything else 0.0
+            yield rows if columns is None else rows.select(list(columns)), done / everything if everything else 0.0
+        if rows is None:  # a table without rows has columns all the same
+            rows = pa.RecordBatch.from_pylist([], reader.schema)
+            yield rows if columns is None else rows.select(list(columns)), 0.0
 
 
 def _from_standard_input(part: Part) -> Shared:
