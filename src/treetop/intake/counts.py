@@ -133,7 +133,7 @@ class Counts:
         room = len(self) + len(more)
         keys, number = tuple(np.empty(room, np.uint64) for _ in self.keys), np.empty(room, np.int64)
         leaves = _merge_sorted(self.keys, np.diff(self.before), more.keys, np.diff(more.before), keys, number)
-        return Counts(tuple(key[:leaves] for key in keys), np.concatenate([[0], np.cumsum(number[:leaves])]))
+        return Counts(tuple(key[:leaves] for key in keys), _before(number[:leaves]))
 
     @staticmethod
     def join(parts: Sequence[Counts]) -> Counts:
@@ -181,7 +181,7 @@ class Counts:
     def only(self, there: NDArray[np.bool_]) -> Counts:
         """Return the counts of some leaves."""
         number = np.diff(self.before)[there]
-        return Counts(tuple(key[there] for key in self.keys), np.concatenate([[0], np.cumsum(number)]))
+        return Counts(tuple(key[there] for key in self.keys), _before(number))
 
 
 def _check(counts: NDArray[np.int64]) -> None:
@@ -200,7 +200,7 @@ def pack(spine: Spine, leaves: Sequence[NDArray[np.integer]] | NDArray[np.intege
         key = np.zeros(len(leaves[0]), dtype=np.uint64)
         for part, leaf in zip(parts, leaves, strict=True):
             if part is not None:
-                key |= part[leaf]
+                key |= part.take(leaf)  # several times faster than indexing
         keys.append(key)
     return keys
 
@@ -246,7 +246,7 @@ def _merge(keys: list[NDArray[np.uint64]], counts: NDArray[np.int64] | None) -> 
     bounds = np.empty(len(keys[0]) + 1, np.int64)
     leaves = _make_distinct(tuple(keys), bounds)
     bounds = _shortened(bounds, leaves + 1)
-    before = bounds if counts is None else np.concatenate([[0], np.cumsum(counts)])[bounds]
+    before = bounds if counts is None else _before(counts)[bounds]
     return Counts(tuple(_shortened(key, leaves) for key in keys), before)
 
 
@@ -270,3 +270,8 @@ def _make_distinct(keys: _Keys, bounds: NDArray[np.int64]) -> int:
             leaves += 1
     bounds[leaves] = rows
     return leaves
+
+
+def _before(number: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the sum of all numbers before each one, and of all of them."""
+    return np.concatenate([[0], np.cumsum(number)])

@@ -232,9 +232,11 @@ def _cut(trunk: Frontier, below: Sequence[Step], leaves: int | None = None) -> l
     if len(trunk) == 0:
         return []
     slots = int(below[0].level.fanout(trunk.nodes).sum())
+    parts = min(max(2 * slots * len(below) // CHUNK, 1), MOST_SUBTREES)
+    if parts == 1 and leaves is None:
+        return [trunk]
     done = np.cumsum(_most_leaves(trunk, below))
     total = int(done[-1])
-    parts = min(max(2 * slots * len(below) // CHUNK, 1), MOST_SUBTREES)
     parts = parts if leaves is None else max(parts, -(-total // leaves))
     bounds = np.searchsorted(done, [total * part // parts for part in range(1, parts)], side="right")
     return [trunk[start:stop] for start, stop in pairwise([0, *bounds.tolist(), len(trunk)]) if start < stop]

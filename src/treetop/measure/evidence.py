@@ -66,8 +66,10 @@ class Remainders:
     @staticmethod
     def join(parts: Sequence[Remainders], attributes: int) -> Remainders:
         """Join what was found in parts of the tree, each in spine order."""
-        level = np.concatenate([np.empty(0, np.int32), *(part.level for part in parts)])
-        nodes = np.concatenate([np.empty((attributes, 0), np.int32), *(part.nodes for part in parts)], axis=1)
+        if not parts:
+            return Remainders(np.empty(0, np.int32), np.empty((attributes, 0), np.int32), np.empty(0, np.int64))
+        level = np.concatenate([part.level for part in parts])
+        nodes = np.concatenate([part.nodes for part in parts], axis=1)
         return Remainders(level, nodes, _joined([part.count for part in parts]))[np.argsort(level, kind="stable")]
 
     def __len__(self) -> int:

@@ -199,7 +199,7 @@ class PurePlan:
         """How epsilon and delta are kept: as the loss says or, where it does not, exactly if that leaves more rho."""
         return self.loss.accounting or ("exact" if self.budget > self.loss.budget else "zcdp")
 
-    @property
+    @cached_property
     def kept_loss(self) -> Loss:
         """The loss, with how it is kept."""
         return self.loss.kept_by(self.accounting)

@@ -53,8 +53,10 @@ def run_plan(
         evidence=found.evidence if evidence or again else None,
         facts=found.facts,
     )
-    laws = [part.law for part in plan.margin_parts]
-    release = replace(release, margins=tables_of(plan.margin_tables, laws, found.margins, release.tree, found.facts))
+    if plan.margin_tables:
+        laws = [part.law for part in plan.margin_parts]
+        tables = tables_of(plan.margin_tables, laws, found.margins, release.tree, found.facts)
+        release = replace(release, margins=tables)
     if not again:
         return release
     estimated = with_lower_error(release)
