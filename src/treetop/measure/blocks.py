@@ -187,6 +187,8 @@ def cut_blocks(slots: Ints, *by: NDArray[np.integer]) -> Iterator[tuple[int, int
 
     A large block is a run of its own.
     """
+    if int(slots.sum()) < CELLS:
+        return iter([(0, len(slots))] if len(slots) else [])
     changes = np.zeros(max(len(slots) - 1, 0), dtype=bool)
     for own in by:
         changes |= own[1:] != own[:-1]
@@ -491,17 +493,19 @@ def _gather(
 
 def in_spine_order(step: Step, above: Frontier, order: Ints, parts: Sequence[Refined], every: int | None) -> Descended:
     """Join what was found block by block to a frontier, and its evidence, in spine order."""
-    number = np.concatenate([np.empty(0, np.int64), *(part.number for part in parts)])
-    moved = _regroup(order, number)
-    row = np.repeat(np.arange(len(order)), number[np.argsort(order)])
-    nodes = above.nodes.take(row, axis=1)
 
     def joined(name: str) -> Ints:
         return np.concatenate([np.empty(0, np.int64), *(getattr(part, name) for part in parts)])
 
-    step.level.go_down(nodes, joined("rank")[moved])
-    ranges = (joined(name) if step.last else joined(name)[moved] for name in ("start", "stop"))
-    frontier, measured = Frontier(nodes, joined("count")[moved], *ranges), joined("measured")[moved]
+    number = joined("number")
+    rank, count, measured = (_moved(joined(name), number, order) for name in ("rank", "count", "measured"))
+    ranges = (joined(name) if step.last else _moved(joined(name), number, order) for name in ("start", "stop"))
+    in_spine = np.empty_like(number)
+    in_spine[order] = number
+    row = np.repeat(np.arange(len(order)), in_spine)
+    nodes = above.nodes.take(row, axis=1)
+    step.level.go_down(nodes, rank)
+    frontier = Frontier(nodes, count, *ranges)
     if step.tests_only_children:
         frontier = above.seen_below(frontier, row, measured, step.level.index)
     if every is None:
@@ -510,16 +514,24 @@ def in_spine_order(step: Step, above: Frontier, order: Ints, parts: Sequence[Ref
     highest[order] = joined("highest")
     slots = joined("slots")
     if len(slots):
-        slots = slots[_regroup(order, step.fanout(above)[order])]
+        slots = _moved(slots, step.fanout(above)[order], order)
     return Descended(frontier, ((LevelEvidence(measured, highest, slots),),))
 
 
-def _regroup(order: Ints, number: Ints) -> Ints:
-    """Return where the values are now that, with so many a row, stand in the order of other rows.
-
-    Row k of the values is row `order[k]` of those that are wanted.
-    """
-    return cells_of_rows(number, np.argsort(order))
+@kernel
+def _moved(values: Ints, number: Ints, order: Ints) -> Ints:
+    """Return values, so many a row, in another order of rows: row k of them becomes row `order[k]`."""
+    begin = np.zeros(len(order) + 1, np.int64)
+    for k in range(len(order)):
+        begin[order[k] + 1] = number[k]
+    begin = np.cumsum(begin)
+    moved, at = np.empty(len(values), np.int64), 0
+    for k in range(len(order)):
+        to = begin[order[k]]
+        for j in range(number[k]):
+            moved[to + j] = values[at + j]
+        at += number[k]
+    return moved
 
 
 def cells_of_rows(number: Ints, rows: Ints) -> Ints:
