@@ -24,6 +24,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.buffers import U
 from treetop.basics.copying import copy_into
 from treetop.basics.kernel import kernel
 from treetop.repair.whole_blocks import candidates, round_block, transposed
@@ -145,17 +146,11 @@ def fit(
 ) -> float:  # fmt: skip
     """Improve the offsets of candidates; return by how much the worst column is still off."""
     width = len(columns)
-    total, curved = np.empty(width), np.empty(width)
+    total, curved, own = np.empty(width), np.empty(width), np.empty(width)
     before, after = b.copy(), b.copy()
     momentum, worst = 1.0, 0.0
     for _ in range(sweeps):
-        total[:] = 0.0
-        curved[:] = 0.0
-        for i in range(len(start) - 1):
-            if start[i] < start[i + 1]:
-                count = rows[i] if i < len(rows) else spare
-                a[i] = _offset(target, column, b, start[i], start[i + 1], count, a[i])
-                _add_row(target, column, b, start[i], start[i + 1], a[i], total, curved)
+        _solve_rows(start, column, target, rows, spare, a, b, own, total, curved)
         worst, turned = 0.0, 0.0
         for j in range(width):
             if columns[j] == 0:
@@ -186,12 +181,12 @@ def fit_in_turns(
     """Solve for the offsets of rows and of columns in turns, each exactly: ascent of the dual by coordinates."""
     row, by_column, first = transposed(start, column, len(columns))
     turned, turned_row = target[by_column], row[by_column]
-    worst = 0.0
+    own, worst = np.empty(max(len(a), len(b))), 0.0
     for _ in range(sweeps):
         for i in range(len(start) - 1):
             if start[i] < start[i + 1]:
                 count = rows[i] if i < len(rows) else spare
-                a[i] = _offset(target, column, b, start[i], start[i + 1], count, a[i])
+                a[i] = _offset(target, column, b, start[i], start[i + 1], count, a[i], own)
         worst = 0.0
         for j in range(len(columns)):
             if columns[j] > 0:
@@ -203,57 +198,87 @@ def fit_in_turns(
             break
         for j in range(len(columns)):
             if columns[j] > 0:
-                b[j] = _offset(turned, turned_row, a, first[j], first[j + 1], columns[j], b[j])
+                b[j] = _offset(turned, turned_row, a, first[j], first[j + 1], columns[j], b[j], own)
     return worst
 
 
 @kernel
 def finish(start: Ints, column: Ints, target: Reals, rows: Ints, spare: int, a: Reals, b: Reals) -> None:
     """Write over the targets of candidates what they have."""
+    own = np.empty(len(b))
     for i in range(len(start) - 1):
         if start[i] < start[i + 1]:  # once more, since candidates may have come, and columns have moved
             count = rows[i] if i < len(rows) else spare
-            a[i] = _offset(target, column, b, start[i], start[i + 1], count, a[i])
+            a[i] = _offset(target, column, b, start[i], start[i + 1], count, a[i], own)
         for k in range(start[i], start[i + 1]):
             target[k] = max(target[k] + a[i] + b[column[k]], 0.0)
 
 
+# Rows are short, and there are many: cells that are zero are added as such, without a branch that would be mispredicted,
+# and numbers without sign are not looked up from the end. Handing over many arrays for each row would cost as much.
+
+
 @kernel
-def _offset(target: Reals, column: Ints, b: Reals, start: int, stop: int, count: int, offset: float) -> float:
-    """Return the offset with which a row sums to its count: Newton's method, exact once no cell enters or leaves."""
+def _solve_rows(
+    start: Ints, column: Ints, target: Reals, rows: Ints, spare: int, a: Reals, b: Reals, own: Reals, total: Reals,
+    curved: Reals,
+) -> None:  # fmt: skip
+    """Find the offsets of rows, and write what cells above zero sum to by column, and how much these would give.
+
+    `own` is room for the cells of a row.
+    """
+    total[:] = 0.0
+    curved[:] = 0.0
+    for i in range(len(start) - 1):
+        first, size = U(start[i]), U(start[i + 1] - start[i])
+        if size == U(0):
+            continue
+        for k in range(size):
+            own[k] = target[first + k] + b[U(column[first + k])]
+        offset = _summing_to(rows[i] if i < len(rows) else spare, own, size, a[i])
+        a[i], above = offset, 0
+        for k in range(size):
+            j = U(column[first + k])
+            value = target[first + k] + offset + b[j]
+            own[k] = value
+            total[j] += value if value > 0.0 else 0.0
+            above += value > 0.0
+        gives = 1.0 - 1.0 / above if above > 0 else 0.0
+        for k in range(size):
+            curved[U(column[first + k])] += gives if own[k] > 0.0 else 0.0
+
+
+@kernel
+def _offset(
+    target: Reals, column: Ints, b: Reals, start: int, stop: int, count: int, offset: float, own: Reals
+) -> float:
+    """Return the offset with which a row sums to its count; `own` is room for what its cells have without it."""
+    first, size = U(start), U(stop - start)
+    for k in range(size):
+        own[k] = target[first + k] + b[U(column[first + k])]
+    return _summing_to(count, own, size, offset)
+
+
+@kernel
+def _summing_to(count: int, own: Reals, size: np.uint64, offset: float) -> float:
+    """Return the offset with which cells sum to a count: Newton's method, exact once no cell enters or leaves."""
     near = 1e-8 * (1.0 + count)  # of sums of numbers that may be thousands of times larger
     for _ in range(_MOST_NEWTON):
-        total, above, highest = 0.0, 0, -np.inf
-        for k in range(start, stop):
-            value = target[k] + b[column[k]]
-            highest = max(highest, value)
-            if value + offset > 0.0:
-                total += value + offset
-                above += 1
+        total, above = 0.0, 0
+        for k in range(size):
+            value = own[k] + offset
+            total += value if value > 0.0 else 0.0
+            above += value > 0.0
         if above == 0:
+            highest = -np.inf
+            for k in range(size):
+                highest = max(highest, own[k])
             offset = count - highest
             continue
         offset += (count - total) / above
         if abs(count - total) <= near:
             break
     return offset
-
-
-@kernel
-def _add_row(
-    target: Reals, column: Ints, b: Reals, start: int, stop: int, offset: float, total: Reals, curved: Reals
-) -> None:
-    """Add the cells of a row above zero to the sums of their columns, and to how much these would give."""
-    above = 0
-    for k in range(start, stop):
-        value = target[k] + offset + b[column[k]]
-        if value > 0.0:
-            total[column[k]] += value
-            above += 1
-    gives = 1.0 - 1.0 / above if above > 0 else 0.0
-    for k in range(start, stop):
-        if target[k] + offset + b[column[k]] > 0.0:
-            curved[column[k]] += gives
 
 
 @kernel
