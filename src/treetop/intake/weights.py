@@ -39,7 +39,7 @@ class Weighing:
         elif not (pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)):
             raise DataError(f"{batch.where}, column {name!r} holds {kind}, not {self._what}s")
         try:
-            weights = np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)
+            weights = np.asarray((column if pa.types.is_int64(kind) else column.cast(pa.int64())).to_numpy(), np.int64)
         except pa.ArrowInvalid as problem:
             raise DataError(
                 f"{batch.where}, column {name!r} holds a {self._what} that is fractional or too large: {problem}"

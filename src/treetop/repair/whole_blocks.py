@@ -20,6 +20,8 @@ Marks = NDArray[np.bool_]
 
 _FEW = 8
 """A column that lacks more than so many units after all moves gets several cells at once."""
+_SHORT = 15
+"""So few are sorted by insertion, as Numba's own `argsort` does, which takes several times as long to begin."""
 
 
 @kernel
@@ -77,20 +79,19 @@ def candidates(
 def whole_rows(start: Ints, column: Ints, fitted: Reals, rows: Ints, spare: int, width: int) -> Ints:
     """Round every row to its sum: floors, then the largest remainders, with what columns lack so far added to them."""
     whole = np.zeros(len(column), np.int64)
-    lacking = np.zeros(width)
+    lacking, against, order = np.zeros(width), np.empty(width), np.empty(width, np.int64)
     for i in range(len(start) - 1):
         left = rows[i] if i < len(rows) else np.int64(spare)
         size = start[i + 1] - start[i]
         if size == 0:
             continue
-        score = np.empty(size)
         for k in range(start[i], start[i + 1]):
             whole[k] = np.int64(np.floor(fitted[k]))
             left -= whole[k]
-            score[k - start[i]] = -np.inf if fitted[k] == 0.0 else fitted[k] - whole[k] + lacking[column[k]]
+            against[k - start[i]] = np.inf if fitted[k] == 0.0 else -(fitted[k] - whole[k] + lacking[column[k]])
             lacking[column[k]] += fitted[k] - whole[k]
         if left != 0:
-            order = np.argsort(-score)
+            _sort_indices(against, size, order)
             for k in range(left):  # at most one for each: remainders are below one
                 chosen = start[i] + order[k % size]
                 whole[chosen] += 1
@@ -102,6 +103,20 @@ def whole_rows(start: Ints, column: Ints, fitted: Reals, rows: Ints, spare: int,
                         lacking[column[chosen]] += 1.0
                         break
     return whole
+
+
+@kernel
+def _sort_indices(values: Reals, size: int, order: Ints) -> None:
+    """Write the indices of the first values in ascending order of these."""
+    if size > _SHORT:
+        order[:size] = np.argsort(values[:size])
+        return
+    for k in range(size):
+        value, at = values[k], k
+        while at > 0 and value < values[order[at - 1]]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = k
 
 
 @kernel
