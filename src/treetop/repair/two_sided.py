@@ -214,8 +214,8 @@ def finish(start: Ints, column: Ints, target: Reals, rows: Ints, spare: int, a: 
             target[k] = max(target[k] + a[i] + b[column[k]], 0.0)
 
 
-# Rows are short, and there are many: cells that are zero are added as such, without a branch that would be mispredicted,
-# and numbers without sign are not looked up from the end. Handing over many arrays for each row would cost as much.
+# Rows are short, and there are many: cells that are zero are added as such, without a branch to be mispredicted, and
+# numbers without sign are not looked up from the end. Handing over many arrays for each row would cost as much.
 
 
 @kernel
