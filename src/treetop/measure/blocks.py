@@ -239,6 +239,8 @@ def far_of(step: Step) -> float:
 
 def _is_large(task: BlockTask) -> bool:
     """Whether a task is one block that is not to be in memory as a whole."""
+    if task.step.level.widest * len(task.above) <= LARGE:
+        return False
     (refined,) = task.step.level.parts
     node, groups = task.above.nodes[refined.attribute], task.groups
     is_one = node[0] == node[-1] and groups[0] == groups[-1] and task.step.level.is_plain

@@ -7,6 +7,7 @@ up to its parent and to the total. A table of several attributes is then fitted 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -173,7 +174,7 @@ def _count_table(margins: Margins, counts: Counts, depths: Depths) -> Ints:
     every = zip(margins.trees, margins.digits, depths, strict=True)
     about = [(tree, digits, depth) for tree, digits, depth in every if depth]
     shape = tuple(tree.sizes[depth - 1] for tree, _, depth in about)
-    table = np.zeros(int(np.prod(shape)), np.int64)
+    table = np.zeros(math.prod(shape), np.int64)
     for start in range(0, len(counts), _KEYS):
         chunk = slice(start, min(start + _KEYS, len(counts)))
         cell = np.zeros(chunk.stop - start, np.int64)
@@ -181,7 +182,8 @@ def _count_table(margins: Margins, counts: Counts, depths: Depths) -> Ints:
             node = np.zeros(len(cell), np.int64)
             for first, digit in zip(tree.first[:depth], digits, strict=False):
                 _go_down(node, first, counts.keys[digit.word][chunk], digit.shift, np.uint64(2**digit.bits - 1))
-            cell = cell * tree.sizes[depth - 1] + node
+            cell *= tree.sizes[depth - 1]
+            cell += node
         _count(table, cell, counts.before[start : chunk.stop + 1])
     return table.reshape(shape)
 

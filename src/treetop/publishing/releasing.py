@@ -83,8 +83,7 @@ class Run:
     def card(self, plan: PurePlan, gate: Gate, rules: Rules) -> dict[str, Any]:
         """Draft the card, before anything is spent: one that lacks a required field stops the release."""
         own = {name: value for name, value in rules._asdict().items() if value and not getattr(self.facts, name)}
-        facts = replace(self.facts, **own)
-        return describe_release(plan, replace(facts, private=gate.private))
+        return describe_release(plan, replace(self.facts, **own, private=gate.private))
 
 
 @singledispatch
