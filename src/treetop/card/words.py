@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from treetop.basics.exact import plain
@@ -337,9 +338,10 @@ def caveats(plan: PurePlan, facts: Facts) -> list[str]:
     return told
 
 
-def reckless(plan: PurePlan) -> list[str]:
+@lru_cache(maxsize=8)
+def reckless(plan: PurePlan) -> tuple[str, ...]:
     """Say that a loss protects hardly anybody, where it does."""
-    return [*plan.loss.warnings(), *large_delta(plan)]
+    return (*plan.loss.warnings(), *large_delta(plan))
 
 
 def large_delta(plan: PurePlan) -> list[str]:
