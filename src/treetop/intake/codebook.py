@@ -22,8 +22,8 @@ from treetop.basics.siphash import siphash
 _MULTIPLIER = U(0x9FB21C651E98DF25)
 _OTHER = U(0xD6E8FEB86659FD93)
 _INLINE = U(15)
-"""A code of up to so many bytes is its own fingerprint. A longer one has a hash of 120 bits, 64 of them under a key of
-this process: that one of 10^12 codes is taken for one of 10^7 has a chance of 2^-57, whatever the codes are."""
+"""A code of up to so many bytes is its own fingerprint. A longer one has a hash of 120 bits, under a key of its book:
+that one of 10^12 codes is taken for one of 10^7 has a chance of 2^-57, whatever the codes are."""
 _FREE = U(255) << U(56)
 """What no code has as the second word of its fingerprint."""
 _TOGETHER = 256
@@ -100,17 +100,7 @@ def _hash_long(
         if two[i] == _FREE:
             at, end = U(start[begin + i]), U(start[begin + i + 1])
             one[i] = siphash(seed[0], seed[1], letters, at, end)
-            two[i] = _hash(letters, at, end) >> U(8) | (_INLINE + U(1)) << U(56)
-
-
-@kernel
-def _hash(data: NDArray[np.uint8], at: np.uint64, end: np.uint64) -> np.uint64:
-    mixed = (end - at) * _MULTIPLIER
-    while at + U(8) < end:
-        mixed = (mixed ^ word(data, at)) * _MULTIPLIER
-        mixed ^= mixed >> U(29)
-        at += U(8)
-    return (mixed ^ word(data, end - U(8))) * _MULTIPLIER
+            two[i] = siphash(seed[1], seed[0], letters, at, end) >> U(8) | (_INLINE + U(1)) << U(56)
 
 
 @kernel

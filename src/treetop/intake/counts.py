@@ -24,6 +24,8 @@ from treetop.noise import Key
 from treetop.noise.hashes import Words, digest_of, sum_of_hashes
 from treetop.noise.keystream import KEY_BYTES
 
+KEPT_LEAVES = 1 << 16
+"""What follows from hierarchies of so many leaves at most is kept for the next run; more would take much memory."""
 LARGEST_TOTAL = 2**53
 """Sums stay far from the limits of int64, and exact in every tool that reads the release."""
 
@@ -31,6 +33,7 @@ TOO_MANY = "the counts add up to more than 2^53: check that the count column hol
 _WORD = 64
 T = TypeVar("T", bound=np.generic)
 _Keys = tuple[NDArray[np.uint64], ...]
+_Parts = tuple[tuple[NDArray[np.uint64] | None, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,18 @@ def ranks_of(spine: Spine) -> tuple[tuple[Digit, ...], ...]:
     return tuple(digits)
 
 
-@lru_cache(maxsize=4)
-def packed_paths(spine: Spine) -> tuple[tuple[NDArray[np.uint64] | None, ...], ...]:
+def packed_paths(spine: Spine) -> _Parts:
     """Return, per word and attribute, what each leaf of the attribute adds to the key (None: nothing)."""
+    is_small = max(tree.sizes[-1] for tree in spine.trees) <= KEPT_LEAVES
+    return _kept_paths(spine) if is_small else _packed_paths(spine)
+
+
+@lru_cache(maxsize=4)
+def _kept_paths(spine: Spine) -> _Parts:
+    return _packed_paths(spine)
+
+
+def _packed_paths(spine: Spine) -> _Parts:
     words = layout(spine)[-1].word + 1
     parts: list[list[NDArray[np.uint64] | None]] = [[None] * len(spine.attributes) for _ in range(words)]
     for level, digits in zip(spine.levels, ranks_of(spine), strict=True):

@@ -21,7 +21,7 @@ from treetop.domain.spine import Spine
 from treetop.errors import DataError
 from treetop.intake.bound import Bound, Bounder
 from treetop.intake.codebook import Codebook
-from treetop.intake.counts import Counts, packed_paths
+from treetop.intake.counts import KEPT_LEAVES, Counts, packed_paths
 from treetop.intake.dropping import MadeTable
 from treetop.intake.gather import Gathered
 from treetop.intake.ranges import count_rows
@@ -232,18 +232,21 @@ def _columns(spine: Spine, columns: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _attributes(spine: Spine, column_of: Mapping[str, str], unknown: Unknown) -> list[_Attribute]:
+    books: dict[int, Codebook] = {}
     attributes = []
     paths = packed_paths(spine)
     for index, (name, tree) in enumerate(spine.attributes.items()):
+        if id(tree) not in books:
+            books[id(tree)] = _kept_book(tree) if tree.sizes[-1] <= KEPT_LEAVES else Codebook(tree.codes[-1])
         other = _other_leaf(unknown, name, tree) if isinstance(unknown, Mapping) else None
         parts = [_from_given(spine.trees[index], tree, word[index]) for word in paths]
-        attributes.append(_Attribute(name, column_of[name], tree, _book(tree), other, parts))
+        attributes.append(_Attribute(name, column_of[name], tree, books[id(tree)], other, parts))
     return attributes
 
 
 @lru_cache(maxsize=4)
-def _book(tree: Hierarchy) -> Codebook:
-    """Return the codebook of a hierarchy, which is public: all attributes that have it share one, and so do runs."""
+def _kept_book(tree: Hierarchy) -> Codebook:
+    """Return the codebook of a small hierarchy, which is public: runs share it."""
     return Codebook(tree.codes[-1])
 
 
