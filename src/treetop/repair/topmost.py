@@ -46,7 +46,7 @@ def find_from_top(state: Ints, scratch: Ints, x: Ints) -> bool:
 
 
 @kernel_in_place
-def _find_above(state: Ints, scratch: Ints, x: Ints, spare: int) -> bool:
+def _find_above(state: Ints, scratch: Ints, x: Ints, spare: int | np.int64) -> bool:
     """Set the threshold below those that are not lowered, where `spare` is the room that entries keep in all."""
     for i in range(MOST):
         value, equal = _listed(scratch, x, i)
@@ -62,7 +62,7 @@ def _find_above(state: Ints, scratch: Ints, x: Ints, spare: int) -> bool:
 
 
 @kernel_in_place
-def _find_below(state: Ints, scratch: Ints, x: Ints, need: int) -> bool:
+def _find_below(state: Ints, scratch: Ints, x: Ints, need: int | np.int64) -> bool:
     """Set the threshold above those that are not lowered, where entries are to be lowered by `need` in all."""
     if need == 0:
         state[at.THRESHOLD] = at.HIGHEST
