@@ -26,7 +26,7 @@ from tests.engines.deeds import always_dies, dies_once, double, finds_no_room, r
 from treetop.engine import staging as stagings
 from treetop.engine.engine import ENGINES, Engine, Kind, Machine
 from treetop.engine.executor import Executor, Serial
-from treetop.engine.processes import Processes
+from treetop.engine.processes import AHEAD, Processes
 from treetop.engine.staging import staging
 from treetop.errors import DataError, EngineError, PlanError, TreetopError
 from treetop.intake import staged
@@ -175,6 +175,21 @@ def test_workers_stay_for_who_takes_all_answers_and_does_not_ask_for_more() -> N
         del answers
     own.close()
     assert found[0] == found[1] != os.getpid()
+
+
+def test_tasks_are_taken_and_answers_held_only_a_few_ahead(workers: Executor) -> None:
+    taken: list[int] = []
+
+    def tasks() -> Iterator[int]:
+        for number in range(100):
+            taken.append(number)
+            yield number
+
+    answers = workers.map(double, tasks())
+    for number in range(100):
+        assert next(answers) == 2 * number
+        assert len(taken) <= number + 1 + 2 * AHEAD
+    assert list(answers) == []
 
 
 def test_work_that_kills_every_worker_is_given_up(workers: Executor) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from itertools import islice
 from queue import SimpleQueue
 from threading import Event
 from typing import Any, TypeVar
@@ -20,6 +22,8 @@ R = TypeVar("R")
 
 ATTEMPTS = 3
 """So often a task is begun, if workers die with it."""
+AHEAD = 4
+"""For each worker so many tasks are under way, or done and not asked for yet."""
 
 
 class Processes:
@@ -32,15 +36,22 @@ class Processes:
             self._free.put(worker)
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
-        """Yield what the function gives for each task, in the order of the tasks."""
-        pool, stopped, given = ThreadPoolExecutor(len(self._workers)), Event(), list(tasks)
-        answered = 0
+        """Yield what the function gives for each task, in the order of the tasks.
+
+        Tasks are taken, and answers held, only a few ahead of whoever asks.
+        """
+        pool, stopped = ThreadPoolExecutor(len(self._workers)), Event()
+        begun = (pool.submit(self._call, function, task, stopped) for task in tasks)
+        waiting: deque[Future[R]] = deque()
         try:
-            for answer in pool.map(lambda task: self._call(function, task, stopped), given):
-                answered += 1
+            waiting.extend(islice(begun, AHEAD * len(self._workers)))
+            while waiting:
+                answer = waiting[0].result()
+                waiting.popleft()
+                waiting.extend(islice(begun, 1))
                 yield answer
         except BaseException:  # an interrupt, or what one task raised, or who asked has enough
-            if answered < len(given):  # nobody waits for the others
+            if waiting:  # nobody waits for the others
                 stopped.set()
                 self.close()
             raise
