@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,11 @@ from treetop.basics.kernel import kernel
 from treetop.engine.executor import Executor
 from treetop.intake.counts import Counts
 from treetop.measure.batch import repaired_by
-from treetop.measure.evidence import NOTHING, LevelEvidence
-from treetop.measure.frontier import Descended, Frontier
+from treetop.measure.evidence import NOTHING
+from treetop.measure.frontier import Frontier
 from treetop.measure.level import Step, seeds
 from treetop.measure.measure import add_counts
+from treetop.measure.regrouped import Blocks, Found, Refined, cells_from
 from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Measured
 from treetop.repair.settle import begin, settled, solve
@@ -59,7 +60,7 @@ class Near:
     """A table that the children agree with as nearly as their columns allow."""
 
     groups: Ints = field(repr=False)
-    """Which row of the table each node is in."""
+    """Which row of the table each node is in, block by block."""
     kept: Ints = field(repr=False)
     """The cells of the table, as those of `Columns`."""
     variance: float
@@ -98,58 +99,38 @@ class BlockTask:
     """What moves the measurements of these rows."""
 
 
-@dataclass(frozen=True, eq=False)
-class Refined:
-    """The children of some rows that are kept, in the order of the rows."""
-
-    number: Ints
-    """By row, how many children are kept."""
-    rank: Ints
-    """Which of its row's children each is."""
-    count: Ints
-    start: Ints
-    stop: Ints
-    measured: Ints
-    """What was measured of each; `NOTHING` for an only child."""
-    highest: Ints
-    """By row, the highest measurement of what is not kept."""
-    slots: Ints
-    """All measurements, row by row; empty where nobody asks."""
-
-
 def refine_blocks(
-    step: Step, counts: Counts, above: Frontier, groups: Ints, columns: Columns, nearly: Sequence[Near], key: Key,
-    executor: Executor, every: int | None = None,
-) -> Descended:  # fmt: skip
+    blocks: Blocks, counts: Counts, columns: Columns, nearly: Sequence[Near], key: Key, executor: Executor,
+    every: int | None = None,
+) -> Found:  # fmt: skip
     """Return the retained children of a frontier, which agree with the columns, and nearly with other tables.
 
     Evidence is kept as `refine` keeps it.
     """
-    order = np.lexsort((above.nodes[step.level.parts[0].attribute], groups))
-    tasks = block_tasks(step, in_order(above, order), groups[order], columns, counts, key)
+    tasks = block_tasks(blocks, columns, counts, key)
     for near in nearly:
-        tasks = moved_tasks(tasks, near, order, executor)
-    keep_all = every is not None and step.level.nodes <= every
-    small = executor.map(_run_all if keep_all else _run, [task for task in tasks if not _is_large(task)])
-    parts = [_run_large(task, executor, keep_all) if _is_large(task) else next(small) for task in tasks]
-    return in_spine_order(step, above, order, parts, every)
+        tasks = moved_tasks(tasks, near, executor)
+    return Found.of(blocks, every, _run_tasks(tasks, executor, blocks.step.keeps_all(every)))
 
 
-def in_order(above: Frontier, order: Ints) -> Frontier:
-    """Return the rows of blocks in another order."""
-    return Frontier(above.nodes[:, order], above.count[order], above.start[order], above.stop[order])
+def _run_tasks(tasks: Sequence[BlockTask], executor: Executor, keep_all: bool) -> Iterator[Refined]:
+    """Yield what tasks give in their order: large blocks one after the other, and what is between them at once."""
+    for large, some in groupby(tasks, _is_large):
+        if large:
+            yield from (_run_large(task, executor, keep_all) for task in some)
+        else:
+            yield from executor.map(_run_all if keep_all else _run, some)
 
 
-def moved_tasks(tasks: Sequence[BlockTask], near: Near, order: Ints, executor: Executor) -> list[BlockTask]:
+def moved_tasks(tasks: Sequence[BlockTask], near: Near, executor: Executor) -> list[BlockTask]:
     """Move measurements towards a table, each by its part of the gap between the table and what they sum to.
 
     That is the best linear update of independent measurements by a noisy sum of them.
     """
-    groups = near.groups[order]
-    own = [groups[task.rows : task.rows + len(task.above)] for task in tasks]
+    own = [near.groups[task.rows : task.rows + len(task.above)] for task in tasks]
     total, number = np.zeros(near.kept.shape), np.zeros(near.kept.shape)
     pieces = [piece for task in tasks for piece in (_pieces(task) if _is_large(task) else [task])]
-    asked = [(piece, groups[piece.rows : piece.rows + len(piece.above)], near.kept.shape) for piece in pieces]
+    asked = [(piece, near.groups[piece.rows : piece.rows + len(piece.above)], near.kept.shape) for piece in pieces]
     for summed, counted in executor.map(_sum_up, asked):
         total += summed
         number += counted
@@ -172,34 +153,23 @@ def _sum_up(asked: tuple[BlockTask, Ints, tuple[int, int]]) -> tuple[Reals, Real
     return total.reshape(shape), number.reshape(shape)
 
 
-def block_tasks(
-    step: Step, above: Frontier, groups: Ints, columns: Columns, counts: Counts, key: Key
-) -> list[BlockTask]:
+def block_tasks(blocks: Blocks, columns: Columns, counts: Counts, key: Key) -> list[BlockTask]:
     """Cut rows into tasks of whole blocks; a large block is a task of its own."""
-    node, slots = above.nodes[step.level.parts[0].attribute], step.fanout(above)
-    return [
-        BlockTask(step, above[a:b], groups[a:b], columns, counts, key, a) for a, b in cut_blocks(slots, groups, node)
-    ]
+    step, above, groups = blocks.step, blocks.above, blocks.groups
+    return [BlockTask(step, above[a:b], groups[a:b], columns, counts, key, a) for a, b in cut_blocks(blocks)]
 
 
-def cut_blocks(slots: Ints, *by: NDArray[np.integer]) -> Iterator[tuple[int, int]]:
-    """Cut rows, with so many cells each, into runs of whole blocks: rows that are the same by all these numbers.
-
-    A large block is a run of its own.
-    """
-    if int(slots.sum()) < CELLS:
-        return iter([(0, len(slots))] if len(slots) else [])
-    changes = np.zeros(max(len(slots) - 1, 0), dtype=bool)
-    for own in by:
-        changes |= own[1:] != own[:-1]
-    before = np.concatenate([[0], np.cumsum(slots)])
-    begins = [0, *(np.flatnonzero(changes) + 1).tolist(), len(slots)]
-    sizes = np.diff(before[begins])
-    bounds = [0]
-    for number, block in enumerate(begins[1:-1], start=1):
-        if before[block] - before[bounds[-1]] >= CELLS or sizes[number - 1 : number + 1].max() > LARGE:
-            bounds.append(block)
-    return ((a, b) for a, b in pairwise([*bounds, len(slots)]) if a < b)
+def cut_blocks(blocks: Blocks) -> Iterator[tuple[int, int]]:
+    """Cut rows into runs of whole blocks; a large block is a run of its own."""
+    if int(blocks.cells.sum()) < CELLS:
+        return iter([(0, len(blocks))] if len(blocks) else [])
+    bounds, cells, before = [0], 0, 0
+    for first, size in zip((np.cumsum(blocks.rows) - blocks.rows).tolist(), blocks.cells.tolist(), strict=True):
+        if cells >= CELLS or max(before, size) > LARGE:
+            bounds.append(first)
+            cells = 0
+        cells, before = cells + size, size
+    return ((a, b) for a, b in pairwise([*bounds, len(blocks)]) if a < b)
 
 
 def _run_all(task: BlockTask) -> Refined:
@@ -493,51 +463,6 @@ def _gather(
         at += slots[i]
 
 
-def in_spine_order(step: Step, above: Frontier, order: Ints, parts: Sequence[Refined], every: int | None) -> Descended:
-    """Join what was found block by block to a frontier, and its evidence, in spine order."""
-
-    def joined(name: str) -> Ints:
-        return np.concatenate([np.empty(0, np.int64), *(getattr(part, name) for part in parts)])
-
-    number = joined("number")
-    rank, count, measured = (_moved(joined(name), number, order) for name in ("rank", "count", "measured"))
-    ranges = (joined(name) if step.last else _moved(joined(name), number, order) for name in ("start", "stop"))
-    in_spine = np.empty_like(number)
-    in_spine[order] = number
-    row = np.repeat(np.arange(len(order)), in_spine)
-    nodes = above.nodes.take(row, axis=1)
-    step.level.go_down(nodes, rank)
-    frontier = Frontier(nodes, count, *ranges)
-    if step.tests_only_children:
-        frontier = above.seen_below(frontier, row, measured, step.level.index)
-    if every is None:
-        return Descended(frontier)
-    highest = np.empty(len(order), np.int64)
-    highest[order] = joined("highest")
-    slots = joined("slots")
-    if len(slots):
-        slots = _moved(slots, step.fanout(above)[order], order)
-    return Descended(frontier, ((LevelEvidence(measured, highest, slots),),))
-
-
-@kernel
-def _moved(values: Ints, number: Ints, order: Ints) -> Ints:
-    """Return values, so many a row, in another order of rows: row k of them becomes row `order[k]`."""
-    begin = np.zeros(len(order) + 1, np.int64)
-    for k in range(len(order)):
-        begin[order[k] + 1] = number[k]
-    begin = np.cumsum(begin)
-    moved, at = np.empty(len(values), np.int64), 0
-    for k in range(len(order)):
-        to = begin[order[k]]
-        for j in range(number[k]):
-            moved[to + j] = values[at + j]
-        at += number[k]
-    return moved
-
-
 def cells_of_rows(number: Ints, rows: Ints) -> Ints:
     """Return where the values of some rows are, row by row, of values with so many a row."""
-    start, size = (np.cumsum(number) - number)[rows], number[rows]
-    places: Ints = np.arange(int(size.sum())) + np.repeat(start - (np.cumsum(size) - size), size)
-    return places
+    return cells_from((np.cumsum(number) - number)[rows], number[rows])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -18,13 +18,14 @@ from treetop.measure.blocks import Columns, Near, refine_blocks
 from treetop.measure.evidence import Evidence, LevelEvidence, Remainders
 from treetop.measure.facts import possible_counts, with_invariants
 from treetop.measure.frontier import Descended, Frontier
-from treetop.measure.gathered import gathered
+from treetop.measure.gathered import MEMORY, Room, gathered, runs
 from treetop.measure.level import CHUNK, Step
 from treetop.measure.limited import columns_of_rows, refine_limited
-from treetop.measure.margins import Kept, Margins, Under, by_group, groups_under, measure_margins
+from treetop.measure.margins import Depths, Kept, Margins, Under, by_group, groups_under, measure_margins
 from treetop.measure.measure import measure_total
 from treetop.measure.merged import refine_merged
 from treetop.measure.naming import leave_unnamed
+from treetop.measure.regrouped import Blocks, Found, Groups
 from treetop.measure.task import Task, Tests, descend_all, least_named
 from treetop.noise import Key
 from treetop.plan.workload import Exact, How, Measured, noise_of
@@ -108,7 +109,8 @@ def run_descent(
     if descent.facts is not None:
         counts = possible_counts(descent.facts, counts)
     root = Frontier.root(descent.attributes, total, len(counts))
-    run = _Run(descent, counts, key, executor or Serial(), progress, chunk, every, Tests(descent.steps), scratch)
+    room = Room(scratch)
+    run = _Run(descent, counts, key, executor or Serial(), progress, chunk, every, Tests(descent.steps), room)
     kept = None
     if descent.margins is not None:
         kept = measure_margins(descent.margins, counts, total, key.derive("margins"), descent.facts)
@@ -134,13 +136,13 @@ class _Run:
     chunk: int
     every: int | None
     tests: Tests
-    scratch: Path | None = None
+    room: Room
 
     def by_subtrees(self, root: Frontier) -> Descended:
         """Descend the trunk in one piece, and then every subtree down to its leaves."""
         reached, below = self._trunk(root)
         if below:
-            reached = reached.then(self._subtrees(reached.frontier, below, self.progress, self.scratch))
+            reached = reached.then(self._subtrees(reached.frontier, below, self.progress))
         elif self.progress is not None:
             self.progress("descending", 1.0)
         return reached
@@ -149,28 +151,22 @@ class _Run:
         """Descend the trunk, and say what is below: where memory is short, no node with too many leaves for a task."""
         end = self.descent.trunk
         reached, below = self._here(root, self.descent.steps[:end]), self.descent.steps[end:]
-        while self.scratch is not None and _has_heavy(reached.frontier, below):
+        while self.room.folder is not None and _has_heavy(reached.frontier, below):
             reached, below = reached.then(self._here(reached.frontier, below[:1])), below[1:]
         return reached, below
 
     def _here(self, above: Frontier, steps: Sequence[Step]) -> Descended:
         task = Task(tuple(steps), above, self.counts, self.key, self.every, self.chunk)
-        (reached,) = descend_all([task], Serial(), self.tests)
-        return reached
+        return descend_all([task], Serial(), self.tests, MEMORY)
 
-    def _subtrees(
-        self,
-        above: Frontier,
-        below: Sequence[Step],
-        progress: Progress | None = None,
-        scratch: Path | None = None,
-    ) -> Descended:
-        cut = _cut(above, below, None if self.scratch is None else LEAVES_A_TASK)
+    def _subtrees(self, above: Frontier, below: Sequence[Step], progress: Progress | None = None) -> Descended:
+        cut = _cut(above, below, self.room)
         tasks = [Task.cut(below, part, self.counts, self.key, self.every, self.chunk) for part in cut]
-        parts = descend_all(tasks, self.executor, self.tests, progress) if tasks else iter(())
-        if progress is not None and not tasks:
+        if tasks:
+            return descend_all(tasks, self.executor, self.tests, self.room, progress)
+        if progress is not None:
             progress("descending", 1.0)
-        return gathered(parts, self.descent.attributes, 0 if self.every is None else len(below), scratch)
+        return Descended.join([], self.descent.attributes, 0 if self.every is None else len(below))
 
     def by_levels(self, root: Frontier, kept: Kept) -> Descended:
         """Descend level by level: under a margin, children of far nodes depend on each other."""
@@ -190,54 +186,63 @@ class _Run:
         key = self.key.derive("level", step.level.index)
         every = self.every if step.resolution is None or self.every is not None else 0
         if step.level.is_merged:
-            found = refine_merged(step, self.counts, above, under, kept, key, self.executor, every)
+            found = refine_merged(step, self.counts, above, under, kept, key, self.executor, self.room, every)
         else:
             found = self._by_one(step, above, under[0], kept, key, every)
+        return gathered(self._named(step, found), self.descent.attributes, 0 if every is None else 1, self.room)
+
+    def _named(self, step: Step, found: Found) -> Iterator[Descended]:
+        """Yield what was found, in spine order, without what is not named."""
         if step.resolution is None or not isinstance(step.how, Measured):
-            return found
-        if not step.tests_together:
-            return leave_unnamed(step, above, found, step.least_named)
-        inherited = least_named(step, above, found, self.tests)
-        return leave_unnamed(step, above, found, int(inherited[-1]), inherited)
+            return (below for _, below in found)
+        inherited = least_named(step, found, self.tests) if step.tests_together else None
+        named = step.least_named if inherited is None else int(inherited[-1])
+        return (leave_unnamed(step, above, below, named, inherited) for above, below in found)
 
     def _by_one(
         self, step: Step, above: Frontier, under: Under | None, kept: Kept, key: Key, every: int | None
-    ) -> Descended:
+    ) -> Found:
         """Refine one attribute under a margin."""
         assert under is not None
-        attribute = step.level.parts[0].attribute
-        measured = kept.measured[under.decided] if under.is_measured else None
-        groups = groups_under(kept.trees, above.nodes, under.refined, under.decided, attribute)
-        cells = by_group(kept.at(under.decided), under.decided, attribute)
+        (part,) = step.level.parts
+
+        def groups(depths: Depths) -> Groups:
+            return lambda nodes: groups_under(kept.trees, nodes, under.refined, depths, part.attribute)
+
+        cells = by_group(kept.at(under.decided), under.decided, part.attribute)
+        blocks = Blocks.of(step, above, part, groups(under.decided), len(cells), self.room)
         if under.after:
-            cells = columns_of_rows(cells, groups, above, step.level.parts[0])
-        columns = Columns(cells, measured)
+            cells = columns_of_rows(cells, blocks, part)
+        columns = Columns(cells, kept.measured[under.decided] if under.is_measured else None)
         nearly = [
             Near(
-                groups_under(kept.trees, above.nodes, under.refined, depths, attribute),
-                by_group(kept.near(depths), depths, attribute),
+                blocks.told(groups(depths)),
+                by_group(kept.near(depths), depths, part.attribute),
                 how.law.standard_deviation**2,
             )
             for depths, how in under.nearly
         ]
         refine = refine_limited if under.limited else refine_blocks
-        return refine(step, self.counts, above, groups, columns, nearly, key, self.executor, every)
+        return refine(blocks, self.counts, columns, nearly, key, self.executor, every)
 
 
-def _cut(trunk: Frontier, below: Sequence[Step], leaves: int | None = None) -> list[Frontier]:
+def _cut(trunk: Frontier, below: Sequence[Step], room: Room = MEMORY) -> list[Frontier]:
     """Cut below the trunk into parts with about as many leaves, more of them if there is more to do.
 
-    With `leaves`, a part has about so many at most, if no node alone has more.
+    Where memory is short, a part has no more than fit, if no node alone has more.
     """
     if len(trunk) == 0:
         return []
-    slots = int(below[0].level.fanout(trunk.nodes).sum())
+    slots = sum(int(below[0].level.fanout(trunk.nodes[:, run]).sum()) for run in runs(len(trunk)))
     parts = min(max(2 * slots * len(below) // CHUNK, 1), MOST_SUBTREES)
-    if parts == 1 and leaves is None:
+    if parts == 1 and room.folder is None:
         return [trunk]
-    done = np.cumsum(_most_leaves(trunk, below))
+    done = room.array((len(trunk),), np.int64)
+    for run in runs(len(trunk)):
+        done[run] = _most_leaves(trunk[run], below)
+    np.cumsum(done, out=done)
     total = int(done[-1])
-    parts = parts if leaves is None else max(parts, -(-total // leaves))
+    parts = parts if room.folder is None else max(parts, -(-total // LEAVES_A_TASK))
     bounds = np.searchsorted(done, [total * part // parts for part in range(1, parts)], side="right")
     return [trunk[start:stop] for start, stop in pairwise([0, *bounds.tolist(), len(trunk)]) if start < stop]
 

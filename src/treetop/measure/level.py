@@ -77,6 +77,10 @@ class Step:
         assert self.resolution.sigmas is not None, "what is tested together is decided by all of the level"
         return fixed_threshold(self.how.law, self.resolution.sigmas)
 
+    def keeps_all(self, every: int | None) -> bool:
+        """Whether all measurements of the level are kept, where that is so at levels with so many public nodes."""
+        return every is not None and self.level.nodes <= every
+
     def leaves(self, counts: Counts, above: Frontier) -> Leaves:
         """Return what of the private counts the level needs under some nodes.
 
@@ -267,14 +271,10 @@ class _Measuring:
             at = add_counts(x, children.begin[:size], children.end[:size], rank, *self.leaves, at, end)
             yield rank, x
 
-    def all_kept(self, every: int | None) -> bool:
-        """Whether all measurements of the level are kept."""
-        return every is not None and self.step.level.nodes <= every
-
 
 def _refine_batch(measuring: _Measuring, start: int, stop: int, every: int | None, named: int) -> Descended:
     step, above = measuring.step, measuring.above[start:stop]
-    slots = int(measuring.before[stop] - measuring.before[start]) if measuring.all_kept(every) else 0
+    slots = int(measuring.before[stop] - measuring.before[start]) if step.keeps_all(every) else 0
     children = _room.children(step.last, slots)
     node, first = step.level.numbered(above.nodes)
     denied, ties = measuring.denied[start:stop], measuring.ties[start:stop]
@@ -310,7 +310,7 @@ def _refine_wide(measuring: _Measuring, node: int, every: int | None, named: int
         advance(state, scratch)
     highest, left = NOTHING, 0
     for rank, x in measuring.wide(node):
-        children = _room.children(step.last, len(x) if measuring.all_kept(every) else 0)
+        children = _room.children(step.last, len(x) if step.keeps_all(every) else 0)
         children.slots[:] = x[: len(children.slots)]
         size, zeroed, unnamed = keep(
             state, *children[:6], children.begin, children.end, 0, len(x), 0, eldest + rank, 0, named

@@ -23,11 +23,8 @@ from treetop.measure.blocks import (
     BlockTask,
     Columns,
     Near,
-    Refined,
     block_tasks,
     far_of,
-    in_order,
-    in_spine_order,
     kept_cells,
     measure_cells,
     moved_tasks,
@@ -35,8 +32,7 @@ from treetop.measure.blocks import (
     ties_of,
     wanted_of,
 )
-from treetop.measure.frontier import Descended, Frontier
-from treetop.measure.level import Step
+from treetop.measure.regrouped import Blocks, Found, Refined
 from treetop.noise import Key
 from treetop.repair.bounded import repair_bounded
 from treetop.repair.bounded_blocks import repair_bounded_block
@@ -49,17 +45,15 @@ Reals = NDArray[np.float64]
 
 
 def refine_limited(
-    step: Step, counts: Counts, above: Frontier, groups: Ints, columns: Columns, nearly: Sequence[Near], key: Key,
-    executor: Executor, every: int | None = None,
-) -> Descended:  # fmt: skip
+    blocks: Blocks, counts: Counts, columns: Columns, nearly: Sequence[Near], key: Key, executor: Executor,
+    every: int | None = None,
+) -> Found:  # fmt: skip
     """Return the retained children of a frontier, within their bounds and as near to the columns as these allow."""
-    order = np.lexsort((above.nodes[step.level.parts[0].attribute], groups))
-    tasks = block_tasks(step, in_order(above, order), groups[order], columns, counts, key)
+    tasks = block_tasks(blocks, columns, counts, key)
     for near in nearly:
-        tasks = moved_tasks(tasks, near, order, executor)
-    keep_all = every is not None and step.level.nodes <= every
-    parts = list(executor.map(_run_all if keep_all else _run, tasks))
-    return in_spine_order(step, above, order, parts, every)
+        tasks = moved_tasks(tasks, near, executor)
+    run = _run_all if blocks.step.keeps_all(every) else _run
+    return Found.of(blocks, every, executor.map(run, tasks))
 
 
 def _run_all(task: BlockTask) -> Refined:
@@ -162,12 +156,10 @@ class _Cells:
         return out
 
 
-def columns_of_rows(kept: Ints, groups: Ints, above: Frontier, refined: Refinement) -> Ints:
+def columns_of_rows(kept: Ints, blocks: Blocks, refined: Refinement) -> Ints:
     """Return the columns of a margin, block by block in proportion to what the rows of the block have together."""
-    columns, node = kept.copy(), above.nodes[refined.attribute]
-    blocks, place = np.unique(groups * (len(refined.first) - 1) + node, return_inverse=True)
-    total = np.bincount(place, above.count, len(blocks)).astype(np.int64)
-    group, parent = np.divmod(blocks, len(refined.first) - 1)
+    columns, total = kept.copy(), blocks.counts()
+    group, parent = np.divmod(blocks.number, len(refined.first) - 1)
     for row, first, last, count in zip(group, refined.first[parent], refined.first[parent + 1], total, strict=True):
         columns[row, first:last] = brought_to(columns[row, first:last], int(count))
     return columns

@@ -27,20 +27,19 @@ from treetop.intake.counts import Counts
 from treetop.measure.blocks import (
     BlockTask,
     Columns,
-    Refined,
+    block_tasks,
     cells_of_rows,
-    cut_blocks,
     far_of,
-    in_order,
-    in_spine_order,
     kept_cells,
     measure_cells,
     repair_blocks,
     repaired_rows,
 )
-from treetop.measure.frontier import Descended, Frontier
+from treetop.measure.frontier import Frontier
+from treetop.measure.gathered import Room
 from treetop.measure.level import Step
 from treetop.measure.margins import Kept, Under, by_group, groups_under
+from treetop.measure.regrouped import Blocks, Found, Refined
 from treetop.noise import Key
 from treetop.repair.settle import begin, settled, solve
 from treetop.repair.state import CHEBYSHEV, STATE_SIZE
@@ -141,32 +140,26 @@ class _Job:
 
 def refine_merged(
     step: Step, counts: Counts, above: Frontier, under: Sequence[Under | None], kept: Kept, key: Key,
-    executor: Executor, every: int | None = None,
-) -> Descended:  # fmt: skip
+    executor: Executor, room: Room, every: int | None = None,
+) -> Found:  # fmt: skip
     """Return the retained children of a frontier, which agree with margins of the attributes that are refined.
 
     Evidence is kept as `refine` keeps it.
     """
     parts = enumerate(zip(step.level.parts, under, strict=True))
     *before, last = (_Stage.of(key.derive("ties", number), part, one, kept) for number, (part, one) in parts)
-    order = np.argsort(above.nodes[last.refined.attribute], kind="stable")
-    tasks = _cut(step, in_order(above, order), counts, key)
+    blocks = Blocks.of(step, above, last.refined, _no_groups, 1, room)
+    tasks = block_tasks(blocks, Columns(np.zeros((0, 0), np.int64)), counts, key)
     rows = [_divided(task) for task in tasks]
     for stage in before:
         rows = _after(step, stage, rows, list(executor.map(_targets, _jobs(tasks, stage, rows))))
-    keep_all = every is not None and step.level.nodes <= every
-    jobs = _jobs(tasks, last, rows, keep_all)
-    return in_spine_order(step, above, order, list(executor.map(_last, jobs)), every)
+    jobs = _jobs(tasks, last, rows, step.keeps_all(every))
+    return Found.of(blocks, every, executor.map(_last, jobs))
 
 
-def _cut(step: Step, above: Frontier, counts: Counts, key: Key) -> list[BlockTask]:
-    """Cut parents into tasks, by their nodes of the last attribute."""
-    slots = step.fanout(above)
-    none = Columns(np.zeros((0, 0), np.int64))
-    return [
-        BlockTask(step, above[a:b], slots[:0], none, counts, key, a)
-        for a, b in cut_blocks(slots, above.nodes[step.level.parts[-1].attribute])
-    ]
+def _no_groups(nodes: NDArray[np.int32]) -> Ints:
+    """Have parents together that have the same node of the last attribute, whatever else they have."""
+    return np.zeros(nodes.shape[1], np.int64)
 
 
 def _divided(task: BlockTask) -> Rows:

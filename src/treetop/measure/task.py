@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,9 @@ from treetop.engine.executor import Executor
 from treetop.intake.counts import Counts
 from treetop.measure.evidence import NOTHING
 from treetop.measure.frontier import Descended, Frontier
+from treetop.measure.gathered import Room, gathered, runs
 from treetop.measure.level import CHUNK, Step, refine
+from treetop.measure.regrouped import Found
 from treetop.noise import Key
 from treetop.plan.hypotheses import number_of_tests
 from treetop.plan.resolution import HighMeasurements
@@ -70,29 +73,45 @@ def descend(task: Task) -> Descended:
 
 
 def descend_all(
-    tasks: Sequence[Task], executor: Executor, tests: Tests, progress: Progress | None = None
-) -> Iterator[Descended]:
-    """Descend tasks with the same levels, and yield what each gives, in their order.
+    tasks: Sequence[Task], executor: Executor, tests: Tests, room: Room, progress: Progress | None = None
+) -> Descended:
+    """Descend tasks with the same levels, of nodes that follow each other, and join what they give.
 
     They go level by level, where all tasks together decide which children are named.
     """
-    steps = tasks[0].steps
+    steps, attributes = tasks[0].steps, len(tasks[0].above.nodes)
+    levels = 0 if tasks[0].every is None else 1
     if not any(step.tests_together for step in steps):
-        for done, result in enumerate(executor.map(descend, tasks), start=1):
-            yield result
-            if progress is not None:
-                progress("descending", done / len(tasks))
-        return
-    reached = [Descended(task.above) for task in tasks]
+        parts = _told(executor.map(descend, tasks), len(tasks), progress)
+        return gathered(parts, attributes, levels * len(steps), room)
+    reached = Descended(tasks[0].above)  # which is left for what is below all of them
     for done, step in enumerate(steps, start=1):
-        level = [replace(task, steps=(step,), above=one.frontier) for task, one in zip(tasks, reached, strict=True)]
+        level = [replace(task, steps=(step,)) for task in tasks]
         if step.tests_together:
             inherited = _least_named(step, level, executor, tests)
             level = [replace(task, named=int(inherited[-1]), inherited=inherited) for task in level]
-        reached = [one.then(below) for one, below in zip(reached, executor.map(descend, level), strict=True)]
+        ends = [0]
+        below = gathered(_noted(executor.map(descend, level), ends), attributes, levels, room)
+        reached = reached.then(below)
+        tasks = [replace(task, above=below.frontier[a:b]) for task, (a, b) in zip(tasks, pairwise(ends), strict=True)]
         if progress is not None:
             progress("descending", done / len(steps))
-    yield from reached
+    return reached
+
+
+def _told(parts: Iterable[Descended], number: int, progress: Progress | None) -> Iterator[Descended]:
+    """Yield what tasks give, and tell how many are done."""
+    for done, part in enumerate(parts, start=1):
+        yield part
+        if progress is not None:
+            progress("descending", done / number)
+
+
+def _noted(parts: Iterable[Descended], ends: list[int]) -> Iterator[Descended]:
+    """Yield what tasks give, and note where the nodes of each end among those of all."""
+    for part in parts:
+        ends.append(ends[-1] + len(part.frontier))
+        yield part
 
 
 class Tests:
@@ -125,8 +144,9 @@ class Tests:
 def _least_named(step: Step, tasks: Sequence[Task], executor: Executor, tests: Tests) -> Ints:
     """Return the least measurement that is named, by its level and by what all tasks of a level together show."""
     above = [task.above for task in tasks]
-    first, *others = executor.map(partial(count_high, tests=tests.reached(step.level.index, above)), tasks)
-    for other in others:
+    seen = executor.map(partial(count_high, tests=tests.reached(step.level.index, above)), tasks)
+    first = next(seen)
+    for other in seen:
         first.join(other)
     return tests.thresholds(step, above, first)
 
@@ -145,11 +165,11 @@ def count_high(task: Task, tests: int) -> HighMeasurements:
     return seen
 
 
-def least_named(step: Step, above: Frontier, found: Descended, tests: Tests) -> Ints:
+def least_named(step: Step, found: Found, tests: Tests) -> Ints:
     """Return the least measurement that is named, by its level, where all of a level is repaired already."""
     assert isinstance(step.how, Measured) and step.resolution is not None and step.resolution.fdr is not None
-    seen = HighMeasurements(step.how.law, tests.reached(step.level.index, [above]), step.resolution.fdr)
-    (parts,) = found.levels
-    for part in parts:
-        seen.add(part.measured)
-    return tests.thresholds(step, [above], seen)
+    above = [found.blocks.spine[run] for run in runs(len(found.blocks.spine))]
+    seen = HighMeasurements(step.how.law, tests.reached(step.level.index, above), step.resolution.fdr)
+    for measured in found.measurements():
+        seen.add(measured)
+    return tests.thresholds(step, above, seen)
