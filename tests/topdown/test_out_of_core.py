@@ -25,10 +25,14 @@ ENDS = {"origin": PLACE, "destination": PLACE}
 IN_TURN = tt.Spine.destination_first(**ENDS)
 MERGED = tt.Spine(["destination.r * origin.r", "destination.d", "origin.d * destination.t", "origin.t"], ENDS)
 FACTS = {"origin.r": tt.Fact(invariant=True), "origin.d": tt.Fact(at_most={"A1": 900})}
+CROSSED = ["origin.r * destination.d", "origin.d * destination.r"]
 KINDS: dict[str, tuple[tt.Spine, dict[str, Any]]] = {
     "margins": (IN_TURN, {}),
     "margins, some standard deviations": (IN_TURN, {"resolve": {"sigmas": 2}}),
     "margins, false discoveries": (IN_TURN, {"resolve": {"fdr": 0.2}}),
+    "margins of one end": (IN_TURN, {"margins": ["origin.r"]}),
+    "margins of one end, false discoveries": (IN_TURN, {"margins": ["origin.t"], "resolve": {"fdr": 0.2}}),
+    "margins that cross": (IN_TURN, {"margins": CROSSED}),
     "facts": (IN_TURN, {"facts": FACTS}),
     "false discoveries": (IN_TURN, {"margins": "none", "resolve": {"fdr": 0.2}}),
     "merged steps": (MERGED, {}),

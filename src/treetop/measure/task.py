@@ -47,6 +47,8 @@ class Task:
     """The least measurement whose child is named, where all tasks of a level have decided it together."""
     inherited: Ints | None = None
     """The least measurement with which an only child is named, by the level of the ancestor that has it."""
+    begin: int = 0
+    """Which of all private leaves the first of its counts is."""
 
     @staticmethod
     def cut(steps: Sequence[Step], above: Frontier, counts: Counts, key: Key, every: int | None, chunk: int) -> Task:
@@ -55,7 +57,7 @@ class Task:
         begin, end = (int(above.start[there][0]), int(above.stop[there][-1])) if there.any() else (0, 0)
         start, stop = (np.where(there, ends - begin, 0) for ends in (above.start, above.stop))
         own = counts.part(begin, end)
-        return Task(tuple(steps), replace(above, start=start, stop=stop), own, key, every, chunk)
+        return Task(tuple(steps), replace(above, start=start, stop=stop), own, key, every, chunk, begin=begin)
 
 
 def descend(task: Task) -> Descended:
@@ -82,7 +84,7 @@ def descend_all(
     steps, attributes = tasks[0].steps, len(tasks[0].above.nodes)
     levels = 0 if tasks[0].every is None else 1
     if not any(step.tests_together for step in steps):
-        parts = _told(executor.map(descend, tasks), len(tasks), progress)
+        parts = _told(_among_all(executor.map(descend, tasks), tasks), len(tasks), progress)
         return gathered(parts, attributes, levels * len(steps), room)
     reached = Descended(tasks[0].above)  # which is left for what is below all of them
     for done, step in enumerate(steps, start=1):
@@ -90,13 +92,22 @@ def descend_all(
         if step.tests_together:
             inherited = _least_named(step, level, executor, tests)
             level = [replace(task, named=int(inherited[-1]), inherited=inherited) for task in level]
-        ends = [0]
-        below = gathered(_noted(executor.map(descend, level), ends), attributes, levels, room)
+        found, ends = executor.map(descend, level), [0]
+        if done == len(steps):
+            found = _among_all(found, level)
+        below = gathered(_noted(found, ends), attributes, levels, room)
         reached = reached.then(below)
         tasks = [replace(task, above=below.frontier[a:b]) for task, (a, b) in zip(tasks, pairwise(ends), strict=True)]
         if progress is not None:
             progress("descending", done / len(steps))
     return reached
+
+
+def _among_all(parts: Iterable[Descended], tasks: Sequence[Task]) -> Iterator[Descended]:
+    """Yield what tasks give, with the ranges of nodes among all private leaves, and not among those of the task."""
+    for part, task in zip(parts, tasks, strict=True):
+        start, stop = (ends + task.begin for ends in (part.frontier.start, part.frontier.stop))
+        yield replace(part, frontier=replace(part.frontier, start=start, stop=stop))
 
 
 def _told(parts: Iterable[Descended], number: int, progress: Progress | None) -> Iterator[Descended]:
