@@ -82,6 +82,24 @@ def test_a_descent_is_the_same_however_it_is_cut_and_wherever_its_levels_are(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("kind", ["margins of one end", "margins"])
+def test_leaves_are_found_where_the_first_ones_were_pruned(kind: str) -> None:
+    """Below a level that agrees with no margin, and without its first region, which is all but empty."""
+    rng = np.random.default_rng(0)
+    leaves = [rng.integers(0, 48, 300), np.where(np.arange(300) < 6, 0, rng.integers(12, 48, 300))]
+    weight = np.where(np.arange(300) < 6, 1, rng.integers(1_000, 3_000, 300))
+    true, pruned = np.zeros((48, 48), np.int64), 0
+    np.add.at(true, tuple(leaves), weight)
+    counts = tt.Counts.from_leaves(IN_TURN, leaves, weight)
+    for run in range(10):
+        found = run_descent(planned(kind), counts, KEY.derive("run", run)).leaves
+        released = np.zeros((48, 48), np.int64)
+        released[tuple(found.nodes)] = found.count
+        assert np.abs(released - true).sum() < 0.01 * true.sum()
+        pruned += int(released[:, 0].sum() == 0)
+    assert pruned > 2
+
+
 @pytest.mark.parametrize("large", [False, True], ids=["blocks in memory", "large blocks"])
 def test_large_blocks_are_between_others(large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = arrays(run_descent(planned("margins"), counts_of(IN_TURN), KEY, every=0))
