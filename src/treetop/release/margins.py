@@ -17,6 +17,7 @@ from treetop.domain.facts import PublicFacts
 from treetop.domain.margin import Margin, cells_of, exact_margins, margins_of
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
+from treetop.measure.gathered import runs
 from treetop.measure.margins import Kept, coarser
 from treetop.noise import Law
 from treetop.plan.facts import kept_exactly
@@ -78,7 +79,8 @@ class MarginTable:
     def sums(self, tree: ReleasedTree) -> Ints:
         """Return what the released leaves add up to in every cell."""
         sums = np.zeros(self.margin.nodes, np.int64)
-        np.add.at(sums, _cells(tree.spine, self.margin, tree.nodes), tree.count)
+        for run in runs(len(tree.count)):
+            np.add.at(sums, _cells(tree.spine, self.margin, tree.nodes[:, run]), tree.count[run])
         return sums
 
 
