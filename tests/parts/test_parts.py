@@ -198,15 +198,16 @@ def tables(folder: Path) -> dict[str, str]:
     return {file.relative_to(folder).as_posix(): file_sha256(file) for file in found}
 
 
+@pytest.mark.parametrize("kind", ["spine alone", "margins"])
 def test_engines_and_cuts_give_the_same_bytes(
-    folders: dict[str, tuple[Path, Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, folders: dict[str, tuple[Path, Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut_small(monkeypatch)
     monkeypatch.setattr(gathered, "IN_MEMORY", 100)
-    release = plan_of("spine alone").release(trips(), testing_key=KEY, engine=tt.Engine("processes", workers=1))
+    release = plan_of(kind).release(trips(), testing_key=KEY, engine=tt.Engine("processes", workers=1))
     assert isinstance(release.count.base, np.memmap)
     release.save(tmp_path / "many", nodes=True, part=PART)
-    assert tables(tmp_path / "many") == tables(folders["spine alone"][1])
+    assert tables(tmp_path / "many") == tables(folders[kind][1])
 
 
 def test_small_releases_and_those_that_need_all_of_it_are_one_file(tmp_path: Path) -> None:
