@@ -62,11 +62,14 @@ bench: $(VENV)/.bench .bench/.ready
 bench-detail: $(VENV)/.plain
 	$(BIN)/python -m benchmarks.full_detail
 
-# Tables larger than memory through the command line, in worker processes: SIZES="10M 100M 1G", MEMORY=1GB.
+# Tables larger than memory through the command line, in worker processes: SIZES="10M 100M 1G", MEMORY=1GB; with margins
+# PLAN=trips.toml, with more leaves EPSILON=4.
 SIZES ?= 10M 100M
 MEMORY ?= 1GB
+PLAN ?= no_margins.toml
+EPSILON ?= 1
 bench-scale: $(VENV)/.plain
-	$(BIN)/python -m benchmarks.scale $(SIZES) --memory $(MEMORY)
+	$(BIN)/python -m benchmarks.scale $(SIZES) --memory $(MEMORY) --plan $(PLAN) --epsilon $(EPSILON)
 
 # The same table on every engine, Spark with them where it is installed (make clusters): SIZES as above.
 bench-engines: $(VENV)/.plain

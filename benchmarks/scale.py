@@ -3,7 +3,8 @@
 `make bench-scale` writes blocks of ten million trips between 362,292 census sections to a temporary folder, each drawn
 anew, up to ten of them; a larger table has copies of these ten files. It runs `treetop release --engine processes` on
 tables of the sizes that are asked for (`SIZES="10M 100M 1G"`) with a fixed `--memory`, and prints what each took; of
-three sizes or more also a model of the costs (`benchmarks.cost_model`). Memory is what a process cannot give back
+three sizes or more also a model of the costs (`benchmarks.cost_model`). There are no margins, unless the plan with them
+is asked for (`PLAN=trips.toml`), and more leaves with a larger `EPSILON`. Memory is what a process cannot give back
 (anonymous pages), sampled twenty times a second; pages of files, which the system drops when it needs room, come on
 top.
 """
@@ -52,12 +53,17 @@ def write_block(trips: OriginDestination, number: int, path: Path) -> None:
     pq.write_table(pa.table(dict(zip(("home", "work"), columns, strict=True))), path, row_group_size=1 << 20)
 
 
+def write_plans(folder: Path, epsilon: float) -> None:
+    plan = TRIPS.replace("delta = 1e-8", "delta = 1e-12")  # well below one in the number of records
+    plan = plan.replace("epsilon = 1.0", f"epsilon = {epsilon}")
+    (folder / "trips.toml").write_text(plan)
+    (folder / "no_margins.toml").write_text(plan.replace("[spine]", '[spine]\nmargins = "none"'))
+    (folder / "resolved.toml").write_text(plan + "[release]\nresolve = { fdr = 0.05 }\n")
+
+
 def write(folder: Path, largest: int) -> None:
     trips = italy_like()
     csv.write_csv(trips.place_table(), folder / "sections.csv")
-    plan = TRIPS.replace("delta = 1e-8", "delta = 1e-12")  # well below one in the number of records
-    (folder / "trips.toml").write_text(plan)
-    (folder / "no_margins.toml").write_text(plan.replace("[spine]", '[spine]\nmargins = "none"'))
     for number in range(min(FILES, -(-largest // BLOCK))):
         write_block(trips, number, folder / f"block{number}.parquet")
 
@@ -160,7 +166,9 @@ def main() -> None:
     options.add_argument("sizes", nargs="*", default=["10M", "100M"], help="how many records, as in 10M or 1G")
     options.add_argument("--memory", default="1GB", help="what a worker may hold")
     options.add_argument("--workers", type=int, default=2)
-    options.add_argument("--plan", default="no_margins.toml", choices=["no_margins.toml", "trips.toml"])
+    plans = ["no_margins.toml", "trips.toml", "resolved.toml"]
+    options.add_argument("--plan", default=plans[0], choices=plans, help="without margins, with them, or with fdr too")
+    options.add_argument("--epsilon", type=float, default=1.0, help="more of it leaves more leaves above zero")
     options.add_argument("--keep", type=Path, help="a folder for the tables, which is used again if it has them")
     chosen = options.parse_args()
     sizes = [records_of(size) for size in chosen.sizes]
@@ -169,6 +177,7 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "block0.parquet").exists():
             write(folder, max(sizes))
+        write_plans(folder, chosen.epsilon)
         rows: list[tuple[str, ...]] = [HEAD]
         taken: list[Taken] = []
         for records in sizes:
