@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from treetop.errors import DataError
+from treetop.intake import gather
 from treetop.intake.counts import Counts
 from treetop.intake.gather import Gathered
 from treetop.intake.ranges import Paths, count_rows
@@ -27,6 +28,17 @@ def test_however_rows_are_cut_into_blocks_the_counts_are_the_same(
     found = gathered.counts()
     expected = Counts.from_keys([key.copy() for key in keys], None if weights is None else weights.copy())
     assert found.digest == expected.digest
+
+
+@pytest.mark.parametrize("most", [40, 400, 10**6])
+def test_paths_that_stand_together_are_counted_as_others_are(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(gather, "_MANY", 25)
+    keys = np.random.default_rng(most).integers(0, 200, 997).astype(np.uint64)
+    gathered = Gathered(most)
+    for start in range(0, 997, 10):
+        gathered.add([keys[start : start + 10]], None, None)
+        assert len(gathered._rows) < 3
+    assert gathered.counts().digest == Counts.from_keys([keys.copy()]).digest
 
 
 def test_nothing_is_a_table_too() -> None:

@@ -21,8 +21,8 @@ def in_runs(threads: int, rows: int, work: Callable[[slice], Result], runs_of_ea
 
 
 def behind(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Do the work on items in order, on another thread, while this one makes the next item."""
-    with ThreadPoolExecutor(max_workers=1) as pool:
+    """Do the work on items, on other threads, while this one makes the next item; return what it gives, in order."""
+    with ThreadPoolExecutor(max_workers=2) as pool:
         try:
             pool.submit(int)
         except RuntimeError:  # there is no thread to be had, for lack of memory

@@ -30,13 +30,13 @@ def render(card: Mapping[str, Any], card_sha256: str) -> str:
     shown = {"card": card, "card_sha256": card_sha256, "levels": _levels(card), "widest": _widest(card), "bar": _BAR}
     shown |= {"titles": _titles(card), **_noise(card)}
     try:
-        return _template(card["treetop"]).render(shown)
+        return template(card["treetop"]).render(shown)
     except TemplateError as problem:
         raise ReleaseError(f"the card cannot be shown as a page: {problem}") from problem
 
 
 @cache
-def _template(version: int) -> Template:
+def template(version: int) -> Template:
     """Return the page of a version of the layout; each that was ever written ships with the package."""
     from jinja2 import Environment, StrictUndefined
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from treetop.basics.threads import behind
 from treetop.card.bond import bind
 from treetop.card.facts import Facts
-from treetop.card.html import render
+from treetop.card.html import render, template
 from treetop.card.rebuild import rebuild_plan
 from treetop.card.schema import validate
 from treetop.errors import ReleaseError
@@ -142,8 +142,8 @@ def _write(
     places: Mapping[str, pa.Table],
     progress: Progress,
 ) -> str:
-    rows: dict[str, int | None] = {}
-    rows |= _write_tables(folder, _tables(release, parts))
+    written_tables = _write_tables(folder, _all_tables(release, parts, places))
+    rows: dict[str, int | None] = {name: size for name, size in written_tables.items() if "/" not in name}
     sized = None
     if parts is not None:
         written = write_parts(parts, folder, release.confidence, nodes, lambda done: progress("writing", 0.95 * done))
@@ -153,12 +153,7 @@ def _write(
         progress("writing", 0.3)
     if nodes and parts is None:
         rows[NODES] = _write_nodes(release, folder / NODES, progress)
-    trees = {tree.digest: tree for tree in release.spine.trees}
-    hierarchies = {digest: tree.to_table() for digest, tree in trees.items()}
-    for kind, public in ((HIERARCHIES, hierarchies), (NAMES, _names(release, places)), (PLACES, places)):
-        if public:
-            (folder / kind).mkdir()
-        rows |= _write_tables(folder, ((f"{kind}/{digest}.parquet", table) for digest, table in public.items()))
+    rows |= {name: size for name, size in written_tables.items() if "/" in name}
     rows[PLAN] = None
     card = {**release.card, "released": sizes(release, sized)}
     plan_toml = bind(release.plan_toml or _plan_toml(release), card)
@@ -171,6 +166,18 @@ def _write(
     (folder / PAGE).write_text(render(card, digest), encoding="utf-8", newline="\n")
     progress("writing", 1.0)
     return digest
+
+
+def _all_tables(
+    release: Contents, parts: Parts | None, places: Mapping[str, pa.Table]
+) -> Iterator[tuple[str, pa.Table]]:
+    """Yield what a release holds as tables, and then, in folders of their own, the public ones that it refers to."""
+    yield from _tables(release, parts)
+    trees = {tree.digest: tree for tree in release.spine.trees}
+    hierarchies = {digest: tree.to_table() for digest, tree in trees.items()}
+    for kind, public in ((HIERARCHIES, hierarchies), (NAMES, _names(release, places)), (PLACES, places)):
+        yield from ((f"{kind}/{digest}.parquet", table) for digest, table in public.items())
+    template(release.card["treetop"])  # compiled while the last tables are written
 
 
 def _tables(release: Contents, parts: Parts | None) -> Iterator[tuple[str, pa.Table]]:
@@ -206,6 +213,7 @@ def _write_tables(folder: Path, tables: Iterable[tuple[str, pa.Table]]) -> dict[
 
     def write(one: tuple[str, pa.Table]) -> tuple[str, int]:
         name, table = one
+        (folder / name).parent.mkdir(exist_ok=True)
         # Plain string columns, whatever reads them; stored as dictionaries all the same.
         pq.write_table(table, folder / name, compression="zstd", store_schema=False)
         return name, table.num_rows
