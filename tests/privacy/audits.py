@@ -319,6 +319,26 @@ def _words_read_twice(plan: tt.Plan, counts: Counts, threads: int, chunk: int) -
 
 
 @audit
+def every_leaf_is_counted_under_its_own_node() -> str | None:
+    """Release counts that differ by far more than the noise, cut into tasks, and see that each is where it belongs."""
+    town = tt.Hierarchy.from_prefixes([f"{a}{b}" for a in range(4) for b in range(5)], widths=[1])
+    towns = tt.Spine.destination_first(origin=town, destination=town)
+    every = np.indices([tree.sizes[-1] for tree in towns.trees]).reshape(2, -1)
+    true = 10_000 * np.random.default_rng(1).integers(1, 100, every.shape[1])
+    counts = Counts.from_leaves(towns, list(every), true)
+    options: list[Any] = ["none", "each", [towns.splits[1]], [towns.splits[-1]]]
+    for margins in options:
+        plan = tt.Plan(towns, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1), margins=margins)
+        with small_trees_are_cut_too():
+            leaves = descents.run_descent(descent_of(plan), counts, KEY, chunk=64).leaves
+        found = np.zeros_like(true)
+        found[np.ravel_multi_index(tuple(leaves.nodes), tuple(tree.sizes[-1] for tree in towns.trees))] = leaves.count
+        if (off := np.abs(found - true).max()) >= 1_000:
+            return f"with margins {margins}, a leaf of tens of thousands is off by {off}"
+    return None
+
+
+@audit
 def another_table_gets_other_noise() -> str | None:
     """Release two tables with one key: were the noise the same, their difference would be exact."""
     zones = [f"{i:04d}" for i in range(2_000)]

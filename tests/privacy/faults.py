@@ -361,6 +361,11 @@ def invented_children_taken_out_again(patch: Patch) -> None:
     patch.setattr(tasks, "refine", without_inventions)
 
 
+def leaves_looked_for_among_those_of_a_task(patch: Patch) -> None:
+    """A level tells the next one where its leaves are in its own task, and not in the whole table."""
+    patch.setattr(import_module("treetop.measure.task"), "_among_all", lambda parts, tasks: iter(parts))
+
+
 def contributions_not_bounded(patch: Patch) -> None:
     def keep_all(*given: Any) -> int:
         *_, weight, _, kept = given
@@ -424,6 +429,7 @@ _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
     "same measurements, margins": (the_true_counts_of_a_margin_kept,),
     "spread": (a_sampler_three_percent_too_narrow,),
     "words": (noise_reused_between_levels, noise_reused_between_cousins, noise_reused_between_batches),
+    "leaves": (leaves_looked_for_among_those_of_a_task,),
     "other table": (the_key_reused_for_another_table,),
     "releases": (
         noise_reused_between_siblings,

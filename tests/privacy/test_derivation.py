@@ -26,6 +26,7 @@ from treetop.noise import Key, Keystream
 
 from .audits import (
     another_table_gets_other_noise,
+    every_leaf_is_counted_under_its_own_node,
     every_word_serves_once,
     many_places,
     small_trees_are_cut_too,
@@ -43,6 +44,10 @@ def streams(threads: int = 1, chunk: int = 64) -> dict[bytes, dict[int, int]]:
     for secret, start, words in reads:
         read.setdefault(secret, {}).update(enumerate(words.tolist(), start))
     return read
+
+
+def test_every_leaf_is_counted_under_its_own_node() -> None:
+    assert every_leaf_is_counted_under_its_own_node() is None
 
 
 def test_a_run_has_a_stream_for_the_total_and_for_each_level() -> None:
