@@ -143,22 +143,22 @@ def keep_of_units(
     paths = np.stack(words, axis=1)
     weight = np.ones(len(high), np.int64) if weights is None else weights
     kept = np.empty(len(high), np.int64)
-    order, shift = _near(high)
+    order, near = _in_order(high)
     letters = paths.view(np.uint8).ravel()
-    units = _keep_some(order, shift, high, low, letters, weight, min(most, LARGEST_TOTAL), kept)
+    units = _keep_some(order, near, high, low, letters, weight, min(most, LARGEST_TOTAL), kept)
     rows = np.flatnonzero(kept)
     return Paths([word[rows] for word in words], None if weights is None else kept[rows]), units
 
 
-def _near(high: Words) -> tuple[NDArray[np.int64], np.uint64]:
-    """Return an order in which rows follow each other that have the same hash, but for so many of its lowest bits.
+def _in_order(high: Words) -> tuple[NDArray[np.int64], Words]:
+    """Return an order in which rows follow each other that have the same first bits of a hash, and these bits.
 
-    The bits that are compared are a few more than would tell as many units apart as there are rows.
+    They are a few more than would tell as many units apart as there are rows.
     """
     shift = U(max(differing_bits(high).bit_length() - len(high).bit_length() - _MORE_BITS, 0))
-    _, order = sort_rows([high >> shift], np.arange(len(high)))
+    (near,), order = sort_rows([high >> shift], np.arange(len(high)))
     assert order is not None
-    return order, shift
+    return order, near
 
 
 def _first_of_each(high: Words, low: Words, words: Sequence[Words], weights: Weights | None) -> NDArray[np.int64]:
@@ -176,7 +176,7 @@ def _first_of_each(high: Words, low: Words, words: Sequence[Words], weights: Wei
 @kernel
 def _keep_some(
     order: NDArray[np.int64],
-    shift: np.uint64,
+    near: Words,
     high: Words,
     low: Words,
     letters: NDArray[np.uint8],
@@ -186,17 +186,22 @@ def _keep_some(
 ) -> int:
     """Write how many of each row's records are kept, and return how many units there are.
 
-    In `order`, rows with the same first half of their unit follow each other, but for its `shift` lowest bits.
+    Rows of one unit are `near` each other in that order.
     """
     ranks, positions = np.empty(_FEW, np.uint64), np.empty(_FEW, np.int64)
     start, units = 0, 0
     while start < len(order):
         stop = start + 1
-        while stop < len(order) and high[order[stop]] >> shift == high[order[start]] >> shift:
+        while stop < len(order) and near[stop] == near[start]:
             stop += 1
         while start < stop:
             end = _bring_together(order, start, stop, high, low)
-            _keep_of_unit(order[start:end], high, low, letters, weight, most, kept, ranks, positions)
+            total = np.int64(0)  # a plain 0 would have `_choose` compiled for that too
+            for at in range(start, end):
+                total += weight[order[at]]
+                kept[order[at]] = weight[order[at]]
+            if total > most:
+                _keep_of_unit(order[start:end], total, high, low, letters, weight, most, kept, ranks, positions)
             start = end
             units += 1
     return units
@@ -216,6 +221,7 @@ def _bring_together(order: NDArray[np.int64], start: int, stop: int, high: Words
 @kernel
 def _keep_of_unit(
     rows: NDArray[np.int64],
+    total: np.int64,
     high: Words,
     low: Words,
     letters: NDArray[np.uint8],
@@ -225,12 +231,7 @@ def _keep_of_unit(
     ranks: Words,
     positions: NDArray[np.int64],
 ) -> None:
-    total = np.int64(0)  # a plain 0 would have `_choose` compiled for that too
-    for row in rows:
-        total += weight[row]
-        kept[row] = weight[row]
-    if total <= most:
-        return
+    """Write how many of each row's records are kept of a unit that has more in all."""
     # The unit's hash is the key for all that is random about it: one order for one set of records, then positions.
     key0, key1 = high[rows[0]], low[rows[0]]
     width = U(len(letters) // len(weight))
