@@ -15,7 +15,7 @@ import pyarrow as pa
 import treetop as tt
 from benchmarks.synthetic import two_level_square
 from benchmarks.timing import median_seconds
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 from treetop.measure.descent import run_descent
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key

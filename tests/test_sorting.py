@@ -34,3 +34,19 @@ def test_many_keys_without_values_are_sorted_whichever_bits_they_use(shift: int)
     (ours,), nothing = sort_rows([key.copy()])
     assert nothing is None
     assert np.array_equal(ours, np.sort(key))
+
+
+@pytest.mark.parametrize("rows", [4_095, 5_000, 1 << 17, (1 << 20) + 77])
+@pytest.mark.parametrize("kind", ["spread", "crowded", "equal", "rising", "falling"])
+def test_many_or_few_words_are_sorted_however_they_are_spread(rows: int, kind: str) -> None:
+    rng = np.random.default_rng(rows)
+    words = {
+        "spread": rng.integers(0, 2**64, rows, np.uint64),
+        "crowded": rng.zipf(1.2, rows).astype(np.uint64) << np.uint64(7),
+        "equal": np.full(rows, 2**63 + 5, np.uint64),
+        "rising": np.arange(rows, dtype=np.uint64),
+        "falling": np.arange(rows, dtype=np.uint64)[::-1].copy(),
+    }[kind]
+    expected = np.sort(words)
+    (ours,), _ = sort_rows([words])
+    assert np.array_equal(ours, expected)

@@ -19,8 +19,8 @@ from experiments.kit.runs import Kept, key
 from treetop.card.words import WORTH
 from treetop.intake.bound import Bound
 from treetop.intake.counts import Counts
-from treetop.intake.encode import read_counts
 from treetop.intake.graph.graph import Graph
+from treetop.intake.reading import read_counts
 from treetop.measure.degrees import measure_degrees
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
 from treetop.privacy import rho_from_epsilon

@@ -43,10 +43,10 @@ def test_a_second_release_to_the_same_place_is_refused_before_it_is_charged(
     if force:
         main([*RELEASE, "--out", "out"])
     before = len(entries())
-    from treetop.intake import encode
+    from treetop.intake import reading
     from treetop.publishing import releasing
 
-    read = encode.read_encoded
+    read = reading.read_encoded
     messages: list[str] = []
 
     def while_another_starts(*arguments: Any, **options: Any) -> Any:

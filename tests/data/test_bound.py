@@ -16,7 +16,7 @@ from treetop.basics.siphash import siphash, siphash_word
 from treetop.errors import DataError
 from treetop.intake import bound as bounds
 from treetop.intake.bound import Bound
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 from treetop.noise import Key
 from treetop.sources import table as tables
 

@@ -22,7 +22,7 @@ from treetop.basics.resolved import resolved
 from treetop.cli import main
 from treetop.domain import branches
 from treetop.errors import DataError, HierarchyError, PlanFileError, TreetopError
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 from treetop.sources import table as tables
 
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(["a", "b", "é"])})

@@ -13,7 +13,7 @@ import treetop as tt
 from treetop import Source, cli
 from treetop.card import words
 from treetop.errors import DataError, PlanError, PlanFileError
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(["a", "b", "c"], level="place")})
 ROWS = [("a", "ok"), ("b", "test"), ("c", "void"), ("a", ""), ("x", "test"), ("b", "ok")]

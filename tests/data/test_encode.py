@@ -13,7 +13,7 @@ import pytest
 
 import treetop as tt
 from treetop.errors import DataError
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 
 PLACE = tt.Hierarchy.from_prefixes(["01001", "01003", "02001", "99999"], widths=[2], levels=["state", "county"])
 SPINE = tt.Spine.destination_first(origin=PLACE, destination=PLACE)

@@ -14,7 +14,7 @@ import xlsxwriter
 import treetop as tt
 from treetop import Source, cli
 from treetop.errors import DataError, PlanError
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 from treetop.sources.table import batches, read
 
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(["01001", "1002", "c"], level="place")})

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import treetop as tt
 from treetop import Source
 from treetop.errors import DataError
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 from treetop.sources import csv_file
 from treetop.sources import table as tables
 from treetop.sources.fixed import refuse_fixed

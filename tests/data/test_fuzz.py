@@ -17,7 +17,7 @@ import pytest
 import treetop as tt
 from treetop import inspect_table, read_plan
 from treetop.errors import TreetopError
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 
 CODES = ["a", "b", "cc", "é", "=1"]
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(CODES)})

@@ -14,8 +14,8 @@ import treetop as tt
 from treetop import Graph, Source, draft_plan, inspect_table, read_plan
 from treetop.cli import main
 from treetop.errors import DataError, PlanFileError
-from treetop.intake.encode import read_counts
 from treetop.intake.graph.graph import EdgeTable, NodeTable
+from treetop.intake.reading import read_counts
 from treetop.sources import header
 from treetop.sources import table as tables
 from treetop.sources.source import as_public

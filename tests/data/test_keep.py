@@ -16,7 +16,7 @@ import pytest
 import treetop as tt
 from treetop import Source
 from treetop.errors import DataError
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 from treetop.sources import csv_file
 from treetop.sources import table as tables
 from treetop.sources.batch import Batch, as_text

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 import treetop as tt
 from treetop import Graph, GroupList, Source
 from treetop.errors import DataError, PlanError
-from treetop.intake.encode import read_counts
 from treetop.intake.groups.read import Columns, Reader
+from treetop.intake.reading import read_counts
 from treetop.sources import csv_file
 from treetop.sources import table as tables
 

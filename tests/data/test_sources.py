@@ -21,7 +21,7 @@ import pytest
 import treetop as tt
 from treetop import Source, read_plan
 from treetop.errors import DataError, HierarchyError, PlanError
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 from treetop.sources import csv_file
 from treetop.sources import table as tables
 from treetop.sources.source import reads_once

@@ -15,7 +15,7 @@ from treetop.card.rebuild import rebuild_plan
 from treetop.domain.unit import IdClean
 from treetop.errors import DataError, PlanFileError, UnitError
 from treetop.intake.bound import Bound
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 from treetop.intake.spelling import cleaned, without_zeros
 from treetop.noise import Key
 from treetop.plan.file import describe_plan

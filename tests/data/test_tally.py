@@ -13,7 +13,7 @@ import pytest
 
 import treetop as tt
 from treetop.errors import DataError, ManyDropped, Refusal
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 from treetop.intake.tally import Tally
 from treetop.release.errors import measure_errors
 

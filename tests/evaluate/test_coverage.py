@@ -23,7 +23,7 @@ from treetop.choose.coverage import (
     twin_coverage,
 )
 from treetop.errors import PlanError, PrivatePrior, ReleaseError
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 from treetop.measure.evidence import NOTHING
 from treetop.noise import Key
 from treetop.release.errors import SIZES

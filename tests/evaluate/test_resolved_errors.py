@@ -11,7 +11,7 @@ import pytest
 
 import treetop as tt
 from treetop.intake.counts import pack
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 from treetop.release.errors import errors_of, measure_errors
 
 CODES = [f"{i:04d}" for i in range(600)]

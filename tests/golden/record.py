@@ -25,8 +25,8 @@ import pyarrow.parquet as pq
 from treetop import DegreePlan, Graph, Hierarchy, Loss, RegionalPlan, Spine, read_plan
 from treetop.cli import main
 from treetop.compare.mechanisms import MECHANISMS
-from treetop.intake.encode import read_counts
 from treetop.intake.graph.cleaning import Cleaning
+from treetop.intake.reading import read_counts
 from treetop.measure.questions import Batch, measure, parse
 from treetop.noise import Key
 

@@ -11,7 +11,7 @@ import treetop as tt
 from treetop import Graph, register_relation
 from treetop.basics.choices import Choices
 from treetop.errors import TreetopError, UnitError
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 from treetop.privacy import relation as relations
 from treetop.privacy.relation import EDGE, Relation
 

@@ -11,7 +11,7 @@ import pytest
 
 from treetop import Hierarchy, PlanFile, read_plan
 from treetop.errors import DataError, HierarchyError, PlanFileError, TreetopError
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 from treetop.plan.file import describe_plan
 
 Write = Callable[[str], Path]

@@ -21,7 +21,7 @@ from treetop.choose.coverage import twin_coverage
 from treetop.choose.guard import refuse_private
 from treetop.errors import PlanError, PrivatePrior, Refusal
 from treetop.intake.bound import Bound
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 from treetop.noise import Key
 
 SOURCE = "Census of 2011, published tables"

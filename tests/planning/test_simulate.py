@@ -12,7 +12,7 @@ import treetop as tt
 from treetop.choose import Prior, optimal_split, refine_split, simulate
 from treetop.choose.simulate import level_errors, squared_errors, trials
 from treetop.errors import PlanError, PrivatePrior
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 from treetop.release.errors import measure_errors
 
 PERSON = tt.Unit("person", neighbours="add-remove")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop.engine.executor import Threads
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 from treetop.measure.topdown import descent_of
 from treetop.noise import Key, Keystream
 

@@ -15,7 +15,7 @@ from treetop.card.rebuild import rebuild_unit
 from treetop.compare.mechanisms import MECHANISMS
 from treetop.errors import PlanFileError, UnitError
 from treetop.intake.bound import Bound
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 from treetop.noise import Key
 from treetop.privacy import Neighbours
 

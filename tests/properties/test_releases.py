@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import treetop as tt
 from treetop.engine.executor import Threads
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 from treetop.measure import descent as descents
 from treetop.measure.frontier import Frontier
 from treetop.measure.level import CHUNK

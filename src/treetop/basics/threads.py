@@ -1,9 +1,13 @@
-"""Work on several threads: on runs of rows, or on one thing while the next is made."""
+"""Work on several threads: on runs of rows, on one thing while the next is made, or on pieces as they come."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from queue import Queue
+from threading import Thread
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -28,3 +32,59 @@ def behind(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result
         except RuntimeError:  # there is no thread to be had, for lack of memory
             return [work(item) for item in items]
         return list(pool.map(work, items))
+
+
+def as_they_come(threads: int, work: Callable[[Item], Iterable[Result]], items: Sequence[Item]) -> Iterator[Result]:
+    """Do the work on items, several at a time, and yield what it gives on any of them, which is never None.
+
+    Results of different items come in any order. Of several errors that of the first item is raised, whoever is faster.
+    """
+    waiting, failed = deque(enumerate(items)), dict[int, BaseException]()
+    coming: Queue[Result | None] = Queue(2 * threads)
+
+    def take() -> None:
+        with suppress(IndexError):  # until none is waiting
+            while True:
+                number, item = waiting.popleft()
+                try:
+                    for result in work(item):
+                        if failed and min(failed) < number:
+                            break
+                        coming.put(result)
+                except Exception as problem:  # raised where the results are taken
+                    failed[number] = problem
+                    waiting.clear()  # all of these come after it
+        coming.put(None)
+
+    running = _started(take, threads)
+    if not running:
+        yield from (result for item in items for result in work(item))
+        return
+    left = len(running)
+    try:
+        while left:
+            if (result := coming.get()) is None:
+                left -= 1
+            else:
+                yield result
+    finally:  # also where nobody wants the rest: nothing works on when the interpreter ends
+        if left:
+            failed[-1] = GeneratorExit()
+            waiting.clear()
+        while left:
+            left -= coming.get() is None
+        for thread in running:
+            thread.join()
+    if failed:
+        raise failed[min(failed)]
+
+
+def _started(work: Callable[[], None], number: int) -> list[Thread]:
+    """Start so many threads, or fewer where there are no more to be had, for lack of memory."""
+    running = []
+    with suppress(RuntimeError):
+        for _ in range(number):
+            thread = Thread(target=work)
+            thread.start()
+            running.append(thread)
+    return running

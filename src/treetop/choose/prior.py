@@ -21,7 +21,8 @@ from treetop.domain.unit import TOTAL, Unit
 from treetop.errors import DataError, PlanError, PrivatePrior
 from treetop.intake.bound import Bound
 from treetop.intake.counts import Counts
-from treetop.intake.encode import Unknown, read_counts
+from treetop.intake.encode import Unknown
+from treetop.intake.reading import read_counts
 from treetop.intake.tally import Tally
 from treetop.noise import Key
 from treetop.release.release import Release

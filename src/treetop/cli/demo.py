@@ -84,7 +84,7 @@ def _exact(file: PlanFile) -> Plan:
 
 
 def _report(file: PlanFile, release: Release, exact: Release) -> dict[str, Any]:
-    from treetop.intake.encode import read_counts
+    from treetop.intake.reading import read_counts
     from treetop.release.errors import measure_errors
     from treetop.release.margin_errors import measure_margin_errors
 

@@ -21,7 +21,7 @@ from treetop.compare.plots import save_plots
 from treetop.compare.trial import Case, Setting
 from treetop.errors import PlanError, ReleaseError
 from treetop.intake.bound import Bound
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 from treetop.intake.tally import Tally
 from treetop.noise import Key
 from treetop.plan.file import PlanFile, read_plan

@@ -1,4 +1,4 @@
-"""From a private table to counts: codes become leaf numbers, unknown codes are dealt with as the plan says."""
+"""Encoding rows of a private table: codes become packed paths, unknown codes are dealt with as the plan says."""
 
 from __future__ import annotations
 
@@ -14,21 +14,16 @@ from numpy.typing import NDArray
 
 from treetop.basics.kernel import kernel
 from treetop.basics.nearest import nearest
-from treetop.basics.progress import Progress
 from treetop.basics.wording import with_article
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
 from treetop.errors import DataError
-from treetop.intake.bound import Bound, Bounder
+from treetop.intake.bound import Bound
 from treetop.intake.codebook import Codebook
-from treetop.intake.counts import KEPT_LEAVES, Counts, packed_paths
-from treetop.intake.dropping import MadeTable
-from treetop.intake.gather import Gathered
-from treetop.intake.ranges import count_rows
+from treetop.intake.counts import KEPT_LEAVES, packed_paths
 from treetop.intake.spelling import cleaned
 from treetop.intake.tally import Tally
 from treetop.intake.weights import Weighing
-from treetop.sources import table as tables
 from treetop.sources.batch import Batch, as_text, first_missing
 from treetop.sources.header import is_unvouched, refuse_code
 
@@ -97,53 +92,6 @@ class Encoder:
                 if part is not None:
                     _add_to_paths(part, leaf, key)
         return Rows(keys, weights, ids)
-
-
-def read_counts(
-    table: tables.Table,
-    spine: Spine,
-    columns: Mapping[str, str] | None = None,
-    count: str | None = None,
-    unknown: Unknown = "error",
-    bound: Bound | None = None,
-    progress: Progress | None = None,
-    tally: Tally | None = None,
-) -> Counts:
-    """Read a private table of records, or of rows with a count, and count its leaves, batch by batch.
-
-    `columns` names the column of each attribute where it differs from the attribute's own name. With a `bound`, at most
-    so many records of each unit are counted. A table without rows is one like any other, and may be what its neighbour
-    with one unit less looks like: it is counted, and the steward is warned by the log. A `tally` is told what had
-    unknown codes and how many units there were.
-    """
-    tally = Tally() if tally is None else tally
-    return read_encoded(table, Encoder(spine, columns, count, unknown, bound), progress, tally)
-
-
-def read_encoded(table: tables.Table, encoder: Encoder, progress: Progress | None, tally: Tally) -> Counts:
-    """Read a private table as an encoder does, and count its leaves."""
-    tally.unknown, bound = encoder.unknown, encoder.bound
-    bounder = None if bound is None else Bounder(bound, encoder.words)
-    collected = Gathered() if bounder is None else bounder
-    made = table if isinstance(table, MadeTable) else None
-    opened = table if made is None else made.opened(tally)
-    rows = 0
-    for batch in tables.batches(opened, encoder.wanted):
-        rows += len(batch.rows)
-        collected.add(*encoder.rows(batch, tally))
-        if progress is not None:
-            progress("reading", batch.done)
-    if not rows:
-        tables.warn_of_none(table)
-    every = None if bounder is None or not tally.compares else count_rows(bounder.all())
-    counts = collected.counts()
-    if tally.compares:
-        tally.every = (every or counts).digest
-    if bounder is not None and (made is None or not made.one_row_each):
-        tally.units, tally.unit_rows = bounder.units, bounder.rows
-    if progress is not None:
-        progress("reading", 1.0)
-    return counts
 
 
 @dataclass(frozen=True, eq=False)

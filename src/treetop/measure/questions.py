@@ -29,7 +29,7 @@ from treetop.errors import DataError, LossError, PlanError, QueryError
 from treetop.intake.bound import Bound
 from treetop.intake.counts import Counts, go_down
 from treetop.intake.dropping import MadeTable
-from treetop.intake.encode import read_counts
+from treetop.intake.reading import read_counts
 from treetop.intake.tally import Tally
 from treetop.measure.workload import measuring
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law

@@ -23,8 +23,9 @@ from treetop.domain.spine import Spine
 from treetop.errors import FactError, PlanError
 from treetop.intake.counts import Counts
 from treetop.intake.dropping import MadeTable, refuse_exact_total
-from treetop.intake.encode import Unknown, read_counts
+from treetop.intake.encode import Unknown
 from treetop.intake.facts import read_facts
+from treetop.intake.reading import read_counts
 from treetop.intake.tally import Tally
 from treetop.plan.accuracy import CONFIDENCE, Accuracy, LevelAccuracy, as_confidence
 from treetop.plan.facts import FactCheck, exact_beside, known_levels

@@ -20,11 +20,12 @@ from treetop.errors import DataError, PlanError
 from treetop.intake.bound import Bound
 from treetop.intake.counts import Counts
 from treetop.intake.dropping import MadeTable, Rules, rules_of
-from treetop.intake.encode import Encoder, read_encoded
+from treetop.intake.encode import Encoder
 from treetop.intake.graph.edges import Edges
 from treetop.intake.graph.graph import Graph
 from treetop.intake.graph.nodes import Nodes
 from treetop.intake.groups.sizes import GroupSizes
+from treetop.intake.reading import read_encoded
 from treetop.intake.staged import BYTES_A_WORD, Space, read_staged
 from treetop.intake.tally import LeftOut, Tally
 from treetop.measure.degrees import measured_degrees

@@ -25,7 +25,8 @@ def read_parquet(part: Part) -> Shared:
         everything = max(file.metadata.num_rows, 1)
     with pq.ParquetFile(part.path, read_dictionary=coded, pre_buffer=False, buffer_size=1 << 20) as file:
         done = 0
-        for batch in file.iter_batches(part.rows, row_groups=part.groups, columns=names):
+        alone = part.groups is None  # else others are read at the same time
+        for batch in file.iter_batches(part.rows, row_groups=part.groups, columns=names, use_threads=alone):
             done += len(batch)
             yield batch.select(names), done / everything
     if not done:

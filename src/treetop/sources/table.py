@@ -176,7 +176,9 @@ def _all_batches(source: Source, columns: Sequence[str] | None, dictionaries: bo
 def _of_piece(piece: Piece, columns: Sequence[str] | None, dictionaries: bool) -> Iterator[Batch]:
     part = Part(piece.source, str(piece.path), columns, dictionaries, ROWS, piece.path, groups=piece.groups)
     piece.refuse_change()
-    with closing(_ahead(_numbered(_from_file(part, piece.path), part.where))) as parts:
+    rows = _numbered(_from_file(part, piece.path), part.where)
+    # Groups of rows are read by one core each, which is then busy with them.
+    with closing(_ahead(rows) if piece.groups is None else rows) as parts:
         for batch in parts:
             yield replace(batch, first=batch.first + piece.first)
     piece.refuse_change()
