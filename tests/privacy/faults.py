@@ -281,7 +281,7 @@ def ties_broken_by_the_words_that_made_the_noise(patch: Patch) -> None:
 
 def only_children_that_are_present_measured(patch: Patch) -> None:
     absent = np.int64(-(2**60))
-    add, solve = batches.add_counts, batches.solve
+    add, look, solve = batches.add_counts, batches.look, batches.solve_further
 
     def add_present(noise: NDArray[np.int64], *rest: Any) -> int:
         true = np.zeros_like(noise)
@@ -290,8 +290,14 @@ def only_children_that_are_present_measured(patch: Patch) -> None:
         noise[true == 0] = absent if true.any() else noise[true == 0]
         return after
 
+    def look_at_present(state: NDArray[np.int64], x: NDArray[np.int64]) -> int:
+        present = np.flatnonzero(x > absent)
+        own = look(state, x[present])
+        return int(present[own]) if own >= 0 else -1
+
     patch.setattr(batches, "add_counts", add_present)
-    patch.setattr(batches, "solve", lambda state, scratch, x: solve(state, scratch, x[x > absent]))
+    patch.setattr(batches, "look", look_at_present)
+    patch.setattr(batches, "solve_further", lambda state, scratch, x: solve(state, scratch, x[x > absent]))
     patch.setattr(levels, "refine_batch", batches.refine_batch.py_func)
 
 

@@ -14,12 +14,13 @@ from treetop.repair.state import (
     FULL,
     PART,
     PHASE,
+    SECOND,
     STATE_SIZE,
     THRESHOLD,
     TIES,
 )
 from treetop.repair.sweep import DONE, SCRATCH_SIZE, advance, start_sweeping, sweep
-from treetop.repair.topmost import MOST, find_from_top
+from treetop.repair.topmost import MOST, find_from_top, look, takes_all
 
 
 def swept(state: NDArray[np.int64], x: NDArray[np.int64], block: int) -> None:
@@ -46,12 +47,13 @@ def test_both_ways_agree() -> None:
     rng = np.random.default_rng(0)
     given_up = 0
     for _ in range(3_000):
-        scale = int(rng.choice([2, 30, 1_000, 10**9]))
+        scale = int(rng.choice([1, 2, 30, 1_000, 10**9]))
         x = rng.integers(-scale, scale + 1, rng.integers(2, rng.choice([MOST, 4 * MOST]) + 1))
         count = int(rng.integers(0, rng.choice([1, 4 * scale, 100 * scale])))
         for kind in (CHEBYSHEV, EUCLIDEAN):
             for order in (ASCENDING, DESCENDING):
                 one, other = fresh(len(x), count, kind, order), fresh(len(x), count, kind, order)
+                look(one, x)
                 if not find_from_top(one, np.full(SCRATCH_SIZE, 777, np.int64), x):
                     given_up += 1
                     assert len(np.unique(x)) >= MOST
@@ -81,3 +83,28 @@ def test_the_size_of_blocks_does_not_matter() -> None:
                     answers.append(answer(state, x))
                 assert answers[0] == answers[1] == answers[2]
                 assert sum(answers[0]) == count
+
+
+def test_one_takes_all_exactly_where_the_repair_says_so() -> None:
+    rng = np.random.default_rng(2)
+    taken = dict.fromkeys([CHEBYSHEV, EUCLIDEAN], 0)
+    for _ in range(5_000):
+        scale = int(rng.choice([1, 3, 30, 1_000]))
+        x = rng.integers(-scale, scale + 1, rng.integers(2, 60))
+        x[rng.integers(0, len(x))] += int(rng.choice([0, scale]))
+        count = int(rng.integers(1, rng.choice([2, 4 * scale, 20 * scale]) + 1))
+        for kind in (CHEBYSHEV, EUCLIDEAN):
+            for order in (ASCENDING, DESCENDING):
+                state, other = fresh(len(x), count, kind, order), fresh(len(x), count, kind, order)
+                which = look(state, x)
+                assert (which >= 0) == (np.count_nonzero(x == x.max()) == 1)
+                takes = which >= 0 and takes_all(state)
+                swept(other, x, block=7)
+                repaired = answer(other, x)
+                if takes:
+                    assert repaired[which] == count == sum(repaired)
+                    assert state[SECOND] == np.delete(x, which).max()
+                    taken[kind] += 1
+                elif which >= 0 and order == ASCENDING:
+                    assert repaired[which] < count
+    assert min(taken.values()) > 1_000

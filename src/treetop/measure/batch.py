@@ -14,7 +14,9 @@ from treetop.errors import NumberError
 from treetop.measure.evidence import NOTHING
 from treetop.measure.measure import add_counts
 from treetop.repair import NodeRepair, RepairOrder
-from treetop.repair.settle import begin, least_kept, settled, solve
+from treetop.repair.settle import begin, least_kept, settled, solve_further
+from treetop.repair.state import SECOND
+from treetop.repair.topmost import look, takes_all
 
 Ints = NDArray[np.int64]
 
@@ -127,11 +129,18 @@ def refine_batch(
         if len(slots) > 0:
             copy_into(slots[slot - only :], x)
         begin(state, fanout, released[i], kind, order, np.uint64(ties[i]))
-        solve(state, scratch, x)
+        slot, own = end, look(state, x)
+        if own >= 0 and takes_all(state) and x[own] >= named:
+            value[kept], measured[kept], parent[kept], child[kept] = released[i], x[own], i, eldest + own
+            if tracked:
+                start[kept], stop[kept] = begins[own], ends[own]
+            highest[i], left[i] = state[SECOND], 0
+            kept += 1
+            continue
+        solve_further(state, scratch, x)
         kept, highest[i], left[i] = keep(
-            state, value, start, stop, parent, child, measured, begins, ends, slot, end, i, eldest, kept, named
+            state, value, start, stop, parent, child, measured, begins, ends, end - fanout, end, i, eldest, kept, named
         )
-        slot = end
     return kept
 
 

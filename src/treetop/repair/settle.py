@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from treetop.basics.kernel import kernel_in_place
 from treetop.repair import state as at
 from treetop.repair.sweep import DONE, advance, start_sweeping, sweep
-from treetop.repair.topmost import find_from_top
+from treetop.repair.topmost import find_from_top, look
 
 
 @kernel_in_place
@@ -26,6 +26,13 @@ def begin(state: NDArray[np.int64], size: int, count: int, kind: int, order: int
 @kernel_in_place
 def solve(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDArray[np.int64]) -> None:
     """Find bounds and threshold for measurements that are all in memory."""
+    look(state, x)
+    solve_further(state, scratch, x)
+
+
+@kernel_in_place
+def solve_further(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDArray[np.int64]) -> None:
+    """Find bounds and threshold for measurements that were looked at."""
     if find_from_top(state, scratch, x):
         return
     start_sweeping(state)
@@ -57,7 +64,7 @@ def settled(state: NDArray[np.int64], value: int) -> int:
 def _settle_tie(state: NDArray[np.int64], value: int) -> int:
     """Give one of the entries at the threshold its part, drawn without replacement."""
     high = max(value + state[at.UP], 0)
-    drawn = below(state, state[at.TIES])
+    drawn = below(state, state[at.TIES]) if state[at.TIES] > 1 else 0
     state[at.TIES] -= 1
     if drawn < state[at.FULL]:
         state[at.FULL] -= 1

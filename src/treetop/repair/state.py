@@ -16,7 +16,9 @@ KIND, ORDER, SIZE, COUNT = 0, 1, 2, 3
 UP, DOWN, THRESHOLD, TIES, FULL, PART, SEED = 4, 5, 6, 7, 8, 9, 10
 # Between sweeps.
 PHASE, SUM, MIN, MAX, HIGHS, LOWS, ACTIVE, NEED, FLOOR, SHIFT, BUCKETS = range(11, 22)
-STATE_SIZE = 22
+# Where all measurements are there: the highest but one, which is as high where several are.
+SECOND = 22
+STATE_SIZE = 23
 
 LOWEST, HIGHEST = np.int64(np.iinfo(np.int64).min), np.int64(np.iinfo(np.int64).max)
 

@@ -14,23 +14,64 @@ from treetop.repair.state import room_of
 
 MOST = 16
 """Up to this many different measurements looking from the top is the faster way."""
+_FEW = 32
+"""So few measurements are looked at in one pass; with more, two passes that take several at a time are faster."""
 
 Ints = NDArray[np.int64]
 
 
 @kernel_in_place
+def look(state: Ints, x: Ints) -> int:
+    """Take in measurements that are all here, and the bounds to start from; return which is highest, -1 if several."""
+    total, low, high, second, which = np.int64(0), at.HIGHEST, at.LOWEST, at.LOWEST, 0
+    if len(x) <= _FEW:
+        for i in range(len(x)):
+            total += x[i]
+            low = min(low, x[i])
+            second = max(second, min(high, x[i]))
+            which = i if x[i] > high else which
+            high = max(high, x[i])
+    else:
+        for i in range(len(x)):
+            total += x[i]
+            low = min(low, x[i])
+            high = max(high, x[i])
+        for i in range(len(x)):
+            second = max(second, x[i] if x[i] < high else at.LOWEST)
+        if _number_of(x, high) > 1:
+            second = high
+        while x[which] < high:
+            which += 1
+    rise = -((total - state[at.COUNT]) // len(x))  # ⌈(c − Σx)/b⌉
+    state[at.MAX], state[at.SECOND] = high, second
+    state[at.UP], state[at.DOWN] = rise, max(abs(rise), -low)
+    return which if second < high else -1
+
+
+@kernel_in_place
+def takes_all(state: Ints) -> bool:
+    """Whether the highest of measurements that were looked at, if it is one, gets the whole count: often it does.
+
+    Where no other is above the largest change of the start, they can all vanish, and are lowered first: then the high
+    bound of the highest must be enough. Else it must be ahead of the second by the count c, or, in ascending order, by
+    c − 1: the low bounds exceed c then, and the water level is not below the second.
+    """
+    count, high, second = state[at.COUNT], state[at.MAX], state[at.SECOND]
+    ascending = state[at.ORDER] == at.ASCENDING
+    if state[at.KIND] == at.CHEBYSHEV and second <= state[at.DOWN]:
+        return bool(ascending and high + state[at.UP] >= count)
+    if state[at.KIND] == at.EUCLIDEAN or ascending:
+        return bool(high - second >= (count - 1 if ascending else count))
+    return False
+
+
+@kernel_in_place
 def find_from_top(state: Ints, scratch: Ints, x: Ints) -> bool:
-    """Set the bounds and the threshold for measurements that are all here; False where that asks for too many."""
-    size, count = len(x), state[at.COUNT]
-    total, low, high = np.int64(0), at.HIGHEST, at.LOWEST
-    for i in range(size):
-        total += x[i]
-        low = min(low, x[i])
-        high = max(high, x[i])
-    rise = -((total - count) // size)  # ⌈(c − Σx)/b⌉
-    change = max(abs(rise), -low)
-    _begin_list(scratch, x, high)
-    up, down, lows = rise, change, _sum_above(x, high, change, count)
+    """Set bounds and threshold for measurements that were looked at; False where that asks for too many of them."""
+    count, high = state[at.COUNT], state[at.MAX]
+    up, down = state[at.UP], state[at.DOWN]
+    _begin_list(scratch, x, high, state[at.SECOND])
+    lows = _sum_above(x, high, down, count)
     if lows > count or state[at.KIND] == at.EUCLIDEAN:
         down = _water_level(scratch, x, count)
         if down == at.HIGHEST:
@@ -40,7 +81,7 @@ def find_from_top(state: Ints, scratch: Ints, x: Ints) -> bool:
     if state[at.ORDER] == at.ASCENDING:
         return _find_above(state, scratch, x, count - lows)
     need = -count
-    for i in range(size):
+    for i in range(len(x)):
         need += max(x[i] + up, 0)
     return _find_below(state, scratch, x, need)
 
@@ -117,10 +158,10 @@ def _water_level(scratch: Ints, x: Ints, count: int) -> np.int64:
 
 
 @kernel_in_place
-def _begin_list(scratch: Ints, x: Ints, high: np.int64) -> None:
+def _begin_list(scratch: Ints, x: Ints, high: np.int64, second: np.int64) -> None:
     scratch[0] = 1
     scratch[1] = high
-    scratch[1 + MOST] = _number_of(x, high)
+    scratch[1 + MOST] = 1 if second < high else _number_of(x, high)
 
 
 @kernel_in_place
