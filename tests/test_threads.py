@@ -60,7 +60,7 @@ def test_whoever_wants_no_more_leaves_no_thread_behind() -> None:
     before = set(threading.enumerate())
     coming = as_they_come(3, several, range(10**6))
     next(coming)
-    coming.close()  # type: ignore[attr-defined]
+    coming.close()
     assert set(threading.enumerate()) == before
 
 
@@ -76,7 +76,7 @@ def test_results_are_made_only_a_few_ahead() -> None:
     next(coming)
     time.sleep(0.2)
     assert len(made) < 20
-    coming.close()  # type: ignore[attr-defined]
+    coming.close()
 
 
 @pytest.mark.parametrize("most", [0, 1])

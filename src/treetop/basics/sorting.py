@@ -58,21 +58,22 @@ def sort_rows(keys: Sequence[Words], values: Values | None = None) -> tuple[list
     return [word[order] for word in keys], None if values is None else values[order]
 
 
-def sort_words(words: Words) -> None:
-    """Sort words in place."""
+def sort_words(words: Words, room: Words | None = None) -> None:
+    """Sort words in place. Where there is room for as many, it is used: to take fresh memory costs time as well."""
+    other = np.empty_like(words) if room is None else room[: len(words)]
     if len(words) < _FEW:
         words.sort()
     elif len(words) < _MANY:
-        _sort_alone(words.copy(), words)
+        other[:] = words
+        _sort_alone(other, words)
     else:
-        _sort_in_ranges(words)
+        _sort_in_ranges(words, other)
 
 
-def _sort_in_ranges(words: Words) -> None:
+def _sort_in_ranges(words: Words, other: Words) -> None:
     cores = os.cpu_count() or 1
     fences = fences_of([words], min(len(words) // RANGE, MOST_RANGES))
     runs = [words[len(words) * core // cores : len(words) * (core + 1) // cores] for core in range(cores)]
-    other = np.empty_like(words)
     with ThreadPoolExecutor(cores) as pool:
         found = list(pool.map(partial(find_ranges, fences), runs))
         sizes = np.array([own for _, own in found])

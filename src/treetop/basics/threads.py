@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from queue import Queue
@@ -34,7 +34,9 @@ def behind(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result
         return list(pool.map(work, items))
 
 
-def as_they_come(threads: int, work: Callable[[Item], Iterable[Result]], items: Sequence[Item]) -> Iterator[Result]:
+def as_they_come(
+    threads: int, work: Callable[[Item], Iterable[Result]], items: Sequence[Item]
+) -> Generator[Result, None, None]:
     """Do the work on items, several at a time, and yield what it gives on any of them, which is never None.
 
     Results of different items come in any order. Of several errors that of the first item is raised, whoever is faster.
@@ -51,12 +53,12 @@ def as_they_come(threads: int, work: Callable[[Item], Iterable[Result]], items: 
                         if failed and min(failed) < number:
                             break
                         coming.put(result)
-                except Exception as problem:  # raised where the results are taken
+                except BaseException as problem:  # raised where the results are taken
                     failed[number] = problem
                     waiting.clear()  # all of these come after it
         coming.put(None)
 
-    running = _started(take, threads)
+    running = _started(take, min(threads, len(items)))
     if not running:
         yield from (result for item in items for result in work(item))
         return

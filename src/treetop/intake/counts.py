@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.kernel import kernel
-from treetop.basics.sorting import sort_rows
+from treetop.basics.sorting import sort_rows, sort_words
 from treetop.domain.spine import Spine
 from treetop.errors import DataError
 from treetop.noise import Key
@@ -131,6 +131,8 @@ class Counts:
 
         The arrays are given away: they may be overwritten.
         """
+        if counts is None and len(keys) == 1:
+            return _count_words(keys[0])
         if counts is not None and len(counts):
             _check(counts)
             if not counts.all():
@@ -251,6 +253,14 @@ def _merge_sorted(
             i += 1
         at += 1
     return at
+
+
+def _count_words(words: NDArray[np.uint64]) -> Counts:
+    """Count paths of one word, in their own memory and in as much again."""
+    room = np.empty(len(words) + 1, np.uint64)
+    sort_words(words, room)
+    leaves = _make_distinct((words,), room.view(np.int64))
+    return Counts((_shortened(words, leaves),), _shortened(room, leaves + 1).view(np.int64))
 
 
 def _merge(keys: list[NDArray[np.uint64]], counts: NDArray[np.int64] | None) -> Counts:

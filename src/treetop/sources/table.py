@@ -6,7 +6,6 @@ import io
 import logging
 import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from treetop.basics.threads import as_they_come
 from treetop.errors import DataError
 from treetop.sources.batch import Batch, is_kept, refuse_damage, refuse_unreadable, require, say_kept
 from treetop.sources.source import (
@@ -271,20 +271,8 @@ def _read(format: Format, part: Part) -> Shared:
 
 
 def _ahead(parts: _Batches) -> _Batches:
-    """Read the next batch while the last one is dealt with."""
-    pool = ThreadPoolExecutor(1)
-    try:
-        try:
-            coming = pool.submit(next, parts, None)
-        except RuntimeError:  # there is no thread to be had, for lack of memory: read in this one
-            yield from parts
-            return
-        while (part := coming.result()) is not None:
-            coming = pool.submit(next, parts, None)
-            yield part
-    finally:
-        pool.shutdown()  # what is being read is waited for: nothing reads on when the interpreter ends
-        parts.close()
+    """Read the next batches while the last one is dealt with."""
+    return as_they_come(1, iter, [parts])
 
 
 @contextmanager
