@@ -6,12 +6,15 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from queue import Queue
-from threading import Thread
+from queue import Full, Queue
+from threading import Thread, main_thread
 from typing import TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+_PATIENCE = 0.1
+"""After so many seconds without room for a result it is looked whether the program still runs."""
 
 
 def in_runs(threads: int, rows: int, work: Callable[[slice], Result], runs_of_each: int = 8) -> list[Result]:
@@ -50,13 +53,12 @@ def as_they_come(
                 number, item = waiting.popleft()
                 try:
                     for result in work(item):
-                        if failed and min(failed) < number:
+                        if (failed and min(failed) < number) or not _put(coming, result):
                             break
-                        coming.put(result)
                 except BaseException as problem:  # raised where the results are taken
                     failed[number] = problem
                     waiting.clear()  # all of these come after it
-        coming.put(None)
+        _put(coming, None)
 
     running = _started(take, min(threads, len(items)))
     if not running:
@@ -79,6 +81,15 @@ def as_they_come(
             thread.join()
     if failed:
         raise failed[min(failed)]
+
+
+def _put(coming: Queue[Item], item: Item) -> bool:
+    """Put an item into a queue, once there is room; False where the program ends first, and nobody takes it."""
+    while main_thread().is_alive():
+        with suppress(Full):
+            coming.put(item, timeout=_PATIENCE)
+            return True
+    return False
 
 
 def _started(work: Callable[[], None], number: int) -> list[Thread]:
