@@ -129,6 +129,7 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "block0.parquet").exists():
             scale.write(folder, max(sizes))
+        scale.write_plans(folder, epsilon=1.0)
         show([HEAD, *measure(folder, sizes, chosen.memory)])
 
 

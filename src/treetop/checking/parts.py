@@ -102,7 +102,7 @@ class PartsCheck:
         index, last = [], None
         for at in range(len(parts)):
             part, rows, last = self._part(at, last, found)
-            below += [len(part.tree.at(level)) for level in levels]
+            below += [part.tree.size(level) for level in levels]
             number, total = number + len(part.tree.count), total + int(part.tree.count.sum())
             found[SUMS] += self._top_rows(at, part) + self._nodes(at, part, levels)
             found[INTERVALS] += self._bounds(at, part, rows) if confidence is not None else []

@@ -287,7 +287,7 @@ class PartsInMemory(Parts):
 
     def _count(self, number: int, tree: PartTree) -> None:
         """Note how many nodes come before the part after one."""
-        nodes = (len(tree.at(index)) for index in range(self.top.level + 1, len(self.spine.levels) + 1))
+        nodes = (tree.size(index) for index in range(self.top.level + 1, len(self.spine.levels) + 1))
         self._before[number + 1] = [first + more for first, more in zip(self._before[number], nodes, strict=True)]
 
     @cached_property

@@ -88,7 +88,7 @@ def level_differences(release: Contents) -> list[LevelDifference]:
     names = [(TOTAL, TOTAL), *((level.name, title_of(spine, spine.depths(level.index))) for level in spine.levels)]
     found = []
     for index, (told, level) in enumerate(zip(names, _estimated_levels(release, joined), strict=True)):
-        found.append(_difference(*told, level, level.released, len(release.tree.at(index))))
+        found.append(_difference(*told, level, level.released, release.tree.size(index)))
     for table, own in zip(release.margins, joined[2], strict=True):
         told = table.margin.part, title_of(spine, table.margin.depths)
         found.append(_difference(*told, own, table.count, int(np.count_nonzero(table.count))))

@@ -136,7 +136,7 @@ def write_parts(
     write(TOP, [top_table(parts, confidence)])
     index, below = [], np.zeros(len(levels), np.int64)
     for number, part in enumerate(parts):
-        below += [len(part.tree.at(at)) for at in levels]
+        below += [part.tree.size(at) for at in levels]
         write(part_name(COUNT_PARTS, number), [part_rows(part, levels[-1], confidence)], parts.group)
         if parts.evidence is not None:
             write(part_name(EVIDENCE_PARTS, number), [evidence_rows(part, level)])
@@ -252,7 +252,7 @@ class PartsInFiles(Parts):
         with self._file(name) as file:
             table = file.read()
         levels = range(self.top.level + 1, len(self.spine.levels) + 1)
-        sizes = [len(tree.at(index)) for index in levels]
+        sizes = [tree.size(index) for index in levels]
         if not np.array_equal(table["level"].to_numpy(), np.repeat(levels, sizes)):
             raise ReleaseError(f"{self.folder}: {name} does not have one row for every released node")
         measured, highest = (np.split(filled(table[end]), np.cumsum(sizes)[:-1]) for end in ("measured", "highest"))

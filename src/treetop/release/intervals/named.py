@@ -34,7 +34,7 @@ def named_risks(tree: ReleasedTree, risk: Fraction) -> list[Fraction]:
         (number_of_tests(levels, level.index, tree.at(level.index - 1).nodes) for level in levels),
         start=np.zeros(len(levels) + 1, np.int64),
     )
-    named = [len(tree.at(index)) for index in range(len(levels) + 1)]
+    named = [tree.size(index) for index in range(len(levels) + 1)]
     return [
         risk * Fraction(chosen, number) if 0 < chosen < number else risk
         for chosen, number in zip(named, tests.tolist(), strict=True)
