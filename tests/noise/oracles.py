@@ -89,6 +89,13 @@ class Given:
         runs = zip(begins, (size * width).tolist(), strict=True)
         out[:] = np.concatenate([self._words[begin : begin + number] for begin, number in runs])
 
+    def blocks(self, place: NDArray[np.uint64], size: NDArray[np.int64], width: int) -> NDArray[np.uint64]:
+        begins = (place[1].astype(np.int64) * width).tolist()
+        runs = [
+            (begin, begin + number) for begin, number in zip(begins, (size * width).tolist(), strict=True) if number
+        ]
+        return np.concatenate([self._words[begin - begin % 2 : end + end % 2] for begin, end in runs])
+
 
 def below(word: int, number: Decimal, more: Iterator[int]) -> bool:
     """Whether the real 0.word… is below the number, with more words of it only when they are needed."""

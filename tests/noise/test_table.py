@@ -142,3 +142,32 @@ def test_a_built_table_is_kept_and_cannot_be_changed() -> None:
     assert two_sided(DiscreteGaussian(Fraction(9))) is table
     with pytest.raises(ValueError, match="read-only"):
         table.thresholds[0] = 1
+
+
+@each
+def test_runs_have_the_noise_of_their_slots_also_on_thresholds(law: Law, key: Key) -> None:
+    thresholds = two_sided(law).thresholds.tolist()
+    words = [0, LARGEST, *thresholds[1:-1], 1, LARGEST - 1] * 4
+    whole = np.empty(len(words) // 2 * 2, dtype=np.int64)
+    NoiseStream(law, key, words=Given(words)).fill(whole, 0)
+    rng = np.random.default_rng(len(words))
+    first = rng.integers(0, len(whole) - 8, 300)
+    size = rng.integers(0, 9, 300)
+    place = np.array([np.zeros(300), first]).astype(np.uint64)
+    out = np.empty(int(size.sum()), np.int64)
+    NoiseStream(law, key, words=Given(words)).fill_runs(out, place, size)
+    assert (out == np.concatenate([whole[a : a + n] for a, n in zip(first, size, strict=True)])).all()
+
+
+@pytest.mark.parametrize("law", [*LAWS, DiscreteGaussian(Fraction(10**12))], ids=str)
+def test_runs_of_a_keyed_stream_have_the_noise_of_their_slots(law: Law, key: Key) -> None:
+    rng = np.random.default_rng(5)
+    first, size = rng.integers(0, 2**40, 200), rng.integers(0, 30, 200)
+    out = np.empty(int(size.sum()), np.int64)
+    NoiseStream(law, key).fill_runs(out, np.array([np.zeros(200), first]).astype(np.uint64), size)
+    at = 0
+    for begin, number in zip(first.tolist(), size.tolist(), strict=True):
+        alone = np.empty(number, np.int64)
+        NoiseStream(law, key).fill(alone, begin)
+        assert (out[at : at + number] == alone).all()
+        at += number

@@ -59,7 +59,7 @@ def words_read() -> Iterator[list[tuple[bytes, int, NDArray[np.uint64]]]]:
     """Note every read of random words: the secret, the position and the words."""
     reads: list[tuple[bytes, int, NDArray[np.uint64]]] = []
     secrets: dict[int, tuple[Keystream, bytes]] = {}
-    start, fill, fill_runs = Keystream.__init__, Keystream.fill, Keystream.fill_runs
+    start, fill, blocks = Keystream.__init__, Keystream.fill, Keystream.blocks
 
     def note_secret(self: Keystream, key: Key) -> None:
         secrets[id(self)] = (self, key.secret)  # the stream is kept alive, so that its id stays its own
@@ -69,19 +69,20 @@ def words_read() -> Iterator[list[tuple[bytes, int, NDArray[np.uint64]]]]:
         fill(self, out, word)
         reads.append((secrets[id(self)][1], word, out.copy()))
 
-    def note_runs(
-        self: Keystream, out: NDArray[np.uint64], place: NDArray[np.uint64], size: NDArray[np.int64], width: int
-    ) -> None:
-        fill_runs(self, out, place, size, width)
-        at = 0
+    def note_blocks(
+        self: Keystream, place: NDArray[np.uint64], size: NDArray[np.int64], width: int
+    ) -> NDArray[np.uint64]:
+        found, at = blocks(self, place, size, width), 0
         for high, low, number in zip(*place.tolist(), (size * width).tolist(), strict=True):
-            reads.append((secrets[id(self)][1], (high << 65) + low * width, out[at : at + number].copy()))
-            at += number
+            begin = at + low * width % 2  # a block has two words
+            reads.append((secrets[id(self)][1], (high << 65) + low * width, found[begin : begin + number].copy()))
+            at += -(-(begin - at + number) // 2) * 2 if number else 0
+        return found
 
     with (
         mock.patch.object(Keystream, "__init__", note_secret),
         mock.patch.object(Keystream, "fill", note_words),
-        mock.patch.object(Keystream, "fill_runs", note_runs),
+        mock.patch.object(Keystream, "blocks", note_blocks),
     ):
         yield reads
 

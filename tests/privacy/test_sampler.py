@@ -266,6 +266,9 @@ class Words:
         assert len(size) == 1
         self.fill(out, int(place[1, 0]) * width)
 
+    def blocks(self, place: NDArray[np.uint64], size: NDArray[np.int64], width: int) -> NDArray[np.uint64]:
+        raise AssertionError("these words are read one after the other")
+
 
 @pytest.mark.parametrize("law", [DiscreteGaussian(Fraction(1)), DiscreteLaplace(Fraction(3, 2))], ids=str)
 def test_words_that_64_bits_do_not_decide_are_decided_as_by_rational_arithmetic(law: Law) -> None:

@@ -72,6 +72,9 @@ class Words(Protocol):
     ) -> None:
         """Write the words of runs of slots, with so many words a slot: where each begins, and how many it has."""
 
+    def blocks(self, place: NDArray[np.uint64], size: NDArray[np.int64], width: int) -> NDArray[np.uint64]:
+        """Return the pairs of words that these are in, each from an even position on, one run after the other."""
+
 
 class Keystream:
     """The AES-256-CTR keystream of a key, as little-endian 64-bit words; for one thread at a time."""
@@ -106,10 +109,17 @@ class Keystream:
         A place is a number of two words: the second, times the width, counts words of the stream, and the first is the
         high half of the counter. With a first word of 0 they are the words that `fill` writes.
         """
+        _take_words(self.blocks(place, size, width), place[1], size, width, out)
+
+    def blocks(self, place: NDArray[np.uint64], size: NDArray[np.int64], width: int) -> NDArray[np.uint64]:
+        """Return the blocks of the cipher that the words of runs are in, one run after the other, until the next call.
+
+        A block has two words: where the first word of a run is odd, it is the second of its block.
+        """
         high, low = place
         blocks = _number_of_blocks(low, size, width)
         if blocks == 0:
-            return
+            return self._blocks[:0]
         if len(self._blocks) < 2 * blocks + 2:
             self._blocks = np.empty(2 * blocks + 2, np.uint64)  # the cipher asks for room for one block more
         words = self._blocks[: 2 * blocks + 2]
@@ -120,7 +130,7 @@ class Keystream:
         self._counting.update_into(counters.data.cast("B"), words.data.cast("B"))
         if not _SWAPS:
             words.byteswap(inplace=True)
-        _take_words(words, low, size, width, out)
+        return counters
 
     def _seek(self, word: int) -> CipherContext:
         block, odd = divmod(word, 2)

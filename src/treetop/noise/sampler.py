@@ -16,7 +16,7 @@ from treetop.noise.balls import WORD_BITS
 from treetop.noise.block import block_rejection
 from treetop.noise.keystream import Key, Keystream, Words
 from treetop.noise.law import Law
-from treetop.noise.table import UNDECIDED, two_sided
+from treetop.noise.table import UNDECIDED, Table, two_sided
 
 _CHUNK_WORDS = 32768  # 256 kB, which stays in a core's own cache
 _RUN_WORDS = 4 * _CHUNK_WORDS  # runs are prepared apart, which costs more than what leaves the cache
@@ -97,9 +97,13 @@ class NoiseStream:
         done = 0
         for places, sizes in _pieces(place, size, chunk):
             piece = out[done : done + int(sizes.sum())]
-            words = piece.view(np.uint64) if width == 1 else buffer[: width * len(piece)]
-            self._words.fill_runs(words, places, sizes, width)
-            if self._sampler.draw(words, piece):
+            if isinstance(self._sampler, Table):  # one word a slot, looked up where it is
+                undecided = self._sampler.draw_runs(self._words.blocks(places, sizes, 1), places[1], sizes, piece)
+            else:
+                words = buffer[: width * len(piece)]
+                self._words.fill_runs(words, places, sizes, width)
+                undecided = self._sampler.draw(words, piece)
+            if undecided:
                 before = np.cumsum(sizes) - sizes
                 for i in np.flatnonzero(piece == UNDECIDED).tolist():
                     run = int(np.searchsorted(before, i, side="right")) - 1

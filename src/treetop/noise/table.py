@@ -17,6 +17,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from treetop.basics.buffers import U
 from treetop.basics.kernel import kernel
 from treetop.errors import NumberError
 from treetop.noise.balls import WORD_BITS, Uniform, certain_floors, decided, precision, smallest
@@ -52,6 +53,15 @@ class Table:
         check_words(words, out, self.words_per_slot)
         return lookup(words, self.thresholds, self.guide, self.shift, self.first, out)
 
+    def draw_runs(
+        self, pairs: NDArray[np.uint64], low: NDArray[np.uint64], size: NDArray[np.int64], out: NDArray[np.int64]
+    ) -> int:
+        """Write the samples of runs of words, of which some stand in pairs; return how many are UNDECIDED.
+
+        A run that begins at an odd position has the second word of its first pair.
+        """
+        return _lookup_runs(pairs, low, size, self.thresholds, self.guide, self.shift, self.first, out)
+
     def resolve(self, words: Sequence[int], more: Iterator[int]) -> int:
         """The sample of a word, by exact comparisons."""
         uniform = Uniform(words[0], more)
@@ -78,16 +88,44 @@ def lookup(
     """Write the value of each word's interval, or UNDECIDED on a threshold; return how many are undecided."""
     undecided = 0
     for i in range(words.size):
-        word = words[i]
-        k = np.uint64(guide[word >> np.uint64(shift)])
-        while thresholds[k] < word:
-            k += np.uint64(1)
-        if thresholds[k] == word:
-            out[i] = UNDECIDED
-            undecided += 1
-        else:
-            out[i] = first + np.int64(k)
+        out[i] = _value(words[i], thresholds, guide, shift, first)
+        undecided += out[i] == UNDECIDED
     return undecided
+
+
+@kernel
+def _lookup_runs(
+    pairs: NDArray[np.uint64],
+    low: NDArray[np.uint64],
+    size: NDArray[np.int64],
+    thresholds: NDArray[np.uint64],
+    guide: NDArray[np.int32],
+    shift: int,
+    first: int,
+    out: NDArray[np.int64],
+) -> int:
+    """Do what `lookup` does with runs of words of which each begins a pair of its own."""
+    undecided, at, to = 0, U(0), U(0)
+    for i in range(len(size)):
+        if size[i] > 0:
+            odd, number = low[i] & U(1), U(size[i])
+            for k in range(number):
+                out[to + U(k)] = _value(pairs[at + odd + U(k)], thresholds, guide, shift, first)
+                undecided += out[to + U(k)] == UNDECIDED
+            to += number
+            at += (odd + number + U(1)) & ~U(1)
+    return undecided
+
+
+@kernel
+def _value(
+    word: np.uint64, thresholds: NDArray[np.uint64], guide: NDArray[np.int32], shift: int, first: int
+) -> np.int64:
+    """Return the value of a word's interval, or UNDECIDED on a threshold."""
+    k = U(guide[word >> U(shift)])
+    while thresholds[k] < word:
+        k += U(1)
+    return np.int64(UNDECIDED) if thresholds[k] == word else first + np.int64(k)
 
 
 @lru_cache(maxsize=16)
