@@ -9,7 +9,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from treetop.errors import NumberError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream
 from treetop.noise.table import UNDECIDED, Table, one_sided, two_sided
 
@@ -171,3 +173,10 @@ def test_runs_of_a_keyed_stream_have_the_noise_of_their_slots(law: Law, key: Key
         NoiseStream(law, key).fill(alone, begin)
         assert (out[at : at + number] == alone).all()
         at += number
+
+
+@pytest.mark.parametrize("out", [np.empty(3, np.int64), np.empty(5, np.int64), np.empty(4), np.empty((2, 2), np.int64)])
+def test_runs_are_written_only_to_memory_of_their_size_and_kind(out: NDArray[np.int64]) -> None:
+    place, size = np.zeros((2, 2), np.uint64), np.array([1, 3])
+    with pytest.raises(NumberError):
+        two_sided(LAWS[1]).draw_runs(Given(list(range(8))).blocks(place, size, 1), place[1], size, out)

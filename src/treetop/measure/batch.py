@@ -129,18 +129,19 @@ def refine_batch(
         if len(slots) > 0:
             copy_into(slots[slot - only :], x)
         begin(state, fanout, released[i], kind, order, np.uint64(ties[i]))
-        slot, own = end, look(state, x)
+        own = look(state, x)
         if own >= 0 and takes_all(state) and x[own] >= named:
             value[kept], measured[kept], parent[kept], child[kept] = released[i], x[own], i, eldest + own
             if tracked:
                 start[kept], stop[kept] = begins[own], ends[own]
             highest[i], left[i] = state[SECOND], 0
             kept += 1
-            continue
-        solve_further(state, scratch, x)
-        kept, highest[i], left[i] = keep(
-            state, value, start, stop, parent, child, measured, begins, ends, end - fanout, end, i, eldest, kept, named
-        )
+        else:
+            solve_further(state, scratch, x)
+            kept, highest[i], left[i] = keep(
+                state, value, start, stop, parent, child, measured, begins, ends, slot, end, i, eldest, kept, named
+            )
+        slot = end
     return kept
 
 

@@ -56,10 +56,12 @@ class Table:
     def draw_runs(
         self, pairs: NDArray[np.uint64], low: NDArray[np.uint64], size: NDArray[np.int64], out: NDArray[np.int64]
     ) -> int:
-        """Write the samples of runs of words, of which some stand in pairs; return how many are UNDECIDED.
+        """Write the samples of runs of words, which stand in pairs; return how many are UNDECIDED.
 
         A run that begins at an odd position has the second word of its first pair.
         """
+        if out.ndim != 1 or out.dtype != np.int64 or len(out) != size.sum():
+            raise NumberError(f"runs of {size.sum()} slots do not make {out.shape} samples as {out.dtype}")
         return _lookup_runs(pairs, low, size, self.thresholds, self.guide, self.shift, self.first, out)
 
     def resolve(self, words: Sequence[int], more: Iterator[int]) -> int:
