@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import platform
 import subprocess
@@ -15,11 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.peers.common import loose_epsilon
 from benchmarks.peers.environments import MBI, OPENDP, REFERENCE, Environment
 from benchmarks.synthetic import OriginDestination, two_level_square
 from experiments.kit.pages import write
 from experiments.kit.stamp import SEEN, now
-from treetop import Counts, Hierarchy, Spine
+from treetop import Counts, Hierarchy, Loss, Plan, Spine, Unit
 from treetop.compare.comparison import number, percent, seconds, spread
 from treetop.compare.mechanisms import Estimate, LevelEstimate
 from treetop.compare.trial import estimate_errors
@@ -52,13 +54,6 @@ class Peer:
 PEERS = (
     Peer("Treetop", "ours", None),
     Peer("Treetop, no margins", "ours", None, ("--plain",), "top down, every level; total public"),
-    Peer(
-        "Treetop, no margins, same rho",
-        "ours",
-        None,
-        ("--plain", "--loose"),
-        "the same at the rho of `inf-tda`, by its loose conversion",
-    ),
     Peer("inf-tda", "inf_tda", REFERENCE),
     Peer("OpenDP, pairs", "opendp_leaves", OPENDP, repeats=3),
     Peer("OpenDP, every level", "opendp_levels", OPENDP, repeats=3),
@@ -79,6 +74,8 @@ class Outcome:
     seconds: list[float]
     processor: list[float]
     memory: int
+    rho: float
+    """The zero-concentrated loss that it was given; not a number if its noise is pure."""
     origins: list[float] = field(default_factory=list)
     """By run, the mean absolute error of the totals of origin zones: sums of released pairs, and no level."""
 
@@ -96,10 +93,9 @@ def main() -> None:
         table = Path(folder) / "table.npz"
         origin, destination = square.records()
         np.savez(table, origin=origin, destination=destination, region=square.parents[1])
+        origins, rho = np.bincount(origin, minlength=square.sizes[1]), common_rho(spine)
         for peer in PEERS:
-            found = run(
-                peer, table, Path(folder) / "out.npz", spine, truth, np.bincount(origin, minlength=square.sizes[1])
-            )
+            found = run(peer, table, Path(folder) / "out.npz", spine, truth, origins, rho)
             SEEN.add(now())
             if isinstance(found, Outcome):
                 outcomes.append(found)
@@ -111,12 +107,20 @@ def main() -> None:
     print(f"wrote {write(asked.page, text)}")
 
 
-def run(peer: Peer, table: Path, out: Path, spine: Spine, truth: Counts, origins: NDArray[np.int64]) -> Outcome | str:
+def common_rho(spine: Spine) -> float:
+    """Return the rho that exact accounting gives Treetop's default plan: every tool that takes a rho is given it."""
+    unit = Unit("trip", contributions=1, neighbours="replace")
+    return float(Plan(spine, unit, Loss(epsilon=EPSILON, delta=DELTA)).spent)
+
+
+def run(
+    peer: Peer, table: Path, out: Path, spine: Spine, truth: Counts, origins: NDArray[np.int64], rho: float
+) -> Outcome | str:
     """Run a peer in its environment and compare with the truth (`origins`, by origin zone too); or return why not."""
     if peer.environment is not None and (problem := peer.environment.make()):
         return f"it could not be installed: {problem}"
     python = sys.executable if peer.environment is None else peer.environment.python
-    loss = ["--epsilon", str(EPSILON), "--delta", str(DELTA), "--repeats", str(peer.repeats)]
+    loss = ["--epsilon", str(EPSILON), "--delta", str(DELTA), "--rho", str(rho), "--repeats", str(peer.repeats)]
     command = [python, "-m", f"benchmarks.peers.{peer.script}", *peer.arguments, table, out, *loss]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if ended.returncode:
@@ -134,6 +138,7 @@ def run(peer: Peer, table: Path, out: Path, spine: Spine, truth: Counts, origins
         arrays["seconds"].tolist(),
         arrays["processor"].tolist(),
         int(arrays["memory"]),
+        float(arrays["rho"]),
         np.abs(arrays["leaves"].sum(axis=2) - origins).mean(axis=1).tolist(),
     )
 
@@ -185,14 +190,14 @@ going on at the same time. Memory is the most that the process had, libraries an
 """
 
 NOTES = """\
-- Every tool finds its noise in its own way. `inf-tda` and, here, `mbi` and OpenDP by levels use the looser conversion
-  of the InfTDA paper. Beside `inf-tda`, the third row is like for like: the same levels at the same rho.
+- All rows but one spend the same rho (zero-concentrated), which exact accounting gives Treetop at this ε and δ. By the
+  looser conversion of the InfTDA paper, which `inf-tda` uses, it is ε = {loose:.3f}: that is what `inf-tda` was given.
+  OpenDP for pairs alone takes Laplace noise, which is pure: it spends ε = {epsilon:g} and no δ.
 - By default Treetop also measures margins, the counts of each attribute alone, and gives them a part of the loss. That
   leaves less for the levels, and makes the totals of origins more accurate, which are no level here.
 - `inf-tda` runs on OpenDP 0.12.1: with 0.13.0, 0.14.2, 0.15.1 and 0.16.0 it stops with a type error.
-- OpenDP answers single queries: it promises no consistency between levels, and was asked for none. For pairs alone it
-  takes Laplace noise, which is pure differential privacy and more than was asked for. Its Gaussian noise under exchange
-  is √2 wider than need be: it bounds the change by 2 where it is √2.
+- OpenDP answers single queries: it promises no consistency between levels, and was asked for none. Its Gaussian noise
+  under exchange is √2 wider than need be: it bounds the change by 2 where it is √2.
 - `mbi` fits, and neither draws noise nor keeps account: noise and total were given to it. Its numbers are real: whoever
   needs whole ones must round, and lose the sums or the fit. A real number is hardly ever zero, so what it invents and
   loses says little. It was given 10,000 steps, ten times its default.
@@ -205,7 +210,7 @@ def page(outcomes: list[Outcome], missing: list[tuple[Peer, str]], square: Origi
     machine = f"{platform.machine()}, Python {platform.python_version()}"
     more = {"cells": square.sizes[1] ** 2, "epsilon": EPSILON, "delta": DELTA, "cores": os.cpu_count()}
     lines = [HEAD.format(**sizes, **more, machine=machine)]
-    head = ("tool", "what it does", "runs", "seconds", "of a processor", "memory", "nodes that are no sum")
+    head = ("tool", "what it does", "loss", "runs", "seconds", "of a processor", "memory", "nodes that are no sum")
     lines += _table((*head, "below zero", "not whole", "total released"), [_what(outcome) for outcome in outcomes])
     names = [errors.name for errors in outcomes[0].errors[0]]
     lines += ["", "Largest absolute error by level:", ""]
@@ -240,7 +245,8 @@ def page(outcomes: list[Outcome], missing: list[tuple[Peer, str]], square: Origi
     )
     lines += ["", "The least and the largest of these errors:", ""]
     lines += _table(("level", "mean: least", "most", "largest: least", "most"), _extremes(outcomes, names[1:]))
-    lines += ["", NOTES]
+    rho = next((one.rho for one in outcomes if not math.isnan(one.rho)), math.nan)
+    lines += ["", NOTES.format(epsilon=EPSILON, loose=loose_epsilon(rho, DELTA))]
     lines += [f"- {peer.title} is not here: {why}." for peer, why in missing]
     return lines
 
@@ -259,6 +265,7 @@ def _what(one: Outcome) -> tuple[str, ...]:
     return (
         f"{one.peer.title} ({one.version})",
         one.about,
+        f"ε = {EPSILON:g}, pure" if math.isnan(one.rho) else f"rho = {one.rho:.4g}",
         str(one.peer.repeats),
         seconds(float(np.median(one.seconds))),
         seconds(float(np.median(one.processor))),

@@ -32,8 +32,8 @@ class Square:
     """The region of each zone."""
     epsilon: float
     delta: float
-    loose: bool
-    """Whether rho is found by the looser conversion, where a tool has the choice."""
+    rho: float
+    """The zero-concentrated loss of the whole release, the same for every tool that takes one."""
     plain: bool = False
     """Whether the levels are all that is measured, where a tool measures more of itself."""
 
@@ -54,22 +54,23 @@ Release = Mapping[str, Array]
 they are published by themselves: destination regions; these by origin region; destination zones by origin region."""
 
 
-def serve(prepare: Callable[[Square], Callable[[], Release]], about: str, version: str) -> None:
-    """Run a peer as its script: `table.npz out.npz --epsilon 1 --delta 1e-8 --repeats 3`."""
+def serve(prepare: Callable[[Square], Callable[[], Release]], about: str, version: str, *, pure: bool = False) -> None:
+    """Run a peer as its script: `table.npz out.npz --epsilon 1 --delta 1e-8 --rho 0.0192 --repeats 3`.
+
+    A `pure` one spends epsilon and has no rho.
+    """
     parser = argparse.ArgumentParser()
-    parser.add_argument(
-        "--loose", action="store_true", help="find rho by the looser conversion, where there is a choice"
-    )
     parser.add_argument("--plain", action="store_true", help="measure the levels and nothing else")
     parser.add_argument("table", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--epsilon", type=float, required=True)
     parser.add_argument("--delta", type=float, required=True)
+    parser.add_argument("--rho", type=float, required=True)
     parser.add_argument("--repeats", type=int, required=True)
     asked = parser.parse_args()
     with np.load(asked.table) as table:
         ends = table["origin"], table["destination"]
-        square = Square(*ends, table["region"], asked.epsilon, asked.delta, asked.loose, asked.plain)
+        square = Square(*ends, table["region"], asked.epsilon, asked.delta, asked.rho, asked.plain)
     run = prepare(square)
     run()  # compiles and imports what there is to compile and import
     before = _most_memory()
@@ -90,13 +91,13 @@ def serve(prepare: Callable[[Square], Callable[[], Release]], about: str, versio
         memory=np.array(max(_most_memory(), before)),
         about=np.array(about),
         version=np.array(version),
+        rho=np.array(math.nan if pure else square.rho),
     )
 
 
-def loose_rho(epsilon: float, delta: float) -> float:
-    """The rho whose rho + 2√(rho·ln(1/δ)) is epsilon."""
-    log = math.log(1 / delta)
-    return (math.sqrt(log + epsilon) - math.sqrt(log)) ** 2
+def loose_epsilon(rho: float, delta: float) -> float:
+    """The epsilon that the looser conversion gives a rho: rho + 2√(rho·ln(1/δ))."""
+    return rho + 2 * math.sqrt(rho * math.log(1 / delta))
 
 
 def _most_memory() -> int:

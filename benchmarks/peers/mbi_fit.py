@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peers.common import Release, Square, loose_rho, serve
+from benchmarks.peers.common import Release, Square, serve
 
 ITERATIONS = 10_000
 """Ten times its default, with which it stopped far from the fit when that was tried."""
@@ -50,7 +50,7 @@ def prepare(square: Square) -> Callable[[], Release]:
         cells.ravel(),
     ]
     # One trip exchanged for another: Δ₂² = 2 at each level, and each has a quarter of rho.
-    deviation = math.sqrt(2 / (2 * loose_rho(square.epsilon, square.delta) / len(queries)))
+    deviation = math.sqrt(2 / (2 * square.rho / len(queries)))
     domain = mbi.Domain(["o", "d"], [zones, zones])
     rng = np.random.default_rng()
 

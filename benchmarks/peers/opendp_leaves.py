@@ -38,4 +38,4 @@ def prepare(square: Square) -> Callable[[], Release]:
 
 
 if __name__ == "__main__":
-    serve(prepare, "Laplace noise on all pairs; larger areas are sums", f"OpenDP {version('opendp')}")
+    serve(prepare, "Laplace noise on all pairs; larger areas are sums", f"OpenDP {version('opendp')}", pure=True)

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peers.common import Release, Square, loose_rho, serve
+from benchmarks.peers.common import Release, Square, serve
 
 LEVELS = {"1": ("dr",), "2": ("dr", "or"), "3": ("d", "or"), "leaves": ("o", "d")}
 
 
 def prepare(square: Square) -> Callable[[], Release]:
-    """Asked for rho, OpenDP takes Gaussian noise; rho is found from epsilon and delta as the InfTDA paper does."""
+    """Asked for rho, OpenDP takes Gaussian noise."""
     dp: Any = import_module("opendp.prelude")
     pl: Any = import_module("polars")
     dp.enable_features("contrib")
@@ -28,13 +28,12 @@ def prepare(square: Square) -> Callable[[], Release]:
     }
     records = pl.LazyFrame(columns)
     sizes = {"o": square.zones, "d": square.zones, "or": int(region.max()) + 1, "dr": int(region.max()) + 1}
-    rho = loose_rho(square.epsilon, square.delta)
 
     def run() -> Release:
         context = dp.Context.compositor(
             data=records,
             privacy_unit=dp.unit_of(changes=1),
-            privacy_loss=dp.loss_of(rho=rho),
+            privacy_loss=dp.loss_of(rho=square.rho),
             split_evenly_over=len(LEVELS),
         )
         found = {}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import version
 
 import numpy as np
 import pyarrow as pa
 
 import treetop as tt
 from benchmarks.peers.common import Release, Square, serve
-from treetop.compare.mechanisms import paper_loss
 
 
 def prepare(square: Square) -> Callable[[], Release]:
@@ -20,13 +18,14 @@ def prepare(square: Square) -> Callable[[], Release]:
     records = pa.table(
         {"origin": names.take(pa.array(square.origin)), "destination": names.take(pa.array(square.destination))}
     )
-    loss = square.epsilon, square.delta
     plan = tt.Plan(
         tt.Spine.destination_first(origin=places, destination=places),
         tt.Unit("trip", contributions=1, neighbours="replace"),
-        paper_loss(*loss) if square.loose else tt.Loss(epsilon=square.epsilon, delta=square.delta),
+        tt.Loss(epsilon=square.epsilon, delta=square.delta),
         margins="none" if square.plain else "each",
     )
+    if abs(float(plan.spent) / square.rho - 1) > 0.001:
+        raise SystemExit(f"this plan spends rho {float(plan.spent)}, and the others are to spend {square.rho}")
     order = [plan.spine.trees[0].codes[-1].to_pylist().index(name) for name in names.to_pylist()]
     back = np.argsort(order)
 
@@ -44,5 +43,5 @@ if __name__ == "__main__":
     serve(
         prepare,
         "as a plan is by default: top down, every level, and margins; total public",
-        f"Treetop {version('treetop')}",
+        f"Treetop {tt.__version__}",
     )
