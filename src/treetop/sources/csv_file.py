@@ -47,10 +47,10 @@ def read_csv(part: Part) -> Shared:
         assert part.stream is not None
         stream, head = open_text(part.stream, where, source.encoding)
         header = _read_header(head, where, source)
-        _refuse_fixed(columns, header, where)
+        _refuse_fixed(columns, header, where, source)
         unvouched = source.header is None
         if unvouched:
-            _refuse_row(columns, header, head, where)
+            _refuse_row(columns, header, head, where, source.option_prefix)
         require(columns, header.names, where)
         stream.put_back(head[header.size :])
         parsed = _parsed(stream, header, columns, skip=source.blank_lines == "skip")
@@ -64,13 +64,14 @@ def read_csv(part: Part) -> Shared:
         raise _explain(str(problem), where, source, header) from None  # Arrow's own message quotes the line
 
 
-def _refuse_fixed(columns: Sequence[str] | None, header: _Header, where: str) -> None:
+def _refuse_fixed(columns: Sequence[str] | None, header: _Header, where: str, source: Source) -> None:
     """Refuse fixed-width text, of which the first line is one name with blanks in it."""
     missing = next((name for name in columns or () if name not in header.names), None)
     if missing is not None and len(header.names) == 1 and " " in header.names[0]:
         raise DataError(
             f"{where}: there is no column {missing!r}: no {header.delimiter!r} stands between names in the first line. "
-            "Fixed-width text is read by its positions: [data.fields] in the plan file"
+            f"Name another delimiter ({source.option('delimiter')} in the plan file)"
+            + ("" if source.option_prefix else "; fixed-width text is read by its positions: [data.fields]")
         )
 
 
@@ -92,12 +93,12 @@ def _read_header(head: bytes, where: str, source: Source) -> _Header:
     return _Header(names, delimiter, size)
 
 
-def _refuse_row(columns: Sequence[str] | None, header: _Header, head: bytes, where: str) -> None:
+def _refuse_row(columns: Sequence[str] | None, header: _Header, head: bytes, where: str, prefix: str) -> None:
     """Refuse names that look like values; rows are looked at only where a column is missing, to say why it is."""
-    headers.refuse_look(columns or (), where)
+    headers.refuse_look(columns or (), where, prefix)
     if any(name not in header.names for name in columns or ()):
         text = head[header.size :].decode("utf-8", "surrogateescape")
-        headers.refuse_row(header.names, headers.first_rows(text, header.delimiter, _is_cut(head)), where)
+        headers.refuse_row(header.names, headers.first_rows(text, header.delimiter, _is_cut(head)), where, prefix)
 
 
 def _is_cut(head: bytes) -> bool:
@@ -118,7 +119,7 @@ def _given_header(text: str, where: str, source: Source) -> _Header:
     elif fields and not fitting:
         raise DataError(
             f"{where}: the first row has {fields} fields, but {len(names)} names are given: name all columns in order, "
-            f"or the delimiter if it is not {delimiter!r}"
+            f"or the delimiter if it is not {delimiter!r}: {source.option('delimiter')} in the plan file"
         )
     return _Header(list(names), delimiter, 0)
 
@@ -172,9 +173,10 @@ def _explain(problem: str, where: str, source: Source, header: _Header | None) -
             place = f", column {header.names[int(column[1])]!r}{place}"
         return wrong_encoding(where, source.encoding, place)
     if fields := re.search(r"Expected (\d+) columns, got (\d+)", problem):
+        delimiter = header.delimiter if header else ","
         return DataError(
             f"{where}{place}: has {fields[2]} fields, but the header has {fields[1]}: correct the row, or name the "
-            "delimiter if it is not " + repr(header.delimiter if header else ",")
+            f"delimiter if it is not {delimiter!r}: {source.option('delimiter')} in the plan file"
         )
     if "straddl" in problem:
         return DataError(f"{where}: a row is longer than {BLOCK >> 20} MB: a quote is probably not closed")

@@ -37,14 +37,24 @@ _REMEDY = (
     "header = true (--header). Of a graph this is said under [graph]: edges_header and edges_names, nodes_header and "
     "nodes_names"
 )
+_GRAPH_REMEDY = (
+    "If every line is a row, say {0}header = false and {0}names = [{1}] under [graph] in the plan file (Source(…, "
+    "header=False, names=[…]) in Python). If the first line does hold names, say {0}header = true"
+)
 _ROW = "the first line looks like a row of data"
 
 
-def refuse_row(names: Sequence[str], rows: Iterable[Sequence[str]], where: str) -> None:
+def remedy(prefix: str = "") -> str:
+    """Say how a plan file states that a table has no line of names; `prefix` is that of its options, if it has one."""
+    columns = '"source", "target"' if prefix == "edges_" else '"id", …'
+    return _GRAPH_REMEDY.format(prefix, columns) if prefix else _REMEDY
+
+
+def refuse_row(names: Sequence[str], rows: Iterable[Sequence[str]], where: str, prefix: str = "") -> None:
     """Refuse names that look like a row of data, by some of the rows below."""
     for number, (name, values) in enumerate(zip(names, _transposed(rows, len(names)), strict=True), start=1):
         if why := _why(name, values):
-            raise DataError(f"{where}: {_ROW}: field {number} {why}. {_REMEDY}")
+            raise DataError(f"{where}: {_ROW}: field {number} {why}. {remedy(prefix)}")
 
 
 def refuse_first_row(rows: pa.Table, where: str) -> None:
@@ -54,11 +64,11 @@ def refuse_first_row(rows: pa.Table, where: str) -> None:
     refuse_row(rows.column_names, list(zip(*columns, strict=True)), where)
 
 
-def refuse_look(names: Iterable[str], where: str) -> None:
+def refuse_look(names: Iterable[str], where: str, prefix: str = "") -> None:
     """Refuse names of which each looks like a value by itself; no row is looked at."""
     for name in names:
         if look := _look(name):
-            raise DataError(f"{where}: {_ROW}: the name of a column {look}. {_REMEDY}")
+            raise DataError(f"{where}: {_ROW}: the name of a column {look}. {remedy(prefix)}")
 
 
 def refuse_code(column: str, codes: Sequence[pa.Array], where: str) -> None:

@@ -71,6 +71,12 @@ class Source:
     as that is. A row of which the value is missing stays."""
     sheet: str | None = None
     """For a workbook of Excel: the name of the sheet; it may be left out where there is only one."""
+    option_prefix: str = ""
+    """What a plan file puts before the names of these options, as "edges_" for the edges of a graph; for messages."""
+
+    def option(self, name: str) -> str:
+        """Return where a plan file states an option of this table: "delimiter under [data]"."""
+        return f"{self.option_prefix}{name} under [{'graph' if self.option_prefix else 'data'}]"
 
     def __post_init__(self) -> None:
         if not isinstance(self.location, str | Path):

@@ -88,7 +88,7 @@ def read_edges(
     """Read an edge table, batch by batch. `left` is told what is left out; without it the log is."""
     rules, out = policies or Policies(), LeftOut() if left is None else left
     ends: list[tuple[Numbers, Numbers]] = []
-    for batch in tables.batches(table, list(dict.fromkeys([source, target]))):
+    for batch in tables.batches(tables.as_part_of_graph(table, "edges"), list(dict.fromkeys([source, target]))):
         found = []
         for name in (source, target):
             numbers = nodes.find(batch.rows.column(name), name)

@@ -51,7 +51,7 @@ class Nodes:
         """Read some columns of a node table, or all of them, by the rules that are declared for them."""
         rules = dict(cleaning or {})
         wanted = None if columns is None else list(dict.fromkeys([id, *columns]))
-        rows = tables.read(table, wanted)
+        rows = tables.read(tables.as_part_of_graph(table, "nodes"), wanted)
         require([id], rows.column_names, "the node table")
         for name in rules:
             if columns is None and name not in rows.column_names:

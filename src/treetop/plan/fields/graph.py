@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from treetop.domain.policies import Policy
 from treetop.plan.fields.field import DEGREES, SPINE, Field, Values
-from treetop.plan.fields.kinds import FLAG, INTEGER, NAME, NUMBER, TEXTS, WHOLE, WHOLES, Kind, choice
+from treetop.plan.fields.kinds import DELIMITER, FLAG, INTEGER, NAME, NUMBER, TEXTS, WHOLE, WHOLES, Kind, choice
 from treetop.plan.fields.section import Section
 from treetop.plan.graphs.sensitivity import Degree, Form
 from treetop.privacy.relation import RELATIONS
@@ -92,8 +92,11 @@ FIELDS = (
            "Public rules for columns of the node table, see below", place=None),
     _graph("nodes_header", FLAG, "As `header` under `[data]`, of the people", "reading.nodes.header", since="0.3"),
     _graph("nodes_names", TEXTS, "As `names` under `[data]`, of the people", "reading.nodes.names", since="0.3"),
+    _graph("nodes_delimiter", DELIMITER, "As `delimiter` under `[data]`, of the people", since="0.4", place=None),
     _graph("edges_header", FLAG, "As `header` under `[data]`, of the edges", "reading.edges.header", since="0.3"),
     _graph("edges_names", TEXTS, "As `names` under `[data]`, of the edges", "reading.edges.names", since="0.3"),
+    _graph("edges_delimiter", DELIMITER, 'As `delimiter` under `[data]`, of the edges: `" "` for blanks', since="0.4",
+           place=None),
 
     _clean("vocabulary", NAME, "A public file by which free text becomes codes"),
     _clean("keyword", NAME, "Its column with the keywords", default="keyword"),

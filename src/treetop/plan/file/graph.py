@@ -39,7 +39,7 @@ class GraphFile:
     columns: tuple[str, ...]
     """The columns of the node table that the plan uses."""
     reading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """What is said of the first lines of the tables "nodes" and "edges", as arguments of `Source`."""
+    """How the tables "nodes" and "edges" are read, as arguments of `Source`: first lines and delimiters."""
 
     def table(self, location: str) -> EdgeTable | NodeTable | Graph:
         """Return the private table that the plan counts; `location` is the edge table, or the node table."""
@@ -203,8 +203,8 @@ def read_graph(
 
 
 def _first_line(stated: Mapping[str, Any], table: str) -> dict[str, Any]:
-    """Return what is said of the first line of a table."""
-    said = {key: stated[f"{table}_{key}"] for key in ("header", "names")}
+    """Return what is said of the first line of a table, and of its delimiter."""
+    said = {key: stated[f"{table}_{key}"] for key in ("header", "names", "delimiter")}
     Source("-", **said)  # what does not fit is refused now
     return {key: value for key, value in said.items() if value is not None}
 

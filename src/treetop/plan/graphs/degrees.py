@@ -397,6 +397,6 @@ def refuse() -> NoReturn:
     """Refuse what is only for counts that are measured from the top down."""
     raise PlanError(
         'this plan is for degrees, which are measured all at once: `treetop plan` (under "node" also with --twin, for '
-        "advice on the largest degree), `treetop release`, `treetop check` and `treetop query` take it, and nothing "
-        "else does"
+        "advice on the largest degree) and `treetop release` take it, and its release `treetop check`, `treetop query` "
+        "and `treetop export`. For anything else, count nodes or edges (counts under [graph])"
     )
