@@ -190,6 +190,8 @@ def _print_derived(
         else:
             rows = [[printable(_cell(value)) for value in row.values()] for row in table.to_pylist()]
             click.echo(without_rule(text_table([table.column_names, *rows], left=(0,) if level else ())))
+    if isinstance(tables, GroupTables) and (why := tables.why_no_interval(level)) is not None:
+        click.echo(f"{why}.", err=True)
 
 
 def _draw(chosen: Selection, file: Path, level: str | None, confidence: float | None) -> None:

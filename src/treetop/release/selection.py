@@ -18,6 +18,8 @@ from treetop.domain.spine import TIMES, Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import QueryError, ReleaseError
 from treetop.measure.evidence import Remainders
+from treetop.plan.graphs.degrees import DEGREE
+from treetop.plan.groups.planned import SIZE
 from treetop.release.codes import codes_at
 from treetop.release.contents import Contents
 from treetop.release.intervals.boxes import Boxes, Range, narrowed
@@ -127,8 +129,15 @@ class Selection:
     def where(self, **codes: str) -> Selection:
         """Return what matches these codes as well, each of any level."""
         conditions = (*self.conditions, *(f"{name}={code}" for name, code in codes.items()))
-        found = [self.spine.find(name, code) for name, code in codes.items()]
+        found = [self.spine.find(name, self._padded(name, code)) for name, code in codes.items()]
         return Selection(self.whole, conditions, narrowed(self.ranges, found))
+
+    def _padded(self, name: str, code: str) -> str:
+        """Return a size or a degree with the zeros in front that its codes have, as 03 for 3; other codes unchanged."""
+        attribute = name.partition(".")[0]
+        if attribute not in (SIZE, DEGREE) or not {"groups", "degrees"} & self.card["plan"].keys():
+            return code
+        return str(code).zfill(len(self.spine.attributes[attribute].codes[-1][0].as_py()))
 
     def query(self, **codes: str) -> int:
         """Return the count of a combination of codes, each of any level; attributes left out are summed over."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -16,6 +17,7 @@ from treetop.errors import QueryError
 from treetop.plan.accuracy import as_confidence
 from treetop.plan.groups.planned import SIZE
 from treetop.release.contents import Contents
+from treetop.release.intervals.boxes import Range
 from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.selection import Selection
 
@@ -34,6 +36,8 @@ class _Places(NamedTuple):
     """The level of the spine; of all places together that of the sizes."""
     number: Ints
     """Their number of groups (row) by size (column)."""
+    whole: bool = True
+    """Whether all groups of these places are there: of a part of them there is no interval."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +77,7 @@ class GroupTables:
             columns[level] = places.codes.take(pa.array(np.repeat(np.arange(len(number)), sizes)))
         columns[SIZE] = self._tree.codes[-1].take(pa.array(np.tile(np.arange(sizes), len(number))))
         columns["groups"] = number.cumsum(axis=1).ravel()
-        if (sure := self._confidence(confidence)) is not None:
+        if (sure := self._confidence(confidence, places)) is not None:
             part = 1 - (1 - sure) / max(sizes - 1, 1)  # of the largest size it is the number of all groups
             bounds = [self._ranges(places, 0, stop, part) for stop in range(1, sizes + 1)]
             lower, upper = (np.stack(one, axis=1) for one in zip(*bounds, strict=True))
@@ -84,14 +88,14 @@ class GroupTables:
     def people(self, level: str | None = None, confidence: float | None = None) -> pa.Table:
         """Return how many people are in the groups: the sizes times their numbers."""
         places = self._sizes(level)
-        sure = self._confidence(confidence)
+        sure = self._confidence(confidence, places)
         bounds = None if sure is None else self._people(places, sure)
         return _named(level, places.codes, "people", pa.array(places.number @ self._size), bounds)
 
     def mean_size(self, level: str | None = None, confidence: float | None = None) -> pa.Table:
         """Return the mean size of the groups in which anybody is; null where there is none."""
-        places, sure, bounds = self._sizes(level), self._confidence(confidence), None
-        number = places.number
+        places = self._sizes(level)
+        number, sure, bounds = places.number, self._confidence(confidence, places), None
         if sure is not None:  # half of the risk on the people, half on the groups
             half = 1 - (1 - sure) / 2
             people, groups = self._people(places, half), self._ranges(places, 1, len(self._size), half)
@@ -101,8 +105,8 @@ class GroupTables:
 
     def share_of_one(self, level: str | None = None, confidence: float | None = None) -> pa.Table:
         """Return the share of groups of size one among those in which anybody is; null where there is none."""
-        places, sure, bounds = self._sizes(level), self._confidence(confidence), None
-        number = places.number
+        places = self._sizes(level)
+        number, sure, bounds = places.number, self._confidence(confidence, places), None
         if sure is not None:
             half = 1 - (1 - sure) / 2
             ones, groups = (self._ranges(places, 1, stop, half) for stop in (2, len(self._size)))
@@ -110,10 +114,19 @@ class GroupTables:
         shares = _ratio(number[:, 1], number[:, 1:].sum(axis=1))
         return _named(level, places.codes, "share_of_one", shares, bounds)
 
-    def _confidence(self, confidence: float | None) -> float | None:
-        """Return the confidence of bounds; None where the release has none, or where only a part of it is asked for."""
+    def why_no_interval(self, level: str | None = None) -> str | None:
+        """Say why the tables of a level have no bounds although the release has intervals; None if they have them."""
+        if self._sizes(level).whole or self._confidence(None, None) is None:
+            return None
+        return (
+            "There is no interval: the conditions ask for some sizes only, or for a part of a place of the table. "
+            "Derived tables have intervals for whole places with all their sizes"
+        )
+
+    def _confidence(self, confidence: float | None, places: _Places | None) -> float | None:
+        """Return the confidence of bounds; None if the release has none, or if only a part of a place is asked for."""
         whole = self.release if isinstance(self.release, Contents) else self.release.whole
-        if self.release is not whole and getattr(self.release, "conditions", False):
+        if places is not None and not places.whole:
             return None
         return whole.confidence if confidence is None or whole.confidence is None else as_confidence(confidence)
 
@@ -147,7 +160,9 @@ class GroupTables:
         release, size = self.release, self.release.nodes[self._at]
         if level is None:
             number = np.bincount(size, release.count, len(self._size)).astype(np.int64)[None, :]
-            return _Places(pa.array([""]), np.zeros(1, np.int64), 1, number)
+            node = self._one_place()
+            of_level, place = (1, 0) if node is None else node
+            return _Places(pa.array([""]), np.array([place]), of_level, number, node is not None)
         found = release.spine.level(level)
         (asked,) = found.parts
         if asked.attribute == self._at:
@@ -157,7 +172,39 @@ class GroupTables:
         number = np.zeros((tree.sizes[asked.depth], len(self._size)), np.int64)
         np.add.at(number, (node, size), release.count)
         there = np.flatnonzero(number.any(axis=1))
-        return _Places(tree.codes[asked.depth].take(pa.array(there)), there, found.index, number[there])
+        leaves = [tree.below(asked.depth, node) for node in there.tolist()]
+        start, stop = self._asked.get(asked.attribute, (0, tree.sizes[-1]))
+        whole = not self._some_sizes and all(start <= first and last <= stop for first, last in leaves)
+        return _Places(tree.codes[asked.depth].take(pa.array(there)), there, found.index, number[there], whole)
+
+    @property
+    def _asked(self) -> Mapping[int, Range]:
+        """The leaves that are asked for, by attribute, if not all."""
+        return self.release.ranges if isinstance(self.release, Selection) else {}
+
+    @property
+    def _some_sizes(self) -> bool:
+        every = (0, len(self._size))
+        return self._asked.get(self._at, every) != every
+
+    def _one_place(self) -> tuple[int, int] | None:
+        """Return the level and the number of the one place that is asked for; None if it is none, or not all of one."""
+        spine = self.release.spine
+        asked = {at: leaves for at, leaves in self._asked.items() if at != self._at}
+        if self._some_sizes or not asked:
+            return None if self._some_sizes else (1, 0)
+        ((at, leaves),) = asked.items()
+        tree = spine.trees[at]
+        if leaves == (0, tree.sizes[-1]):
+            return 1, 0
+        for level in spine.levels:
+            (part,) = level.parts
+            if part.attribute != at or leaves[0] >= leaves[1]:
+                continue
+            node = int(tree.ancestors(part.depth)[leaves[0]])
+            if tree.below(part.depth, node) == leaves:
+                return level.index, node
+        return None
 
 
 def _named(
