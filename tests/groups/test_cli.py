@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -12,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from treetop import read_plan
 from treetop.cli import cli, main
+from treetop.errors import QueryError
 
 Write = Callable[..., Path]
 
@@ -66,6 +68,40 @@ def test_queries_and_derived_tables(released: Path) -> None:
     table = run("query", released, "--derived", "cumulative", "--by", "place.state").output.splitlines()
     assert table[0].split() == ["place.state", "size", "groups", "lower", "upper"] and len(table) == 9
     assert run("query", released, "--derived", "people", "--limit", "3").exit_code == 2
+
+
+def test_a_size_is_asked_for_with_or_without_the_zeros_of_its_code(write: Write, tmp_path: Path) -> None:
+    plan = write()
+    text = plan.read_text(encoding="utf-8")
+    plan.write_text(re.sub(r"largest = \d+", "largest = 12", text), encoding="utf-8")
+    assert run("release", plan, "--out", tmp_path / "out").exit_code == 0
+    for level in ("size", "size.size"):
+        short, long = (run("query", tmp_path / "out", f"{level}={code}", "place.state=a") for code in ("1", "01"))
+        assert short.exit_code == 0 and short.output == long.output and int(short.output) > 0
+    with pytest.raises(QueryError, match="'13'"):
+        run("query", tmp_path / "out", "size=13")
+
+
+def test_what_is_derived_of_one_place_has_the_interval_of_its_row(released: Path) -> None:
+    for derived in ("people", "mean-size", "share-of-one", "cumulative"):
+        for level, code in (("place.state", "a"), ("place.county", "a2")):
+            asked = ("query", released, "--derived", derived)
+            every = json.loads(run(*asked, "--by", level, "--json").output)["rows"]
+            row = [{name: row[name] for name in row if name != level} for row in every if row[level] == code]
+            assert json.loads(run(*asked, f"{level}={code}", "--json").output)["rows"] == row
+            assert {"lower", "upper"} <= row[0].keys()
+            some = json.loads(run(*asked, f"{level}={code}", "--by", level, "--json").output)["rows"]
+            assert some == [one for one in every if one[level] == code]
+
+
+@pytest.mark.parametrize(
+    "conditions", [("size=1",), ("place.state=a", "size=1"), ("place.county=a1", "--by", "place.state")]
+)
+def test_what_is_derived_of_a_part_of_a_place_says_why_it_has_no_interval(
+    conditions: tuple[str, ...], released: Path
+) -> None:
+    told = run("query", released, "--derived", "people", *conditions)
+    assert "lower" not in told.stdout and "There is no interval: the conditions ask for some sizes" in told.stderr
 
 
 def test_a_steward_compares_with_the_truth(released: Path, tmp_path: Path) -> None:
@@ -140,7 +176,24 @@ def test_the_smallest_loss_for_a_target_is_found_and_written(write: Write, tmp_p
     chosen = read_plan(tmp_path / "answer.toml").plan
     assert float(chosen.loss.epsilon or 0) == told["answer"]["loss"]["epsilon"] > 0
     assert chosen.workload.measured[-1][1].margin(Fraction(5, 100)) <= 10
-    assert any("the difference of two" in note for note in told["notes"])
+
+
+@pytest.mark.parametrize("form", ["cumulative", "direct"])
+def test_a_target_a_grid_and_the_plan_mean_the_same_by_plus_or_minus_one(
+    form: str, write: Write, tmp_path: Path
+) -> None:
+    plan = write()
+    text = plan.read_text(encoding="utf-8")
+    plan.write_text(text.replace("[groups]", f'[groups]\nform = "{form}"'), encoding="utf-8")
+    answer = tmp_path / "answer.toml"
+    told = json.loads(run("plan", plan, "--target", "place.county=10", "--write", answer, "--json").output)["answer"]
+    expected = {row["name"]: row["margin"] for row in told["levels"]}
+    shown = {row["name"]: row["margin"] for row in json.loads(run("plan", answer, "--json").output)["levels"]}
+    assert expected == {name: shown[name] for name in expected} and expected["place.county"] == 10
+    epsilon = told["loss"]["epsilon"]
+    grid = json.loads(run("plan", answer, "--epsilon-grid", str(epsilon), "--json").output)["grid"]
+    assert {row["name"]: row["margin"] for row in grid} == shown
+    assert "± one, 95%" in run("plan", answer).output
 
 
 def test_errors_at_several_epsilons_are_shown(write: Write) -> None:

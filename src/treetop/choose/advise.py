@@ -178,13 +178,6 @@ def advise(plan: PlanFile | str | Path, targets: Sequence[str | Target] = (), **
     return _written(advice, wishes)
 
 
-ONE_SIZE = (
-    "A target is about one measurement. In the cumulative form that is of the groups of a size and all smaller ones, "
-    "and a number of groups of one size is the difference of two: `treetop plan` tells how far its interval reaches."
-)
-"""What a target of a plan for group sizes speaks of."""
-
-
 def levels_named(spine: Spine, name: str) -> list[str]:
     """Return the levels of a name: `attribute.level`, or a short one, which may be that of several attributes.
 
@@ -318,10 +311,10 @@ def _with_loss(advice: Advice, asked: Sequence[str | Target], kind: Definition, 
         accounting=plan.loss.accounting,
         margins=plan.margins,
         facts=plan.public_facts,
+        terms=plan.terms,
     )
-    notes = (*advice.notes, *([ONE_SIZE] if isinstance(plan, PureGroupTablePlan) else []))
     chosen = replace(plan, loss=answer.loss, split=answer.split)
-    return replace(advice, plan=chosen, targets=targets, answer=answer, notes=notes)
+    return replace(advice, plan=chosen, targets=targets, answer=answer)
 
 
 def _with_design(advice: Advice, wishes: Wishes) -> Advice:
@@ -424,6 +417,7 @@ def _with_grid(advice: Advice, epsilons: Sequence[float], kind: Definition, delt
         accounting=plan.loss.accounting,
         margins=margins,
         facts=plan.public_facts,
+        terms=plan.terms,
     )
     return replace(advice, grid=grid, grid_delta=delta)
 

@@ -9,20 +9,21 @@ from fractions import Fraction
 from statistics import NormalDist
 from typing import TypeAlias
 
-from treetop.choose.error_laws import mean_absolute
+from treetop.choose.error_laws import mean_absolute_of_count
 from treetop.errors import LossError
 from treetop.noise import Law
 from treetop.noise.balls import at_most
+from treetop.noise.sum_noise import sum_margin
 
 
 @dataclass(frozen=True)
 class Within:
-    """A share of the measurements of a level, such as 95 %, is within a margin of the truth."""
+    """A share of the counts of a level, such as 95 %, is within a margin of the truth, as the level measures them."""
 
     level: str
     """The level that it is about."""
     margin: int
-    """How far off a measurement may be."""
+    """How far off a count may be."""
     confidence: float = 0.95
     """How many of them may be no farther off: P(|noise| ≤ margin) ≥ confidence."""
 
@@ -32,9 +33,11 @@ class Within:
         if not 0 < self.confidence < 1:
             raise LossError(f"the confidence of {self.level} is {self.confidence}: give a number between 0 and 1")
 
-    def met_by(self, law: Law) -> bool:
-        """Whether measurements with this noise meet the target, exactly."""
+    def met_by(self, law: Law, terms: int = 1) -> bool:
+        """Whether counts of so many measurements with this noise meet the target; of one, exactly."""
         risk = 1 - Fraction(str(self.confidence))
+        if terms > 1:
+            return sum_margin(law, terms, risk / 2) <= self.margin
         return at_most(lambda bits: law.enclose_tail(self.margin, bits), risk / 2)
 
     def guess(self) -> float:
@@ -47,7 +50,7 @@ class Within:
 
 @dataclass(frozen=True)
 class Mean:
-    """The measurements of a level are off by no more than a value on average: E|noise| ≤ value."""
+    """The counts of a level, as it measures them, are off by no more than a value on average: E|noise| ≤ value."""
 
     level: str
     """The level that it is about."""
@@ -58,9 +61,9 @@ class Mean:
         if not (math.isfinite(self.value) and self.value > 0):
             raise LossError(f"the mean error of {self.level} is {self.value}: give a positive number")
 
-    def met_by(self, law: Law) -> bool:
-        """Whether measurements with this noise meet the target."""
-        return mean_absolute(law) <= self.value
+    def met_by(self, law: Law, terms: int = 1) -> bool:
+        """Whether counts of so many measurements with this noise meet the target."""
+        return mean_absolute_of_count(law, terms) <= self.value
 
     def guess(self) -> float:
         """A standard deviation that may be right."""

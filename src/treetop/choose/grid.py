@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from treetop.basics.exact import Number
 from treetop.basics.picture import INK, label_ends, new_figure, plain_ticks, save_figure, tidy
-from treetop.choose.error_laws import mean_absolute
+from treetop.choose.error_laws import mean_absolute_of_count
 from treetop.choose.simulate import Trials
 from treetop.domain.facts import PublicFacts
 from treetop.domain.margin import Margins
@@ -41,9 +41,9 @@ class GridRow:
     noise: float
     """The standard deviation of one measurement; 0 where nothing is measured."""
     mean: float
-    """The mean absolute error of one measurement."""
+    """The mean absolute error of one count, by the measurements of its level alone."""
     margin: int
-    """One measurement is within this of the truth with the confidence that was asked for."""
+    """One count is within this of the truth with the confidence that was asked for, by its level alone."""
 
 
 def error_grid(
@@ -58,8 +58,12 @@ def error_grid(
     accounting: Accounting | None = None,
     margins: Margins = "none",
     facts: PublicFacts | None = None,
+    terms: int = 1,
 ) -> tuple[GridRow, ...]:
-    """Return the errors of every level and margin at every epsilon (pure without a delta); no data is read."""
+    """Return the errors of every level and margin at every epsilon (pure without a delta); no data is read.
+
+    `terms` is the number of measurements that one count is made of (`PurePlan.terms`).
+    """
     if not epsilons:
         raise LossError("the grid has no epsilon: give at least one")
     if not 0 < confidence < 1:
@@ -70,8 +74,8 @@ def error_grid(
         loss = Loss(epsilon=epsilon, delta=delta, accounting=accounting)
         plan = PurePlan(spine, unit, loss, split=split, unknown=unknown, margins=margins, facts=facts or {})
         for level in plan.workload:
-            mean = mean_absolute(level.law) if level.is_measured else 0.0
-            errors = (level.deviation, mean, level.margin(risk))
+            mean = mean_absolute_of_count(level.law, terms) if level.is_measured else 0.0
+            errors = (level.deviation, mean, level.margin(risk, terms))
             rows.append(GridRow(float(epsilon), level.index, level.name, level.nodes, *errors))
     return tuple(rows)
 
@@ -91,7 +95,7 @@ def plot_grid(
 ) -> None:
     """Draw the margins of a grid to a file; with trials at the same epsilons, those of released counts beside them."""
     epsilons = sorted({row.epsilon for row in rows})
-    panels = [("one measurement", _measured(rows, epsilons))]
+    panels = [("one count, as measured", _measured(rows, epsilons))]
     if trials:
         panels.append(("released counts, on the twin", _released(trials, epsilons)))
     longest = max(len(_label(names)) for _, lines in panels for names in lines.values()) if panels[0][1] else 0

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.basics.progress import Progress
-from treetop.choose.error_laws import Floats, mean_absolute
+from treetop.choose.error_laws import Floats, mean_absolute_of_count
 from treetop.choose.group_twin import sizes_of
 from treetop.choose.guard import refuse_counts, refuse_same_records
 from treetop.choose.known import fitted
@@ -52,7 +52,7 @@ class TrialRow:
     nodes: int
     """How many nodes the public domain has there."""
     predicted_mean: float
-    """The mean absolute error of one measurement; 0 where nothing is measured."""
+    """The mean absolute error of one count by the measurements of its level; 0 where nothing is measured."""
     predicted_margin: int
     """One measurement is within this of the truth, with the stated confidence."""
     mean: float
@@ -135,9 +135,8 @@ def simulate(
     rows = []
     for index, (name, nodes) in enumerate(names):
         planned = plan.levels[index]
-        mean, margin = mean_absolute(planned.law) if planned.is_measured else 0.0, planned.margin(risk)
-        if isinstance(plan, PureGroupTablePlan):  # a released number may be the difference of two measurements
-            margin = plan.accuracy(confidence).levels[index].margin
+        mean = mean_absolute_of_count(planned.law, plan.terms) if planned.is_measured else 0.0
+        margin = planned.margin(risk, plan.terms)
         found = _pooled([levels[index] for levels in tried], confidence, margin)
         rows.append(TrialRow(index, name, nodes, mean, margin, found.mean, found.sum / (runs * nodes), *found[2:]))
     told = {"reaches": "the interval of one number reaches"} if isinstance(plan, PureGroupTablePlan) else {}

@@ -1,7 +1,7 @@
 """From accuracy to loss: the smallest loss, and its split, at which every target is met; no data is read.
 
-What a target promises is the accuracy of a level's own measurements, from the exact law of their noise. A released
-count differs from its measurement: repair clips it at zero and makes it fit its parent, whose error it takes a part of.
+What a target promises is the accuracy of a count by its level's own measurements, from the law of their noise. A
+released count differs: repair clips it at zero and makes it fit its parent, whose error it takes a part of.
 That depends on the counts, so it can only be simulated, on a public twin (see `simulate`).
 """
 
@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from treetop.basics.exact import Number, delta_between_0_and_1, positive
 from treetop.basics.frozen import FrozenMap
-from treetop.choose.error_laws import mean_absolute
+from treetop.choose.error_laws import mean_absolute_of_count
 from treetop.choose.goals import Target
 from treetop.choose.prior import Prior
 from treetop.choose.programs import least_loss
@@ -61,9 +61,9 @@ class LevelNeed:
     noise: float
     """The standard deviation of one measurement."""
     mean: float
-    """The mean absolute error of one measurement."""
+    """The mean absolute error of one count, by the measurements of its level alone."""
     margin: int
-    """One measurement is within this of the truth with 95 % confidence."""
+    """One count is within this of the truth with 95 % confidence, by the measurements of its level alone."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,7 @@ def loss_for(
     accounting: Accounting | None = None,
     margins: Margins = "none",
     facts: PublicFacts | None = None,
+    terms: int = 1,
 ) -> Answer:
     """Find the smallest loss, and its split, at which every target is met.
 
@@ -127,7 +128,8 @@ def loss_for(
     without one has the same noise as the next finer level that has a target, since its error would be passed on to it.
     Each level that is finer than every target, and each margin, is given the share `rest` of the loss. `large_delta`
     says that a delta of one in the number of units, or more, is meant, and `accounting` how epsilon and delta are kept.
-    What public `facts` decide costs nothing.
+    What public `facts` decide costs nothing. `terms` is the number of measurements that one count is made of
+    (`PurePlan.terms`).
     """
     kind = definition or ("pure" if delta is None else "approximate")
     if kind == "approximate" and delta is None:
@@ -138,7 +140,7 @@ def loss_for(
     plan = PurePlan(spine, unit, trial, unknown=unknown, margins=margins, facts=facts or {})
     measured = [part.name for part in plan.workload if part.is_measured]
     wanted = _by_level(plan, targets)
-    laws, why = _needed_noise(measured, wanted, DiscreteLaplace if kind == "pure" else DiscreteGaussian)
+    laws, why = _needed_noise(measured, wanted, DiscreteLaplace if kind == "pure" else DiscreteGaussian, terms)
     split = {name: _short(cost(unit, name, law), 6, ROUND_CEILING) for name, law in laws.items()}
     finer = [name for name in measured if name not in split]
     given = positive(rest, "the share of a level that is finer than every target")
@@ -153,8 +155,8 @@ def loss_for(
     }
     ordered = {name: split[name] for name in measured}
     stated = {"delta": delta, "large_delta": large_delta and delta is not None, "accounting": accounting}
-    plan = _smallest(plan, kind, stated, ordered, digits, wanted)
-    rows = tuple(_need(name, why[name], plan) for name in measured)
+    plan = _smallest(plan, kind, stated, ordered, digits, wanted, terms)
+    rows = tuple(_need(name, why[name], plan, terms) for name in measured)
     return Answer(plan.loss, FrozenMap(ordered), rows, plan)
 
 
@@ -198,13 +200,14 @@ def loss_for_error(
         "large_delta": plan.loss.large_delta and delta is not None,
         "accounting": plan.loss.accounting,
     }
-    found = _smallest(trial, kind, stated, ordered, digits, {})
+    found = _smallest(trial, kind, stated, ordered, digits, {}, plan.terms)
     why = dict.fromkeys(names, "the cheapest division for the squared error of all levels")
     why |= {
         name: f"{100 * float(REST):.3g}% of the loss: {'no error is expected' if name in levels else 'a margin'}"
         for name in rest
     }
-    return Answer(found.loss, FrozenMap(ordered), tuple(_need(name, why[name], found) for name in names), found)
+    rows = tuple(_need(name, why[name], found, plan.terms) for name in names)
+    return Answer(found.loss, FrozenMap(ordered), rows, found)
 
 
 def _by_level(plan: PurePlan, targets: Sequence[Target]) -> dict[str, list[Target]]:
@@ -227,6 +230,7 @@ def _needed_noise(
     measured: Sequence[str],
     wanted: Mapping[str, Sequence[Target]],
     family: type[DiscreteGaussian] | type[DiscreteLaplace],
+    terms: int,
 ) -> tuple[dict[str, DiscreteGaussian | DiscreteLaplace], dict[str, str]]:
     """Return the noise of every level down to the finest target, and why it is that."""
     laws: dict[str, DiscreteGaussian | DiscreteLaplace] = {}
@@ -236,7 +240,7 @@ def _needed_noise(
         if name in wanted:
             finer = name
             # The largest of a family of laws that grow with their parameter: all targets, so the least of them.
-            laws[name] = family(min(_largest(target, family) for target in wanted[name]))
+            laws[name] = family(min(_largest(target, family, terms) for target in wanted[name]))
             why[name] = "; ".join(str(target) for target in wanted[name])
         elif finer is not None:
             laws[name] = laws[finer]
@@ -244,11 +248,11 @@ def _needed_noise(
     return laws, why
 
 
-def _largest(target: Target, family: Callable[[Fraction], Law]) -> Fraction:
+def _largest(target: Target, family: Callable[[Fraction], Law], terms: int) -> Fraction:
     """The largest parameter of a law that meets a target, to about eight digits and not above it."""
 
     def met(parameter: float) -> bool:
-        return target.met_by(family(Fraction(parameter)))
+        return target.met_by(family(Fraction(parameter)), terms)
 
     guess = target.guess()
     low = high = guess**2 if family is DiscreteGaussian else guess / math.sqrt(2)
@@ -271,6 +275,7 @@ def _smallest(
     split: Mapping[str, Fraction],
     digits: int,
     wanted: Mapping[str, Sequence[Target]],
+    terms: int,
 ) -> PurePlan:
     """Round the loss up until the plan gives every level what it needs, and check every target in it."""
     total = sum(split.values(), Fraction(0))
@@ -287,7 +292,7 @@ def _smallest(
         amount = _short(amount * (1 + Fraction(1, 10**digits)), digits, ROUND_CEILING)
     for level in plan.levels:
         for target in wanted.get(level.name, ()):
-            if not level.is_measured or not target.met_by(level.law):  # a bug, not rounding
+            if not level.is_measured or not target.met_by(level.law, terms):  # a bug, not rounding
                 raise LossError(f"{target} is not met at {loss}")
     return plan
 
@@ -307,9 +312,8 @@ def _short(value: Fraction, digits: int, rounding: Literal["ROUND_CEILING", "ROU
     return Fraction(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
 
 
-def _need(name: str, why: str, plan: PurePlan) -> LevelNeed:
+def _need(name: str, why: str, plan: PurePlan, terms: int) -> LevelNeed:
     planned = next(part for part in plan.workload if part.name == name)
     law = planned.law
-    return LevelNeed(
-        name, float(planned.share), why, law.standard_deviation, mean_absolute(law), law.margin(Fraction(5, 100))
-    )
+    errors = mean_absolute_of_count(law, terms), planned.margin(Fraction(5, 100), terms)
+    return LevelNeed(name, float(planned.share), why, law.standard_deviation, *errors)

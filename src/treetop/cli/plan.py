@@ -74,9 +74,10 @@ def _margins(plan: PurePlan, percent: str) -> Iterator[str]:
     """Say of what margins and bounds speak."""
     if getattr(plan, "keeps_regions", False) or getattr(plan, "edition", 1) > 1:
         what = "people of one degree" if "degree" in plan.spine.attributes else "groups of one size"
-        yield f"± one: so far reaches the interval of one number of {what}, in one region, with {percent} confidence."
+        counted = f"one number of {what}, in one region,"
+        yield f"± one: the measurements of the level put {counted} within this of the truth, with {percent} confidence."
         return
-    yield f"± one: a measurement is within this of the truth, with {percent} confidence."
+    yield f"± one: the measurement of one count is within this of the truth, with {percent} confidence."
     if not plan.margin_tables:
         yield "± all: so are, at once, all counts of the level; most are far closer."
 

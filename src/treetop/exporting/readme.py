@@ -76,7 +76,7 @@ def _margins(card: dict[str, Any]) -> Iterator[Row]:
         return
     yield (f"Margins at {100 * float(card['accuracy']['confidence']):g} % confidence",)
     yield "", card["accuracy"].get("margin", "")
-    yield "Level", "Public nodes", "Margin of one measurement"
+    yield "Level", "Public nodes", "± one count"
     for level in levels:
         margin = "not measured" if level["margin"] is None else f"± {level['margin']:,}"
         yield level.get("counts", level["name"]), f"{level['nodes']:,}", margin

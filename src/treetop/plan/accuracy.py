@@ -28,7 +28,7 @@ class LevelAccuracy:
     noise: float
     """The standard deviation of one measurement; 0 where nothing is measured."""
     margin: int
-    """One measurement is within this of the truth with the stated confidence."""
+    """"± one": one count is within this of the truth with the stated confidence, by the measurements of its level."""
     bound: int | None
     """All counts of the level are, at once, within this of the truth with the stated confidence; None where margins are
     kept, since for counts that agree with two tables at once no such bound is proved."""

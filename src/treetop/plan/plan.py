@@ -291,10 +291,11 @@ class PurePlan:
     def accuracy(self, confidence: float | None = None) -> Accuracy:
         """Return what to expect of every level, at the plan's confidence if none is given; reads no private data.
 
-        `margin` is the exact quantile of one measurement's noise. `bound` holds for all nodes of a level at once: an
-        error grows, from a node to its children, by at most twice the largest noise among them (InfTDA, Theorem 1; here
-        with exact quantiles of the noise instead of its tail bound, each at the confidence that a union bound over
-        levels and public nodes leaves; it holds for both repairs). Where margins are kept there is none.
+        `margin` ("± one") is the quantile of the noise of one count, by the measurements of its level alone. `bound`
+        holds for all nodes of a level at once: an error grows, from a node to its children, by at most twice the
+        largest noise among them (InfTDA, Theorem 1; here with exact quantiles of the noise instead of its tail bound,
+        each at the confidence that a union bound over levels and public nodes leaves; it holds for both repairs). Where
+        margins are kept there is none.
         """
         confidence = as_confidence(confidence or self.confidence or CONFIDENCE)
         risk = 1 - Fraction(str(confidence))
@@ -302,12 +303,17 @@ class PurePlan:
         size = len(self.levels)
         return Accuracy(rows[:size], confidence, rows[size:])
 
+    @property
+    def terms(self) -> int:
+        """How many measurements of its level one count is made of; of their errors "± one" and targets speak."""
+        return 1
+
     def _row(self, part: Part, risk: Fraction) -> LevelAccuracy:
         size = len(self.levels)
         depths = self.spine.depths(part.index) if part.index < size else self.margin_tables[part.index - size].depths
         title, share = title_of(self.spine, depths), float(part.share)
         bound = self._bound(part.index, risk)
-        own = (part.deviation, part.margin(risk), bound, title, part.is_exact)
+        own = (part.deviation, part.margin(risk, self.terms), bound, title, part.is_exact)
         return LevelAccuracy(part.index, part.name, part.nodes, share, *own)
 
     def _bound(self, index: int, risk: Fraction) -> int | None:

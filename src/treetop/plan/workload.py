@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from treetop.domain.unit import Unit
 from treetop.errors import PlanError
 from treetop.noise import DiscreteGaussian, Law
+from treetop.noise.sum_noise import sum_margin
 from treetop.privacy.composition import Cells
 
 
@@ -78,9 +79,14 @@ class Part:
         """The standard deviation of the noise of one cell: 0 where there is none."""
         return self.law.standard_deviation if self.is_measured else 0.0
 
-    def margin(self, risk: Fraction) -> int:
-        """The exact quantile of the noise of one cell: 0 where there is none."""
-        return self.law.margin(risk) if self.is_measured else 0
+    def margin(self, risk: Fraction, terms: int = 1) -> int:
+        """How far off a count of so many measurements may be, but for this risk; 0 where there is no noise.
+
+        Of one measurement it is the exact quantile.
+        """
+        if not self.is_measured:
+            return 0
+        return self.law.margin(risk) if terms == 1 else sum_margin(self.law, terms, risk / 2)
 
     def describe(self) -> dict[str, Any]:
         """Return it as plain values, for cards and digests."""

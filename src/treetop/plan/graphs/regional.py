@@ -21,14 +21,13 @@ from treetop.intake.graph.nodes import Nodes
 from treetop.intake.groups.sizes import GroupSizes, check_cells
 from treetop.intake.tally import Tally
 from treetop.noise import Key
-from treetop.plan.accuracy import CONFIDENCE, LevelAccuracy
+from treetop.plan.accuracy import CONFIDENCE
 from treetop.plan.graphs.degrees import DEGREE, DegreeCounts, degree_fields
 from treetop.plan.graphs.sensitivity import Degree, Form
 from treetop.plan.graphs.unit import DegreeFacts, DegreeUnit
 from treetop.plan.groups import unit as groups
 from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
-from treetop.plan.groups.planned import core_of, leaves_above_zero, of_one_size, together
-from treetop.plan.workload import Part
+from treetop.plan.groups.planned import core_of, leaves_above_zero, together
 from treetop.privacy import Loss, Neighbours, Sensitivity, Split
 from treetop.privacy.relation import check_relation
 from treetop.sources.header import refuse_code
@@ -141,9 +140,10 @@ class PureRegionalPlan(DegreeCounts):
         described = super().describe()
         return described | {"degrees": described["degrees"] | {"mechanism": self.core.name}}
 
-    def _row(self, part: Part, risk: Fraction) -> LevelAccuracy:
-        row = super()._row(part, risk)
-        return of_one_size(row, part, self.degrees.form == "cumulative", risk) if self.keeps_regions else row
+    @property
+    def terms(self) -> int:
+        """A number of people of one degree is the difference of two cumulative counts."""
+        return 2 if self.degrees.form == "cumulative" and self.keeps_regions else 1
 
     def _bound(self, index: int, risk: Fraction) -> int | None:
         """How far all counts of a level are from the truth at most, repairs included: at first a loose bound."""

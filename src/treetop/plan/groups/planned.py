@@ -8,7 +8,7 @@ one of its levels, and all that a `Plan` and a `Release` can do holds here too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import isqrt
@@ -28,14 +28,12 @@ from treetop.intake.groups.lists import GroupList
 from treetop.intake.groups.read import Columns, Reader, Rows
 from treetop.intake.groups.sizes import check_cells
 from treetop.intake.tally import Tally
-from treetop.noise.sum_noise import sum_margin
-from treetop.plan.accuracy import CONFIDENCE, LevelAccuracy
+from treetop.plan.accuracy import CONFIDENCE
 from treetop.plan.fields import GROUPS, decided
 from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
 from treetop.plan.groups.table_unit import GroupTableUnit
 from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.plan.plan import PurePlan
-from treetop.plan.workload import Part
 from treetop.privacy import Loss, Split
 from treetop.sources.source import as_source
 from treetop.sources.table import Table
@@ -192,9 +190,10 @@ class PureGroupTablePlan(PurePlan):
         edition = {} if self.edition == 1 else {"edition": self.edition}
         return super().describe() | {"order": "none", "groups": groups | edition}
 
-    def _row(self, part: Part, risk: Fraction) -> LevelAccuracy:
-        row = super()._row(part, risk)
-        return row if self.edition == 1 else of_one_size(row, part, self.sizes.form == "cumulative", risk)
+    @property
+    def terms(self) -> int:
+        """A number of groups of one size is the difference of two cumulative counts."""
+        return 2 if self.sizes.form == "cumulative" and self.edition > 1 else 1
 
     def _bound(self, index: int, risk: Fraction) -> int | None:
         """How far all counts of a level are from the truth at most, repairs included: at first a loose bound."""
@@ -296,13 +295,6 @@ def spine_of_numbers(name: str, largest: int, regions: Hierarchy | None, place: 
 def best_repair(form: Form, public: Public) -> GroupRepair:
     """Return the most accurate repair that was measured; of direct sizes alone the nearest numbers can be proven."""
     return "exact" if (form, public) == ("direct", "total") else "joint"
-
-
-def of_one_size(row: LevelAccuracy, part: Part, cumulative: bool, risk: Fraction) -> LevelAccuracy:
-    """Say how far off the interval of one released number reaches: of cumulative counts it is the difference of two."""
-    if not part.is_measured:
-        return row
-    return replace(row, margin=sum_margin(part.law, 2 if cumulative else 1, risk / 2))
 
 
 def core_of(
