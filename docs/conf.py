@@ -6,14 +6,15 @@ fails the build. The theme is one line.
 
 from __future__ import annotations
 
-from importlib import metadata
 from pathlib import Path
 
 from sphinx.application import Sphinx
 
+from treetop.basics.distribution import VERSION
+
 project = "Treetop"
 author = "The Treetop authors"
-release = metadata.version("treetop")
+release = VERSION
 html_title = f"Treetop {release}"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 
 import click
 
 from experiments.kit.cases import DATA, DOCS, ROOT
 from experiments.kit.stamp import stamped
+from treetop.basics.distribution import VERSION
 
 STUDIES = (
     *("false_discoveries", "inftda", "loss_split", "group_sizes", "graphs", "coverage", "resolution", "estimates"),
@@ -27,7 +27,7 @@ def page_of(study: str, docs: Path) -> Path:
 def is_finished(study: str, docs: Path) -> bool:
     """Whether this version has written the page: it is the last that a study does, but for pictures."""
     page = page_of(study, docs)
-    return page.is_file() and stamped(page.read_text(encoding="utf-8")) == version("treetop")
+    return page.is_file() and stamped(page.read_text(encoding="utf-8")) == VERSION
 
 
 @click.command()

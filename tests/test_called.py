@@ -365,7 +365,7 @@ def test_without_its_library_a_workbook_is_refused_by_the_name_of_the_extra(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "xlsxwriter", None)
-    with pytest.raises(ReleaseError, match=r'pip install "treetop\[excel\]"'):
+    with pytest.raises(ReleaseError, match=r"pip install 'treetop-dp\[excel\]'"):
         export(folder, "excel", "counts.xlsx")
     assert not Path("counts.xlsx").exists()
 

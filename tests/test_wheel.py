@@ -31,7 +31,7 @@ def built(folder: Path) -> Path:
         pytest.skip("a wheel is built by pip and hatchling, and they are not installed here")
     run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index",
         "--wheel-dir", folder, ROOT, cwd=folder)  # fmt: skip
-    (wheel,) = folder.glob("treetop-*.whl")
+    (wheel,) = folder.glob("treetop_dp-*.whl")
     return wheel
 
 
@@ -64,3 +64,5 @@ def test_the_wheel_installs_into_an_empty_environment_and_runs_on_what_it_ships(
     said = run(scripts / "treetop", "plan", own / "treetop" / "examples" / "flights" / "plan.toml", cwd=tmp_path)
     assert said.startswith("Flights between US airports")
     assert "demo" in run(scripts / "treetop", "--help", cwd=tmp_path)
+    installed = "from importlib.metadata import version; print(version('treetop-dp'))"
+    assert run(scripts / "python", "-c", installed, cwd=tmp_path).strip() == treetop.__version__

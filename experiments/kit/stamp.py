@@ -10,8 +10,9 @@ import platform
 import re
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any
+
+from treetop.basics.distribution import VERSION
 
 _LINE = re.compile(
     r"Measured with Treetop (?P<version>\d+\.\d+\.\d+\S*?), written on (?P<date>\d{4}-\d\d-\d\d)"
@@ -39,7 +40,7 @@ class Stamp:
 def now() -> Stamp:
     """Return the stamp of what is measured here and now."""
     load = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
-    return Stamp(version("treetop"), f"{datetime.now(UTC):%Y-%m-%d}", load)
+    return Stamp(VERSION, f"{datetime.now(UTC):%Y-%m-%d}", load)
 
 
 class Seen:

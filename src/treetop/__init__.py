@@ -145,9 +145,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import version
+        from treetop.basics.distribution import VERSION
 
-        return version("treetop")
+        return VERSION
     if name not in _HOME:
         raise AttributeError(f"module 'treetop' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)

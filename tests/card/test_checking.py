@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -225,22 +224,6 @@ def test_intervals_without_the_measurements_that_they_come_from_are_found(folder
     found = findings(folder)
     assert "card.json does not list evidence.parquet" in found
     assert "card.json does not list measurements.parquet" in found
-
-
-@pytest.mark.parametrize("bounds", [True, False])
-def test_a_release_of_before_there_were_intervals_is_verified_unless_it_has_some(bounds: bool, tmp_path: Path) -> None:
-    old = Path(__file__).parents[1] / "fixtures" / "0.2.0" / "python"
-    folder = Path(shutil.copytree(old, tmp_path / "out"))
-
-    def earlier(card: Any) -> None:
-        del card["accuracy"]["interval"], card["accuracy"]["coverage"]
-        without_evidence(folder, card)
-
-    if not bounds:
-        edit_table(folder / "counts.parquet", lambda table: table.drop_columns(["lower", "upper"]))
-    forge(folder, earlier)
-    stated = "counts.parquet has the columns sex, count, lower, upper, not sex, count"
-    assert findings(folder) == ([stated] if bounds else [])
 
 
 def test_a_plan_file_of_another_plan_is_found(folder: Path) -> None:

@@ -32,7 +32,6 @@ from treetop.release.folder import file_sha256, read_domain, read_spine
 
 from .conftest import PLANS, people
 
-OLD = Path(__file__).parents[1] / "fixtures" / "0.2.0"
 EXAMPLES = Path(__file__).parents[2] / "examples"
 KEY = "00" * 32
 Path_ = tuple[Any, ...]
@@ -141,15 +140,11 @@ KINDS: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.fixture(scope="module", params=[*KINDS, *(f"0.2.0 {name}" for name in ("charged", "groups"))])
+@pytest.fixture(scope="module", params=list(KINDS))
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A release folder of each kind, and some of version 0.2.0."""
+    """A release folder of each kind."""
     folder = tmp_path_factory.mktemp("made")
-    version, _, name = request.param.partition(" ")
-    if version == "0.2.0":
-        shutil.copytree(OLD / name, folder / "out")
-    else:
-        KINDS[request.param](folder)
+    KINDS[request.param](folder)
     return folder / "out"
 
 
@@ -199,7 +194,7 @@ def forge(folder: Path, path: Path_, new: Any, pristine: bytes, *, also_the_stat
     target[path[-1]] = new
     if path[0] == "plan":
         card["plan_sha256"] = sha256(json.dumps(card["plan"], sort_keys=True).encode()).hexdigest()
-    if also_the_statement and card["treetop"] > 1:
+    if also_the_statement:
         text = (folder / "plan.toml").read_text(encoding="utf-8")
         (folder / "plan.toml").write_text(bind(text, card), encoding="utf-8")
         for file in card["files"]:
@@ -306,7 +301,7 @@ UNKNOWABLE = {
     "software.pyarrow": "so they are here",
     "software.python-flint": "so they are here",
     "software.cryptography": "so they are here",
-    "software.treetop": "so they are here; the words are those of the format",
+    "software.treetop-dp": "so they are here; the words are those of the format",
     "composition.reservation.number": "the ledger has it, and is not in the folder",
     "composition.reservation.sha256": "the ledger has it",
     "composition.earlier.[].number": "the ledger has it",
@@ -315,8 +310,6 @@ UNKNOWABLE = {
     "composition.earlier.[].card_sha256": "the ledger has it",
 }
 """What a card states and no folder can prove, with the reason; `treetop check` says so in so many words."""
-
-OF_OLD = UNKNOWABLE | {"composition.earlier.[].time": "the ledger has it; later cards do not say it"}
 
 
 def test_an_untouched_folder_passes_and_check_says_what_no_folder_proves(made: Path) -> None:
@@ -328,17 +321,16 @@ def test_an_untouched_folder_passes_and_check_says_what_no_folder_proves(made: P
         assert part in said
     assert ("what the ledger held before" in said) == card["composition"]["ledger"]
     cautions = [verdict.subject for verdict in verdicts if verdict.caution and not verdict.warns]
-    assert cautions == ([said] if card["treetop"] == 1 else [])
+    assert cautions == []
 
 
 @pytest.mark.usefixtures("hierarchies_are_read_once", "plans_are_rebuilt_once")
 @pytest.mark.usefixtures("pages_are_made_once", "who_found_something_looks_first")
 def test_no_field_that_a_folder_can_prove_can_be_changed_by_who_puts_all_hashes_right(made: Path) -> None:
-    first = json.loads((made / "card.json").read_text(encoding="utf-8"))["treetop"] == 1
     passed, unbound = unfound(made)
-    assert passed - (OF_OLD if first else UNKNOWABLE).keys() == set()
+    assert passed - UNKNOWABLE.keys() == set()
     assert {"id", "time", "software.python"} <= passed  # those that are named here do pass: the list is no longer
-    assert first or unbound == set()  # at first, cards were not bound
+    assert unbound == set()
 
 
 def test_no_row_of_the_facts_can_be_changed_by_who_puts_all_hashes_right(tmp_path: Path) -> None:
@@ -376,27 +368,8 @@ def test_no_row_of_the_facts_can_be_changed_by_who_puts_all_hashes_right(tmp_pat
         assert findings([*rows[: number + 1], row, *rows[number + 1 :]]), row
 
 
-def test_a_card_of_an_unknown_version_does_not_pass(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(OLD / "pure", tmp_path / "out"))
-    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
-    changes: list[dict[str, Any]] = [{"guarantee": "Perfect."}, {"protects": "<script>"}, {"caveats": []}, {}]
-    for change in changes:
-        forged = {**card, **change, "software": {**card["software"], "treetop": "0.1.9"}}
-        text = json.dumps(forged)
-        (folder / "card.json").write_text(text, encoding="utf-8")
-        (folder / "card.html").write_text(render(forged, sha256(text.encode()).hexdigest()), encoding="utf-8")
-        found = [finding for verdict in check_folder(folder) for finding in verdict.findings]
-        assert any("made by version 0.1.9, whose words this version does not know" in finding for finding in found)
-        (folder / "card.html").write_text(sha256(text.encode()).hexdigest() + "<script>", encoding="utf-8")
-        found = [finding for verdict in check_folder(folder) for finding in verdict.findings]
-        assert any("card.html is not the page of card.json" in finding for finding in found)
-        with pytest.raises(SystemExit) as leaving:
-            main(["check", str(folder)])
-        assert leaving.value.code == 1
-
-
 def test_a_card_of_a_later_format_does_not_pass(made: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(made, tmp_path / "out"))
     card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
-    (folder / "card.json").write_text(json.dumps({**card, "treetop": 3}), encoding="utf-8")
+    (folder / "card.json").write_text(json.dumps({**card, "treetop": 4}), encoding="utf-8")
     assert any(verdict.findings for verdict in check_folder(folder))

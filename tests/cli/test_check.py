@@ -145,7 +145,7 @@ def test_without_matplotlib_a_plot_is_refused_with_the_way_to_get_it(
 
     monkeypatch.setattr(builtins, "__import__", without)
     code, _, message = leave(capsys, "out", "--truth", "trips.csv", "--plot", "errors.png")
-    assert (code, "pip install 'treetop[plot]'" in message) == (2, True)
+    assert (code, "pip install 'treetop-dp[plot]'" in message) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def test_rows_come_in_batches_with_their_numbers(tmp_path: Path, monkeypatch: py
 def test_without_the_library_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = book(tmp_path / "t.xlsx", people=[["place"], ["c"]])
     monkeypatch.setitem(sys.modules, "python_calamine", None)
-    with pytest.raises(DataError, match=r'pip install "treetop\[excel\]"'):
+    with pytest.raises(DataError, match=r"pip install 'treetop-dp\[excel\]'"):
         read(path)
 
 

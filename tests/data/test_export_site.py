@@ -496,7 +496,7 @@ def test_without_the_extra_there_is_no_workbook_and_the_reason_is_told(
     monkeypatch.setattr(site, "find_spec", lambda name: None if name == "xlsxwriter" else find_spec(name))
     done = export(release, "site", tmp_path / "site")
     assert not (tmp_path / "site" / "counts.xlsx").exists()
-    assert any("treetop[excel]" in note for note in done.notes)
+    assert any("treetop-dp[excel]" in note for note in done.notes)
     assert "counts.xlsx" not in read(tmp_path / "site")
 
 

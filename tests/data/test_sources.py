@@ -303,7 +303,7 @@ def test_what_a_database_refuses_is_told(tmp_path: Path) -> None:
 
 def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "adbc_driver_sqlite.dbapi", None)
-    with pytest.raises(DataError, match=r'pip install "treetop\[sql\]"'):
+    with pytest.raises(DataError, match=r"pip install 'treetop-dp\[sql\]'"):
         counted(sqlite_file(tmp_path / "trips.sqlite"))
 
 

@@ -93,7 +93,7 @@ class Place:
 def skip_without_spark() -> None:
     """Skip, with a word, where there is no Spark."""
     if find_spec("pyspark") is None:
-        pytest.skip("PySpark is not installed: pip install 'treetop[spark]'")
+        pytest.skip("PySpark is not installed: pip install 'treetop-dp[spark]'")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Java is not installed: apt-get install default-jre-headless")
 

@@ -33,7 +33,7 @@ with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_addre
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     if find_spec("distributed") is None:
-        pytest.skip("Dask is not installed: pip install 'treetop[dask]'")
+        pytest.skip("Dask is not installed: pip install 'treetop-dp[dask]'")
     folder = tmp_path_factory.mktemp("dask")
     paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))  # workers find these modules
     environment = {**os.environ, "PYTHONPATH": paths, "DASK_TEMPORARY_DIRECTORY": str(folder)}
@@ -127,5 +127,5 @@ def test_a_cluster_that_sends_in_clear_is_refused() -> None:
 
 def test_without_the_packages_their_name_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(EngineError, match=r"pip install 'treetop\[dask\]'"), client("tcp://127.0.0.1:1"):
+    with pytest.raises(EngineError, match=r"pip install 'treetop-dp\[dask\]'"), client("tcp://127.0.0.1:1"):
         pass

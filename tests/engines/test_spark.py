@@ -270,5 +270,5 @@ def test_a_session_that_we_start_is_one_that_we_accept() -> None:
 
 def test_without_the_packages_their_name_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
-    with pytest.raises(EngineError, match=r"pip install 'treetop\[spark\]'"), session("local"):
+    with pytest.raises(EngineError, match=r"pip install 'treetop-dp\[spark\]'"), session("local"):
         pass

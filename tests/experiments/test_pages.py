@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+import treetop as tt
 from experiments import __main__ as every
 from experiments.kit import pages, stamp
 from experiments.kit.cases import DOCS
 from experiments.kit.runs import Kept
 from experiments.kit.stamp import Stamp, is_old, noticed, stamped
 
-CODE = version("treetop")
+CODE = tt.__version__
 PAGES = sorted((DOCS / "results").glob("*.md"))
 OLD: dict[str, str] = {}
 """Pages that could not be measured again, and why. They say at their top that they are old."""

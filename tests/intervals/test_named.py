@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -19,10 +18,7 @@ import treetop as tt
 from treetop import Counts, Release
 from treetop.card.bond import bind
 from treetop.card.html import render
-from treetop.card.rebuild import rebuild_plan
-from treetop.errors import PlanError
 from treetop.measure.evidence import NOTHING
-from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.plan.hypotheses import number_of_tests
 from treetop.release.folder import file_sha256
@@ -45,7 +41,6 @@ PLACE = tt.Hierarchy.from_prefixes(
 )
 LEAVES = PLACE.sizes[-1]
 PAIRS = tt.Spine.destination_first(origin=PLACE, destination=PLACE)
-OLD = Path(__file__).parents[1] / "fixtures" / "0.3.0"
 
 
 def flat_table() -> tuple[Counts, Ints]:
@@ -226,26 +221,3 @@ def test_the_card_says_what_the_intervals_of_the_named_promise(folder: Path) -> 
     assert card["plan"]["resolve"] == {"fdr": "1/5", "edition": "2"}
     assert "false coverage rate, Benjamini and Yekutieli 2005" in card["accuracy"]["interval"]
     assert "95 % or more of those that are named at a level" in card["accuracy"]["coverage"]["sentence"]
-
-
-@pytest.mark.parametrize("name", ["fdr", "sigmas"])
-def test_a_folder_of_before_keeps_its_words_and_its_intervals(name: str, tmp_path: Path) -> None:
-    assert findings(OLD / name) == []
-    release = tt.Release.load(OLD / name)
-    assert (release.card["treetop"], release.card["software"]["treetop"]) == (2, "0.3.0")
-    assert not release.selective and "edition" not in release.card["plan"]["resolve"]
-    plain = node_intervals(release.tree, release.measured.evidence, 0.95)[-1]
-    assert release.table()["upper"].to_pylist() == plain.upper.tolist()
-    again = Path(shutil.copytree(OLD / name, tmp_path / "out"))
-    card = json.loads((again / "card.json").read_text(encoding="utf-8"))
-    card["post_processing"] = [
-        text.replace("An only child was", "An only child is") for text in card["post_processing"]
-    ]
-    restated(again, card)
-    assert any("post_processing" in finding for finding in findings(again))
-
-
-def test_a_plan_of_an_old_card_is_not_run_as_if_it_were_one_of_today() -> None:
-    release = tt.Release.load(OLD / "fdr")
-    with pytest.raises(PlanError, match="the card of an earlier version"):
-        descent_of(rebuild_plan(release.card, release.spine))

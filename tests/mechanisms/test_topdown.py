@@ -187,7 +187,7 @@ def test_without_scipy_the_solver_is_refused_with_the_extra_that_has_it(monkeypa
         return real(name, *arguments, **options)
 
     monkeypatch.setattr(builtins, "__import__", without_scipy)
-    with pytest.raises(NotServed, match=r'pip install "treetop\[compare\]"'):
+    with pytest.raises(NotServed, match=r"pip install 'treetop-dp\[compare\]'"):
         TDAlinf(tables.pairs(), TRIP, LOSS)
 
 

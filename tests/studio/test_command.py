@@ -20,7 +20,7 @@ def test_without_its_packages_it_says_how_to_get_them(
     monkeypatch.setattr("treetop.cli.studio.find_spec", lambda name: None)
     with pytest.raises(SystemExit) as left:
         cli.main(["studio", str(tmp_path)])
-    assert left.value.code == 2 and "pip install 'treetop[studio]'" in capsys.readouterr().err
+    assert left.value.code == 2 and "pip install 'treetop-dp[studio]'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

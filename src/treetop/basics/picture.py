@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from treetop.basics.distribution import install_extra
 from treetop.errors import ReleaseError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def new_figure(
         from matplotlib.figure import Figure
     except ImportError:
         raise ReleaseError(
-            f"a plot needs matplotlib, which is not installed: pip install 'treetop[{extra}]', or {without}"
+            f"a plot needs matplotlib, which is not installed: {install_extra(extra)}, or {without}"
         ) from None
     return Figure(figsize=(width, height), layout="constrained", dpi=dpi)
 

@@ -10,11 +10,10 @@ from typing import Any, Protocol
 from treetop.card import known, words
 from treetop.card.composition import amount, sentence
 from treetop.card.degrees import words as degree_words
-from treetop.card.facts import FORMAT, Facts
+from treetop.card.facts import DERIVATION, FORMAT, Facts
 from treetop.card.first_edition import as_first_edition
-from treetop.card.first_format import as_first_format
 from treetop.card.groups import words as group_words
-from treetop.card.meaning import CONVERSION, EXACT, as_said_before, epsilon_of, exact, meaning
+from treetop.card.meaning import CONVERSION, EXACT, epsilon_of, exact, meaning
 from treetop.card.schema import validate_fields
 from treetop.noise.gate import WARNING
 from treetop.plan.accuracy import CONFIDENCE, LevelAccuracy
@@ -92,18 +91,16 @@ def draft_card(plan: PurePlan, facts: Facts) -> dict[str, Any]:
             "noise": said.noise(plan),
             "sampler": words.SAMPLER,
             "randomness": words.FRESH if facts.private else words.FIXED,
-            **_derivation(facts),
+            "derivation": {"version": DERIVATION, "sentence": words.DERIVATION},
         },
         "accuracy": _accuracy(plan, facts),
         "composition": composed(facts.composition, plan.unit.entity),
         "caveats": said.caveats(plan, facts),
         "software": dict(facts.software),
     }
-    if facts.said_before:
-        card["meaning"] = as_said_before(card["meaning"], plan)
     if isinstance(plan.resolve, Resolution) and plan.resolve.edition == 1:
         card = as_first_edition(card, plan)
-    return as_first_format(card, plan) if facts.format == 1 else card
+    return card
 
 
 def composed(composition: Mapping[str, Any] | None, entity: str) -> dict[str, Any]:
@@ -111,19 +108,12 @@ def composed(composition: Mapping[str, Any] | None, entity: str) -> dict[str, An
     return {**(composition or {"ledger": False}), "sentence": sentence(composition, entity)}
 
 
-def _derivation(facts: Facts) -> dict[str, Any]:
-    """Say how noise is derived from the key; of the first way, by position among what was retained, no card spoke."""
-    if facts.derivation == 1:
-        return {}
-    return {"derivation": {"version": facts.derivation, "sentence": words.DERIVATION}}
-
-
 def _kept(facts: Facts) -> dict[str, Any]:
     """Say which rows are the data; a table that is taken whole needs no word."""
     told: dict[str, Any] = {}
     if facts.keep is not None:
         told["keep"] = {name: list(values) for name, values in facts.keep.items()}
-        told["kept"] = words.kept(facts.keep, in_full=facts.in_full)
+        told["kept"] = words.kept(facts.keep)
     if facts.drop is not None:
         told["drop"] = {name: list(values) for name, values in facts.drop.items()}
         told["dropped"] = words.dropped(facts.drop)

@@ -12,24 +12,21 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from treetop.sources.batch import say_kept
+from treetop.basics.distribution import DISTRIBUTION, VERSION
 
 if TYPE_CHECKING:
     from treetop.plan.file import PlanFile
 
-FORMAT = 2
+FORMAT = 3
 """The version of the card's layout, which its schema describes, and of its words.
 
-Whoever changes either makes a new one, and keeps what the last one said: `treetop.card.first_format` is an example.
+Whoever changes either makes a new one. Cards of other formats are refused: the version that wrote them reads them.
 """
 
 DERIVATION = 2
 """The version of the way from a run's key to the noise of each count; the first went by position, not by place."""
 
-SAID_BEFORE = "a person with "
-"""How a card begins what it says of a person behind several units."""
-
-SINCE = (0, 3)
+SINCE = (0, 4)
 """The first version that wrote this format."""
 _LIBRARIES = ("numpy", "numba", "pyarrow", "python-flint", "cryptography")
 
@@ -42,7 +39,7 @@ def _today() -> str:
 @cache
 def _software() -> Mapping[str, str]:
     return {
-        "treetop": version("treetop"),
+        DISTRIBUTION: VERSION,
         "python": platform.python_version(),
         **{name: version(name) for name in _LIBRARIES},
     }
@@ -53,11 +50,11 @@ def misfit(made_by: str) -> str | None:
 
     A version that differs in its last number writes the same words; one of another number may not.
     """
-    made, running = _number(made_by), _software()["treetop"]
+    made = _number(made_by)
     if made < SINCE:
         return f"version {made_by}, which wrote no card of format {FORMAT}: this is no card of it"
-    if made > max(SINCE, _number(running)):
-        return f"version {made_by}, which is later than this one, {running}: check it with that version"
+    if made > max(SINCE, _number(VERSION)):
+        return f"version {made_by}, which is later than this one, {VERSION}: check it with that version"
     return None
 
 
@@ -84,8 +81,6 @@ class Facts:
     """The values that a row must have to be in the data at all, by column."""
     drop: Mapping[str, Sequence[str]] | None = None
     """The values that leave a row out of the data, by column."""
-    in_full: bool = False
-    """Whether long lists of such values are told one by one, as cards did at first."""
     prepared: Sequence[str] = ()
     """What was done to columns of text before they were read as codes, in short words."""
     composition: Mapping[str, Any] | None = None
@@ -98,12 +93,6 @@ class Facts:
     """The day on which it was made, UTC."""
     software: Mapping[str, str] = field(default_factory=_software)
     """What it was made with."""
-    format: int = FORMAT
-    """The version of the layout and the words of its card."""
-    derivation: int = DERIVATION
-    """The version of the way from the key to the noise."""
-    said_before: bool = False
-    """Whether its card speaks of a person with several units, as cards before 0.4 did of commuters and patients."""
 
     @staticmethod
     def of_file(file: PlanFile, *, private: bool = True, composition: Mapping[str, Any] | None = None) -> Facts:
@@ -122,13 +111,8 @@ class Facts:
 
     def again(self) -> Facts:
         """Return the facts for another release of the same measurements, made now; nothing is spent on it."""
-        composition = self.composition
-        if composition is not None:  # in the first format, earlier releases had the time to the second
-            earlier = [{name: one[name] for name in one if name != "time"} for one in composition["earlier"]]
-            composition = {**composition, "earlier": earlier}
         now = Facts()
-        fresh = replace(self, id=now.id, time=now.time, software=now.software, format=FORMAT, said_before=False)
-        return replace(fresh, composition=composition)
+        return replace(self, id=now.id, time=now.time, software=now.software)
 
     @staticmethod
     def of_card(card: Mapping[str, Any]) -> Facts:
@@ -144,14 +128,10 @@ class Facts:
             count=data["count_column"],
             keep=data.get("keep"),
             drop=data.get("drop"),
-            in_full=say_kept(data.get("keep", {}), most=None) in data.get("kept", ""),
             prepared=tuple(data.get("prepared", ())),
             composition=composition if composition["ledger"] else None,
             coverage={"twin": tried["twin"], "runs": tried["runs"]} if "twin" in tried else None,
             id=card["id"],
             time=card["time"],
             software=card["software"],
-            format=card["treetop"],
-            derivation=card["mechanism"].get("derivation", {"version": 1})["version"],
-            said_before=any(row["who"].startswith(SAID_BEFORE) for row in card["meaning"]),
         )

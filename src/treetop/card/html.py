@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from treetop.basics.exact import plain
 from treetop.basics.wording import say_size
-from treetop.card.facts import FORMAT
 from treetop.card.meaning import say_epsilon, say_odds
 from treetop.errors import ReleaseError
 from treetop.noise import LAWS
@@ -30,14 +29,14 @@ def render(card: Mapping[str, Any], card_sha256: str) -> str:
     shown = {"card": card, "card_sha256": card_sha256, "levels": _levels(card), "widest": _widest(card), "bar": _BAR}
     shown |= {"titles": _titles(card), **_noise(card)}
     try:
-        return template(card["treetop"]).render(shown)
+        return template().render(shown)
     except TemplateError as problem:
         raise ReleaseError(f"the card cannot be shown as a page: {problem}") from problem
 
 
 @cache
-def template(version: int) -> Template:
-    """Return the page of a version of the layout; each that was ever written ships with the package."""
+def template() -> Template:
+    """Return the compiled template of the page."""
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
@@ -54,8 +53,7 @@ def template(version: int) -> Template:
         "sure": lambda value: f"{100 * value:g} %",
         "size": say_size,
     }
-    name = "page.html" if version == FORMAT else f"page-{version}.html"
-    return environment.from_string(files("treetop.card").joinpath(name).read_text(encoding="utf-8"))
+    return environment.from_string(files("treetop.card").joinpath("page.html").read_text(encoding="utf-8"))
 
 
 def whole(value: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import Any
@@ -33,10 +32,8 @@ EXACT = (
 HUGE = math.log(1e6)
 """From this epsilon on, odds move by more than a million."""
 
-_FIRST_PEOPLE = ("person", "individual", "household", "family")
-"""Who was known to be people when cards began to say what several of them come to."""
 _PEOPLE = (
-    *_FIRST_PEOPLE,
+    *("person", "individual", "household", "family"),
     *("adult", "child", "citizen", "commuter", "customer", "employee", "inhabitant", "member", "passenger", "patient"),
     *("pensioner", "pupil", "resident", "respondent", "student", "traveller", "user", "visitor", "voter", "worker"),
 )
@@ -195,15 +192,9 @@ def means(who: str, records: int, units: int | None, amount: Fraction, plan: Pur
     return {"who": who, "records": records, "units": units, "rho": rho, "epsilon": epsilon_of(amount, plan)}
 
 
-def as_said_before(rows: list[dict[str, Any]], plan: PurePlan) -> list[dict[str, Any]]:
-    """Return the table in the words of cards before version 0.4, to which commuters were not people."""
-    several = [row for row in rows if row["units"] in UNITS]
-    return [{**row, "who": _several(plan, row["units"], _FIRST_PEOPLE)} if row in several else row for row in rows]
-
-
-def _several(plan: PurePlan, units: int, people: Sequence[str] = _PEOPLE) -> str:
+def _several(plan: PurePlan, units: int) -> str:
     entity = plan.unit.entity
-    if entity in people or plan.unit.enforced:
+    if entity in _PEOPLE or plan.unit.enforced:
         return f"{units} {plural(entity)} together"
     week = " (a week there and back)" if entity in _TRAVEL and units == 10 else ""
     return f"a person with {units} such {plural(entity)}{week}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable
-from copy import deepcopy
 from functools import cache
 from importlib.resources import files
 from typing import Any, TypeGuard
 
+from treetop.basics.distribution import DISTRIBUTION, VERSION
 from treetop.card.facts import FORMAT
 from treetop.errors import ReleaseError
 from treetop.noise import LAWS
@@ -43,7 +43,9 @@ def findings(card: object, *, draft: bool = False, checked: Collection[str] = ()
 
     A draft may lack what only a written release has; fields that are `checked` need only be there.
     """
-    rules = schema(_format(card))
+    if (other := _other_format(card)) is not None:
+        return [other]
+    rules = schema()
     required = [name for name in rules["required"] if not (draft and name in FINISHED)]
     properties = {name: {} if name in checked else rule for name, rule in rules["properties"].items()}
     found: list[str] = []
@@ -51,25 +53,14 @@ def findings(card: object, *, draft: bool = False, checked: Collection[str] = ()
     return found
 
 
-def schema(version: int = FORMAT) -> dict[str, Any]:
-    """Return the schema of a version of the layout; each that was ever written ships with the package.
-
-    That of today also takes the laws, repairs and relations that were registered from outside.
-    """
-    if version == FORMAT:
-        return _with_registered(tuple(LAWS), tuple(REPAIRS), tuple(RELATIONS))
-    return _shipped(f"schema-{version}.json")
-
-
-@cache
-def _shipped(name: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(files("treetop.card").joinpath(name).read_text(encoding="utf-8"))
-    return loaded
+def schema() -> dict[str, Any]:
+    """Return the schema, which also takes the laws, repairs and relations that were registered from outside."""
+    return _with_registered(tuple(LAWS), tuple(REPAIRS), tuple(RELATIONS))
 
 
 @cache
 def _with_registered(laws: tuple[str, ...], repairs: tuple[str, ...], relations: tuple[str, ...]) -> dict[str, Any]:
-    rules = deepcopy(_shipped("schema.json"))
+    rules: dict[str, Any] = json.loads(files("treetop.card").joinpath("schema.json").read_text(encoding="utf-8"))
     plan = rules["$defs"]["plan"]["properties"]
     planned = rules["$defs"]["planned"]["items"]["properties"]["noise"]["properties"]
     for noise, number in ((rules["$defs"]["noise"]["properties"], "exact"), (planned, "fraction")):
@@ -82,10 +73,19 @@ def _with_registered(laws: tuple[str, ...], repairs: tuple[str, ...], relations:
     return rules
 
 
-def _format(card: object) -> int:
-    """Return the version of the layout that a card has, as far as it is known; what it is not fits none."""
+def _other_format(card: object) -> str | None:
+    """Say that a card states another format than this version reads; None if it does not."""
     stated = card.get("treetop") if isinstance(card, dict) else None
-    return stated if type(stated) is int and 0 < stated < FORMAT else FORMAT
+    if type(stated) is not int or stated == FORMAT:
+        return None
+    software = card.get("software") if isinstance(card, dict) else None
+    versions = software if isinstance(software, dict) else {}
+    made_by = versions.get(DISTRIBUTION) or versions.get("treetop")
+    which = f"treetop {_short(made_by)}" if isinstance(made_by, str) else "the version of Treetop that wrote it"
+    return (
+        f"card.treetop is {stated}: another version wrote this card in another format, and this one, {VERSION}, reads "
+        f"format {FORMAT} only. Read and check the folder with {which}"
+    )
 
 
 _Place = str | tuple["_Place", str | int]

@@ -193,11 +193,10 @@ def neighbours(plan: PurePlan, facts: Facts) -> str:
     return f"Two tables are neighbours when one becomes the other by adding or removing {many} of one {unit.entity}."
 
 
-def kept(keep: Mapping[str, Sequence[str]], *, in_full: bool = False) -> str:
+def kept(keep: Mapping[str, Sequence[str]]) -> str:
     """Say which rows of a table are the data set, and that the others are no part of it; a long list is cut short."""
-    listed = say_kept(keep, most=None) if in_full else say_kept(keep)
     return (
-        f"The data set is the rows with {listed}; the other rows of the table are no part of it. This was "
+        f"The data set is the rows with {say_kept(keep)}; the other rows of the table are no part of it. This was "
         "decided before the table was read."
     )
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from treetop.basics.distribution import DISTRIBUTION
 from treetop.basics.exact import plain
-from treetop.card import first_format, schema
+from treetop.card import schema
 from treetop.card.content import draft_card
 from treetop.card.facts import Facts, misfit
 from treetop.card.html import render
@@ -26,7 +28,6 @@ from treetop.errors import ReleaseError, TreetopError
 from treetop.plan.plan import PurePlan
 from treetop.release.folder import (
     CARD,
-    EVIDENCE,
     FOLDERS,
     HIERARCHIES,
     MEASUREMENTS,
@@ -43,6 +44,7 @@ from treetop.release.folder import (
 )
 from treetop.release.release import Release
 
+_RELATION = re.compile(r'The neighbour relation is "|^# relation = "', re.MULTILINE)
 _PROBLEMS = (
     TreetopError,
     OSError,
@@ -99,9 +101,7 @@ def check_folder(folder: Path) -> Iterator[Verdict]:
         return
     folder_check = _Check(folder, card)
     for subject, check in folder_check.checks():
-        verdict = _verdict(subject, check)
-        unbound = card["treetop"] == 1 and check == folder_check.bond
-        yield replace(verdict, caution=True) if unbound else verdict
+        yield _verdict(subject, check)
     for warning in folder_check.warnings():
         yield Verdict(warning, caution=True, warns=True)
 
@@ -111,13 +111,9 @@ def beyond_proof(card: dict[str, Any], digest: str) -> str:
     told = ["its id", "its day", "the software", "whether its noise was fresh"]
     told += ["what the ledger held before"] if card["composition"]["ledger"] else []
     told += ["how often intervals held on a public table"] if "twin" in card["accuracy"].get("coverage", {}) else []
-    how = f"{PLAN} is bound to this card, also in what no folder can prove"
-    if card["treetop"] == 1:
-        told.append(f"what it says of the data beyond {PLAN}")
-        how = "not verified, since no folder can prove it, nor bound to this one"
     return (
-        f"{how}: {', '.join(told)}; that is the word of whoever made it. Ask them for the SHA-256 of {CARD}, which "
-        f"their ledger keeps: here it is {digest}"
+        f"{PLAN} is bound to this card, also in what no folder can prove: {', '.join(told)}; that is the word of "
+        f"whoever made it. Ask them for the SHA-256 of {CARD}, which their ledger keeps: here it is {digest}"
     )
 
 
@@ -245,9 +241,7 @@ class _Check:
         """Yield what the card is not to be trusted in, though it is as the version that made it wrote it."""
         try:
             text = (self.folder / PLAN).read_text(encoding="utf-8")
-            if self.card["treetop"] == 1:
-                yield from first_format.too_small(self.card, self.plan)
-            if first_format.words_only(self.card, text):
+            if "graph" not in self.card and any(map(_RELATION.search, (self.card["description"], text))):
                 yield (
                     "the neighbour relation of this graph is stated in words only, which nothing here can verify: no "
                     "field of the card or of its plan holds it. Ask whoever made it which graphs are neighbours"
@@ -256,12 +250,6 @@ class _Check:
             return  # which the checks have found
 
     def plan_file(self) -> Iterator[str]:
-        if self.card["treetop"] == 1:
-            for what in first_format.too_new((self.folder / PLAN).read_text(encoding="utf-8")):
-                yield (
-                    f"{PLAN} has {what}, which no version that wrote cards of format 1 knew: this is a later release, "
-                    "rewritten. Ask whoever made it for the original"
-                )
         yield from counting.plan_file(self.folder, self.plan, self.card)
 
     def bond(self) -> Iterator[str]:
@@ -276,17 +264,7 @@ class _Check:
     def content(self) -> Iterator[str]:
         expected = draft_card(self.plan, Facts.of_card(self.card))
         stated = {name: value for name, value in self.card.items() if name not in schema.FINISHED}
-        if self.card["treetop"] == 1 and "interval" not in stated["accuracy"] and not self._lists(EVIDENCE):
-            # Of before there were intervals, when a plan that says nothing of them meant none.
-            for name in ("interval", "coverage"):
-                expected["accuracy"].pop(name, None)
-        made_by = self.card["software"]["treetop"]
-        if self.card["treetop"] == 1 and made_by not in first_format.VERSIONS:
-            yield (
-                f"{CARD} was made by version {made_by}, whose words this version does not know: its sentences could "
-                f"not be verified. Check it with version {made_by}"
-            )
-        elif self.card["treetop"] > 1 and (problem := misfit(made_by)) is not None:
+        if (problem := misfit(self.card["software"][DISTRIBUTION])) is not None:
             yield f"{CARD} says that it was made by {problem}"
         for where, told, given in differences(stated, expected):
             yield f"{CARD}: {where} is {told}, but the plan gives {given}"

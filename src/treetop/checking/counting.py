@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -158,22 +158,9 @@ def said(stated: dict[str, Any]) -> dict[str, Any]:
 
 
 def bond(folder: Path, card: dict[str, Any]) -> Iterator[str]:
-    """Compare the hash of what the card states with the one at the end of plan.toml; at first there was none."""
-    if card["treetop"] > 1 and bound((folder / PLAN).read_text(encoding="utf-8")) != [statement_sha256(card)]:
+    """Compare the hash of what the card states with the one at the end of plan.toml."""
+    if bound((folder / PLAN).read_text(encoding="utf-8")) != [statement_sha256(card)]:
         yield f"{PLAN} is not bound to this card: what the card states has SHA-256 {statement_sha256(card)}"
-
-
-_GROUP_COLUMNS: Mapping[Any, dict[str, str]] = {
-    "people": {"group": "group"},
-    "groups": {"size": "size"},
-    "histogram": {"size": "size"},
-}
-"""The columns of group sizes that a plan.toml did not say in the first format of cards."""
-
-
-def _from_file(stated: dict[str, Any]) -> bool:
-    """Whether a plan.toml came from a plan file: of a release in Python, it said nothing of the data at first."""
-    return any(set(about) - {"levels", "hierarchy_sha256"} for about in stated.get("attributes", {}).values())
 
 
 def _said(stated: dict[str, Any], card: dict[str, Any]) -> Iterator[str]:
@@ -186,12 +173,7 @@ def _said(stated: dict[str, Any], card: dict[str, Any]) -> Iterator[str]:
         "keep": told.get("keep", {}),
         "drop": told.get("drop", {}),
     }
-    found = said(stated)
-    if card["treetop"] == 1:
-        if not _from_file(stated):
-            return
-        found["columns"] = _GROUP_COLUMNS.get(stated.get("groups", {}).get("rows"), {}) | found["columns"]
-    for where, one, other in differences(found, expected):
+    for where, one, other in differences(said(stated), expected):
         yield f"{PLAN}: {where} is {one}, but the card says {other}"
 
 

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
+from treetop.basics.distribution import DISTRIBUTION, VERSION
 from treetop.basics.memory import too_little
 from treetop.cli.interrupts import check_interrupt, was_interrupted, watched
 from treetop.cli.terminal import said, shown_safely
@@ -97,7 +98,7 @@ logging.getLogger("treetop").addHandler(_Warnings(logging.WARNING))
 
 
 @click.command(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="treetop", message="treetop %(version)s")
+@click.version_option(VERSION, message=f"treetop %(version)s, of the distribution {DISTRIBUTION}")
 def cli() -> None:
     """Publish hierarchical counts under differential privacy."""
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from treetop.basics.distribution import install_extra
+
 _NEEDS = ("starlette", "uvicorn", "python_multipart")
 
 
@@ -22,7 +24,7 @@ def command(folder: Path, plan: str | None, port: int, opens: bool) -> None:
     here could be done by hand, and the other way round. Ctrl-C ends it; a release that runs then leaves nothing.
     """
     if any(find_spec(name) is None for name in _NEEDS):
-        raise click.ClickException("the studio needs a few packages more: pip install 'treetop[studio]'")
+        raise click.ClickException(f"the studio needs a few packages more: {install_extra('studio')}")
     from treetop.cli.interrupts import finish
     from treetop.studio import serve
 

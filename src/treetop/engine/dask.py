@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from treetop.basics.distribution import install_extra
 from treetop.engine.parcel import Errand, explain, journey, pack, unpack, work
 from treetop.engine.versions import prove
 from treetop.errors import EngineError
@@ -84,7 +85,7 @@ def client(address: str) -> Iterator[Any]:
     try:
         from distributed import Client
     except ImportError as problem:
-        raise EngineError("Dask needs more packages: pip install 'treetop[dask]'") from problem
+        raise EngineError(f"Dask needs more packages: {install_extra('dask')}") from problem
     try:
         made = Client(address, set_as_default=False)
     except Exception as problem:

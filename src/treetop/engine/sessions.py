@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from treetop.basics.distribution import install_extra
 from treetop.errors import EngineError
 
 OLDEST = (4, 1)
@@ -84,7 +85,7 @@ def _builder() -> Any:
     try:
         from pyspark.sql import SparkSession
     except ImportError as problem:
-        raise EngineError("Spark needs more packages: pip install 'treetop[spark]'") from problem
+        raise EngineError(f"Spark needs more packages: {install_extra('spark')}") from problem
     return SparkSession
 
 

@@ -6,14 +6,15 @@ import sys
 from collections.abc import Mapping
 from importlib.metadata import version
 
+from treetop.basics.distribution import DISTRIBUTION, VERSION
 from treetop.engine.executor import Executor
 from treetop.errors import EngineError
 
 
 def versions() -> dict[str, str]:
     """Return the versions that are installed here."""
-    found = {name: version(name) for name in ("treetop", "numpy", "numba")}
-    return {"Python": f"{sys.version_info.major}.{sys.version_info.minor}", **found}
+    found = {name: version(name) for name in ("numpy", "numba")}
+    return {"Python": f"{sys.version_info.major}.{sys.version_info.minor}", DISTRIBUTION: VERSION, **found}
 
 
 def versions_there(_: int) -> dict[str, str]:

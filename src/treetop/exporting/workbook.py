@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from treetop.basics.distribution import install_extra
 from treetop.errors import ReleaseError
 
 LARGEST = 1_048_575
@@ -114,7 +115,7 @@ def writer() -> ModuleType:
         import xlsxwriter
     except ImportError:
         raise ReleaseError(
-            'an Excel file needs XlsxWriter, which is not installed: pip install "treetop[excel]", or export --to csv'
+            f"an Excel file needs XlsxWriter, which is not installed: {install_extra('excel')}, or export --to csv"
         ) from None
     found: ModuleType = xlsxwriter
     return found

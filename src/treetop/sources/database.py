@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 
 import pyarrow as pa
 
+from treetop.basics.distribution import install_extra
 from treetop.basics.nearest import nearest
 from treetop.errors import DataError
 from treetop.sources.batch import require
@@ -164,7 +165,7 @@ def _driver(kind: str) -> Any:
         return importlib.import_module(f"adbc_driver_{kind}.dbapi")
     except ImportError as problem:
         raise DataError(
-            f'reading from {kind} needs a driver that is not installed: pip install "treetop[sql]"'
+            f"reading from {kind} needs a driver that is not installed: {install_extra('sql')}"
         ) from problem
 
 

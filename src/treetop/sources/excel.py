@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from treetop.basics.distribution import install_extra
 from treetop.basics.nearest import nearest
 from treetop.errors import DataError
 from treetop.sources import header as headers
@@ -22,7 +23,7 @@ from treetop.sources.source import Format, Part, Shared, Source
 
 _MAGIC = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 _DIGITS = 10**15
-_EXTRA = 'reading Excel needs python-calamine, which is not installed: pip install "treetop[excel]", or save it as CSV'
+_EXTRA = f"reading Excel needs python-calamine, which is not installed: {install_extra('excel')}, or save it as CSV"
 
 
 def read_excel(part: Part) -> Shared:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.basics.distribution import install_extra
 from treetop.compare.mechanisms.mechanism import NotServed
 from treetop.compare.mechanisms.planned import OwnRepair
 from treetop.compare.mechanisms.topdown import LevelRepair
@@ -88,6 +89,6 @@ def _solver() -> tuple[Any, Any]:
         from scipy.optimize import milp
     except ImportError:
         raise NotServed(
-            'tda-linf needs scipy, which is not installed: pip install "treetop[compare]", or leave tda-linf out'
+            f"tda-linf needs scipy, which is not installed: {install_extra('compare')}, or leave tda-linf out"
         ) from None
     return milp, sparse

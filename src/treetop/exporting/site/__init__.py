@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from treetop.basics.distribution import install_extra
 from treetop.errors import ReleaseError
 from treetop.exporting.any_table import notes_of, rows_at
 from treetop.exporting.formats import Content, Format, Request
@@ -72,7 +73,7 @@ def _require_card(card: Mapping[str, Any]) -> None:
 def _book(request: Request, table: pa.Table) -> tuple[Workbook | None, str | None]:
     """Return the workbook, or why there is none."""
     if find_spec("xlsxwriter") is None:
-        return None, 'there is no Excel file: it needs XlsxWriter (pip install "treetop[excel]")'
+        return None, f"there is no Excel file: it needs XlsxWriter ({install_extra('excel')})"
     texts = [column for column in table.columns if pa.types.is_string(column.type)]
     longest = max((pc.max(pc.utf8_length(column)).as_py() or 0 for column in texts), default=0)
     if table.num_rows > LARGEST or longest > LONGEST:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from treetop.basics.distribution import DISTRIBUTION
 from treetop.exporting import html
 from treetop.exporting.language import Language
 from treetop.exporting.levels import ENDS
@@ -46,7 +47,7 @@ class GuaranteePage:
             "rows": list(self._rows()),
             "open": list(self._open()),
             "check": own.say("guarantee.check", command=_COMMAND),
-            "version": self.card["software"]["treetop"],
+            "version": self.card["software"][DISTRIBUTION],
             "id": self.card.get("id"),
             "home": home,
             "card": card,

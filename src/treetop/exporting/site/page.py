@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from treetop.basics.distribution import DISTRIBUTION
 from treetop.exporting import html
 from treetop.exporting.any_table import attributes_of
 from treetop.exporting.language import Language
@@ -47,7 +48,7 @@ class MainPage:
             "language": own.code,
             "card": {key: card.get(key) for key in ("private", "description", "guarantee", "protects", "id")},
             "title": card.get("title") or own.words["page"]["untitled"],
-            "version": card["software"]["treetop"],
+            "version": card["software"][DISTRIBUTION],
             "conditions": ", ".join(self.release.conditions),
             "period": card.get("data", {}).get("period"),
             "day": own.day(str(card.get("time") or "")),

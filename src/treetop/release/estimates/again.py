@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 from treetop.card import Facts, describe_release
-from treetop.card.first_format import words_only
 from treetop.card.rebuild import rebuild_plan
 from treetop.errors import ReleaseError
 from treetop.plan.accuracy import CONFIDENCE
@@ -60,11 +59,6 @@ def with_lower_error(release: AnyRelease) -> AnyRelease:
 
 def why_not_again(release: Contents) -> str | None:
     """Say why a release that has kept its measurements cannot be estimated again; None where it can."""
-    if words_only(release.card, release.plan_toml or ""):
-        return (
-            "this release of a graph says in words only which graphs are neighbours, as version 0.2.0 did, and a new "
-            "card could not vouch for that. Ask it for `estimates`, which writes no card, or release the graph again"
-        )
     plan = rebuild_plan(release.card, release.spine, release.facts)
     if REPAIRS[plan.repair].again:
         return "the counts of this release are those of lower error already: there is nothing to do"

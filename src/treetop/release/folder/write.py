@@ -177,7 +177,7 @@ def _all_tables(
     hierarchies = {digest: tree.to_table() for digest, tree in trees.items()}
     for kind, public in ((HIERARCHIES, hierarchies), (NAMES, _names(release, places)), (PLACES, places)):
         yield from ((f"{kind}/{digest}.parquet", table) for digest, table in public.items())
-    template(release.card["treetop"])  # compiled while the last tables are written
+    template()  # compiled while the last tables are written
 
 
 def _tables(release: Contents, parts: Parts | None) -> Iterator[tuple[str, pa.Table]]:
