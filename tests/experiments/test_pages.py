@@ -15,11 +15,14 @@ from experiments.kit import pages, stamp
 from experiments.kit.cases import DOCS
 from experiments.kit.runs import Kept
 from experiments.kit.stamp import Stamp, is_old, noticed, stamped
+from experiments.kit.verdicts import NOT_RUN, WORDS
 
 CODE = tt.__version__
 PAGES = sorted((DOCS / "results").glob("*.md"))
 OLD: dict[str, str] = {}
 """Pages that could not be measured again, and why. They say at their top that they are old."""
+UNJUDGED = {"group_sizes": "its runs take two hours on a quiet machine: a solver is given a minute of the clock each"}
+"""Studies whose pages were written before their templates computed verdicts, and why. They say so at their top."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -87,3 +90,17 @@ def test_what_is_said_of_a_paper_is_what_its_page_found(page: str) -> None:
     )
     said = re.search(r"Of (\d+) claims (\d+) holds?, (\d+) holds? in part, (\d+) do(?:es)? not", line)
     assert said is not None and [*map(int, said.groups())] == [len(words), *found]
+
+
+@pytest.mark.parametrize("study", every.STUDIES)
+def test_a_page_has_every_verdict_that_its_template_computes(study: str) -> None:
+    template = Path(every.__file__).parent / study / "page.md"
+    computed = re.findall(r"\*\*\{\{ [\w.]+ \}\}\.?\*\*", template.read_text(encoding="utf-8"))
+    words = "|".join([*WORDS.values(), NOT_RUN])
+    text = every.page_of(study, DOCS).read_text(encoding="utf-8")
+    stated = re.findall(rf"\*\*(?:{words})\.?\*\*", text)
+    if study in UNJUDGED:
+        assert len(stated) < len(computed), f"{study} has its verdicts: take it off the list"
+        assert "> **No verdicts yet.**" in text.partition("\n## ")[0], "a page without verdicts says so at its top"
+    else:
+        assert len(stated) >= len(computed), f"the page is older than its template: python -m experiments {study}"
