@@ -186,18 +186,55 @@ def effective(margin: Margin, depths: Sequence[int]) -> tuple[int, ...]:
 
 
 def exact_margins(spine: Spine, margins: Sequence[Margin]) -> tuple[bool, ...]:
-    """Return which margins the counts agree with exactly; the others cross one before them, and are agreed with nearly.
+    """Return which margins are kept: the released counts add up to them exactly. The others are kept nearly.
 
-    A level can agree with several tables exactly where one of them tells apart all that the others do. Tables of one
-    attribute come first, then the others as they are listed.
+    A margin is kept if two conditions hold with all margins kept before it. At every level of the spine the tables that
+    the level decides form a chain, so that the finest one implies the others. And the margin can be fitted so that it
+    agrees with each of them at their meet, the finest table that both imply (`fit_to`). Tables of one attribute come
+    first, then the others as they are listed.
     """
     order = sorted(range(len(margins)), key=lambda index: (len(margins[index].attributes) > 1, index))
     every = [stage for level in spine.levels for stage in stages_of(spine, level)]
+    alone = [depths_alone(len(spine.trees), own, len(tree.levels)) for own, tree in enumerate(spine.trees)]
     kept: list[Margin] = []
     for index in order:
-        if all(_is_chain(_decided(stage, [*kept, margins[index]])) for stage in every):
+        tables = [*alone, *(margin.depths for margin in kept)]
+        in_chains = all(_is_chain(_decided(stage, [*kept, margins[index]])) for stage in every)
+        if in_chains and fit_to(margins[index].depths, tables) is not None:
             kept.append(margins[index])
     return tuple(margin in kept for margin in margins)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How to make a table agree with kept tables: its last attribute is refined under rows and columns."""
+
+    rows: tuple[int, ...]
+    """The table with its last attribute less refined: every cell is the sum of its children in the table."""
+    columns: tuple[int, ...]
+    """The finest table that kept tables imply of the last attribute: the fitted table adds up to it."""
+
+
+def fit_to(table: tuple[int, ...], kept: Sequence[tuple[int, ...]]) -> Fit | None:
+    """Return how to fit a table so that it agrees with each kept table at their meet; None if no such fit exists.
+
+    The kept tables agree with each other at their meets, and some of them tell every attribute of the table alone. Rows
+    and columns are then feasible together, and a meet is agreed with if rows or columns imply it.
+    """
+    last = max(attribute for attribute, depth in enumerate(table) if depth)
+    meets = [tuple(map(min, own, table)) for own in kept]
+    columns = max((meet for meet in meets if meet[last] == table[last]), key=sum)
+    for depth in range(table[last]):
+        if all(meet[last] <= depth or is_within(meet, columns) for meet in meets):
+            rows = (*table[:last], depth, *table[last + 1 :])
+            if any(is_within(rows, own) for own in kept) or fit_to(rows, kept) is not None:
+                return Fit(rows, columns)
+    return None
+
+
+def is_within(coarse: Sequence[int], fine: Sequence[int]) -> bool:
+    """Whether a table follows from a finer one by summing up."""
+    return all(map(operator.le, coarse, fine))
 
 
 def refuse_crossing(spine: Spine, margins: Sequence[Margin]) -> None:
@@ -248,4 +285,4 @@ def _decided(stage: Stage, margins: Sequence[Margin]) -> list[tuple[int, ...]]:
 def _is_chain(tables: Sequence[tuple[int, ...]]) -> bool:
     """Whether of any two tables one tells apart all that the other does."""
     ordered = sorted(set(tables), key=sum)
-    return all(all(map(operator.le, one, other)) for one, other in pairwise(ordered))
+    return all(is_within(one, other) for one, other in pairwise(ordered))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from treetop.basics.copying import writable
 from treetop.basics.kernel import kernel
 from treetop.domain.facts import PublicFacts
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.margin import cells_of, depths_alone
+from treetop.domain.margin import Fit, cells_of, depths_alone, fit_to, is_within
 from treetop.intake.counts import Counts, Digit
 from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Measured
@@ -105,7 +106,7 @@ class Kept:
         return self._summed(depths, exact=False)
 
     def _summed(self, depths: Depths, exact: bool) -> Ints:
-        finer = next(own for own in self.counts if self.is_exact(own) == exact and _within(depths, own))
+        finer = next(own for own in self.counts if self.is_exact(own) == exact and is_within(depths, own))
         return coarser(self.trees, self.counts[finer], finer, depths)
 
     def is_exact(self, depths: Depths) -> bool:
@@ -157,17 +158,13 @@ def _true_tables(margins: Margins, counts: Counts) -> Iterator[Ints]:
     """Yield the true counts of all cells of each table: private."""
     done: dict[Depths, Ints] = {}
     for table in sorted(margins.tables, key=lambda one: -sum(one.depths)):
-        finer = next((one for one in done if _within(table.depths, one)), None)
+        finer = next((one for one in done if is_within(table.depths, one)), None)
         done[table.depths] = (
             _count_table(margins, counts, table.depths)
             if finer is None
             else coarser(margins.trees, done[finer], finer, table.depths)
         )
     yield from (done[table.depths] for table in margins.tables)
-
-
-def _within(coarse: Depths, fine: Depths) -> bool:
-    return all(map(int.__le__, coarse, fine))
 
 
 def _count_table(margins: Margins, counts: Counts, depths: Depths) -> Ints:
@@ -310,28 +307,44 @@ def _whole_tree(
 
 
 def _fitted(kept: Kept, depths: Depths, measured: Ints, far: float) -> Ints:
-    """Fit a table of several attributes to those of fewer that are kept: the last attribute's cells are the columns."""
+    """Fit a table of several attributes to the kept tables: its last attribute's cells are columns under rows."""
+    tables = [own for own in kept.counts if kept.is_exact(own)]
     last = max(attribute for attribute, depth in enumerate(depths) if depth)
-    without = tuple(0 if attribute == last else depth for attribute, depth in enumerate(depths))
-    if any(kept.is_exact(own) and _within(without, own) for own in kept.counts):
-        rows = kept.at(without)
+    fit = fit_to(depths, tables) or _nearest_fit(depths, tables, last)
+    if any(is_within(fit.rows, own) for own in tables):
+        rows = kept.at(fit.rows)
     else:
-        rows = _fitted(kept, without, measured.sum(axis=-1), far)
-    tables = [own for own in kept.counts if own[last] >= depths[last] and kept.is_exact(own)]
-    finest = max((tuple(map(min, own, depths)) for own in tables), key=sum)
-    columns = kept.at(finest)
-    group = groups_of(kept.trees, without, tuple(0 if one == last else depth for one, depth in enumerate(finest)))
-    flat, wanted = measured.reshape(rows.size, -1), rows.ravel()
+        rows = _fitted(kept, fit.rows, coarser(kept.trees, measured, depths, fit.rows), far)
+    columns = kept.at(fit.columns)
+    others, grouped = (tuple(0 if one == last else own[one] for one in range(len(own))) for own in (depths, fit.columns))
+    group = groups_of(kept.trees, others, grouped)
+    bounds = _first_children(kept.trees[last], fit.rows[last], depths[last])
+    flat, wanted = (values.reshape(len(group), -1) for values in (measured, rows))
     out = np.zeros(flat.shape, np.int64)
-    for number, own in enumerate(columns.reshape(-1, columns.shape[-1])):
-        there = np.flatnonzero((group == number) & (wanted > 0))
-        if len(there) and own.sum() > 0:
-            block, target = np.zeros(len(there) * len(own), np.int64), flat[there].astype(np.float64).ravel()
-            repair_block(
-                target, target > 0, wanted[there], own, 0, far, TOLERANCE, MOST_SWEEPS, MOST_ROUNDS, block
-            )  # fmt: skip
-            out[there] = block.reshape(len(there), -1)
+    for number, cells in enumerate(columns.reshape(-1, columns.shape[-1])):
+        for parent, (start, stop) in enumerate(pairwise(bounds)):
+            there, own = np.flatnonzero((group == number) & (wanted[:, parent] > 0)), cells[start:stop]
+            if len(there) and own.sum() > 0:
+                block = np.zeros(len(there) * len(own), np.int64)
+                target = flat[there, start:stop].astype(np.float64).ravel()
+                repair_block(
+                    target, target > 0, wanted[there, parent], own, 0, far, TOLERANCE, MOST_SWEEPS, MOST_ROUNDS, block
+                )  # fmt: skip
+                out[there, start:stop] = block.reshape(len(there), -1)
     return out.reshape(measured.shape)
+
+
+def _nearest_fit(depths: Depths, tables: Sequence[Depths], last: int) -> Fit:
+    """Return how a table is fitted that is kept nearly: it agrees with some of the kept tables."""
+    columns = max((tuple(map(min, own, depths)) for own in tables if own[last] >= depths[last]), key=sum)
+    return Fit((*depths[:last], 0, *depths[last + 1 :]), columns)
+
+
+def _first_children(tree: Hierarchy, coarse: int, fine: int) -> list[int]:
+    """Return where the nodes of a depth begin in a finer one, and its size; depth 0 is the root."""
+    if coarse == 0:
+        return [0, tree.sizes[fine - 1]]
+    return np.searchsorted(tree.ancestors(coarse - 1, fine - 1), np.arange(tree.sizes[coarse - 1] + 1)).tolist()
 
 
 def groups_of(trees: Sequence[Hierarchy], fine: Depths, coarse: Depths) -> Ints:
