@@ -354,6 +354,22 @@ def the_private_table_is_no_twin(id: str | None) -> str | None:
     return None
 
 
+@audit
+def margins_that_are_kept() -> str | None:
+    """Release a table of three attributes beside two of its margins that cross, and compare what is called kept."""
+    trees = {"a": tt.Hierarchy.flat(list("xyz")), "b": PLACES, "c": tt.Hierarchy.flat(list("xyz"))}
+    coarse, fine = (f"b.{level}" for level in PLACES.levels)
+    rows = {name: tree.codes[-1].take(pa.array(np.arange(300) % tree.sizes[-1])) for name, tree in trees.items()}
+    spine, unit = tt.Spine([coarse, fine, "c", "a"], trees), tt.Unit("trip", neighbours="replace")
+    plan = tt.Plan(spine, unit, PURE, margins=[f"{coarse} * c", "a * c", f"a * {coarse} * c"])
+    for seed in range(5):
+        release = plan.release(pa.table(rows), testing_key=bytes([seed]) * 32)
+        for table in release.margins:
+            if table.exact and not np.array_equal(table.sums(release.tree), table.count):
+                return f"{table.margin.name} is called kept, and the leaves add up to something else"
+    return None
+
+
 PURE, RHO = tt.Loss(epsilon=1), tt.Loss(rho=Fraction(1, 2))
 
 
@@ -388,5 +404,6 @@ def beside_audits() -> dict[str, Audit]:
         "degrees by region, lists": partial(the_loss_of_degrees_by_region, "user-out", "cumulative", PURE),
         "answers": partial(the_loss_of_answers, "add-remove", 2, PURE),
         "answers, replace": partial(the_loss_of_answers, "replace", 2, RHO),
+        "kept margins": margins_that_are_kept,
         **record_audits(),
     }

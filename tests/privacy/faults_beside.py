@@ -34,6 +34,7 @@ degree_plans: Any = import_module("treetop.plan.graphs.degrees")
 degree_units: Any = import_module("treetop.plan.graphs.unit")
 graphs: Any = import_module("treetop.intake.graph.graph")
 questions: Any = import_module("treetop.measure.questions")
+margins: Any = import_module("treetop.domain.margin")
 meanings: Any = import_module("treetop.card.meaning")
 
 
@@ -331,6 +332,10 @@ def a_table_without_kept_rows_refused(patch: Patch) -> None:
     patch.setattr(tables, "_only_kept", some_kept)
 
 
+def a_margin_called_kept_that_agrees_with_no_other(patch: Patch) -> None:
+    patch.setattr(margins, "fit_to", lambda *_: True)
+
+
 _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
     "histogram": (
         a_threshold_one_too_low,
@@ -392,5 +397,6 @@ _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
         the_key_reused_for_another_graph,
         one_draw_of_noise_for_all_questions,
     ),
+    "kept": (a_margin_called_kept_that_agrees_with_no_other,),
 }
 FAULTS_BESIDE = [Fault(make, first) for first, makes in _BY_AUDIT.items() for make in makes]
