@@ -186,3 +186,18 @@ def test_the_help_of_a_command_loads_no_heavy_library(module: str) -> None:
     program = f"import sys, treetop.cli.{module}; print(*({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.stdout.strip(), done.stderr) == ("", "")
+
+
+def test_a_margin_that_will_not_be_kept_is_told_with_the_error_to_expect(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = "".join(f'[attributes.{name}]\nvalues = ["{name}1", "{name}2", "{name}3"]\n' for name in "xyz")
+    change(plan, "[spine]\n", f'{more}[spine]\nmargins = ["x * z", "y * z"]\n')
+    change(plan, '"destination-first"', '["destination.region", "origin.region", "x", "y", "z"]')
+    (told,) = as_json(capsys, plan)["not_kept"]
+    assert told["name"] == "margin y * z" and 0 < told["least"] < told["most"]
+    (sentence,) = [one for one in as_json(capsys, plan)["warnings"] if "margin y * z will not be kept" in one]
+    assert f"± {told['margin']:,} of its own measurement does not apply" in sentence
+    assert f"Warning: {sentence}" in run(capsys, plan)
+    change(plan, '["x * z", "y * z"]', '["x * z"]')
+    assert as_json(capsys, plan)["not_kept"] == [] and "will not be kept" not in run(capsys, plan)

@@ -18,6 +18,7 @@ from treetop.choose.design import with_trials
 from treetop.choose.drafts import Search
 from treetop.choose.expected import ErrorModel
 from treetop.choose.shares import LEAST_SHARE, best_shares
+from treetop.domain.margin import exact_margins
 from treetop.errors import PlanError
 
 LOSS = tt.Loss(epsilon=1, delta=1e-8)
@@ -214,3 +215,24 @@ def test_both_plans_are_tried_on_a_twin_of_another_order_and_with_fewer_levels()
         assert row.tried_before == pytest.approx(row.error_before, rel=0.1)
         assert row.tried == pytest.approx(row.error, rel=0.1)
     assert found.to_dict()["tables"][0]["tried"] == found.rows[0].tried
+
+
+FLAT = {name: tt.Hierarchy.flat([f"{name}{code}" for code in range(6)]) for name in "wxyz"}
+
+
+@pytest.mark.parametrize(("cared", "left"), [("x * z", "y * z"), ("y * z", "x * z")])
+def test_a_margin_that_would_not_be_kept_is_not_proposed(cared: str, left: str) -> None:
+    plan = tt.Plan(tt.Spine(list(FLAT), FLAT), TRIP, LOSS, margins=[*FLAT, "x * z", "y * z"])
+    found = design(plan, [cared, "leaves"])
+    names = [margin.name for margin in found.plan.margin_tables]
+    assert left not in names and all(exact_margins(found.plan.spine, found.plan.margin_tables))
+    if not found.reordered:
+        assert cared in names and found.crossing == (left,)
+        assert f"would not be kept: {left}." in str(found) and found.to_dict()["crossing"] == [left]
+
+
+def test_the_error_now_of_a_margin_that_is_not_kept_is_that_of_the_sums_of_other_tables() -> None:
+    spine = tt.Spine(list(FLAT), FLAT)
+    both = tt.Plan(spine, TRIP, LOSS, margins=[*FLAT, "x * z", "y * z"])
+    (row,) = design(both, ["y * z"]).rows
+    assert row.error_before == expected_errors(both, [(0, 0, 1, 1)])[0].error > 3 * row.error

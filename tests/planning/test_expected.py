@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import treetop as tt
 from treetop import Counts
 from treetop.choose import expected_errors
-from treetop.choose.expected import Depths, ErrorModel, Tables
+from treetop.choose.expected import Depths, ErrorModel, Tables, margins_not_kept
 from treetop.choose.tried import mean_error
 from treetop.errors import PlanError
 from treetop.measure.questions import leaves_of
@@ -150,3 +150,41 @@ def test_too_many_attributes_are_refused_for_all_together_and_not_for_few() -> N
     assert expected_errors(plan, [(1, 1, *[0] * 19)])[0].error > 0
     with pytest.raises(PlanError, match="too many attributes"):
         expected_errors(plan, [(1,) * 21])
+
+
+FLAT = {name: tt.Hierarchy.flat([f"{name}{code}" for code in range(6)]) for name in "wxyz"}
+CROSSING = tt.Plan(
+    tt.Spine(list(FLAT), FLAT), tt.Unit("trip", neighbours="replace"), LOSS, margins=[*FLAT, "x * z", "y * z"]
+)
+
+
+def crossing_errors(runs: int = 3) -> float:
+    """The mean absolute error of the released counts of the margin that is not kept."""
+    rng, spine = np.random.default_rng(3), CROSSING.spine
+    first = rng.choice(6, 200_000, p=rng.dirichlet(np.ones(6)))
+    leaves, true = np.unique(
+        [(first * step + rng.choice(4, 200_000)) % 6 for step in (1, 2, 3, 5)], axis=1, return_counts=True
+    )
+    counts = Counts.from_leaves(spine, list(leaves), true)
+    errors = []
+    for run in range(runs):
+        released = run_plan(CROSSING, counts, Key(bytes([run]) * 32), {})
+        every = [np.concatenate(pair) for pair in zip(leaves, released.nodes.astype(np.int64), strict=True)]
+        errors.append(mean_error(spine, every, np.concatenate([-true, released.count]), (0, 0, 1, 1)))
+    return float(np.mean(errors))
+
+
+def test_a_margin_that_is_not_kept_does_not_have_the_error_of_its_own_measurement() -> None:
+    (one,) = margins_not_kept(CROSSING)
+    (expected,) = expected_errors(CROSSING, [(0, 0, 1, 1)])
+    assert one.name == "margin y * z" and one.most == expected.error > 2 * one.least
+    assert one.least == pytest.approx(CROSSING.margin_parts[-1].deviation * math.sqrt(2 / math.pi))
+    assert one.margin == CROSSING.accuracy(0.95).margins[-1].margin
+    assert one.least / 2 < crossing_errors() < 2 * one.most
+    for said in ("margin y * z will not be kept", f"± {one.margin:,}", f"{one.most:,.3g}"):
+        assert said in str(one)
+
+
+def test_margins_that_are_kept_are_not_told_of() -> None:
+    assert margins_not_kept(tt.Plan(CROSSING.spine, CROSSING.unit, LOSS)) == []
+    assert margins_not_kept(tt.Plan(CROSSING.spine, CROSSING.unit, LOSS, margins=["x * z"])) == []

@@ -54,8 +54,8 @@ def cases(draw: st.DrawFn) -> tuple[tt.Plan, int]:
         for table in tables
     ]
     unit = tt.Unit("trip", neighbours=draw(st.sampled_from(RELATIONS)))
-    how = draw(st.sampled_from(HOW))
-    return tt.Plan(tt.Spine(order, attributes), unit, tt.Loss(epsilon=1), margins=margins, **how), draw(st.integers(0, 255))
+    how, spine = draw(st.sampled_from(HOW)), tt.Spine(order, attributes)
+    return tt.Plan(spine, unit, tt.Loss(epsilon=1), margins=margins, **how), draw(st.integers(0, 255))
 
 
 def shared_table(neighbours: Any = "replace") -> tt.Plan:

@@ -271,7 +271,9 @@ def _nearly(plan: PurePlan) -> list[str]:
         return []
     return [
         f"Tables that cross one before them cannot be kept exactly beside it ({', '.join(crossing)}): measurements "
-        "were moved towards them before each fit. How far the counts are off what was measured of them is stated."
+        "were moved towards them before each fit, and their counts are sums of the released leaves. How far the counts "
+        "are off what was measured of them is stated. Their intervals are around what was measured of them: they hold "
+        "the true counts as stated, and a released count may lie outside its own."
     ]
 
 

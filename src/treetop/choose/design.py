@@ -60,6 +60,8 @@ class Design:
     """What both plans were tried on."""
     refused: str = ""
     """Why other spines, or the first of them, were left out: they could not keep the facts."""
+    crossing: tuple[str, ...] = ()
+    """The plan's margins that the advice leaves out because they cross others and would not be kept."""
 
     @property
     def reordered(self) -> bool:
@@ -83,6 +85,7 @@ class Design:
             "split": measured,
             "skipped": list(self.skipped),
             "refused": self.refused or None,
+            "crossing": list(self.crossing),
             "gain": self.gain,
             "twin": self.twin,
             "tables": [
@@ -141,6 +144,11 @@ class Design:
                 f"Left out, since no table that you care for needs them: {', '.join(self.skipped)}. They are not "
                 "released, and cannot be asked for; name them with --care to keep them."
             )
+        if self.crossing:
+            said.append(
+                f"Margins left out, since they cross others and would not be kept: {', '.join(self.crossing)}. "
+                "Released counts would not add up to them, however well they are measured."
+            )
         if self.refused:
             said.append(
                 f"Other spines were left out, since they cannot keep the facts. The first of them: {self.refused}."
@@ -179,7 +187,13 @@ def design(plan: PurePlan, care: Sequence[str] = (), total: float | None = None)
     parts = (part for level in plan.spine.levels for part in level.parts)
     gone = [(part.attribute, part.depth + 1) for part in parts if (part.attribute, part.depth + 1) not in kept]
     skipped = [level_name(plan.spine, *one) for one in gone]
-    return Design(advised, plan, rows, tuple(skipped), tuple(cares), refused=designing.refused)
+    crossing = tuple(
+        margin.name
+        for margin in plan.margin_tables
+        if margin.depths in designing.crossing(replace(draft, margins=(*draft.margins, margin.depths)))
+        and margin.depths not in draft.margins
+    )
+    return Design(advised, plan, rows, tuple(skipped), tuple(cares), refused=designing.refused, crossing=crossing)
 
 
 def with_trials(

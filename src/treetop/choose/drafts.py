@@ -18,7 +18,7 @@ from treetop.choose.error_laws import Floats
 from treetop.choose.expected import Depths, ErrorModel, Tables, sizes_of
 from treetop.choose.known import stated_again
 from treetop.choose.shares import best_shares
-from treetop.domain.margin import Margins, margin_at, margins_of
+from treetop.domain.margin import Margins, Stage, exact_tables, margin_at, margins_of
 from treetop.domain.spine import TIMES, WIDEST, Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import FactError
@@ -103,7 +103,17 @@ class Search:
             # Also where least squares follow: what the descent has lost they cannot find again.
             top_down=True,
             known=self.plan.known_tables,
+            crossing=self.crossing(draft),
         )
+
+    def crossing(self, draft: Draft) -> tuple[Depths, ...]:
+        """Return the margins of a draft that a release would not keep, because they cross others."""
+        depths, stages = [0] * len(self.sizes), []
+        for attribute, depth in (one for step in draft.steps for one in step):
+            depths[attribute] = depth
+            stages.append(Stage(attribute, tuple(depths)))
+        kept = exact_tables(stages, [len(own) - 1 for own in self.sizes], draft.margins)
+        return tuple(table for table, is_kept in zip(draft.margins, kept, strict=True) if not is_kept)
 
     def _measured(self, draft: Draft) -> Iterator[Depths]:
         """Yield the tables of the levels that are measured: with facts, those that these leave open."""
@@ -167,8 +177,12 @@ class Search:
         return float(change.l1**2 if self.pure else change.l2_squared)
 
     def each(self, draft: Draft) -> Draft:
-        """Return a draft with all margins of one attribute, and those of several that the plan has."""
+        """Return a draft with all margins of one attribute, and those of several that the plan has and would keep.
+
+        Of two that cross, the one that is cared for is kept.
+        """
         several = [table for table in self.now().margins if np.count_nonzero(table) > 1]
+        several.sort(key=lambda table: table not in self.wanted)
         used = set(draft.levels(self.sizes))
         alone = [
             tuple(depth if one == attribute else 0 for one in range(len(self.sizes)))
@@ -177,7 +191,9 @@ class Search:
         ]
         known = self.plan.public_facts.decides if self.facts else lambda table: False
         open_ = (table for table in (*alone, *several) if table not in used and not known(table))
-        return replace(draft, margins=tuple(open_))
+        every = replace(draft, margins=tuple(open_))
+        crossing = self.crossing(every)
+        return replace(draft, margins=tuple(table for table in every.margins if table not in crossing))
 
     def _above(self, draft: Draft, attribute: int, depth: int) -> int:
         """Return how many nodes the attribute's level above has, of those that the draft refines."""

@@ -180,29 +180,29 @@ def _refuse_repeated(found: Sequence[Margin]) -> None:
         seen.add(margin.depths)
 
 
-def effective(margin: Margin, depths: Sequence[int]) -> tuple[int, ...]:
-    """Return what of a margin is decided once so many levels of every attribute are refined."""
-    return tuple(map(min, margin.depths, depths))
-
-
 def exact_margins(spine: Spine, margins: Sequence[Margin]) -> tuple[bool, ...]:
-    """Return which margins are kept: the released counts add up to them exactly. The others are kept nearly.
+    """Return which margins are kept: the released counts add up to them exactly. The others are kept nearly."""
+    stages = [stage for level in spine.levels for stage in stages_of(spine, level)]
+    return exact_tables(stages, [len(tree.levels) for tree in spine.trees], [margin.depths for margin in margins])
 
-    A margin is kept if two conditions hold with all margins kept before it. At every level of the spine the tables that
-    the level decides form a chain, so that the finest one implies the others. And the margin can be fitted so that it
-    agrees with each of them at their meet, the finest table that both imply (`fit_to`). Tables of one attribute come
-    first, then the others as they are listed.
+
+def exact_tables(
+    stages: Sequence[Stage], deepest: Sequence[int], tables: Sequence[tuple[int, ...]]
+) -> tuple[bool, ...]:
+    """Return which tables are kept by a descent with these stages; `deepest` is the number of levels by attribute.
+
+    A table is kept if two conditions hold with all tables kept before it. At every stage the tables that it decides
+    form a chain, so that the finest one implies the others. And the table can be fitted so that it agrees with each of
+    them at their meet, the finest table that both imply (`fit_to`). Tables of one attribute come first, then the others
+    as they are listed.
     """
-    order = sorted(range(len(margins)), key=lambda index: (len(margins[index].attributes) > 1, index))
-    every = [stage for level in spine.levels for stage in stages_of(spine, level)]
-    alone = [depths_alone(len(spine.trees), own, len(tree.levels)) for own, tree in enumerate(spine.trees)]
-    kept: list[Margin] = []
-    for index in order:
-        tables = [*alone, *(margin.depths for margin in kept)]
-        in_chains = all(_is_chain(_decided(stage, [*kept, margins[index]])) for stage in every)
-        if in_chains and fit_to(margins[index].depths, tables) is not None:
-            kept.append(margins[index])
-    return tuple(margin in kept for margin in margins)
+    alone = [depths_alone(len(deepest), attribute, depth) for attribute, depth in enumerate(deepest)]
+    kept: list[tuple[int, ...]] = []
+    for table in sorted(tables, key=lambda one: np.count_nonzero(one) > 1):
+        in_chains = all(_is_chain(_decided(stage, [*kept, table])) for stage in stages)
+        if in_chains and fit_to(table, [*alone, *kept]) is not None:
+            kept.append(table)
+    return tuple(table in kept for table in tables)
 
 
 @dataclass(frozen=True)
@@ -273,13 +273,13 @@ def stages_of(spine: Spine, level: Level) -> list[Stage]:
 
 def decided_at(stage: Stage, margins: Sequence[Margin]) -> tuple[int, ...] | None:
     """Return the finest table that a stage agrees with, of margins that can all be agreed with; None without any."""
-    return max(_decided(stage, margins), key=sum, default=None)
+    return max(_decided(stage, [margin.depths for margin in margins]), key=sum, default=None)
 
 
-def _decided(stage: Stage, margins: Sequence[Margin]) -> list[tuple[int, ...]]:
-    """Return what of margins a stage decides: those that tell its attribute apart as far as it goes."""
-    there = (margin for margin in margins if margin.depths[stage.attribute] >= stage.depths[stage.attribute])
-    return [effective(margin, stage.depths) for margin in there]
+def _decided(stage: Stage, tables: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Return what of tables a stage decides: those that tell its attribute apart as far as it goes."""
+    there = (table for table in tables if table[stage.attribute] >= stage.depths[stage.attribute])
+    return [tuple(map(min, table, stage.depths)) for table in there]
 
 
 def _is_chain(tables: Sequence[tuple[int, ...]]) -> bool:

@@ -316,8 +316,8 @@ def _fitted(kept: Kept, depths: Depths, measured: Ints, far: float) -> Ints:
     else:
         rows = _fitted(kept, fit.rows, coarser(kept.trees, measured, depths, fit.rows), far)
     columns = kept.at(fit.columns)
-    others, grouped = (tuple(0 if one == last else own[one] for one in range(len(own))) for own in (depths, fit.columns))
-    group = groups_of(kept.trees, others, grouped)
+    others, groups = ((*own[:last], 0, *own[last + 1 :]) for own in (depths, fit.columns))
+    group = groups_of(kept.trees, others, groups)
     bounds = _first_children(kept.trees[last], fit.rows[last], depths[last])
     flat, wanted = (values.reshape(len(group), -1) for values in (measured, rows))
     out = np.zeros(flat.shape, np.int64)

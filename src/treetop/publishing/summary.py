@@ -12,6 +12,7 @@ from treetop.card import known
 from treetop.card.content import words_of
 from treetop.card.meaning import exact, loss_summary, meaning
 from treetop.card.words import reckless, worse_than_none
+from treetop.choose.expected import margins_not_kept
 from treetop.choose.largest import largest_advice
 from treetop.choose.outlook import known_outlook
 from treetop.plan.accuracy import LevelAccuracy
@@ -29,6 +30,7 @@ def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95, total: f
     told = file.plan
     described = told.describe()
     accuracy = told.accuracy(confidence)
+    not_kept = margins_not_kept(told, confidence)
     return {
         "title": told.title,
         "plan": str(file.path),
@@ -39,7 +41,8 @@ def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95, total: f
         "margins": _rows(accuracy.margins, described.get("margins", [])),
         "unit": {**described["unit"], "enforced": told.unit.enforced, "sentence": told.unit.sentence()},
         "loss": loss_summary(told),
-        "warnings": [*reckless(told), *worse_than_none(told, total)],
+        "not_kept": [asdict(one) for one in not_kept],
+        "warnings": [*reckless(told), *worse_than_none(told, total), *map(str, not_kept)],
         "meaning": meaning(told),
         "exact": exact(told),
         "facts": {"tables": known.facts(told), "sentences": known.before_a_release(told)},

@@ -284,7 +284,8 @@ FIELDS = (
              asked=lambda read: len(read["attributes"]) > 1, take=lambda ran: list(ran.plan.spine.splits)),
     _declare("spine", "", "", "margins", either(list, TEXTS, Kind(_margins, {"enum": ["each", "none"]})),
              'Tables that are measured and kept beside the spine: `"each"`, of every attribute alone at all its '
-             'levels; `"none"`; or a list such as `["origin.district", "place.state * sex"]`. Their shares are stated '
+             'levels; `"none"`; or a list such as `["origin.district", "place.state * sex"]`. A table that crosses one '
+             "before it is measured and not kept; `treetop plan` says which. Their shares are stated "
              "in `[loss] split` as `margins`, all together, or one by one as `\"margin origin.district\"`",
              default=DEFAULT_MARGINS, at="plan.margins", take=_stated_margins, since="0.4"),
 
