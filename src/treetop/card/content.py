@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from treetop.card import known, words
 from treetop.card.composition import amount, sentence
+from treetop.card.counted import counted
 from treetop.card.degrees import words as degree_words
 from treetop.card.facts import DERIVATION, FORMAT, Facts
 from treetop.card.first_edition import as_first_edition
@@ -128,6 +129,7 @@ def of_plan(plan: PurePlan) -> dict[str, Any]:
         "title": plan.title or UNTITLED,
         "protects": plan.unit.sentence() + known.agreeing(plan),
         **({} if plan.graph is None else {"graph": plan.graph.card()}),
+        "counted": counted(plan),
         "hierarchies": _hierarchies(plan),
         "loss": _loss(plan),
         "meaning": meaning(plan),

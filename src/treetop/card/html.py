@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from treetop.basics.exact import plain
 from treetop.basics.wording import say_size
-from treetop.card.meaning import say_epsilon, say_odds
+from treetop.card.meaning import BOTH, say_epsilon, say_odds
+from treetop.domain.fact import INVARIANT
 from treetop.errors import ReleaseError
 from treetop.noise import LAWS
 
@@ -27,7 +28,7 @@ def render(card: Mapping[str, Any], card_sha256: str) -> str:
     from jinja2 import TemplateError
 
     shown = {"card": card, "card_sha256": card_sha256, "levels": _levels(card), "widest": _widest(card), "bar": _BAR}
-    shown |= {"titles": _titles(card), **_noise(card)}
+    shown |= {"titles": _titles(card), **_noise(card), **_unprotected(card)}
     try:
         return template().render(shown)
     except TemplateError as problem:
@@ -76,6 +77,13 @@ def power(text: str) -> str:
         return text
     factor = "" if digits == "1" else f"{digits} × "
     return f"{factor}10{str(int(ten)).translate(_SUPERSCRIPT)}"
+
+
+def _unprotected(card: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the factor of the loss does not bound: tables that are told as they are, and mutual edges."""
+    told = [fact["table"] for fact in card.get("facts", ()) if INVARIANT in fact["states"]]
+    both = next((row for row in card["meaning"] if row["units"] == BOTH), None)
+    return {"invariants": told, "both": both}
 
 
 def _noise(card: Mapping[str, Any]) -> dict[str, str]:

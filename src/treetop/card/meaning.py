@@ -13,8 +13,17 @@ from treetop.plan.plan import PurePlan
 from treetop.privacy import Unit, epsilon_from_rho
 from treetop.privacy.loss import COMPARED_AT
 
+PUBLIC = (
+    "the hierarchies: their levels, codes and parents are public, and published as they are",
+    "the plan itself: the unit, the loss and the noise of every level",
+)
+"""What every release tells without noise."""
+
 UNITS = (5, 10, 50)
 """How many protected units one person may stand behind, for the table of what the loss means."""
+
+BOTH = 2
+"""Units of two people who list each other, where one edge in one direction is protected."""
 
 CONVERSION = (
     "The tight conversion of zero-concentrated differential privacy: the least epsilon over a > 1 of "
@@ -81,6 +90,9 @@ def meaning(plan: PurePlan) -> list[dict[str, Any]]:
         rows[-1]["epsilon"] = epsilon_beside_others(plan)
     else:
         rows.append(means(who, unit.contributions, 1, plan.spent, plan))
+    if plan.graph is not None and plan.graph.directed and plan.graph.kind.mutual:
+        both = f"one {unit.entity} in both directions (two edges)"
+        rows.append(means(both, BOTH, BOTH, (BOTH if plan.loss.definition == "pure" else BOTH**2) * plan.spent, plan))
     for units in UNITS:
         # Group privacy: k·epsilon when pure, k²·rho otherwise.
         factor = units if plan.loss.definition == "pure" else units**2
@@ -90,11 +102,7 @@ def meaning(plan: PurePlan) -> list[dict[str, Any]]:
 
 def exact(plan: PurePlan) -> list[str]:
     """Return what a release tells without noise."""
-    told = [
-        "the hierarchies: their levels, codes and parents are public, and published as they are",
-        "the plan itself: the unit, the loss and the noise of every level",
-    ]
-    told = told_exactly(plan) + told
+    told = [*told_exactly(plan), *PUBLIC]
     if plan.levels[0].is_exact and not plan.public_facts.decides((0,) * len(plan.spine.trees)):
         told.insert(0, plan.unit.exact_total)
     return told

@@ -190,7 +190,8 @@ def neighbours(plan: PurePlan, facts: Facts) -> str:
             f"most {unit.contributions}, for at most {unit.contributions} others.{known.agreeing(plan)}"
         )
     many = f"the one {one}" if unit.contributions == 1 else f"all the {rows}, at most {unit.contributions},"
-    return f"Two tables are neighbours when one becomes the other by adding or removing {many} of one {unit.entity}."
+    added = f"Two tables are neighbours when one becomes the other by adding or removing {many} of one {unit.entity}."
+    return added + known.agreeing(plan)
 
 
 def kept(keep: Mapping[str, Sequence[str]]) -> str:

@@ -81,7 +81,9 @@ def render_rows(table: pa.Table, numbers: str, total: str, rows: int, for_termin
     return f"{text}\n\n{total}{rows:,} row{'s' * (rows != 1)}{left}"
 
 
-def _number(value: float, for_terminal: bool) -> str:
+def _number(value: float | str, for_terminal: bool) -> str:
+    if isinstance(value, str):
+        return value
     if isinstance(value, int):
         return f"{value:,}" if for_terminal else str(value)
     return f"{value:.2f}"

@@ -60,6 +60,7 @@ def command(
     tables, and with --csv and --json.
     """
     from treetop.domain.conditions import parse_conditions
+    from treetop.release.outside import noted, with_outside
     from treetop.release.release import Release
 
     if as_csv and as_json:
@@ -91,10 +92,10 @@ def command(
         if as_json:
             say_json(_summary(chosen, asked, levels, table, shown, confidence))
         elif as_csv:
-            print_csv(shown)
+            print_csv(with_outside(shown))
         elif levels:
             total = f"{sum(table['count'].to_pylist()):,} in "
-            click.echo(render_rows(shown, "count", total, table.num_rows, sys.stdout.isatty()))
+            click.echo(render_rows(noted(shown), "count", total, table.num_rows, sys.stdout.isatty()))
         elif sys.stdout.isatty():
             click.echo(render_count(table, confidence or chosen.confidence))
         else:
@@ -125,15 +126,17 @@ def _table(chosen: Selection, levels: Sequence[str], confidence: float | None) -
 
 
 def _remarks(chosen: Selection, table: pa.Table, shown: pa.Table) -> Iterator[str]:
-    """Yield what a reader should know beside the numbers: what may belong to them, and which do not fit."""
+    """Yield what a reader should know beside the numbers: what is counted, what may belong, and what does not fit."""
+    from treetop.release.outside import outside
+
+    yield from chosen.card.get("counted", {}).get("sentences", ())
     unresolved = chosen.partly_unresolved + _in_no_row(chosen, table)
     if unresolved:
         yield f"Up to {unresolved:,} more may belong here: they are unresolved, at coarser nodes."
     if "lower" in shown.column_names:
-        count, lower, upper = (shown[name].to_numpy() for name in ("count", "lower", "upper"))
-        outside = int(((count < lower) | (count > upper)).sum())
-        if outside:
-            which = "It lies" if len(count) == 1 else f"{outside:,} of them lie{'s' * (outside == 1)}"
+        number = int(outside(shown).sum())
+        if number:
+            which = "It lies" if shown.num_rows == 1 else f"{number:,} of them lie{'s' * (number == 1)}"
             yield f"{which} outside the interval: counts are made to add up, intervals are not. Believe the interval."
 
 
@@ -151,14 +154,19 @@ def _summary(
     shown: pa.Table,
     confidence: float | None,
 ) -> dict[str, Any]:
+    from treetop.release.outside import with_outside
+
     summary: dict[str, Any] = {"title": chosen.card.get("title"), "where": asked, "count": chosen.total}
+    if counted := chosen.card.get("counted"):
+        summary["counted"] = counted
     if chosen.confidence is not None:
         bounds = chosen.interval(confidence)._asdict()
-        summary["interval"] = {"confidence": confidence or chosen.confidence, **bounds}
+        outside = not bounds["lower"] <= chosen.total <= bounds["upper"]
+        summary["interval"] = {"confidence": confidence or chosen.confidence, **bounds, "outside": outside}
     if chosen.whole.left is not None:
         summary["unresolved"] = chosen.partly_unresolved
     if levels:
-        summary |= {"by": chosen.columns_of(*levels), "rows": shown.to_pylist()}
+        summary |= {"by": chosen.columns_of(*levels), "rows": with_outside(shown).to_pylist()}
         summary["left_out"] = table.num_rows - shown.num_rows
         if chosen.whole.left is not None:
             summary["in_no_row"] = _in_no_row(chosen, table)
@@ -180,16 +188,21 @@ def _print_derived(
     as_csv, as_json = formats
     tables = DegreeTables.of(chosen) if "degrees" in chosen.card["plan"] else GroupTables(chosen)
     table = tables.table(derived, level, **options)
+    note, counted = tables.note(derived), chosen.card.get("counted", {})
     say_warning(chosen.card)
     with standard_output():
         if as_json:
-            title = chosen.card.get("title")
-            say_json({"title": title, "where": asked, "derived": derived, "rows": table.to_pylist()})
+            about = {"title": chosen.card.get("title"), "where": asked, "derived": derived, "counted": counted}
+            say_json({**about, "note": note, "rows": table.to_pylist()})
         elif as_csv:
             print_csv(table)
         else:
-            rows = [[printable(_cell(value)) for value in row.values()] for row in table.to_pylist()]
+            largest = counted.get("open", {}).get("from")
+            rows = [[printable(_cell(*pair, largest)) for pair in row.items()] for row in table.to_pylist()]
             click.echo(without_rule(text_table([table.column_names, *rows], left=(0,) if level else ())))
+    if not as_json:
+        for remark in [*counted.get("sentences", ()), *([] if note is None else [note])]:
+            click.echo(remark, err=True)
     if isinstance(tables, GroupTables) and (why := tables.why_no_interval(level)) is not None:
         click.echo(f"{why}.", err=True)
 
@@ -202,7 +215,9 @@ def _draw(chosen: Selection, file: Path, level: str | None, confidence: float | 
     click.echo(f"{file}: drawn.", err=True)
 
 
-def _cell(value: object) -> str:
+def _cell(name: str, value: object, largest: int | None) -> str:
     if value is None:
-        return "-"
+        return "open" if name == "upper" else "-"
+    if name == "degree" and value == largest:
+        return f"{value} or more"
     return f"{value:.4f}" if isinstance(value, float) else str(value)

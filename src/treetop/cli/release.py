@@ -86,6 +86,7 @@ def _check_options(options: dict[str, Any]) -> None:
 def render(summary: dict[str, Any]) -> str:
     """Return the summary for people."""
     lines = [style(f"{summary['title']}: {summary['out']}", bold=True), _size(summary)]
+    lines += summary["counted"]["sentences"]
     if not summary["private"]:
         lines.append(style("NOT PRIVATE: the noise came from a testing key. Do not publish.", fg="red", bold=True))
     else:

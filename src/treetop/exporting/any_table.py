@@ -1,5 +1,7 @@
 """Any release as one table: codes and names of its attributes, the count, and its interval where there are intervals.
 
+The column `outside` marks counts outside their interval.
+
 Rows are in the order in which the codes were listed, attribute by attribute; of flows, the origin comes first.
 """
 
@@ -16,6 +18,7 @@ from treetop.exporting.readme import readme
 from treetop.exporting.sheet import Sheet
 from treetop.exporting.streamed import as_listed, parts_at
 from treetop.exporting.workbook import LARGEST, Workbook
+from treetop.release.outside import with_outside
 from treetop.release.selection import MOST_ROWS, Selection, with_names
 
 NO_INTERVALS = (
@@ -46,7 +49,7 @@ def rows_at(release: Selection, depths: Depths) -> pa.Table:
     table = table.select([*names, *table.column_names[len(names) :]]).take(pa.array(order))
     for name in names:
         table = with_names(table, name, trees[name], depths[name], nodes[name][order])
-    return table
+    return with_outside(table)
 
 
 def _of_level(release: Selection, depths: Depths) -> pa.Table | None:
@@ -96,7 +99,7 @@ def _refuse_long(request: Request, rows: int) -> None:
 
 CSV = Format(
     "csv",
-    "any release, for spreadsheets and R: codes and names, count, and lower and upper if it has intervals",
+    "any release, for spreadsheets and R: codes and names, count, and lower, upper and outside if it has intervals",
     ("counts.csv",),
     _csv,
     aliases=("table",),

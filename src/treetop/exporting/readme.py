@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from treetop.exporting.exactness import is_exact, told_exactly
 from treetop.exporting.levels import Depths, trees_of
 from treetop.release.selection import Selection
 
 Row = tuple[object, ...]
 """One line: a heading alone, or cells."""
 
-_COUNT = "A released count: a whole number with noise in it, made to add up. It is not the number in the private data."
+_COUNT = (
+    "A released count: a whole number with noise in it, made to add up. It is not the number in the private table{but}."
+)
+_BUT = ", apart from what is told without noise (below)"
+_OUTSIDE = (
+    "Marks a count outside its own range: counts were moved so that everything adds up, ranges were not. Believe the "
+    "range."
+)
 _ZEROS = (
     "A combination that is not listed is a released zero. That is no proof that there is nobody: noise may have hidden "
     "a small true count, and may have made a small count of nothing. Counts that are smaller than the margin of their "
@@ -37,7 +45,8 @@ def _what(release: Selection, depths: Depths) -> Iterator[Row]:
         yield "", card["description"]
     levels = {name: tree.levels[depths[name]] for name, tree in trees.items()}
     told = (name if level in (name, "value") else f"{name} by {level}" for name, level in levels.items())
-    yield "What is counted", ", ".join(told)
+    yield "What is counted", f"{card['counted']['what']} by {', '.join(told)}" if "counted" in card else ", ".join(told)
+    yield from (("", sentence) for sentence in card.get("counted", {}).get("sentences", ()))
     if release.conditions:
         yield "Only what matches", ", ".join(release.conditions)
     if (period := card.get("data", {}).get("period")) is not None:
@@ -59,10 +68,13 @@ def _private(card: dict[str, Any]) -> Iterator[Row]:
 
 def _reading(release: Selection) -> Iterator[Row]:
     yield ("How to read the numbers",)
-    yield "count", _COUNT
+    exact = list(told_exactly(release.card))
+    yield "count", _COUNT.format(but=_BUT if exact else "")
+    yield from (("Told without noise", one) for one in exact)
     said = release.card.get("accuracy", {})
     if release.confidence is not None:
         yield "lower, upper", f"At {100 * release.confidence:g} % confidence. {said.get('interval', '')}".strip()
+        yield "outside", _OUTSIDE
     if release.whole.left is None:
         yield "Zeros", _ZEROS
     else:
@@ -78,5 +90,5 @@ def _margins(card: dict[str, Any]) -> Iterator[Row]:
     yield "", card["accuracy"].get("margin", "")
     yield "Level", "Public nodes", "± one count"
     for level in levels:
-        margin = "not measured" if level["margin"] is None else f"± {level['margin']:,}"
+        margin = f"± {level['margin']:,}" if level["margin"] is not None else "exact" if is_exact(level) else "follows"
         yield level.get("counts", level["name"]), f"{level['nodes']:,}", margin

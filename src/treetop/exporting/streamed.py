@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from treetop.exporting.levels import Depths, trees_of
 from treetop.exporting.sheet import Sheet
+from treetop.release.outside import with_outside
 from treetop.release.parts import Leaves, Parts
 from treetop.release.selection import Selection, with_names
 
@@ -138,7 +139,7 @@ class _Dealt:
         table = pa.table(columns | {name: pa.array(np.ascontiguousarray(rows[name])) for name in numbers})
         for name in self.names:
             table = with_names(table, name, trees[name], len(trees[name].levels) - 1, nodes[name])
-        return table
+        return with_outside(table)
 
 
 def _size(release: Selection, columns: Sequence[str]) -> int:

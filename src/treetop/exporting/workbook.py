@@ -21,6 +21,7 @@ LONGEST = 32_767
 """The most characters of a cell."""
 _EXACT = 1 << 53  # whole numbers beyond it are rounded by a spreadsheet
 _SAMPLE = 1000
+_OUTSIDE = "outside its range"
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +92,10 @@ class Workbook:
 
 def _put(sheet: Any, row: int, at: int, cell: Any) -> None:
     """Write one cell: a count as a number, everything else as a text that is never computed."""
-    if isinstance(cell, int) and abs(cell) < _EXACT:
+    if isinstance(cell, bool):
+        if cell:
+            sheet.write_string(row, at, _OUTSIDE)
+    elif isinstance(cell, int) and abs(cell) < _EXACT:
         sheet.write_number(row, at, cell)
     elif cell is not None:
         text = str(cell)

@@ -86,6 +86,8 @@ class Encoder:
                 ids = None if ids is None else ids.filter(pa.array(known))
             else:
                 leaves = [attribute.with_other(leaf) for attribute, leaf in zip(attributes, leaves, strict=True)]
+        if self.bound is not None:
+            tally.offered += len(leaves[0]) if weights is None else int(weights.sum())
         keys = [np.zeros(len(leaves[0]), np.uint64) for _ in self.paths]
         for key, parts in zip(keys, self.paths, strict=True):
             for part, leaf in zip(parts, leaves, strict=True):

@@ -64,6 +64,8 @@ def read_encoded(table: tables.Table, encoder: Encoder, progress: Progress | Non
     counts = collected.counts()
     if tally.compares:
         tally.every = (every or counts).digest
+    if bounder is not None:
+        tally.counted = counts.total
     if bounder is not None and (made is None or not made.one_row_each):
         tally.units, tally.unit_rows = bounder.units, bounder.rows
     if progress is not None:

@@ -143,6 +143,7 @@ def read_staged(
         bounded = list(space.executor.map(_bound, kept))
         if made is None or not made.one_row_each:
             tally.units, tally.unit_rows = sum(one.units for one in bounded), sum(run.size for run in runs)
+        tally.counted = sum(one.total for one in bounded)
         runs = [one.run for one in bounded]
     parts = list(space.executor.map(_merge, [_Range(*one) for one in _ranges(runs, space, encoder, "merged")]))
     counts = _freeze(parts, encoder.words, space)

@@ -167,6 +167,10 @@ class Tally:
     """How many rows had one."""
     left: LeftOut | None = None
     """What was left out of an edge table before; None where the table is not one."""
+    offered: int = 0
+    """Records of units with an id, before their number was limited."""
+    counted: int | None = None
+    """How many of them are counted; None where there is no limit that is enforced."""
 
     @property
     def dropped(self) -> int:
@@ -205,7 +209,7 @@ class Tally:
 
     def join(self, other: Tally) -> None:
         """Add what was told of other rows of the same table."""
-        for name in ("rows", "records", "unknown_rows", "unknown_records"):
+        for name in ("rows", "records", "unknown_rows", "unknown_records", "offered"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for column, codes in other.codes.items():
             self.codes.setdefault(column, UnknownCodes(column)).join(codes)
@@ -224,6 +228,18 @@ class Tally:
         counted = f", which stand for {self.unknown_records:,} of {self.records:,} records"
         first = f"{rows}{'' if self.records == self.rows else counted} ({self.share:.1%})."
         return [*left, first, *(line for told in self.codes.values() for line in told.sentences())]
+
+    def about_limit(self, unit: Unit) -> list[str]:
+        """Say how many records the enforced limit left out; nothing if it left none."""
+        if self.counted is None or self.counted >= self.offered:
+            return []
+        what, beyond = "records" if self.left is None else "edges", self.offered - self.counted
+        limit = f"beyond the limit of {unit.contributions:,} per {unit.entity}"
+        why = f"{limit}, or in the same leaf as another of the same {unit.entity}" if unit.distinct else limit
+        return [
+            f"{beyond:,} of {self.offered:,} {what} were {why} ({say_share(beyond, self.offered)}): they are not "
+            "counted."
+        ]
 
     def about_units(self, unit: Unit) -> list[str]:
         """Say when the id of a unit tells nothing together."""
@@ -252,7 +268,24 @@ class Tally:
 
     def tell(self, unit: Unit) -> None:
         """Tell the steward by the log, which the command line shows on the terminal."""
-        _tell([*self.sentences(), *self.about_units(unit)])
+        _tell([*self.sentences(), *self.about_limit(unit), *self.about_units(unit)])
+
+
+def tell_projected(edges: int, kept: int, largest: int) -> None:
+    """Tell the steward by the log how many edges were left out so that nobody has more than the largest degree."""
+    if kept < edges:
+        share = say_share(edges - kept, edges)
+        _tell([f"{edges - kept:,} of {edges:,} edges were beyond the largest degree {largest:,} ({share}): left out."])
+
+
+def say_share(part: int, whole: int) -> str:
+    """Write a share in percent, to one decimal below ten percent.
+
+    >>> say_share(3035, 9994), say_share(1, 300)
+    ('30 %', '0.3 %')
+    """
+    share = 100 * part / whole
+    return f"{share:.0f} %" if share >= 10 else f"{share:.1f} %" if share >= 0.05 else "less than 0.1 %"
 
 
 def _tell(told: list[str]) -> None:

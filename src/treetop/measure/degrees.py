@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -43,9 +43,18 @@ class Degrees:
 
 @contextmanager
 def measured_degrees(
-    plan: PureDegreePlan, nodes: Nodes, edges: Edges, gate: Gate, charge: Charge | None = None
+    plan: PureDegreePlan,
+    nodes: Nodes,
+    edges: Edges,
+    gate: Gate,
+    charge: Charge | None = None,
+    tell: Callable[[int, int, int], None] | None = None,
 ) -> Iterator[Degrees]:
-    """Measure a graph that has been read; what fails in the block is `Unfinished`, for the loss is spent."""
+    """Measure a graph that has been read; what fails in the block is `Unfinished`, for the loss is spent.
+
+    Under "node", `tell` is given how many edges there were, how many the projection kept, and theta: the first two are
+    private, and for the steward.
+    """
     if edges.directed != plan.degrees.graph.directed:
         raise PlanError("the plan and the edges do not agree on whether edges have a direction")
     plan.refuse_selected(nodes.may_drop)
@@ -58,7 +67,19 @@ def measured_degrees(
     with measuring(plan.workload, gate, charge, "degrees", digest(plan.decisions()), data) as run:
         chosen = plan if plan.choice is None else _chosen(plan, run, reaching)
         measured = run.settled(chosen.workload).noisy(chosen.levels[1], counts[chosen.degrees.largest])
+        if tell is not None and plan.relation == "node":
+            tell(len(edges), _kept(chosen, counts[chosen.degrees.largest], len(nodes)), chosen.degrees.largest)
         yield Degrees(measured, repaired(chosen, measured, people), people, chosen)
+
+
+def _kept(plan: PureDegreePlan, counts: Ints, people: int) -> int:
+    """Return how many edges a projection kept, from what is measured of it: private."""
+    degrees = plan.degrees
+    if degrees.form == "cumulative":  # the sum of degrees is that of the people above 0, 1, …
+        ends = int((people - counts[: degrees.largest]).sum())
+    else:
+        ends = int(counts @ np.arange(degrees.largest + 1 - len(counts), degrees.largest + 1))
+    return ends // 2 if degrees.graph.counted == "total" else ends
 
 
 def _truth(plan: PureDegreePlan, nodes: Nodes, edges: Edges, order: Key) -> tuple[list[int], dict[int, Ints]]:

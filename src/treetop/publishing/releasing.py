@@ -27,7 +27,7 @@ from treetop.intake.graph.nodes import Nodes
 from treetop.intake.groups.sizes import GroupSizes
 from treetop.intake.reading import read_encoded
 from treetop.intake.staged import BYTES_A_WORD, Space, read_staged
-from treetop.intake.tally import LeftOut, Tally
+from treetop.intake.tally import LeftOut, Tally, tell_projected
 from treetop.measure.degrees import measured_degrees
 from treetop.measure.facts import refuse_contradiction
 from treetop.measure.groups import measured_groups
@@ -199,7 +199,7 @@ def _degrees(plan: PureDegreePlan, table: Table, how: Run) -> Release:
     graph = plan.of_table(table)
     card = how.card(plan, gate, rules_of(graph.edges))
     nodes = graph.read_nodes([])
-    with measured_degrees(plan, nodes, _edges(plan, graph, nodes, how), gate, how.charge) as found:
+    with measured_degrees(plan, nodes, _edges(plan, graph, nodes, how), gate, how.charge, tell_projected) as found:
         chosen = found.plan
         if chosen.choice is not None:  # what was chosen, and by what, is on the card
             card = how.card(chosen, gate, rules_of(graph.edges))
@@ -224,7 +224,11 @@ def _edges(plan: DegreeCounts, graph: Graph, nodes: Nodes, how: Run) -> Edges:
     """Read the edges, and tell the steward what was left out of them."""
     left = LeftOut()
     edges = graph.read_edges(nodes, left)
-    Tally(left=left).settle(plan.unit, how.allow_dropped)
+    tally = Tally(left=left)
+    if plan.degrees.graph.cut:
+        lists = edges.degrees(len(nodes), "out")
+        tally.offered, tally.counted = len(edges), int(np.minimum(lists, plan.unit.contributions).sum())
+    tally.settle(plan.unit, how.allow_dropped)
     return edges
 
 

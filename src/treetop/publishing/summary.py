@@ -69,6 +69,7 @@ def release_summary(file: PlanFile, done: Published, tried: bool = False) -> dic
         "private": card["private"],
         "guarantee": card["guarantee"],
         "protects": card["protects"],
+        "counted": card["counted"],
         "leaves": release.leaves,
         "total": release.total,
         "unresolved": left,

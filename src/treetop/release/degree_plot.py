@@ -20,7 +20,7 @@ def draw_degrees(tables: DegreeTables, file: Path, level: str | None = None, con
     The tail is what a cumulative distribution hides at its top: both axes are logarithmic, and a share of zero is not
     drawn. Only what is released is shown, and nothing of the truth.
     """
-    rows = tables.cumulative(level, confidence).to_pylist()
+    rows = tables.cumulative(level, confidence, as_stated=False).to_pylist()
     places: dict[str, list[dict[str, int]]] = {}
     for row in rows:
         places.setdefault("all people" if level is None else row[level], []).append(row)
@@ -44,6 +44,7 @@ def draw_degrees(tables: DegreeTables, file: Path, level: str | None = None, con
     for axes in panels[len(places) :]:
         axes.set_visible(False)
     panels[0].legend(fontsize=8, loc="lower left")
-    figure.supxlabel("edges, at least", fontsize=9)
+    left = ", after some were left out" if tables.leaves_out else ""
+    figure.supxlabel(f"edges, at least{left}", fontsize=9)
     figure.supylabel("share of people", fontsize=9)
     save_figure(figure, file)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from treetop.basics.nearest import nearest
 from treetop.errors import QueryError
 from treetop.release.contents import Contents
+from treetop.release.groups.derived import labels_of
 from treetop.release.selection import Selection
 
 Ints = NDArray[np.int64]
@@ -25,7 +26,11 @@ SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 
 @dataclass(frozen=True, eq=False)
 class DegreeTables:
-    """What released degrees say of people; degrees above the largest count as that one."""
+    """What released degrees say of people; degrees above the largest count as that one.
+
+    Bounds are of the graph as it is. If edges were left out before counting, true degrees may be higher, and only the
+    bounds that still hold are kept: `lower` is 0 for people of at most a degree, and `upper` null or 1 elsewhere.
+    """
 
     release: Contents
     """A release of degrees."""
@@ -60,25 +65,51 @@ class DegreeTables:
             return self.quantiles(level, confidence=confidence)
         return (self.cumulative if what == "cumulative" else self.mean_degree)(level, confidence=confidence)
 
-    def cumulative(self, level: str | None = None, confidence: float | None = None) -> pa.Table:
-        """Return how many people have at most each degree, with the bounds of it where the release has intervals."""
+    @property
+    def leaves_out(self) -> bool:
+        """Whether edges were left out before degrees were counted."""
+        counted = self.release.card["counted"]
+        return "projected" in counted or "limit" in counted
+
+    def note(self, what: OfDegrees) -> str | None:
+        """Say what a table leaves open; None where it leaves nothing."""
+        if what == "mean-degree":
+            return "The true mean is at least this: its upper end is open."
+        if what == "quantiles":
+            return "Where an upper end is open, the true degree may be any that is higher."
+        return None
+
+    def cumulative(
+        self, level: str | None = None, confidence: float | None = None, *, as_stated: bool = True
+    ) -> pa.Table:
+        """Return how many people have at most each degree, with the bounds of it where the release has intervals.
+
+        Without `as_stated` the bounds are those of the graph after edges were left out.
+        """
         codes, place, number = self._degrees(level)
         places, degrees = number.shape
         columns = self._named(level, codes, degrees)
-        columns["degree"] = self.release.spine.trees[0].codes[-1].take(pa.array(np.tile(np.arange(degrees), places)))
+        columns["degree"] = labels_of(self.release.spine.trees[0]).take(pa.array(np.tile(np.arange(degrees), places)))
         columns["people"] = number.cumsum(axis=1).ravel()
         if (sure := self._sure(confidence)) is not None:
-            columns["lower"], columns["upper"] = (ends.ravel() for ends in self._at_most(level, place, sure))
+            lower, upper = self._at_most(level, place, sure)
+            if self.leaves_out and as_stated:
+                lower[:, :-1] = 0
+            columns["lower"], columns["upper"] = lower.ravel(), upper.ravel()
         return pa.table(columns)
 
     def mean_degree(self, level: str | None = None, confidence: float | None = None) -> pa.Table:
-        """Return the mean degree of all people, those without edges too, with its bounds."""
+        """Return the least mean degree of all people, those without edges too.
+
+        Higher degrees count as the largest, so `upper` is null.
+        """
         codes, place, number = self._degrees(level)
         columns = self._named(level, codes)
         columns["mean_degree"] = number @ np.arange(number.shape[1]) / number.sum(axis=1)
         if (sure := self._sure(confidence)) is not None:
             assert self.release.cells is not None
-            columns["lower"], columns["upper"] = self.release.cells.means(self._index(level), place, sure)
+            columns["lower"], _ = self.release.cells.means(self._index(level), place, sure)
+            columns["upper"] = pa.nulls(len(place), pa.float64())
         return pa.table(columns)
 
     def quantiles(
@@ -88,7 +119,8 @@ class DegreeTables:
 
         Those take no more risk than one cumulative count has: the quantile q is below the lower bound only where the
         upper bound of the people of degree q or less is too low, and above the upper bound only where the lower bound
-        of those of degree q − 1 or less is too high.
+        of those of degree q − 1 or less is too high. An upper bound that is the largest degree is null: that class is
+        open.
         """
         if not all(0 < share < 1 for share in shares):
             raise QueryError("a quantile is by a share of the people between 0 and 1")
@@ -102,7 +134,8 @@ class DegreeTables:
             rows = zip(fewest, most, low, high, strict=True)
             ends = [(_reached(up, few, shares), _passed(down, many, shares)) for few, many, down, up in rows]
             columns["lower"] = np.minimum(np.array([lower for lower, _ in ends]).ravel(), last)
-            columns["upper"] = np.minimum(np.array([upper for _, upper in ends]).ravel(), last)
+            upper = np.minimum(np.array([upper for _, upper in ends]).ravel(), last)
+            columns["upper"] = pa.array(upper, mask=(upper == last) | self.leaves_out)
         return pa.table(columns)
 
     def share_above(self, above: int, level: str | None = None, confidence: float | None = None) -> pa.Table:
@@ -116,7 +149,8 @@ class DegreeTables:
         if (sure := self._sure(confidence)) is not None:
             fewest, most, low, high = self._shared(level, place, sure)
             columns["lower"] = 1 - np.minimum(high[:, above] / np.maximum(fewest, 1), 1)
-            columns["upper"] = 1 - np.minimum(low[:, above] / np.maximum(most, 1), 1)
+            upper = 1 - np.minimum(low[:, above] / np.maximum(most, 1), 1)
+            columns["upper"] = np.ones_like(upper) if self.leaves_out else upper
         return pa.table(columns)
 
     def _sure(self, confidence: float | None) -> float | None:

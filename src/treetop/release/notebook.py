@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from treetop.release.outside import noted
+
 if TYPE_CHECKING:
     from treetop.release.selection import Selection
 
@@ -20,7 +22,8 @@ def shown(part: Selection) -> str:
     card, where = part.card, ", ".join(part.conditions)
     title = html.escape(": ".join(filter(None, [card["title"] or "Release", where])))
     guarantee = html.escape(card["warning"] or card["guarantee"])
-    head = f"<p><b>{title}</b>: {_total(part)} in {part.leaves:,} leaves<br>{guarantee}</p>"
+    counted = "".join(f"<br>{html.escape(one)}" for one in card.get("counted", {}).get("sentences", ()))
+    head = f"<p><b>{title}</b>: {_total(part)} in {part.leaves:,} leaves{counted}<br>{guarantee}</p>"
     return head + _table(part)
 
 
@@ -28,19 +31,20 @@ def _total(part: Selection) -> str:
     if part.confidence is None:
         return f"{part.total:,}"
     bounds = part.interval()
-    return f"{part.total:,} ({part.confidence:.0%} noise interval {bounds.lower:,} – {bounds.upper:,})"
+    mark = "" if bounds.lower <= part.total <= bounds.upper else ", which it lies outside of"
+    return f"{part.total:,} ({part.confidence:.0%} noise interval {bounds.lower:,} – {bounds.upper:,}{mark})"
 
 
 def _table(part: Selection) -> str:
     """Return the largest counts of the first level that divides what is there; of the last one where none does."""
     found = pa.table({})
     for level in part.spine.levels:
-        found = part.by(level.name)
+        found = part.by(level.name, names=True)
         if found.num_rows > 1:
             break
     if not found.num_rows:
         return ""
-    largest = found.sort_by([("count", "descending")]).slice(0, MOST)
+    largest = noted(found.sort_by([("count", "descending")]).slice(0, MOST))
     rows = "".join(_row(one.values(), "td") for one in largest.to_pylist())
     more = found.num_rows - largest.num_rows
     rest = f"<p>and {more:,} more rows</p>" if more else ""

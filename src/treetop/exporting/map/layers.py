@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from treetop.exporting.exactness import carries_no_noise
 from treetop.exporting.levels import Depths, counts_at, trees_of
 from treetop.exporting.map.atlas import Atlas, Spots
 from treetop.exporting.map.pack import pack, pack_rings
@@ -87,6 +88,9 @@ def layer(release: Selection, atlas: Atlas, depths: Depths, attributes: Sequence
     content: dict[str, Any] = {
         "name": _name(atlas, depths, attributes),
         "margin": _margin(release, depths, attributes),
+        "exact": carries_no_noise(
+            release, [depths[name] + 1 if name in attributes else 0 for name in release.spine.attributes]
+        ),
         "named": 100 * release.confidence if release.confidence is not None and release.whole.selective else None,
         "total": int(count.sum()),
         "unplaced": int(count[~placed].sum()),

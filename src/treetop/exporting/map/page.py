@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from treetop.exporting import html
 from treetop.exporting.language import Language
+from treetop.exporting.said import counted, exceptions
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 SCRIPTS = (
     "words",
@@ -51,7 +55,17 @@ def render(
         "day": own.day(str(card.get("time") or "")),
         "credit": credit,
         "home": home,
+        "noise": _noise(card, content, own),
+        "exceptions": list(exceptions(card, own)) if card.get("private") and "meaning" in card else [],
+        "counted": counted(card, own)[1] if "unit" in card else [],
         "kind": content["kind"],
         "content": {**content, "words": own.words["map_script"], "format": own.numbers},
     }
     return html.render("treetop.exporting.map", values, [f"script/{name}.js" for name in SCRIPTS])
+
+
+def _noise(card: Mapping[str, Any], content: Mapping[str, Any], own: Language) -> Markup:
+    """Say whether the numbers of a map carry noise."""
+    if all(level["exact"] for level in content["levels"]):
+        return own.say("map.noise_none")
+    return own.say("map.noise" if card["private"] else "map.noise_testing")

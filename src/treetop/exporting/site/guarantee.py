@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from treetop.basics.distribution import DISTRIBUTION
 from treetop.exporting import html
+from treetop.exporting.exactness import compared, invariants, is_exact
 from treetop.exporting.language import Language
 from treetop.exporting.levels import ENDS
-from treetop.exporting.site.said import protection
+from treetop.exporting.said import counted, exceptions, protection
 from treetop.plan.accuracy import CONFIDENCE
 
 if TYPE_CHECKING:
@@ -58,9 +59,15 @@ class GuaranteePage:
     def _is_plain(self) -> bool:
         """Whether our own sentences say what is hidden: the table has records, and one unit has some of them."""
         unit = self.card["unit"]
+        if "graph" in self.card or invariants(self.card) or compared(self.card):
+            return False
         return not any(unit.get(key) for key in ("conditions", "event", "per_node")) and isinstance(
             unit.get("contributions"), int
         )
+
+    @property
+    def _total_is_exact(self) -> bool:
+        return is_exact(self.card["levels"][0])
 
     def _who(self) -> Iterator[Markup]:
         say, unit = self.language.say, self.card["unit"]
@@ -69,7 +76,12 @@ class GuaranteePage:
             return
         yield say("guarantee.who", entity=unit["entity"], number=unit["contributions"])
         yield say("guarantee.enforced" if unit["enforced"] else "guarantee.declared")
-        yield say("guarantee.replace" if unit["neighbours"] == "replace" else "guarantee.add_remove")
+        if unit["neighbours"] == "add-remove":
+            yield say("guarantee.add_remove")
+        elif self._total_is_exact:
+            yield say("guarantee.replace")
+        else:
+            yield say("guarantee.replace_noisy", entity=unit["entity"])
 
     def _well(self) -> Iterator[Markup]:
         yield from protection(self.card, self.language)
@@ -94,10 +106,20 @@ class GuaranteePage:
                 "share": self.language.percent(round(level["share"]["value"], 3)) if level["measured"] else "",
             }
 
+        if choice := self.card.get("choice"):
+            candidates = ", ".join(self.language.number(one["theta"]) for one in choice)
+            share = sum(one["share"]["value"] for one in choice)
+            yield {
+                "name": self.language.say("guarantee.choice", candidates=candidates),
+                "nodes": len(choice),
+                "margin": "",
+                "share": self.language.percent(round(share, 3)),
+            }
+
     def _margin(self, level: Mapping[str, Any], words: Mapping[str, str]) -> str:
         if level["measured"] and level["margin"] is not None:
             return "± " + self.language.number(level["margin"])
-        return words["exact" if level.get("bound") == 0 else "follows"]
+        return words["exact" if is_exact(level) else "follows"]
 
     def _called(self, counts: str) -> str:
         """Return what a level counts; words of our own are those of the language."""
@@ -109,9 +131,13 @@ class GuaranteePage:
         return _PRODUCT.join(" ".join(filter(None, one)) for one in said)
 
     def _open(self) -> Iterator[Markup]:
-        """Yield what is not protected."""
+        """Yield what is not protected, and what is not counted."""
         say = self.language.say
+        yield from exceptions(self.card, self.language)
+        if self._total_is_exact:
+            yield say("guarantee.exact_total")
         yield say("sure.protected_many")
         yield say("guarantee.public")
         yield say("guarantee.beside", entity=self.card["unit"]["entity"])
+        yield from counted(self.card, self.language)[1]
         yield say("sure.else")

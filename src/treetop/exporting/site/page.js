@@ -38,6 +38,7 @@ const isZero = (row) => row >= listed;
 const count = (row) => isZero(row) ? 0 : data.count[row];
 const upper = (row) => isZero(row) ? (data.absent ? data.absent[row - listed] : 0) : data.upper[row];
 const lower = (row) => isZero(row) ? 0 : data.lower[row];
+const isOutside = (row) => !isZero(row) && data.lower !== null && (count(row) < lower(row) || count(row) > upper(row));
 const isNoise = (row) => !isZero(row) && data.noise !== null && data.noise[row] === 1;
 
 const compare = new Intl.Collator(data.language, { numeric: true, sensitivity: "base" }).compare;
@@ -101,7 +102,7 @@ function line(row, most) {
   element.append(html("td", { class: "number" }, ...(isNoise(row) ? [html("span", { class: "mark" }, words.may_be_noise), " "] : []), said));
   if (data.lower !== null) {
     const bounds = isZero(row) ? (data.absent ? fill(words.at_most, { upper: number(upper(row)) }) : "") : fill(words.to, { lower: number(lower(row)), upper: number(upper(row)) });
-    element.append(html("td", { class: "range" }, bar(row, most), html("span", {}, bounds)));
+    element.append(html("td", { class: "range" }, bar(row, most), html("span", {}, bounds), ...(isOutside(row) ? [" ", html("span", { class: "mark" }, words.outside)] : [])));
   }
   return element;
 }

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from treetop.basics.distribution import DISTRIBUTION
+from treetop.domain.fact import INVARIANT
 from treetop.exporting import html
 from treetop.exporting.any_table import attributes_of
+from treetop.exporting.exactness import carries_no_noise, is_exact
 from treetop.exporting.language import Language
 from treetop.exporting.levels import ENDS, Depths, trees_of
+from treetop.exporting.said import called, counted, exceptions, guarantee, tolerance
 from treetop.exporting.site.rows import Rows
-from treetop.exporting.site.said import guarantee, tolerance
 from treetop.release.selection import Selection
 from treetop.release.surviving import RATE
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 Answer = tuple[str, list["Markup"]]
 """A question, and what there is to say to it."""
 
-_SCRIPT = ("count", "sort", "status", "page", "to", "at_most", "may_be_noise", "not_named", "scale")
+_SCRIPT = ("count", "sort", "status", "page", "to", "at_most", "may_be_noise", "not_named", "outside", "scale")
 """The words of the table that its script needs."""
 
 
@@ -54,6 +56,8 @@ class MainPage:
             "day": own.day(str(card.get("time") or "")),
             "total": self.release.total,
             "total_words": self._total(),
+            "what": counted(card, own)[0],
+            "counted": counted(card, own)[1],
             "row_words": self._row(),
             "lead": list(self._lead()),
             "rows": self.rows,
@@ -83,6 +87,11 @@ class MainPage:
         return self.rows.content["lower"] is not None
 
     @property
+    def _is_exact(self) -> bool:
+        """Whether the numbers of this page carry no noise."""
+        return carries_no_noise(self.release, [self.depths[name] + 1 for name in self.release.spine.attributes])
+
+    @property
     def _sure(self) -> Markup:
         """How sure the ranges are."""
         from markupsafe import Markup
@@ -98,7 +107,11 @@ class MainPage:
         }
         content = self.rows.content
         columns = [
-            {"head": _head(self._attribute(name), name), "short": _head(self._short(name), name), **column}
+            {
+                "head": _head(self._attribute(name), name),
+                "short": _head(self._short(name), name),
+                **self._labelled(name, column),
+            }
             for name, column in zip(attributes_of(self.release), content["columns"], strict=True)
         ]
         group = own.words["language"]["group"]
@@ -110,6 +123,17 @@ class MainPage:
             "language": own.code,
             "named": self._named,
         }
+
+    def _labelled(self, name: str, column: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a column with its open class in the words of the language."""
+        rule = self.release.card.get("counted", {}).get("open")
+        if rule is None or rule["attribute"] != name:
+            return dict(column)
+        last = trees_of(self.release)[name].codes[-1][-1].as_py()
+        more = self.language.words["table"]["or_more"].format(number=self.language.number(rule["from"]))
+        names = column["name"] or [None] * len(column["code"])
+        called = [more if code == last else own for code, own in zip(column["code"], names, strict=True)]
+        return {**column, "name": called}
 
     def _nothing(self) -> str:
         """Return the key of what is said where nothing matches, which may mean that there is nothing."""
@@ -139,12 +163,15 @@ class MainPage:
 
     def _total(self) -> Markup:
         release, say = self.release, self.language.say
-        if not release.conditions and not release.card["levels"][0]["measured"]:
+        if not release.conditions and is_exact(release.card["levels"][0]):
             return say("headline.total_exact")
         if release.confidence is None:
             return say("headline.total_noise")
         bounds = release.interval()
-        return say("headline.total_range", lower=bounds.lower, upper=bounds.upper, confidence=self._sure)
+        told = say("headline.total_range", lower=bounds.lower, upper=bounds.upper, confidence=self._sure)
+        if bounds.lower <= release.total <= bounds.upper:
+            return told
+        return told + "; " + say("headline.total_outside")
 
     def _lead(self) -> Iterator[Markup]:
         """Yield three plain sentences: what it is, what was done to it, and whom that protects."""
@@ -157,27 +184,41 @@ class MainPage:
             yield say("headline.noise_testing")
             yield say("headline.no_guarantee")
             return
-        if not self._has_ranges:
-            yield say("headline.noise_only")
-        else:
-            yield say("headline.noise", confidence=self._sure)
+        yield from self._noise()
         yield guarantee(release.card, self.language, "headline.guarantee")
+        yield from exceptions(release.card, self.language)
+
+    def _noise(self) -> Iterator[Markup]:
+        """Yield what noise the numbers of this page carry, and which tables carry none."""
+        say, release = self.language.say, self.release
+        if self._is_exact:
+            yield say("headline.noise_none")
+            return
+        yield say("headline.noise", confidence=self._sure) if self._has_ranges else say("headline.noise_only")
+        exact = [fact["table"] for fact in release.card.get("facts", ()) if {"exact", INVARIANT} & set(fact["states"])]
+        if exact:
+            yield say("headline.exact_tables", tables=called(exact))
 
     def _answers(self) -> Iterator[Answer]:
         """Yield what citizens may ask, and the answers."""
         private = bool(self.release.card["private"])
         answers = {
-            "why": [self.language.say("sure.why" if private else "page.not_private_why")],
+            "why": self._why() if private else [self.language.say("page.not_private_why")],
             "far": self._far(),
             "small": self._small(),
             "zero": self._zero(),
             "sums": [self.language.say("sure.sums")],
-            "else": [self.language.say("sure.else")],
+            "else": [self.language.say("sure.else"), *counted(self.release.card, self.language)[1]],
         }
         if private:
             answers["protected"] = self._protected()
         for key, said in answers.items():
             yield self.language.words["sure"][f"{key}_title"], said
+
+    def _why(self) -> list[Markup]:
+        """Return why there is noise, and where there is none."""
+        noise = list(self._noise())
+        return [self.language.say("sure.why"), *(noise if self._is_exact else noise[1:])]
 
     def _far(self) -> list[Markup]:
         say, rows, sure = self.language.say, self.rows, self._sure
@@ -188,7 +229,9 @@ class MainPage:
         if rows.width is None:  # there is no row
             return told
         content = rows.content
-        called = (_called(column, column["at"][0]) for column in content["columns"])
+        names = attributes_of(self.release)
+        columns = [self._labelled(*pair) for pair in zip(names, content["columns"], strict=True)]
+        called = (_called(column, column["at"][0]) for column in columns)
         example = say(
             "sure.example",
             row=" · ".join(called),
@@ -220,7 +263,8 @@ class MainPage:
 
     def _protected(self) -> list[Markup]:
         card, own = self.release.card, self.language
-        return [guarantee(card, own, "sure.protected"), *tolerance(card, own), own.say("sure.protected_many")]
+        told = [guarantee(card, own, "sure.protected"), *tolerance(card, own), *exceptions(card, own)]
+        return [*told, own.say("sure.protected_many")]
 
 
 def _head(called: str, name: str) -> str:

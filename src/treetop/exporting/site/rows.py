@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from treetop.exporting.any_table import attributes_of
 from treetop.exporting.levels import Depths, trees_of
+from treetop.release.outside import outside
 from treetop.release.selection import Selection
 from treetop.release.surviving import surviving
 from treetop.release.zeros import most_of_a_zero, number_of_cells, zeros
@@ -42,6 +43,8 @@ class Rows:
     """The rows that stand out from the noise; None where that was not tested."""
     width: int | None
     """The median width of the ranges; None where there are none."""
+    outside: int = 0
+    """The rows on the page whose number lies outside its range."""
 
 
 def rows_of(release: Selection, depths: Depths, table: pa.Table) -> Rows:
@@ -75,6 +78,7 @@ def rows_of(release: Selection, depths: Depths, table: pa.Table) -> Rows:
         highest=_highest(release, refined),
         real=None if real is None else int(np.count_nonzero(real)),
         width=int(np.median(pc.subtract(table["upper"], table["lower"]).to_numpy())) if ranges and len(count) else None,
+        outside=int(np.count_nonzero(outside(table)[order])) if ranges else 0,
     )
 
 

@@ -285,7 +285,10 @@ def spine_of_numbers(name: str, largest: int, regions: Hierarchy | None, place: 
     ['00', '01', '02']
     """
     width = len(str(largest))
-    numbers = Hierarchy.flat([str(number).zfill(width) for number in range(largest + 1)], level=name)
+    codes = [str(number).zfill(width) for number in range(largest + 1)]
+    # The last class is open. Other codes have a name only if zeros were put before them.
+    called = {code: code.lstrip("0") or "0" for code in codes if len(code) > 1 and code.startswith("0")}
+    numbers = Hierarchy.flat(codes, level=name).named({name: called | {codes[-1]: f"{largest} or more"}})
     if regions is None:
         return Spine([f"{name}.{name}"], {name: numbers})
     splits = [f"{name}.{name}", *(f"{place}.{level}" for level in regions.levels)]

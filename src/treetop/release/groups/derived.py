@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treetop.basics.nearest import nearest
@@ -75,7 +76,7 @@ class GroupTables:
         columns = {}
         if level is not None:
             columns[level] = places.codes.take(pa.array(np.repeat(np.arange(len(number)), sizes)))
-        columns[SIZE] = self._tree.codes[-1].take(pa.array(np.tile(np.arange(sizes), len(number))))
+        columns[SIZE] = labels_of(self._tree).take(pa.array(np.tile(np.arange(sizes), len(number))))
         columns["groups"] = number.cumsum(axis=1).ravel()
         if (sure := self._confidence(confidence, places)) is not None:
             part = 1 - (1 - sure) / max(sizes - 1, 1)  # of the largest size it is the number of all groups
@@ -86,25 +87,33 @@ class GroupTables:
         return pa.table(columns)
 
     def people(self, level: str | None = None, confidence: float | None = None) -> pa.Table:
-        """Return how many people are in the groups: the sizes times their numbers."""
+        """Return how many people are at least in the groups: the sizes times their numbers.
+
+        A group above the largest size counts with that size only, so `upper` is null.
+        """
         places = self._sizes(level)
         sure = self._confidence(confidence, places)
-        bounds = None if sure is None else self._people(places, sure)
+        bounds = None if sure is None else _open_above(self._people(places, sure)[0])
         return _named(level, places.codes, "people", pa.array(places.number @ self._size), bounds)
 
     def mean_size(self, level: str | None = None, confidence: float | None = None) -> pa.Table:
-        """Return the mean size of the groups in which anybody is; null where there is none."""
+        """Return the least mean size of the groups in which anybody is; null where there is none.
+
+        A group above the largest size counts with that size only, so `upper` is null.
+        """
         places = self._sizes(level)
         number, sure, bounds = places.number, self._confidence(confidence, places), None
         if sure is not None:  # half of the risk on the people, half on the groups
             half = 1 - (1 - sure) / 2
             people, groups = self._people(places, half), self._ranges(places, 1, len(self._size), half)
-            bounds = _quotients(people, groups, 1.0, float(self._size[-1]))
+            bounds = _open_above(_quotients(people, groups, 1.0, float(self._size[-1]))[0])
         means = _ratio(number @ self._size, number[:, 1:].sum(axis=1))
         return _named(level, places.codes, "mean_size", means, bounds)
 
     def share_of_one(self, level: str | None = None, confidence: float | None = None) -> pa.Table:
         """Return the share of groups of size one among those in which anybody is; null where there is none."""
+        if len(self._size) == 2:
+            raise QueryError("sizes of 1 and more are counted together here: which groups have one is not known")
         places = self._sizes(level)
         number, sure, bounds = places.number, self._confidence(confidence, places), None
         if sure is not None:
@@ -113,6 +122,12 @@ class GroupTables:
             bounds = _quotients(ones, groups, 0.0, 1.0)
         shares = _ratio(number[:, 1], number[:, 1:].sum(axis=1))
         return _named(level, places.codes, "share_of_one", shares, bounds)
+
+    def note(self, what: Derived) -> str | None:
+        """Say what a table leaves open; None where it leaves nothing."""
+        if what not in ("people", "mean-size"):
+            return None
+        return "The true number is at least this: its upper end is open."
 
     def why_no_interval(self, level: str | None = None) -> str | None:
         """Say why the tables of a level have no bounds although the release has intervals; None if they have them."""
@@ -205,6 +220,17 @@ class GroupTables:
             if tree.below(part.depth, node) == leaves:
                 return level.index, node
         return None
+
+
+def labels_of(tree: Hierarchy) -> pa.StringArray:
+    """Return what people read of the leaves of a tree: names, and the codes of those that have none."""
+    own = tree.names.get(tree.levels[-1])
+    return tree.codes[-1] if own is None else pc.coalesce(own, tree.codes[-1])
+
+
+def _open_above(lower: NDArray[Any]) -> tuple[NDArray[Any], pa.Array]:
+    """Return bounds of which the upper one is not known."""
+    return lower, pa.nulls(len(lower), pa.from_numpy_dtype(lower.dtype))
 
 
 def _named(

@@ -41,6 +41,7 @@ def show(bench: Bench, entered: Form) -> dict[str, Any]:
     values |= {
         "card": {key: release.card.get(key) for key in ("title", "guarantee", "protects", "private", "warning", "id")},
         "total": release.total,
+        "counted": release.card.get("counted", {}).get("sentences", []),
         "levels": levels,
         "by": by,
         "examples": _examples(release),
@@ -111,7 +112,8 @@ def _examples(release: Release) -> list[str]:
 
 def _answer(chosen: Selection) -> dict[str, Any]:
     bounds = None if chosen.confidence is None else chosen.interval()
-    return {"count": chosen.total, "bounds": bounds, "confidence": chosen.confidence,
+    outside = bounds is not None and not bounds.lower <= chosen.total <= bounds.upper
+    return {"count": chosen.total, "bounds": bounds, "confidence": chosen.confidence, "outside": outside,
             "where": list(chosen.conditions), "unresolved": chosen.partly_unresolved}  # fmt: skip
 
 
@@ -135,6 +137,7 @@ def _table(chosen: Selection, by: list[str], entered: Form) -> dict[str, Any]:
     ranges = "lower" in table.column_names
     top = max([*(shown["upper"].to_pylist() if ranges else shown["count"].to_pylist()), 1])
     rows = [{"texts": [row[name] for name in texts], "count": row["count"], "lower": row.get("lower"),
+             "outside": ranges and not row["lower"] <= row["count"] <= row["upper"],
              "upper": row.get("upper"), "bar": _bar(row, top)} for row in shown.to_pylist()]  # fmt: skip
     return {"texts": texts, "rows": rows, "ranges": ranges, "whole": whole, "found": table.num_rows, "page": page,
             "pages": pages, "sort": sort, "direction": direction or "down"}  # fmt: skip

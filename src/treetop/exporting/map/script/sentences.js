@@ -45,6 +45,7 @@ function noiseText(here) {
 }
 
 function measuredText(here) {
+  if (here.exact) return say("exact");
   if (here.margin === null) return say("sums");
   const confidence = sure(here.named !== null ? here.named : data.stated);
   return say((here.named !== null ? "named_" : "margin_") + (flows ? "flows" : "counts"), { confidence, margin: number(here.margin) });

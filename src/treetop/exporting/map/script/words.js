@@ -17,7 +17,8 @@ const between = (a, b) => say("between", { a, b });
 /* A number with its interval, where it has one; what is exact needs none. */
 function interval(count, lower, upper) {
   const isOpen = lower !== null && lower !== undefined && !(lower === count && upper === count);
-  return [number(count), isOpen ? between(number(lower), number(upper)) : ""];
+  const outside = isOpen && (count < lower || count > upper) ? `; ${say("outside_range")}` : "";
+  return [number(count), isOpen ? between(number(lower), number(upper)) + outside : ""];
 }
 
 function bounded(...numbers) {

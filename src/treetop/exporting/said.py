@@ -1,0 +1,80 @@
+"""How well a unit is protected, in the words of a language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from treetop.basics.exact import plain
+from treetop.card.html import power
+from treetop.card.meaning import BOTH, HUGE, say_epsilon, say_odds
+from treetop.domain.margin import MARGIN
+from treetop.exporting.exactness import compared, invariants
+from treetop.exporting.language import Language
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+
+def guarantee(card: Mapping[str, Any], own: Language, name: str) -> Markup:
+    """Return the words of a name, or where the loss says next to nothing, those of the name with `_huge`."""
+    epsilon, entity = float(card["loss"]["epsilon"]["value"]), card["unit"]["entity"]
+    if epsilon > HUGE:
+        return own.say(f"{name}_huge", entity=entity, epsilon=own.decimal(say_epsilon(epsilon)))
+    odds = own.decimal(say_odds(epsilon).removeprefix("× "))
+    return own.say(name, entity=entity, odds=odds, epsilon=own.decimal(say_epsilon(epsilon)))
+
+
+def exceptions(card: Mapping[str, Any], own: Language) -> Iterator[Markup]:
+    """Yield what the factor of a guarantee does not hold for: true counts, tables that disagree, mutual edges."""
+    if tables := invariants(card):
+        yield own.say("guarantee.invariant", tables=called(tables))
+    if tables := compared(card):
+        yield own.say("guarantee.agreeing", tables=called(tables))
+    relation, entity = card.get("graph", {}).get("relation"), card["unit"]["entity"]
+    if relation == "edge":
+        yield own.say("guarantee.edge", entity=entity)
+    if relation == "user-out":
+        yield own.say("guarantee.lists")
+    if (both := next((row for row in card["meaning"] if row["units"] == BOTH), None)) is not None:
+        odds = own.decimal(say_odds(both["epsilon"]).removeprefix("× "))
+        yield own.say("guarantee.mutual_huge" if both["epsilon"] > HUGE else "guarantee.mutual", odds=odds)
+
+
+def called(tables: Sequence[str]) -> str:
+    """Return tables by what they count, for people."""
+    return ", ".join(table.removeprefix(MARGIN).replace(".", " ") for table in tables)
+
+
+def counted(card: Mapping[str, Any], own: Language) -> tuple[Markup | None, list[Markup]]:
+    """Return what the counts are of, and what makes them smaller than the numbers in the table."""
+    rules, entity = card.get("counted"), card["unit"]["entity"]
+    if rules is None:
+        return None, []
+    what, most = rules["what"], rules.get("limit")
+    group = (card.get("data", {}).get("columns") or {}).get("group")
+    noun = own.say("counted.groups_named", name=group) if what == "groups" and group else None
+    told = [own.say("counted.distinct", entity=entity)] if rules.get("distinct") else []
+    if most is not None:
+        key = "counted.limit" if what == "records" else f"counted.limit_{what}"
+        told.append(own.say(f"{key}_one" if most == 1 else key, number=most, entity=entity))
+    if "projected" in rules:
+        told.append(own.say("counted.projected", number=rules["projected"]))
+    if rules.get("dropped"):
+        told.append(own.say("counted.dropped"))
+    return noun or own.say(f"counted.{what}", entity=entity), told
+
+
+def tolerance(card: Mapping[str, Any], own: Language) -> Iterator[Markup]:
+    """Yield the sentence on delta, if there is one."""
+    if delta := card["loss"].get("delta"):
+        yield own.say("sure.protected_delta", delta=own.decimal(power(plain(Fraction(delta["exact"])))))
+
+
+def protection(card: Mapping[str, Any], own: Language) -> Iterator[Markup]:
+    """Yield how well: the factor, its tolerance, and the measure that experts ask for."""
+    yield guarantee(card, own, "sure.protected")
+    yield from tolerance(card, own)
+    yield from exceptions(card, own)
+    yield own.say("guarantee.epsilon", epsilon=own.decimal(say_epsilon(float(card["loss"]["epsilon"]["value"]))))
