@@ -142,7 +142,7 @@ def test_the_downloads_are_those_of_the_other_formats(release: tt.Release, tmp_p
     for name in ("counts.csv", "counts.xlsx"):
         assert (tmp_path / "site" / name).read_bytes() == (tmp_path / name).read_bytes()
     table = pq.read_table(tmp_path / "site" / "counts.parquet")
-    assert table.column_names == ["origin", "destination", "count", "lower", "upper"]
+    assert table.column_names == ["origin", "destination", "count", "lower", "upper", "outside"]
     links = {attributes.get("href") for tag, attributes in Elements(read(tmp_path / "site")).tags if tag == "a"}
     assert links == {"#table", "#downloads", "#sure", *names[1:]}
 

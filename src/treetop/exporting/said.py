@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 
+_COUNTED = {
+    "records": ("counted.records", "counted.limit", "counted.limit_one"),
+    "edges": ("counted.edges", "counted.limit_edges", "counted.limit_edges_one"),
+    "people": ("counted.people", "counted.limit_people", "counted.limit_people_one"),
+    "groups": ("counted.groups", "", ""),
+}
+"""By what is counted: the words for it, and those for a limit of several or of one; groups have no limit."""
+
+
 def guarantee(card: Mapping[str, Any], own: Language, name: str) -> Markup:
     """Return the words of a name, or where the loss says next to nothing, those of the name with `_huge`."""
     epsilon, entity = float(card["loss"]["epsilon"]["value"]), card["unit"]["entity"]
@@ -52,18 +61,18 @@ def counted(card: Mapping[str, Any], own: Language) -> tuple[Markup | None, list
     rules, entity = card.get("counted"), card["unit"]["entity"]
     if rules is None:
         return None, []
-    what, most = rules["what"], rules.get("limit")
-    group = (card.get("data", {}).get("columns") or {}).get("group")
-    noun = own.say("counted.groups_named", name=group) if what == "groups" and group else None
+    most, group = rules.get("limit"), (card.get("data", {}).get("columns") or {}).get("group")
+    noun, several, one = _COUNTED[rules["what"]]
     told = [own.say("counted.distinct", entity=entity)] if rules.get("distinct") else []
     if most is not None:
-        key = "counted.limit" if what == "records" else f"counted.limit_{what}"
-        told.append(own.say(f"{key}_one" if most == 1 else key, number=most, entity=entity))
+        told.append(own.say(one if most == 1 else several, number=most, entity=entity))
     if "projected" in rules:
         told.append(own.say("counted.projected", number=rules["projected"]))
     if rules.get("dropped"):
         told.append(own.say("counted.dropped"))
-    return noun or own.say(f"counted.{what}", entity=entity), told
+    if rules["what"] == "groups" and group:
+        return own.say("counted.groups_named", name=group), told
+    return own.say(noun, entity=entity), told
 
 
 def tolerance(card: Mapping[str, Any], own: Language) -> Iterator[Markup]:
