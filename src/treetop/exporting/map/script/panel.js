@@ -10,6 +10,7 @@ function tell() {
   $("empty").hidden = !empty || (flows && state.most === 0);
   if (flows) $("unsure-row").hidden = untested(here) || here.flows.length <= here.real;
   $("noise").textContent = noiseText(here);
+  $("noisy").hidden = $("rough").hidden = here.exact;
   legend();
   const box = $("answer"), said = answer(here);
   box.hidden = !said;
