@@ -30,8 +30,6 @@ def command(folder: Path, plan: str | None, port: int, opens: bool) -> None:
 
     def ready(link: str) -> None:
         click.echo(f"The studio is ready. Open this link, which works once:\n\n  {link}\n\nCtrl-C ends it.")
-        if opens:
-            click.launch(link)
 
     finish()  # Ctrl-C is how it ends, and the server hears of it
-    serve(folder, plan, port, ready)
+    serve(folder, plan, port, ready, click.launch if opens else None)

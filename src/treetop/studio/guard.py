@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from treetop.studio.redirect import redirect_page
 
 COOKIE = "treetop-studio"
 OWN = (
@@ -54,6 +56,8 @@ class Keys:
     """The path under which all of our pages are, and for which the cookie is."""
     shelf: str = field(default_factory=lambda: f"/{_secret()}", repr=False)
     """The path under which pages of releases and sites are shown; a sandbox has no cookie to show."""
+    on_entry: Callable[[], None] = field(default=lambda: None, repr=False)
+    """What is done once the token is used."""
 
 
 def is_same(given: str, secret: str | None) -> bool:
@@ -76,7 +80,7 @@ class Guard:
             return
         headers, path = Headers(scope=scope), str(scope["path"])
         shown = path.startswith(f"{self.keys.shelf}/")
-        answer = self._refusal(scope, headers, shown) or self._entry(scope)
+        answer = self._refusal(scope, headers, shown) or self._entry(scope, headers)
         if answer is None and not shown and not (path.startswith(f"{self.keys.room}/") and self._knows(headers)):
             answer = _no(403, "Open the studio by the link that it printed when it was started. It works once.")
 
@@ -106,7 +110,7 @@ class Guard:
             return _no(403, "The studio takes forms from its own pages only.")
         return None
 
-    def _entry(self, scope: Scope) -> Response | None:
+    def _entry(self, scope: Scope, headers: Headers) -> Response | None:
         """Exchange the token for a cookie, once."""
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token")
         if scope["path"] != "/" or scope["method"] != "GET" or given is None:
@@ -114,7 +118,11 @@ class Guard:
         if not is_same(given[0], self.keys.token):
             return _no(403, "This link has been used, or is of an earlier start. Stop the studio and start it again.")
         self.keys.token = None
-        answer = RedirectResponse(f"{self.keys.room}/", 303)
+        self.keys.on_entry()
+        room = f"{self.keys.room}/"
+        # Browsers keep a strict cookie back while they follow redirects from another place, as our file is.
+        own = headers.get("sec-fetch-site") in (None, "none", "same-origin")
+        answer = RedirectResponse(room, 303) if own else HTMLResponse(redirect_page(room))
         answer.set_cookie(
             COOKIE, self.keys.session, path=f"{self.keys.room}/", httponly=True, samesite="strict", secure=False
         )

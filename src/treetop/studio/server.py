@@ -13,14 +13,21 @@ import uvicorn
 from treetop.errors import DataError
 from treetop.studio.app import address, make_app
 from treetop.studio.bench import Bench, Telling
+from treetop.studio.connections import SECONDS, http_protocol
+from treetop.studio.redirect import RedirectFile
 
 HOST = "127.0.0.1"
 """Nothing else on the network reaches it."""
 
 
 @contextmanager
-def opened(folder: str | Path, plan: str | None = None, port: int = 0) -> Iterator[tuple[uvicorn.Server, str, Bench]]:
-    """Yield a server that is ready to run, the link that opens it once, and what it works on; all ends with it."""
+def opened(
+    folder: str | Path, plan: str | None = None, port: int = 0, header_seconds: float = SECONDS
+) -> Iterator[tuple[uvicorn.Server, str, Bench]]:
+    """Yield a server that is ready to run, the link that opens it once, and what it works on; all ends with it.
+
+    A connection that takes longer than `header_seconds` to send the headers of a request is closed.
+    """
     bench = Bench(folder, plan)
     with _listening(port) as listener, _told(bench):
         own = f"{HOST}:{listener.getsockname()[1]}"
@@ -36,7 +43,7 @@ def opened(folder: str | Path, plan: str | None = None, port: int = 0) -> Iterat
             timeout_graceful_shutdown=2,
             proxy_headers=False,
             ws="none",
-            limit_concurrency=64,
+            http=http_protocol(header_seconds),
         )
         server = uvicorn.Server(config)
         run = server.run
@@ -49,12 +56,34 @@ def opened(folder: str | Path, plan: str | None = None, port: int = 0) -> Iterat
 
 
 def serve(
-    folder: str | Path, plan: str | None = None, port: int = 0, ready: Callable[[str], object] = lambda _: None
+    folder: str | Path,
+    plan: str | None = None,
+    port: int = 0,
+    ready: Callable[[str], object] = lambda _: None,
+    launch: Callable[[str], object] | None = None,
 ) -> None:
-    """Serve until Ctrl-C; `ready` is told the link that opens the studio once."""
-    with opened(folder, plan, port) as (server, link, _):
+    """Serve until Ctrl-C.
+
+    Args:
+        folder: The folder that the studio works in.
+        plan: The plan file in it; plan.toml, or the first one, if None.
+        port: The port; a free one if 0.
+        ready: Called with the link that opens the studio once.
+        launch: Called with the address of a file that leads a browser to the link. Other users may see the address,
+            and cannot read the file. It is removed once the link is used, or at the end.
+    """
+    with opened(folder, plan, port) as (server, link, bench):
         ready(link)
-        server.run()
+        if launch is None:
+            server.run()
+            return
+        file = RedirectFile(link)
+        bench.keys.on_entry = file.remove
+        try:
+            launch(file.path.as_uri())
+            server.run()
+        finally:
+            file.remove()
 
 
 @contextmanager
