@@ -24,6 +24,10 @@ from treetop.sources.source import Source, as_public
 _HALF = 0.5
 _COVER = 0.05
 _ENOUGH = 20
+_BY_CHANCE = 1e-6
+"""So unlikely must it be that numbers of another kind are all in the file."""
+_GENERIC = words("code codes cod codigo id ids key no nr num number numero n c type name column")
+"""What names of columns say of any codes."""
 _SHOWN = 5
 
 
@@ -242,6 +246,8 @@ def _matches(name: str, values: pa.Array, lookup: Lookup) -> Iterator[Match]:
             zeros = 0
         if not _is_match(matched + trimmed + zeros, len(values), known):
             continue
+        if _may_be_chance(values, known) and not _share_word(name, leaf):
+            continue
         yield Match(
             column=name,
             lookup=lookup,
@@ -266,6 +272,37 @@ def _is_match(matched: int, codes: int, known: pa.Array) -> bool:
     # Small whole numbers are in every numbering: a few of them prove nothing.
     numbers = bool(pc.all(pc.match_substring_regex(known, "^[0-9]{1,4}$")).as_py())
     return not numbers or matched >= min(_ENOUGH, _COVER * len(known))
+
+
+def _may_be_chance(values: pa.Array, known: pa.Array) -> bool:
+    """Whether what a column shares with a file are small numbers, which are in every numbering.
+
+    They prove something if most of the file's codes occur in the column, or if numbers from their range would hardly
+    all be codes of the file by chance.
+    """
+    own, listed = _numbers(values, "^(0|[1-9][0-9]{0,3})$"), _numbers(known, "^0*[0-9]{1,4}$")
+    shared = own & listed
+    if len(own) < _HALF * len(values) or not shared or len(shared) >= _HALF * len(known):
+        return False
+    low, high = min(shared), max(shared)
+    dense = len([one for one in listed if low <= one <= high]) / (high - low + 1)
+    return bool(dense ** len(shared) > _BY_CHANCE)
+
+
+def _numbers(codes: pa.Array, written: str) -> set[int]:
+    """Return the codes that are whole numbers, written as a pattern says."""
+    bare = pc.utf8_trim_whitespace(codes)
+    return {int(code) for code in bare.filter(pc.match_substring_regex(bare, written)).to_pylist()}
+
+
+def _share_word(column: str, leaf: str) -> bool:
+    """Whether the names of two columns have a word in common that is about something, or the beginning of one."""
+    mine, theirs = (words(name) - _GENERIC for name in (column, leaf))
+    return any(
+        one == other or (min(len(one), len(other)) > 2 and (one.startswith(other) or other.startswith(one)))
+        for one in mine
+        for other in theirs
+    )
 
 
 def _lost(missing: pa.Array, known: pa.Array) -> tuple[int, int]:
