@@ -10,10 +10,61 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import unescape
+from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urlencode
 
 from treetop.studio import opened
+
+
+class _Forms(HTMLParser):
+    """Collects the fields that a browser would send of every form that is left as it is shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.forms: list[dict[str, list[str]]] = []
+        self.actions: list[str] = []
+        self._text: tuple[str, list[str]] | None = None
+        self._select: tuple[str, list[tuple[str, bool]]] | None = None
+        self._inside = False
+
+    def handle_starttag(self, tag: str, given: list[tuple[str, str | None]]) -> None:
+        found = {name: "" if value is None else value for name, value in given}
+        if tag == "form":
+            self.forms.append({})
+            self.actions.append(found.get("action", ""))
+            self._inside = True
+        elif not self._inside:
+            return
+        elif tag == "input" and found.get("type") not in ("file", "submit"):
+            if found.get("type") not in ("checkbox", "radio") or "checked" in found:
+                self._add(found.get("name", ""), found.get("value", "on" if found.get("type") == "checkbox" else ""))
+        elif tag == "textarea":
+            self._text = (found["name"], [])
+        elif tag == "select":
+            self._select = (found["name"], [])
+        elif tag == "option" and self._select is not None:
+            self._select[1].append((found.get("value", ""), "selected" in found))
+        elif tag == "button" and found.get("name") and found["name"] not in self.forms[-1]:
+            self._add(found["name"], found.get("value", ""))  # Enter presses the first
+
+    def handle_data(self, data: str) -> None:
+        if self._text is not None:
+            self._text[1].append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "form":
+            self._inside = False
+        elif tag == "textarea" and self._text is not None:
+            self._add(self._text[0], "\r\n".join("".join(self._text[1]).splitlines()))
+            self._text = None
+        elif tag == "select" and self._select is not None:
+            chosen = [value for value, selected in self._select[1] if selected]
+            self._add(self._select[0], (chosen or [value for value, _ in self._select[1]])[0])
+            self._select = None
+
+    def _add(self, name: str, value: str) -> None:
+        self.forms[-1].setdefault(name, []).append(value)
 
 
 @dataclass
@@ -28,6 +79,12 @@ class Page:
     def plain(self) -> str:
         """Its text, without markup."""
         return " ".join(unescape(re.sub("<[^>]+>", " ", self.text)).split())
+
+    def forms(self) -> list[tuple[str, dict[str, list[str]]]]:
+        """The forms, each as where it goes and what a browser sends if nobody changes it."""
+        found = _Forms()
+        found.feed(self.text)
+        return list(zip(found.actions, found.forms, strict=True))
 
     def field(self, name: str) -> str:
         """The value of a field of a form."""

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import numba
 
+from treetop.basics.resolved import resolved
+
 _SETTINGS: Any = numba.config
 _HOW: dict[str, Any] = {
     "nogil": True,
@@ -88,7 +90,7 @@ def _opening(folder: str) -> Path | None:
     """Return where somebody but this user and the administrator could change a cache, or exchange it for another."""
     if not hasattr(os, "geteuid"):  # where modes do not say who may write
         return None
-    place = Path(folder).resolve()
+    place = resolved(folder)
     try:
         return _open_to_others(place, *place.iterdir()) or _open_above(place)
     except OSError:  # it is gone, or may not be looked at

@@ -6,6 +6,8 @@ import logging
 import re
 from pathlib import Path
 
+from treetop.basics.resolved import resolved
+
 MOUNTS = Path("/proc/self/mounts")
 """Where Linux lists its file systems."""
 
@@ -19,7 +21,7 @@ def network_disk(path: Path) -> str | None:
     """Return the kind of network file system that holds a file; None for a local disk, or where nothing tells."""
     try:
         lines = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-        place = path.resolve()
+        place = resolved(path)
     except OSError:
         return None
     found, kind = -1, ""

@@ -67,7 +67,7 @@ class Bench:
         """Return the plan file as it is now."""
         if not self.has_plan:
             raise NoPlan("There is no plan yet: choose a table first")
-        return PlanText.read(self.plan_path)
+        return PlanText.read(self.plan_path, self.folder)
 
     def ledgers(self) -> list[str]:
         """List the ledgers of the folder."""
@@ -85,7 +85,6 @@ class Bench:
         if file.source is None:
             raise PlanError("The plan names no table: choose one")
         refuse_database(file.source)
-        self.folder.find(self.folder.name_of(file.source))
         if file.graph is not None or file.groups is not None:
             raise PlanError(
                 "The studio prepares tables of records. This plan counts a graph, or groups: change it in an editor; "

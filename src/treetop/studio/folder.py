@@ -8,8 +8,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from treetop.basics.resolved import resolved
 from treetop.errors import DataError, ReleaseError, TreetopError
 from treetop.release.folder import CARD, COUNTS, INDEX
+from treetop.sources.database import sqlite_path
+from treetop.sources.source import Source, reads_once
 
 TABLES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".xlsx", ".xls", ".ods", ".gz", ".zst", ".bz2", ".db", ".sqlite")
 """How files end that may be tables."""
@@ -33,20 +36,51 @@ class Folder:
     """A folder, and what lies below it."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).resolve()
+        self.path = resolved(path)
         if not self.path.is_dir():
             raise DataError(f"{path}: is not a folder: name the folder that your table is in")
 
     def find(self, name: str, kind: type[TreetopError] = DataError) -> Path:
         """Return a path below the folder, whether or not there is something; symbolic links are followed first."""
-        try:
-            found = (self.path / name).resolve()
-            inside = bool(name) and found.is_relative_to(self.path) and found != self.path
-        except (OSError, ValueError, RuntimeError):
-            inside = False
-        if not inside:
+        found = self._below(self.path / name) if name else None
+        if found is None:
             raise kind(f"{name!r} is not below {self.path}: the studio takes only what is in its folder")
         return found
+
+    def _below(self, path: Path) -> Path | None:
+        """Return where a path leads, with symbolic links followed; None if that is not below the folder."""
+        try:
+            found = path.resolve()
+            return found if found.is_relative_to(self.path) and found != self.path else None
+        except (OSError, ValueError, RuntimeError):  # a zero byte, or links that go in a ring
+            return None
+
+    def contain(self, location: str | Path) -> None:
+        """Refuse a table that is not wholly below the folder: each of its files, with symbolic links followed.
+
+        Args:
+            location: The absolute path of a file or folder, a pattern, or a database URL, of which SQLite is a file.
+
+        Raises:
+            DataError: It is not; the message is the end of a sentence, "is not below …".
+        """
+        text = str(location).strip()
+        if "://" in text and text.lower().startswith("sqlite:"):
+            location = resolved(sqlite_path(text))
+        elif "://" in text or text == "-":
+            raise DataError("is not a file: the studio takes only what is in its folder")
+        path = Path(location)
+        outside = f"is not below {self.path}: the studio takes only what is in its folder"
+        if self._below(path) is None and path != self.path:
+            raise DataError(outside)
+        if reads_once(path):
+            raise DataError("is not a file, but a pipe or a device")
+        try:
+            files = Source(path).files()
+        except DataError:  # a file that is not there is refused by whoever reads it
+            return
+        if any(self._below(file) is None for file in files):
+            raise DataError(outside)
 
     def file(self, name: str) -> Path:
         """Return a file below the folder."""
@@ -87,6 +121,9 @@ class Folder:
         found = self.find(name, ReleaseError)
         if not _is_release(found):
             raise ReleaseError(f"{name}: is not a release: choose one that is listed")
+        for one in found.rglob("*"):
+            if one.is_symlink():
+                self.find(str(one), ReleaseError)
         return found
 
     def _walk(self, folder: Path, deep: int) -> Iterator[Path]:
@@ -104,10 +141,11 @@ class Folder:
                     yield from self._folders(one, deep + 1)
 
     def _inside(self, folder: Path) -> list[Path]:
-        """Return what stands in a folder, but for what is hidden, and links that lead out of it."""
+        """Return what stands in a folder, but for what is hidden or unreadable, and links that lead out of it."""
         try:
             found = [one for one in folder.iterdir() if not one.name.startswith((".", "~", "__pycache__"))]
-            return [one for one in found if not one.is_symlink() or one.resolve().is_relative_to(self.path)]
+            found = [one for one in found if os.access(one, os.R_OK)]  # not so of links that go in a ring
+            return [one for one in found if not one.is_symlink() or resolved(one).is_relative_to(self.path)]
         except OSError:
             return []
 

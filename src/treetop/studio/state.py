@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -12,16 +14,37 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-from treetop.errors import IncompletePlan, PlanFileError, TreetopError
-from treetop.plan.file import parse_plan, plan_text
+from treetop.errors import DataError, IncompletePlan, PlanFileError, TreetopError
+from treetop.plan.fields import DEGREES, GROUPS
+from treetop.plan.file import family_of, named_files, parse_plan, plan_text
+from treetop.plan.file.describe import value as written
 from treetop.plan.file.edit import Changes, changed, parsed
-from treetop.publishing.plans import PlanFile, read_plan, runnable_file
+from treetop.publishing.plans import PlanFile, runnable_file
+from treetop.studio.folder import Folder
 
 _STAND_INS: Mapping[str, Mapping[str, Any]] = {
     "unit": {"entity": "record", "contributions": 1, "neighbours": "replace"},
     "loss": {"epsilon": Decimal(1), "delta": Decimal("1e-8")},
 }
 """What stands in for questions that are still open, so that hierarchies and codes can be shown before."""
+
+_EDITOR = "in an editor: no page of the studio has a control for it"
+_CONTROLS: Mapping[str, str] = {
+    "attributes": "in step 2 (Hierarchy), under “Attributes of the plan”",
+    "spine": "in step 2 (Hierarchy), by “Order the levels anew”",
+    "unit": "in step 3 (Who is protected)",
+    "loss": "in step 4 (How accurate), or in an editor if it is about split, accounting or noise",
+    "release": "in step 4 (How accurate), or in an editor if it is about intervals",
+    "data": "in step 1 (Table), under “Prepare it”",
+    "data.source": "in step 1 (Table), by “Take another table”",
+    "data.unknown": "in step 2 (Hierarchy), under “Codes that match”",
+}
+"""By section or field of the plan file, the control that changes it."""
+
+
+def control_for(field: str) -> str:
+    """Return where a field of the plan file can be changed, as a sentence goes on."""
+    return _CONTROLS.get(field) or _CONTROLS.get(field.partition(".")[0]) or _EDITOR
 
 
 class Stale(TreetopError):
@@ -36,11 +59,17 @@ class PlanText:
     """Where it is."""
     text: str
     """What it says, word for word."""
+    folder: Folder
+    """The studio's folder: a plan that names files outside it is not read."""
 
     @staticmethod
-    def read(path: Path) -> PlanText:
+    def read(path: Path, folder: Folder) -> PlanText:
         """Read it."""
-        return PlanText(path, plan_text(path))
+        return PlanText(path, plan_text(path), folder)
+
+    def with_text(self, text: str) -> PlanText:
+        """Return the same file with another text, which is not written."""
+        return PlanText(self.path, text, self.folder)
 
     @property
     def version(self) -> str:
@@ -61,10 +90,50 @@ class PlanText:
             inner = inner[name]
         return inner
 
+    @property
+    def kind(self) -> str | None:
+        """What a plan counts whose table the studio does not prepare; None for a table of records."""
+        family = family_of(self.values)
+        if family == GROUPS:
+            return "group sizes"
+        if family == DEGREES:
+            return "the degrees of a graph"
+        return "a graph" if "graph" in self.values else None
+
+    def refuse_other_kinds(self) -> None:
+        """Refuse to change what only plans for tables of records have."""
+        if self.kind is not None:
+            raise PlanFileError(
+                f"This plan counts {self.kind}: what this page changes is not for it. Change {self.path.name} in an "
+                "editor"
+            )
+
+    def location(self, name: str) -> str | Path:
+        """Return where a file is that the plan names: its path, or its URL if it is in a database."""
+        return name if "://" in name or name.strip() == "-" else self.path.parent / name
+
+    def refuse_outside(self, only: str | None = None) -> None:
+        """Refuse a plan that names a file outside the studio's folder, in one field or in any, before reading it."""
+        for field, name in named_files(self.values):
+            if only is not None and field != only:
+                continue
+            try:
+                self.folder.contain(self.location(name))
+            except DataError as problem:
+                raise PlanFileError(
+                    f"{self.path.name}: [{field}] names {name!r}, which {problem}. Copy it into the folder, and "
+                    f"change the plan {control_for(field)}"
+                ) from problem
+
+    def _parse(self, text: str) -> PlanFile:
+        """Read a text of the plan; the only place of the studio that does."""
+        self.refuse_outside()
+        return runnable_file(parse_plan(text, self.path))
+
     @cached_property
     def _read(self) -> PlanFile | IncompletePlan:
         try:
-            return read_plan(self.path)
+            return self._parse(self.text)
         except IncompletePlan as problem:
             return problem
 
@@ -81,8 +150,10 @@ class PlanText:
     @cached_property
     def sketch(self) -> PlanFile:
         """The plan, with something in the place of who is protected and of the loss where these are left open."""
-        if self.whole is not None:
-            return self.whole
+        if isinstance(self._read, PlanFile):
+            return self._read
+        if self.kind is not None:  # whose questions are others
+            raise self._read
         stated = {name: self.values.get(name, {}) for name in _STAND_INS}
         lacking: dict[tuple[tuple[str, ...], str], Any] = {
             ((section,), field): value
@@ -92,21 +163,62 @@ class PlanText:
         }
         if "epsilon" in stated["loss"]:  # without a delta it is a pure one
             lacking.pop((("loss",), "delta"), None)
-        return runnable_file(parse_plan(changed(self.text, lacking, self.path.name), self.path))
+        return self._parse(changed(self.text, lacking, self.path.name))
+
+    @cached_property
+    def problem(self) -> TreetopError | None:
+        """Why the plan does not read, apart from open questions; None if it does."""
+        try:
+            _ = self.sketch.prepare
+        except IncompletePlan:
+            return None
+        except TreetopError as problem:
+            return problem
+        return None
+
+    def changed(self, changes: Changes) -> str:
+        """Return the text with some fields changed; one that says the same already stays as it is written."""
+        differing = {
+            (section, name): item
+            for (section, name), item in changes.items()
+            if not _same(item, self.get(*section, name))
+        }
+        return changed(self.text, differing, self.path.name) if differing else self.text
 
     def change(self, changes: Changes, seen: str) -> PlanText:
         """Write some fields, and return what is there then; `seen` is the version that the page was made of."""
-        return self.replace(changed(self.text, changes, self.path.name), seen)
+        return self.replace(self.changed(changes), seen)
 
     def replace(self, text: str, seen: str) -> PlanText:
-        """Write another text, unless the file is no longer the one that the page was made of."""
+        """Write another text.
+
+        Raises:
+            Stale: The file is no longer the one that the page was made of.
+            PlanFileError: The plan would not read, and did before, or for the same reason. Nothing is written.
+        """
         if seen != self.version:
             raise Stale(
                 f"{self.path.name} was changed since this page was shown, in another tab or in an editor. Nothing was "
                 "overwritten: what the file says now is below. Look at it, and save again"
             )
+        after = self.with_text(text)
+        if text == self.text:
+            return after
+        if after.problem is not None and (self.problem is None or str(self.problem) == str(after.problem)):
+            found = re.search(r"\[([\w.]+)", str(after.problem))
+            raise PlanFileError(
+                f"Nothing was saved, because {self.path.name} would not read: {after.problem}.\nMend it "
+                f"{control_for(found[1] if found else '')}"
+            )
         write(self.path, text)
-        return PlanText(self.path, text)
+        return after
+
+
+def _same(item: Any, stated: Any) -> bool:
+    """Whether a field that would be written says what it says already."""
+    if item is None:
+        return stated is None
+    return bool(tomllib.loads(f"x = {written(item)}", parse_float=Decimal)["x"] == stated)
 
 
 def write(path: Path, text: str) -> None:

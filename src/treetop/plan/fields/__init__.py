@@ -50,6 +50,11 @@ def of(section: str, family: str | None = None) -> list[Field]:
     return list(found.values())
 
 
+def file_fields() -> list[Field]:
+    """Return the fields that name files, of all families."""
+    return [one for one in _DECLARED if one.kind.names_file]
+
+
 def find(section: str, name: str) -> Field:
     """Return a field."""
     return next(one for one in of(section) if one.name == name)

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from treetop.domain.policies import Policy
 from treetop.plan.fields.field import DEGREES, SPINE, Field, Values
-from treetop.plan.fields.kinds import DELIMITER, FLAG, INTEGER, NAME, NUMBER, TEXTS, WHOLE, WHOLES, Kind, choice
+from treetop.plan.fields.kinds import DELIMITER, FILE, FLAG, INTEGER, NAME, NUMBER, TEXTS, WHOLE, WHOLES, Kind, choice
 from treetop.plan.fields.section import Section
 from treetop.plan.graphs.sensitivity import Degree, Form
 from treetop.privacy.relation import RELATIONS
@@ -47,10 +47,10 @@ FIELDS = (
     _graph("counts", choice(COUNTED), '`"edges"`; `"nodes"` to count the people; or `"degrees"`, how many people have '
            'how many edges (since 0.3). Of the last two the attributes\' columns are those of the node table', "counts",
            default="edges", always=True),
-    _graph("nodes", NAME, "Instead of `[data] source`: a table of people ([graphs](graphs.md)). Attributes then have "
+    _graph("nodes", FILE, "Instead of `[data] source`: a table of people ([graphs](graphs.md)). Attributes then have "
            "the columns `source.NAME` and `target.NAME`", asked=lambda read: bool(read["graph"]), place=None,
            question="Which table lists the people, with id and attributes?"),
-    _graph("edges", NAME, "And a table of who connects to whom", place=None),
+    _graph("edges", FILE, "And a table of who connects to whom", place=None),
     _graph("id", NAME, "The column of the node table with the ids", "graph.id", default="id", always=True),
     _graph("source", NAME, "The column of the edge table with the ids of those from whom edges go", "of_edges.source",
            default="source", always=True),
@@ -98,7 +98,7 @@ FIELDS = (
     _graph("edges_delimiter", DELIMITER, 'As `delimiter` under `[data]`, of the edges: `" "` for blanks', since="0.4",
            place=None),
 
-    _clean("vocabulary", NAME, "A public file by which free text becomes codes"),
+    _clean("vocabulary", FILE, "A public file by which free text becomes codes"),
     _clean("keyword", NAME, "Its column with the keywords", default="keyword"),
     _clean("code", NAME, "Its column with the codes", default="code"),
     _clean("least", INTEGER, "Instead, of numbers: the least that is plausible"),

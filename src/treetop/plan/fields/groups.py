@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from treetop.intake.groups.read import Rows
 from treetop.plan.fields.field import GROUPS, Field, Ran, Values
-from treetop.plan.fields.kinds import NAME, WHOLE, Kind, choice
+from treetop.plan.fields.kinds import FILE, NAME, WHOLE, Kind, choice
 from treetop.plan.fields.ordinary import always
 from treetop.plan.groups.plan import Public
 from treetop.plan.groups.table_unit import GroupTableUnit
@@ -75,7 +75,7 @@ FIELDS = (
             'sizes at once, or `"exact"`, as the paper has it. The default is the former, but for direct sizes where '
             "regions are not public",
             "plan.method", take=_repair, always=True, since="0.3"),
-    _groups("list", NAME, "A public file with every group and its region; asked for people", asked=_is_people,
+    _groups("list", FILE, "A public file with every group and its region; asked for people", asked=_is_people,
             take=_list, place=4,
             question="Which public file lists all groups with their regions? A table of people does not say which "
             "groups are empty, and whether one is must stay hidden."),

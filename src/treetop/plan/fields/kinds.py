@@ -33,6 +33,8 @@ class Kind:
     """Takes the value of a key from a section; None where there is none."""
     schema: Mapping[str, Any]
     """The same in JSON Schema."""
+    names_file: bool = False
+    """Whether the value, or each value of a table, is the path of a file."""
 
 
 def _text(section: Section, key: str) -> str | None:
@@ -176,7 +178,7 @@ def table(of: Kind) -> Kind:
         inner = section.table(key)
         return {name: of.read(inner, name) for name in inner.values}
 
-    return Kind(read, {"type": "object", "additionalProperties": of.schema})
+    return Kind(read, {"type": "object", "additionalProperties": of.schema}, of.names_file)
 
 
 def either(wanted: type, first: Kind, second: Kind) -> Kind:
@@ -196,6 +198,8 @@ _PIECE = {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "ar
 TEXT = Kind(_text, _TEXT)
 NAME = Kind(_name, _FILLED)
 """A text that is not blank."""
+FILE = Kind(_name, _FILLED, names_file=True)
+"""The path of a file, found from the plan file's folder; of private tables also a database URL."""
 NOUN = Kind(_noun, _FILLED)
 """A text without the blanks around it; a blank one is no answer."""
 TEXTS = Kind(_texts, _LIST)

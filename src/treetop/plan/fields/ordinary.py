@@ -20,6 +20,7 @@ from treetop.plan.fields.field import DEGREES, FAMILIES, GROUPS, SPINE, Field, R
 from treetop.plan.fields.kinds import (
     DELIMITER,
     ENCODING,
+    FILE,
     FLAG,
     KEEP,
     NAME,
@@ -228,13 +229,13 @@ FIELDS = (
          'for `{ exact = "population.csv" }`. A table is named as margins are, in quotes: `"place.state"`, '
          '`"age.band * status"`', families=(SPINE,), since="0.4", default={}, take=_stated_facts),
 
-    _fact("exact", NAME, "A public file with the counts of all cells of the table: a column for each attribute, called "
+    _fact("exact", FILE, "A public file with the counts of all cells of the table: a column for each attribute, called "
           "as it or as the level, and `count`. They are released as they are, and cost nothing"),
-    _fact("at_least", NAME, "A file with the least that some cells have"),
-    _fact("at_most", NAME, "A file with the most that some cells have"),
-    _fact("possible", NAME, 'A file of the cells that there can be, and no others; or `"same"`: those whose codes are '
+    _fact("at_least", FILE, "A file with the least that some cells have"),
+    _fact("at_most", FILE, "A file with the most that some cells have"),
+    _fact("possible", FILE, 'A file of the cells that there can be, and no others; or `"same"`: those whose codes are '
           "equal"),
-    _fact("impossible", NAME, 'A file of cells that there cannot be, or `"same"`'),
+    _fact("impossible", FILE, 'A file of cells that there cannot be, or `"same"`'),
     _fact("invariant", FLAG, "`true`: the private table's own counts are published exactly, and are not protected",
           default=False),
     _fact("unchecked", FLAG, "`true`: the private table is not compared with it before anything is spent; the release "
@@ -242,7 +243,7 @@ FIELDS = (
     _fact("sha256", NAME, "Refuses other contents; the plan of a release has it"),
 
     _attribute("column", NAME, "Its column in the private table; `NAME` when left out"),
-    _attribute("hierarchy", NAME, "A public CSV, Parquet or Excel file",
+    _attribute("hierarchy", FILE, "A public CSV, Parquet or Excel file",
                question="Which public file lists all its codes? It must come from a public source, never from the "
                "private table: which codes occur there is private.",
                asked=lambda own: own["same_as"] is None and own["values"] is None),
@@ -374,7 +375,7 @@ FIELDS = (
     _release("keep_measurements", FLAG, "`true` keeps all that was measured in the folder, for later estimates at no "
              "cost in privacy", default=False, at="file.keep_measurements", place=None, families=FAMILIES),
 
-    _data("source", NAME, "The private table, if it is not named on the command line", place=None),
+    _data("source", FILE, "The private table, if it is not named on the command line", place=None),
     _data("query", NAME, "The query, where it is a database", place=None),
     _data("count", NAME, "The column that says how many records a row stands for", at="said.count",
           question="Does a row stand for several records, as many as a column says? Then name it: one row counts so "
@@ -404,7 +405,7 @@ FIELDS = (
     _data("thousands", table(TEXT), "By column of numbers, such as the count, what stands between their thousands: "
           '`{ flow = "," }` reads `1,234` as 1234. What is not written so is no number. `9465.0` is a count anyway',
           since="0.4"),
-    _data("replace", table(NAME), "By column, a public file of two columns: codes, and what each is counted as, "
+    _data("replace", table(FILE), "By column, a public file of two columns: codes, and what each is counted as, "
           'such as those of merged districts, `{ home = "merged.csv" }`', since="0.4"),
     _data("pad", table(WHOLE), "By column, how long codes are: shorter ones get zeros in front, `{ home = 5 }`",
           since="0.4"),

@@ -3,8 +3,9 @@
 from treetop.plan.file.describe import describe_plan
 from treetop.plan.file.difference import Difference, differences
 from treetop.plan.file.draft import draft_plan
+from treetop.plan.file.paths import named_files
 from treetop.plan.file.planfile import PlanFile
-from treetop.plan.file.reader import parse_plan, plan_text, read_plan
+from treetop.plan.file.reader import family_of, parse_plan, plan_text, read_plan
 from treetop.plan.file.schema import plan_schema
 
 __all__ = [
@@ -13,6 +14,8 @@ __all__ = [
     "describe_plan",
     "differences",
     "draft_plan",
+    "family_of",
+    "named_files",
     "parse_plan",
     "plan_schema",
     "plan_text",

@@ -58,11 +58,19 @@ def parse_plan(text: str, path: str | Path, *, stand_in: Number | None = None) -
     """Read the text of a plan file as if it stood at a path, from which the files that it names are found."""
     path = Path(path)
     given = _parse(text, path)
-    if "groups" in given:
+    family = family_of(given)
+    if family == fields.GROUPS:
         return read_groups(read_stated(path, text, given, fields.GROUPS, stand_in))
-    if counts_degrees(given):
+    if family == fields.DEGREES:
         return read_degrees(read_stated(path, text, with_source(given, str(path)), fields.DEGREES, stand_in))
     return _read_spine(read_stated(path, text, as_ordinary(given, str(path)), fields.SPINE, stand_in))
+
+
+def family_of(values: Mapping[str, Any]) -> str:
+    """Return the family of a plan by its values, as TOML has them."""
+    if "groups" in values:
+        return fields.GROUPS
+    return fields.DEGREES if counts_degrees(values) else fields.SPINE
 
 
 def _read_spine(stated: Stated) -> PlanFile:

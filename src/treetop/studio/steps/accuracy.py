@@ -14,7 +14,6 @@ from treetop.choose.advise import advise
 from treetop.choose.fill_in import filled_in
 from treetop.choose.made_up import MOST, Row, try_out
 from treetop.errors import PlanError, PlanFileError, TreetopError
-from treetop.plan.file.edit import changed
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss
 from treetop.publishing.plans import PlanFile, runnable
@@ -50,15 +49,17 @@ def act(bench: Bench, form: Form) -> Done:
     """Write epsilon and delta or, where an error decides, the epsilon that it takes."""
     plan = bench.plan()
     file = plan.sketch
+    file.plan.refuse_unless_top_down()
     chosen = _chosen(file.plan, form)
     changes: dict[tuple[tuple[str, ...], str], Any] = {
         (LOSS, "epsilon"): chosen.loss.epsilon,
         (LOSS, "delta"): chosen.loss.delta,
         (("release",), "resolve"): {"fdr": Decimal("0.05")} if form.get("resolve") == "fdr" else None,
     }
-    if form.get("resolve") == "keep":
+    stated = plan.get("release", "resolve", default="full")
+    if form.get("resolve") == "keep" or (form.get("resolve") != "fdr" and stated == "full"):
         changes.pop((("release",), "resolve"))
-    text = changed(plan.text, changes, plan.path.name)
+    text = plan.changed(changes)
     if form.get("by") == "split":  # what the level needs decides the shares, too
         told = [f"{form.get('level')}={form.whole('error', 'The error')}"]
         answer = advise(replace(file, plan=runnable(chosen)), told)

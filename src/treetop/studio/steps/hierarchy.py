@@ -8,21 +8,19 @@ from decimal import Decimal
 from typing import Any
 
 from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.spine import problem_with_name
 from treetop.errors import PlanFileError, TreetopError
 from treetop.intake.inspect import Inspection
 from treetop.plan.file import draft_plan
-from treetop.plan.file.edit import changed, without_section
+from treetop.plan.file.edit import Changes, without_section
 from treetop.studio.bench import Bench
 from treetop.studio.folder import TABLES
 from treetop.studio.forms import Form
+from treetop.studio.spine_order import spine_changes
 from treetop.studio.state import PlanText
 from treetop.studio.steps import Done
 from treetop.studio.steps.table import matched, raw
 
-_OF_A_FILE = (
-    "column", "hierarchy", "levels", "name", "names", "latitude", "longitude", "ragged", "encoding", "same_as", "codes",
-    "widths", "values", "child", "parent",
-)  # fmt: skip
 _WIDE, _HIGH = 720, 34
 _MOST_DRAWN = 400
 UNKNOWN = {
@@ -36,18 +34,20 @@ def show(bench: Bench, entered: Form) -> dict[str, Any]:
     """Return what the page shows."""
     plan = bench.plan()
     own = plan.get("data", "source")
-    private = None if own is None else bench.folder.name_of(plan.path.parent / own)
+    private = bench.folder.name_of(plan.path.parent / own) if isinstance(own, str) else None
     chosen = entered.all("file") if entered else _files(plan)
     unknown = plan.get("data", "unknown", default="error")
     values: dict[str, Any] = {
+        "kind": plan.kind,
         "files": [one for one in bench.folder.files(TABLES) if one.name != private],
         "chosen": chosen,
         "attributes": _attributes(plan, entered),
         "trees": [],
-        "matched": matched(bench, plan, Form()),
+        "matched": None if plan.kind else matched(bench, plan, Form()),
         "unknown": entered.get("unknown") or (unknown if isinstance(unknown, str) else "leaf"),
         "choices": UNKNOWN,
         "trouble": None,
+        "disordered": plan.problem is not None and "[spine]" in str(plan.problem),
     }
     try:
         file = plan.sketch
@@ -60,20 +60,37 @@ def show(bench: Bench, entered: Form) -> dict[str, Any]:
 def act(bench: Bench, form: Form) -> Done:
     """Do what was asked for."""
     plan = bench.plan()
+    plan.refuse_other_kinds()
     if form.get("do") == "files":
         return _take(bench, plan, form)
     if form.get("do") == "values":
         return _list(plan, form)
+    if form.get("do") == "order":
+        plan.change(spine_changes(plan.values, anew=True), form.get("seen"))
+        return Done("hierarchy", f"The levels are in order again, coarse ones first. Saved to {plan.path.name}.")
     unknown = form.get("unknown")
+    if unknown == "leaf" and isinstance(plan.get("data", "unknown"), Mapping):
+        return Done("hierarchy", "Nothing has changed.")
     if unknown not in UNKNOWN:
         raise PlanFileError("What is to become of unknown codes? Choose one of the three")
-    plan.change({(("data",), "unknown"): None if unknown == "error" else unknown}, form.get("seen"))
+    if unknown != plan.get("data", "unknown", default="error"):
+        plan.change({(("data",), "unknown"): None if unknown == "error" else unknown}, form.get("seen"))
     return Done("hierarchy", f"Saved to {plan.path.name}.")
 
 
 def _files(plan: PlanText) -> list[str]:
     found = [one.get("hierarchy") for one in plan.get("attributes", default={}).values() if isinstance(one, Mapping)]
     return [one for one in dict.fromkeys(found) if isinstance(one, str)]
+
+
+def _is_answered(own: Mapping[str, Any]) -> bool:
+    """Whether an attribute says where its codes are listed."""
+    return any(key in own for key in ("hierarchy", "values", "same_as"))
+
+
+def _is_fresh(attributes: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether nobody has said yet where the codes of any attribute are listed."""
+    return not any(map(_is_answered, attributes.values()))
 
 
 def _attributes(plan: PlanText, entered: Form) -> list[dict[str, Any]]:
@@ -84,82 +101,149 @@ def _attributes(plan: PlanText, entered: Form) -> list[dict[str, Any]]:
         typed = entered.get(f"values.{name}") if f"values.{name}" in entered else listed
         has = any(key in own for key in ("hierarchy", "same_as"))
         found.append({"name": name, "column": own.get("column", name), "file": own.get("hierarchy"), "values": typed,
-                      "same_as": own.get("same_as"), "lists": not has})  # fmt: skip
+                      "same_as": own.get("same_as"), "levels": own.get("levels", ()), "lists": not has,
+                      "without": name in entered.all("without"), "forget": name in entered.all("forget")})  # fmt: skip
     return found
 
 
 def _list(plan: PlanText, form: Form) -> Done:
-    """Take lists of values, and leave attributes out that are not to be published."""
-    text, gone = plan.text, form.all("without")
-    for name in gone:
-        text = without_section(text, ("attributes", name), plan.path.name)
-    changes: dict[tuple[tuple[str, ...], str], Any] = {}
+    """Take lists of values; forget the files of attributes, or leave attributes out."""
+    before: Mapping[str, Any] = plan.get("attributes", default={})
+    gone = [name for name in form.all("without") if name in before]
+    if len(gone) == len(before):
+        raise PlanFileError("Every attribute would be left out, and nothing published: keep one at least")
+    after = {name: dict(own) for name, own in before.items()}
+    for name in [*gone, *(name for name in form.all("forget") if name in before and name not in gone)]:
+        _hand_over(name, after)
+        after[name] = {"column": after[name].get("column", name)}
     for name, typed in form.under("values.").items():
-        if name not in gone:
-            listed = [one.strip() for one in typed.splitlines() if one.strip()]
-            changes[("attributes", name), "values"] = listed
-    changes |= _order(PlanText(plan.path, text), gone)
-    plan.replace(changed(text, changes, plan.path.name), form.get("seen"))
+        listed = [one.strip() for one in typed.splitlines() if one.strip()]
+        if name in after and name not in gone and listed != after[name].get("values"):
+            after[name] = _with_values(after[name], listed)
+    for name in gone:
+        del after[name]
+    plan.replace(_rewritten(plan, after), form.get("seen"))
     return Done("hierarchy", f"Saved to {plan.path.name}.")
 
 
-def _order(plan: PlanText, gone: list[str]) -> dict[tuple[tuple[str, ...], str], Any]:
-    """Return the order of the spine without attributes that were left out; for one attribute there is none."""
-    order = plan.get("spine", "order")
-    if not gone or order is None:
-        return {}
-    left = plan.get("attributes", default={})
-    if len(left) < 2:
-        return {(("spine",), "order"): None, (("spine",), "margins"): None}
-    if isinstance(order, str):
-        levels = [f"{name}.{level}" for name, own in left.items() for level in own.get("levels", ())]
-        return {(("spine",), "order"): levels or list(left)}
-    return {(("spine",), "order"): [one for one in order if one.partition(".")[0] not in gone]}
+def _hand_over(name: str, attributes: dict[str, dict[str, Any]]) -> None:
+    """Give the hierarchy of an attribute to those that share it, before it loses it."""
+    sharing = [other for other, own in attributes.items() if own.get("same_as") == name]
+    for number, other in enumerate(sharing):
+        if number:
+            attributes[other]["same_as"] = sharing[0]
+        else:
+            del attributes[other]["same_as"]
+            attributes[other] |= _of_hierarchy(attributes[name])
+
+
+def _of_hierarchy(own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an attribute says of its codes: everything but its column."""
+    return {key: item for key, item in own.items() if key != "column"}
+
+
+def _with_values(own: Mapping[str, Any], listed: list[str]) -> dict[str, Any]:
+    """Return an attribute with a list of values; levels stay only if they can be levels of this list."""
+    widths, levels = own.get("widths", ()), own.get("levels", ())
+    cut = bool(widths) and all(len(code) == widths[-1] for code in listed)
+    kept = ("widths", "levels") if cut else ("levels",) if len(levels) == 1 and not widths else ()
+    return {key: item for key, item in own.items() if key in ("column", *kept)} | {"values": listed}
+
+
+def _rewritten(plan: PlanText, attributes: Mapping[str, Mapping[str, Any]], more: Changes | None = None) -> str:
+    """Return the plan's text with other attributes, and with whatever names them in step."""
+    before: Mapping[str, Any] = plan.get("attributes", default={})
+    for name in before:
+        if name not in attributes:
+            plan = plan.with_text(without_section(plan.text, ("attributes", name), plan.path.name))
+    changes: dict[tuple[tuple[str, ...], str], Any] = {
+        (("attributes", name), field): own.get(field)
+        for name, own in attributes.items()
+        for field in dict.fromkeys([*before.get(name, {}), *own])
+    }
+    if isinstance(unknown := plan.get("data", "unknown"), Mapping):
+        changes[("data",), "unknown"] = {name: leaf for name, leaf in unknown.items() if name in attributes} or None
+    plan = plan.with_text(plan.changed({**changes, **(more or {})}))
+    return plan.changed(spine_changes(plan.values))
 
 
 def _take(bench: Bench, plan: PlanText, form: Form) -> Done:
-    """Compare the table with public files, and write the attributes that they make into the plan."""
+    """Compare the table with public files; attributes whose codes are not listed yet take what fits."""
     files = tuple(form.all("file"))
     if not files:
         raise PlanFileError("Choose at least one public file with the codes, or drop one into the folder first")
     inspection = bench.inspect(raw(bench, plan), files, plan.get("data", "count"))
     drafted = tomllib.loads(draft_plan(inspection, plan.path.parent), parse_float=Decimal)
-    if not any("hierarchy" in own for own in drafted.get("attributes", {}).values()):
+    found = drafted.get("attributes", {})
+    fitting = {name: own for name, own in found.items() if "hierarchy" in found[own.get("same_as", name)]}
+    if not fitting:
         told = "; ".join(inspection.notes) or "no column of the table has codes that stand there"
         raise PlanFileError(f"Nothing in {', '.join(files)} fits the table: {told}. Choose another file")
-    text, changes = _merged(plan, drafted)
-    plan.replace(changed(text, changes, plan.path.name), form.get("seen"))
-    return Done("hierarchy", " ".join(_said(inspection)))
+    before: Mapping[str, Any] = plan.get("attributes", default={})
+    after = _merged(before, fitting)
+    taken = {own.get("column", name) for name, own in after.items() if own != before.get(name)}
+    rules = _rules(plan, drafted.get("data", {}), taken)
+    more = dict(rules)
+    if _is_fresh(before) and after == fitting and len(after) > 1:
+        more[("spine",), "order"] = drafted["spine"]["order"]
+    plan.replace(_rewritten(plan, after, more), form.get("seen"))
+    return Done("hierarchy", " ".join(_said(inspection, before, after, rules)))
 
 
-def _merged(plan: PlanText, drafted: Mapping[str, Any]) -> tuple[str, dict[tuple[tuple[str, ...], str], Any]]:
-    """Return the plan's text without attributes that have become others, and the fields that the draft changes."""
-    text, before = plan.text, plan.get("attributes", default={})
-    after: Mapping[str, Any] = drafted.get("attributes", {})
-    taken = {own.get("column", name) for name, own in after.items()}
-    for name, own in before.items():
-        if name not in after and own.get("column", name) in taken:
-            text = without_section(text, ("attributes", name), plan.path.name)
-    changes: dict[tuple[tuple[str, ...], str], Any] = {
-        (("attributes", name), field): own.get(field)
-        for name, own in after.items()
-        for field in _OF_A_FILE
-        if field in own or field in before.get(name, {})
-    }
-    order = plan.get("spine", "order")
-    if "order" in drafted.get("spine", {}) and (order is None or isinstance(order, list)):
-        changes[("spine",), "order"] = drafted["spine"]["order"]
-    for rule in ("trim", "pad"):  # what makes more codes match, unless the plan has such a rule already
-        if rule in drafted.get("data", {}) and plan.get("data", rule) is None:
-            changes[("data",), rule] = drafted["data"][rule]
-    return text, changes
+def _merged(before: Mapping[str, Any], fitting: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the attributes with the lists of codes that fit; one that has a list keeps it.
+
+    A draft of which nothing is answered yet takes columns as the comparison names them, as origin and destination.
+    """
+    columns = {own.get("column", name): name for name, own in fitting.items()}
+    names = {own.get("column", name): name for name, own in before.items()}
+    fresh = _is_fresh(before)
+    if fresh and set(names) <= set(columns):
+        return {name: dict(own) for name, own in fitting.items()}
+    after = {name: dict(own) for name, own in before.items()}
+    for column, name in columns.items():
+        mine = names.get(column) or (_free_name(column, name, after) if fresh else None)
+        if mine is None or _is_answered(after.get(mine, {})):
+            continue
+        listed = _of_hierarchy(fitting[fitting[name].get("same_as", name)])
+        twin = next((other for other, own in after.items() if _of_hierarchy(own) == listed), None)
+        after[mine] = {"column": column, **(listed if twin is None else {"same_as": twin})}
+        names[column] = mine
+    return after
 
 
-def _said(inspection: Inspection) -> Iterator[str]:
+def _free_name(column: str, name: str, taken: Mapping[str, Any]) -> str:
+    """Return the name of a new attribute: its column's, unless that cannot be one."""
+    return column if column not in taken and problem_with_name(column, taken) is None else name
+
+
+def _rules(plan: PlanText, drafted: Mapping[str, Any], columns: set[str]) -> dict[tuple[tuple[str, ...], str], Any]:
+    """Return the drafted rules that make codes of these columns match, beside those that the plan has."""
+    changes: dict[tuple[tuple[str, ...], str], Any] = {}
+    pad, trim = plan.get("data", "pad", default={}), plan.get("data", "trim", default=[])
+    if padded := {c: width for c, width in drafted.get("pad", {}).items() if c in columns and c not in pad}:
+        changes[("data",), "pad"] = {**pad, **padded}
+    trimmed = drafted.get("trim", [])
+    if isinstance(trim, list) and (more := [c for c in trimmed if c in columns and c not in trim]):
+        changes[("data",), "trim"] = [*trim, *more]
+    return changes
+
+
+def _said(inspection: Inspection, before: Mapping[str, Any], after: Mapping[str, Any], rules: Changes) -> Iterator[str]:
+    """Say what was compared, what was taken, and which rules were written."""
+    names = {own.get("column", name): name for name, own in after.items()}
+    written = {column for rule in rules.values() for column in rule}
     for match in inspection.matches:
         yield f"{match.sentence()}."
+        name = names.get(match.column)
+        if name is not None and _is_answered(before.get(name, {})):
+            yield f"{name} keeps the list of codes that the plan has: to take another, forget that one first, below."
+        elif name is None:
+            yield f"{match.column} is no attribute of the plan, and stays out of it."
         for hint in match.hints():
-            yield f"{hint.partition(':')[0]}: done, see step 1."
+            if name is not None:
+                done = match.column in written
+                yield f"{hint.partition(':')[0]}: {'done, see step 1' if done else 'set it in step 1 (Table)'}."
 
 
 def _trees(attributes: Mapping[str, Hierarchy]) -> Iterator[dict[str, Any]]:

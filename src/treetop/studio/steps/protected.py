@@ -21,6 +21,10 @@ TEN = 10
 def show(bench: Bench, entered: Form) -> dict[str, Any]:
     """Return what the page shows."""
     plan = bench.plan()
+    if plan.kind is not None:
+        file = plan.whole
+        sentence = None if file is None else file.plan.unit.sentence()
+        return {"kind": plan.kind, "sentence": sentence, "open": plan.open}
     unit = plan.get("unit", default={})
     form = {
         "entity": unit.get("entity", ""),
@@ -39,12 +43,15 @@ def show(bench: Bench, entered: Form) -> dict[str, Any]:
         told = [line for one in inspection.identifiers for line in one.sentences()]
     except TreetopError as problem:
         told = [str(problem)]
-    return {"form": form, "columns": columns, "told": told, "entities": ENTITIES, "example": example(form)}
+    columns += [form["id"]] if form["id"] and form["id"] not in columns else []
+    values = {"form": form, "columns": columns, "told": told, "entities": ENTITIES, "example": example(form)}
+    return {"kind": None, **values}
 
 
 def act(bench: Bench, form: Form) -> Done:
     """Write the answers."""
     plan = bench.plan()
+    plan.refuse_other_kinds()
     entity = form.get("entity")
     if not entity:
         raise PlanFileError("Who or what is protected? Name one of them, such as person, household or trip")

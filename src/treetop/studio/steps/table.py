@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from treetop.errors import DataError, IncompletePlan, PlanFileError, TreetopError
 from treetop.intake.inspect import Inspection
 from treetop.intake.inspect.matching import Matched, match_codes
 from treetop.plan.file import draft_plan
-from treetop.plan.file.edit import Changes, changed
+from treetop.plan.file.edit import Changes
 from treetop.sources.source import Source
 from treetop.studio.bench import Bench, refuse_database
 from treetop.studio.folder import TABLES, free
@@ -42,10 +41,11 @@ def show(bench: Bench, entered: Form) -> dict[str, Any]:
         },
         "inspection": None,
         "trouble": None,
+        "kind": None,
     }
     if plan is None:
         return values
-    values["source"] = plan.get("data", "source")
+    values |= {"source": plan.get("data", "source"), "kind": plan.kind, "reading": _stated_reading(plan)}
     try:
         inspection = bench.inspect(raw(bench, plan))
         values |= _found(inspection, plan) | {"form": _form(plan, inspection, entered)}
@@ -60,13 +60,11 @@ def act(bench: Bench, form: Form) -> Done:
     if form.get("do") == "choose":
         return _choose(bench, form)
     plan = bench.plan()
+    plan.refuse_other_kinds()
     if form.get("do") == "again":  # the way the table is read, where it could not be read at all
         plan.change(_reading(form), form.get("seen"))
         return Done("table", "Saved.")
-    changes = changes_of(form, plan)
-    text = changed(plan.text, changes, plan.path.name)
-    _check(text, plan)
-    plan.replace(text, form.get("seen"))
+    plan.change(changes_of(form, plan), form.get("seen"))
     return Done("table", f"Saved to {plan.path.name}.")
 
 
@@ -95,10 +93,13 @@ def _names(form: Form) -> list[str]:
 def raw(bench: Bench, plan: PlanText) -> Source:
     """Return the private table as it is, before anything is prepared."""
     data = plan.get("data", default={})
+    if plan.kind is not None and not isinstance(data.get("source"), str):
+        raise DataError(f"This plan counts {plan.kind}: its tables are read when it is released")
     if not isinstance(data.get("source"), str):
-        raise DataError("The plan names no table: choose one below")
+        raise DataError("The plan names no table: choose one in step 1 (Table)")
+    plan.refuse_outside("data.source")
     refuse_database(data["source"])
-    path = bench.folder.find(bench.folder.name_of(plan.path.parent / data["source"]))
+    path = plan.location(data["source"])
     taken = ("query", "delimiter", "encoding", "fields", "keep", "drop", "header", "names", "sheet", "blank_lines")
     return Source(str(path), **{name: data[name] for name in taken if name in data})
 
@@ -120,17 +121,8 @@ def _form(plan: PlanText, inspection: Inspection, entered: Form) -> dict[str, An
     data = plan.get("data", default={})
     trim = data.get("trim", ())
     names = [column.name for column in inspection.columns]
-    stated = {
-        "header": {None: "auto", True: "yes", False: "no"}[data.get("header")],
-        "names": ", ".join(data.get("names", names)),
-        "missing": ", ".join(data.get("missing", ())),
-        "count": data.get("count", ""),
-        "keep": _pairs(data.get("keep", {})),
-        "drop": _pairs(data.get("drop", {})),
-        "bands": _pairs({column: list(map(str, edges)) for column, edges in data.get("bands", {}).items()}, " "),
-        "period": data.get("period", ""),
-        "title": plan.get("title", default=""),
-    }
+    stated = _stated_reading(plan) | _stated_texts(plan)
+    stated["names"] = stated["names"] or ", ".join(names)
     columns = [
         {
             "name": name,
@@ -155,6 +147,20 @@ def _form(plan: PlanText, inspection: Inspection, entered: Form) -> dict[str, An
     return {**stated, "columns": columns, "guess": guess}
 
 
+def _stated_texts(plan: PlanText) -> dict[str, str]:
+    """Return what the plan says of preparing, as the form has it."""
+    data = plan.get("data", default={})
+    return {
+        "missing": ", ".join(data.get("missing", ())),
+        "count": data.get("count", ""),
+        "keep": _pairs(data.get("keep", {})),
+        "drop": _pairs(data.get("drop", {})),
+        "bands": _pairs({column: list(map(str, edges)) for column, edges in data.get("bands", {}).items()}, " "),
+        "period": data.get("period", ""),
+        "title": plan.get("title", default=""),
+    }
+
+
 def _pairs(values: Mapping[str, Any], between: str = ", ") -> str:
     """Write values by column, one column a line."""
     return "\n".join(
@@ -171,6 +177,18 @@ def _read_pairs(text: str, what: str) -> dict[str, list[str]]:
             raise DataError(f"{what}: {line!r} is not understood: write a column, = and values, as in status = test")
         found[column.strip()] = [one.strip() for one in values.split(",") if one.strip()]
     return found
+
+
+def _stated_reading(plan: PlanText) -> dict[str, str]:
+    """Return how the plan says that the file itself is read, as the form has it."""
+    data = plan.get("data", default={})
+    named = data.get("names", ())
+    header = next((key for key, value in _HEADERS.items() if data.get("header") is value), "auto")
+    return {
+        "header": header,
+        "names": ", ".join(named) if isinstance(named, list) else "",
+        **{name: str(data.get(name, "")) for name in READING},
+    }
 
 
 def _reading(form: Form) -> dict[tuple[tuple[str, ...], str], Any]:
@@ -201,15 +219,23 @@ def changes_of(form: Form, plan: PlanText) -> Changes:
         if not width.isdecimal():
             raise DataError(f"How long are the codes of {column}? {width!r} is no number: give one, such as 5")
         pad[new(column)] = int(width)
-    every = plan.get("data", "trim") is True and set(form.all("trim")) == set(form.all("column"))
+    thousands = {new(column): mark for column, mark in form.under("thousands.").items()}
+    stated_trim, shown = plan.get("data", "trim"), form.all("column")
+    every = stated_trim is True and set(form.all("trim")) == set(shown)
     trim: bool | list[str] = True if every else [new(column) for column in form.all("trim")]
+    if shown:  # rules for columns that the form does not show stay
+        pad |= {c: width for c, width in plan.get("data", "pad", default={}).items() if c not in shown}
+        thousands |= {c: mark for c, mark in plan.get("data", "thousands", default={}).items() if c not in shown}
+        if isinstance(trim, list) and isinstance(stated_trim, list):
+            trim += [column for column in stated_trim if column not in shown]
+            trim = stated_trim if set(trim) == set(stated_trim) else trim
     missing = [one.strip() for one in _LISTS.split(form.get("missing")) if one.strip()]
     keep, drop = ({new(c): v for c, v in _read_pairs(form.get(n), n.title()).items()} for n in ("keep", "drop"))
     changes: dict[tuple[tuple[str, ...], str], Any] = {
         **(_reading(form) if "header" in form else {}),
         (DATA, "trim"): trim or None,
         (DATA, "pad"): pad or None,
-        (DATA, "thousands"): {new(column): mark for column, mark in form.under("thousands.").items()} or None,
+        (DATA, "thousands"): thousands or None,
         (DATA, "missing"): missing or None,
         (DATA, "bands"): bands or None,
         (DATA, "keep"): keep or None,
@@ -218,6 +244,14 @@ def changes_of(form: Form, plan: PlanText) -> Changes:
         (DATA, "period"): form.get("period") or None,
         ((), "title"): form.get("title") or None,
     }
+    if "count" not in form:
+        changes.pop((DATA, "count"))
+    reading = _stated_reading(plan)
+    if form.get("header") == reading["header"] and form.get("names") in (reading["names"], ", ".join(shown)):
+        changes.pop((DATA, "names"), None)
+    for field, text in {} if renamed else _stated_texts(plan).items():
+        if field in form and form.get(field).splitlines() == text.strip().splitlines():  # as it was shown
+            changes.pop(((), field) if field == "title" else (DATA, field), None)
     for name, attribute in plan.get("attributes", default={}).items():
         column = attribute.get("column", name)
         if column in renamed:
@@ -235,18 +269,11 @@ def _renamed(form: Form, plan: PlanText) -> dict[str, str]:
     return {old: new for old, new in zip(before, after, strict=True) if old != new}
 
 
-def _check(text: str, plan: PlanText) -> None:
-    """Refuse rules that cannot be meant, as far as a plan with open questions tells."""
-    with suppress(IncompletePlan):
-        _ = _unread(plan, text).sketch.prepare
-
-
 def matched(bench: Bench, plan: PlanText, entered: Form) -> dict[str, Any]:
     """Count which codes match, with the table prepared as the plan says, or as the form does."""
     try:
         if entered:
-            text = changed(plan.text, changes_of(entered, plan), plan.path.name)
-            plan = _unread(plan, text)
+            plan = plan.with_text(plan.changed(changes_of(entered, plan)))
         file = plan.sketch
         found = _counted(bench, plan, file.plan.spine.attributes, file.columns)
         return {"rows": found, "why": None, "all": all(one.known_rows == one.rows for one in found)}
@@ -254,18 +281,11 @@ def matched(bench: Bench, plan: PlanText, entered: Form) -> dict[str, Any]:
         return {"rows": [], "why": _first_line(problem), "all": False}
 
 
-def _unread(plan: PlanText, text: str) -> PlanText:
-    """Return a plan that is not on disk."""
-    made = PlanText(plan.path, text)
-    made.__dict__["whole"] = None  # what is on disk is another one
-    return made
-
-
 def _counted(bench: Bench, plan: PlanText, trees: Mapping[str, Any], columns: Mapping[str, str]) -> Sequence[Matched]:
     return match_codes(bench.source(plan), trees, columns)
 
 
 def _first_line(problem: TreetopError) -> str:
-    if "hierarchy" in str(problem) or "attributes" in str(problem):
+    if isinstance(problem, IncompletePlan) and ("hierarchy" in str(problem) or "attributes" in str(problem)):
         return "How many codes match is shown here once the hierarchy is chosen, in step 2."
     return str(problem)
