@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 import treetop as tt
 from tests.browser import CHROMIUM, Tab, browser
 from tests.studio.visitor import Visitor, visiting
+from treetop.studio.redirect import RedirectFile
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / ".pictures" / "studio"
@@ -220,3 +222,20 @@ def test_a_page_of_another_origin_cannot_send_a_form(desk: Visitor, hand: Hand) 
     assert not (desk.folder / "plan.toml").exists()
     assert any("403" in one for one in hand.tab.complaints)
     hand.tab.complaints.clear()
+
+
+def test_a_browser_is_led_into_the_studio_by_a_file_and_keeps_its_cookie(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with visiting(tmp_path / "folder", enters=False) as visitor, browser(tmp_path / "home") as tab:
+        file = RedirectFile(visitor.link)
+        try:
+            tab.visit(file.path.as_uri())
+            heading = "document.querySelector('main h1')?.textContent"
+            for _ in range(200):
+                with suppress(AssertionError):  # while one page gives way to the next
+                    if tab.ask(heading) is not None:
+                        break
+                time.sleep(0.05)
+        finally:
+            file.remove()
+        assert tab.ask(heading) == "The table"

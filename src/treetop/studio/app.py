@@ -184,12 +184,13 @@ class _Pages:
         except TreetopError:
             return {"table": True}
         listed = [any(key in own for key in ("hierarchy", "values", "same_as")) for own in attributes.values()]
-        answered = all(key in unit for key in ("entity", "contributions", "neighbours"))
+        other = plan.kind is not None  # whose questions are others, and answered in an editor
+        answered = bool(unit) if other else all(key in unit for key in ("entity", "contributions", "neighbours"))
         has_loss = "epsilon" in loss or "rho" in loss
         releases = bool(bench.folder.releases())
         return {
             "table": True,
-            "hierarchy": bool(listed) and all(listed),
+            "hierarchy": (bool(listed) or other) and all(listed),
             "protected": answered,
             "accuracy": has_loss,
             "review": releases,
