@@ -43,6 +43,7 @@ from .audits import Audit, audit
 from .divergence import TOLERANCE, cut_off, excess, loss_of, masses
 from .engine import KEY, Unexplained, laws_drawn_from, noise_is, words_read
 from .files import exact_totals_of_neighbouring_files, the_existence_of_a_release
+from .one_edge import edge_audits
 from .one_record import record_audits
 from .small_graphs import PLACES, SPINE, Pairs, all_graphs, cells, graph_of
 
@@ -406,4 +407,5 @@ def beside_audits() -> dict[str, Audit]:
         "answers, replace": partial(the_loss_of_answers, "replace", 2, RHO),
         "kept margins": margins_that_are_kept,
         **record_audits(),
+        **edge_audits(),
     }

@@ -17,6 +17,7 @@ from treetop.errors import DataError
 from treetop.intake.bound import Bounder
 from treetop.measure.questions import Batch
 from treetop.noise import NoiseStream
+from treetop.plan.graphs.unit import DegreeUnit
 from treetop.plan.groups.unit import Event, Form
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Sensitivity
@@ -40,17 +41,34 @@ meanings: Any = import_module("treetop.card.meaning")
 
 def a_record_more_taken_for_one_that_displaces_none(patch: Patch) -> None:
     """The card's row then divides epsilon by m, as that of version 0.2.0 did."""
-    patch.setattr(meanings, "_one_record", lambda plan: meanings._cost(plan, Unit("person", neighbours="add-remove")))
+    patch.setattr(Unit, "piece_sensitivities", lambda unit, level: (Sensitivity(1, 1),))
 
 
 def a_record_that_displaces_another_taken_for_the_one_of_its_unit(patch: Patch) -> None:
     """With one record each, the row is then that of the unit, of which one cell of a level moves."""
-    right = meanings._one_record
+    right = meanings._piece
 
     def wrong(plan: Any) -> Any:
         return plan.spent if plan.unit.contributions == 1 else right(plan)
 
-    patch.setattr(meanings, "_one_record", wrong)
+    patch.setattr(meanings, "_piece", wrong)
+
+
+def an_edge_of_a_list_taken_for_a_record_of_a_table(patch: Patch) -> None:
+    """One edge moves a person from one degree to another, which changes two counts."""
+    patch.setattr(DegreeUnit, "piece_sensitivities", lambda unit, level: (Sensitivity(1, 1),))
+
+
+def an_edge_of_a_list_that_displaces_none(patch: Patch) -> None:
+    """One more edge of a list that is cut takes the place of another, and two people change their degrees."""
+    right = degree_units.listed_edge_sensitivities
+    patch.setattr(degree_units, "listed_edge_sensitivities", lambda *of: right(*of)[:1])
+
+
+def an_edge_of_a_list_counted_at_its_other_end_only(patch: Patch) -> None:
+    """Of all edges, the list's own person has one more as well."""
+    right = degree_units.listed_edge_sensitivities
+    patch.setattr(degree_units, "listed_edge_sensitivities", lambda degree, form: right("in", form))
 
 
 def _halve_noise(patch: Patch, module: Any) -> None:
@@ -381,6 +399,11 @@ _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
     "one record": (
         a_record_more_taken_for_one_that_displaces_none,
         a_record_that_displaces_another_taken_for_the_one_of_its_unit,
+    ),
+    "one edge": (
+        an_edge_of_a_list_taken_for_a_record_of_a_table,
+        an_edge_of_a_list_that_displaces_none,
+        an_edge_of_a_list_counted_at_its_other_end_only,
     ),
     "twins": (
         a_twin_compared_by_its_file_only,

@@ -21,10 +21,11 @@ from treetop.intake.graph.nodes import Nodes
 from treetop.intake.graph.projection import projected_degrees
 from treetop.noise import Key
 from treetop.plan.graphs import degrees as degree_plans
-from treetop.plan.graphs.sensitivity import Degree, Form, degree_sensitivity
+from treetop.plan.graphs.sensitivity import Degree, Form, degree_sensitivity, listed_edge_sensitivities
 
+from . import small_graphs
 from .engine import KEY
-from .small_graphs import Pairs, graph_of, norms
+from .small_graphs import PLACES, Pairs, graph_of, norms
 
 Ints = NDArray[np.int64]
 EVERYONE = tuple(range(4))
@@ -107,6 +108,58 @@ def test_one_list_moves_the_degrees_of_others_by_what_was_promised(degree: Degre
             # Two lists of two in-edges with four ends would need five people.
             if (degree, most, neighbours) != ("in", 2, "replace"):
                 assert found == promised, (neighbours, form)
+
+
+def edges_of_lists() -> tuple[list[tuple[Ints, Ints]], list[tuple[Ints, Ints]]]:
+    """All graphs with one edge less, and with one that leads to somebody else."""
+    bits = {pair: 1 << bit for bit, pair in enumerate(POSSIBLE)}
+    less = [(MASKS[MASKS & bit > 0], MASKS[MASKS & bit > 0] ^ bit) for bit in bits.values()]
+    elsewhere = [
+        (having, having ^ one ^ other)
+        for (source, one), (same, other) in permutations([(pair[0], bit) for pair, bit in bits.items()], 2)
+        if source == same
+        for having in [MASKS[(MASKS & one > 0) & (MASKS & other == 0)]]
+    ]
+    return less, elsewhere
+
+
+def larger(*sensitivities: tuple[int, int]) -> tuple[int, int]:
+    return max(l1 for l1, _ in sensitivities), max(squared for _, squared in sensitivities)
+
+
+@pytest.mark.parametrize(("degree", "most"), [("out", None), ("in", 1), ("in", 2), ("total", 1), ("total", 2)])
+def test_one_edge_of_a_list_moves_degrees_by_what_was_promised(degree: Degree, most: int | None) -> None:
+    every = degrees_of_all(plan("user-out", degree, contributions=most))
+    less, elsewhere = edges_of_lists()
+    for form in FORMS:
+        promised = larger(*listed_edge_sensitivities(degree, form))
+        assert max_of(every, less, form) == promised
+        led = max_of(every, elsewhere, form)
+        assert led[0] <= promised[0] and led[1] <= promised[1]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("degree", ["in", "total"])
+def test_one_edge_of_a_list_moves_the_degrees_of_regions_by_what_was_promised(degree: Degree, form: Form) -> None:
+    regional = tt.RegionalPlan(PLACES, 6, "user-out", tt.Loss(rho=1), True, form, degree=degree, contributions=2)
+    nodes = Nodes.read(small_graphs.people(EVERYONE), "id", ["town"])
+    own = sum(1 << bit for bit, (source, _) in enumerate(POSSIBLE) if source in (0, 2))
+    kept = MASKS[MASKS & ~own == 0]  # the lists of two people: everybody else's degrees can meet
+    number = {
+        mask: regional.sizes(nodes, graph(EVERYONE, pairs_of(mask))[1], {"place": "town"}, KEY).number
+        for mask in kept.tolist()
+    }
+    bits = [1 << bit for bit in range(len(POSSIBLE)) if own >> bit & 1]
+    promised = larger(*regional.unit.piece_sensitivities("place.town"))
+    parents = PLACES.ancestors(0)
+    found = []
+    for mask, bit in ((mask, bit) for mask in number for bit in bits if mask & bit):
+        change = number[mask] - number[mask ^ bit]
+        regions = np.array([change[parents == region].sum(axis=0) for region in range(2)])
+        for level in (change, regions, change.sum(axis=0, keepdims=True)):
+            measured = level if form == "histogram" else level.cumsum(axis=1)
+            found.append(norms(measured.reshape(1, -1)))
+    assert larger(*found) == promised
 
 
 def test_lists_that_are_not_shortened_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

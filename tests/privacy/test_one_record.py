@@ -11,7 +11,7 @@ import treetop as tt
 from treetop.card.meaning import meaning
 from treetop.privacy import Neighbours
 
-from .one_record import CASES, delta_at, largest_rho, plan_for, record_audits, stated, supremum
+from .one_record import CASES, SPINE, delta_at, largest_rho, plan_for, record_audits, stated, supremum
 
 
 @pytest.mark.parametrize("name", record_audits())
@@ -62,3 +62,27 @@ def test_one_record_is_told_apart_from_a_unit_wherever_they_differ(
         ("add-remove", 1): 2 * (region + town),
     }[neighbours, most]
     assert [row["epsilon"] for row in rows] == [float(expected)]
+
+
+def part_of_unit(most: int, loss: tt.Loss, kind: str) -> tuple[float, float]:
+    """How large a part of the unit's loss one record has, nearly all at the leaves: as it adds up, and as epsilon."""
+    capped = {"place.town": 1} if kind == "capped" else {}
+    unit = tt.Unit("person", most, "add-remove", id="who", per_node=capped, distinct=kind == "distinct")
+    weights = {"total": 1, "place.region": 1, "place.town": 10**6}
+    rows = meaning(tt.Plan(SPINE, unit, loss, split=weights))
+    record, whole = (next(row for row in rows if row["units"] == units) for units in (None, 1))
+    cost = "epsilon" if loss.definition == "pure" else "rho"
+    return record[cost] / whole[cost], record["epsilon"] / whole["epsilon"]
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 8])
+def test_one_record_is_as_large_a_part_of_its_unit_as_the_guarantees_say(most: int) -> None:
+    pure, rho = tt.Loss(epsilon=1), tt.Loss(epsilon=1, delta=Fraction(1, 10**8), accounting="zcdp")
+    for kind in ("plain", "capped", "distinct"):
+        found, _ = part_of_unit(most, pure, kind)
+        assert 2 / most * 0.9999 < found <= 2 / most
+        found, epsilon = part_of_unit(most, rho, kind)
+        told = 2 / most**2 if kind == "plain" else 2 / most
+        assert told * 0.9999 < found <= told
+        assert epsilon > found or most == 1
+    assert part_of_unit(8, rho, "distinct")[1] > 2 / 8 > part_of_unit(8, rho, "plain")[1]

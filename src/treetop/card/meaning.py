@@ -7,10 +7,9 @@ from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import Any
 
-from treetop.basics.wording import with_article
 from treetop.card.known import told_exactly
 from treetop.plan.plan import PurePlan
-from treetop.privacy import Unit, epsilon_from_rho
+from treetop.privacy import Sensitivity, epsilon_from_rho
 from treetop.privacy.loss import COMPARED_AT
 
 PUBLIC = (
@@ -76,13 +75,11 @@ def meaning(plan: PurePlan) -> list[dict[str, Any]]:
     """Return what the loss comes to for one record, for a unit, and for a person behind several units."""
     unit = plan.unit
     rows = []
-    if unit.contributions > 1:
-        rows.append(means("one record", 1, None, _one_record(plan), plan))
-    elif unit.displaces and unit.neighbours == "add-remove":
-        # One of several records can show more than the whole unit does by being there or not: it moves two cells.
-        rows.append(means(f"one record of {with_article(unit.entity)} with several", 1, None, _one_record(plan), plan))
+    if unit.piece is not None:
+        cost = _piece(plan)
+        rows.append(means(unit.piece, 1, None, cost, plan))
         if plan.accounting == "exact":  # which is about units; of a record, only its rho is known
-            rows[-1]["epsilon"] = _epsilon_of_rho(_one_record(plan), plan)
+            rows[-1]["epsilon"] = _epsilon_of_rho(cost, plan)
     who = f"one {unit.entity} ({unit.extent})"
     if plan.accounting == "exact":
         rows.append(means(f"{who}, this release alone (exact accounting)", 1, 1, plan.spent, plan))
@@ -159,39 +156,26 @@ def say_odds(epsilon: float) -> str:
     return f"× {math.ceil(factor * 100) / 100:.2f}" if factor < 10 else f"× {math.ceil(factor):,}"
 
 
-def _one_record(plan: PurePlan) -> Fraction:
-    """What the noise costs one record alone, added or left out or, under `replace`, changed.
+def _piece(plan: PurePlan) -> Fraction:
+    """What the noise costs one piece of a unit, such as a record: at most as much as the costliest way to move counts.
 
-    A record that is added moves one cell of every level, the total's as well. Where the limit is enforced, it may
-    displace another: of a unit with n ≥ m records it is kept with chance m/(n + 1), in the place of one of the m that
-    were kept. What is released is then a mixture of releases, over which records are kept, and so is what was released
-    without it; pair by pair they are of the same counts, or of counts in which one record was exchanged for another,
-    which moves two cells of every level and leaves the total. The loss of a mixture is at most the largest of its
-    pairs: that of pure losses and of hockey sticks because these are convex, that of rho because Rényi divergences are
-    jointly quasi-convex (van Erven and Harremoës 2014, Theorem 13).
+    Of a unit with n ≥ m records, one more is kept with chance m/(n + 1), in the place of one of the m that were kept.
+    What is released is then a mixture of releases, over which records are kept, and so is what was released without it;
+    pair by pair they are of the same counts, or of counts in which one record was exchanged for another. The loss of a
+    mixture is at most the largest of its pairs: that of pure losses and of hockey sticks because these are convex, that
+    of rho because Rényi divergences are jointly quasi-convex (van Erven and Harremoës 2014, Theorem 13).
     """
-    unit = plan.unit
-    added = _cost(plan, Unit(unit.entity, neighbours="add-remove"))
-    exchanged = _cost(plan, Unit(unit.entity, neighbours="replace"))
-    if unit.neighbours == "replace":
-        return exchanged  # with that of the total, so that it covers a record that is added as well
-    if not unit.displaces:
-        return added
-    total = plan.levels[0]
-    return max(added, exchanged - total.cost * _part(plan, Unit(unit.entity, neighbours="replace"), total.name))
+    ways = plan.unit.piece_sensitivities
+    parts = [[part.cost * _part(plan, way, part.name) for way in ways(part.name)] for part in plan.workload]
+    return max((sum(costs, Fraction(0)) for costs in zip(*parts, strict=True)), default=Fraction(0))
 
 
-def _cost(plan: PurePlan, record: Unit) -> Fraction:
-    """What the noise of all tables, levels and margins, costs a smaller unit."""
-    return sum((part.cost * _part(plan, record, part.name) for part in plan.workload), Fraction(0))
-
-
-def _part(plan: PurePlan, record: Unit, level: str) -> Fraction:
-    """How much of what a level costs a unit it costs a smaller one."""
-    one, all_ = record.sensitivity(level), plan.unit.sensitivity(level)
+def _part(plan: PurePlan, way: Sensitivity, level: str) -> Fraction:
+    """How much of what a level costs a unit it costs what moves the counts only so far."""
+    whole = plan.unit.sensitivity(level)
     if plan.loss.definition == "pure":
-        return Fraction(one.l1, all_.l1)
-    return Fraction(one.l2_squared, all_.l2_squared)
+        return Fraction(way.l1, whole.l1)
+    return Fraction(way.l2_squared, whole.l2_squared)
 
 
 def means(who: str, records: int, units: int | None, amount: Fraction, plan: PurePlan) -> dict[str, Any]:

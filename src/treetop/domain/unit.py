@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from treetop.basics.choices import Choices
 from treetop.basics.exact import whole
 from treetop.basics.frozen import FrozenMap
+from treetop.basics.wording import with_article
 from treetop.errors import UnitError
 
 Neighbours: TypeAlias = Literal["replace", "add-remove"]
@@ -210,6 +211,30 @@ class Unit:
             return Sensitivity(l1=most, l2_squared=most**2)
         full, rest = divmod(most, cap := self.caps.get(level, most))
         return Sensitivity(l1=self.rule.units * most, l2_squared=self.rule.units * (full * cap**2 + rest**2))
+
+    @property
+    def piece(self) -> str | None:
+        """The smaller thing whose loss a card states beside the unit's, in words; None if there is none."""
+        if self.contributions > 1:
+            return "one record"
+        # One of several records can show more than the whole unit does by being there or not: it moves two cells.
+        if self.displaces and self.neighbours == "add-remove":
+            return f"one record of {with_article(self.entity)} with several"
+        return None
+
+    def piece_sensitivities(self, level: str) -> tuple[Sensitivity, ...]:
+        """How far one piece can move the counts of a level, for each way in which it can, in the same order at all.
+
+        A record that is added moves one cell of every level, the total's as well. Where the limit is enforced, it may
+        displace another: that moves two cells of every level and leaves the total. Under `replace` a record is changed,
+        with the sensitivity of the total that covers one that is added as well.
+        """
+        added, changed = Sensitivity(1, 1), Sensitivity(2, 2)
+        if self.neighbours == "replace":
+            return (added if level == TOTAL else changed,)
+        if not self.displaces:
+            return (added,)
+        return added, Sensitivity(0, 0) if level == TOTAL else changed
 
     def total_is_exact(self, records_may_be_dropped: bool) -> bool:
         """Whether neighbours always have the same total, so that it can be released without noise."""

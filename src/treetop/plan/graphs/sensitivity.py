@@ -20,6 +20,10 @@ sum of the distances of all steps bounds L1, and that of their inner products L2
   counts it moves m of them by 1: 2m and (m + 1)² + m − 1. Exchanged for one of j edges, m fall, j rise, and the person
   moves by m − j: 2(m + 1 + j) and 2(m + 1)² + 2j² + 2j(m + 1) where j < m, at most 4m and 6m² + 2; in cumulative counts
   2m and (m + 1)² + (m − j − 1) + j² where j < m, at most 2m² + 2.
+- user-out, one edge of a list: it makes a step at its other end and, of all edges, one in the same direction at the
+  list's own person. Where lists are cut, it may take the place of another instead: two opposite steps at other people,
+  while the list's own person has as many edges as before. An edge that gets another end does the same. Which edges are
+  kept is random, and the loss of a mixture is at most the largest of its pairs.
 - node, all edges, after the projection to at most theta edges each: x goes, with k ≤ theta kept edges, and the degrees
   of others make k steps in all (see `treetop.intake.graph.projection`). The inner product of a step with −e(k), for x
   itself, is at most 1: k² + (k + 1)² squared in L2 and 2k + 1 in L1. In the cumulative counts x is −1 from k on, and
@@ -81,6 +85,16 @@ def degree_sensitivity(
         return _of_list(degree, form, exchanged, largest, most)
     l1, squared = _of_node(degree, form, largest)
     return Sensitivity(2 * l1, 4 * squared) if exchanged else Sensitivity(l1, squared)
+
+
+def listed_edge_sensitivities(degree: Degree, form: Form) -> tuple[Sensitivity, ...]:
+    """How far one edge of a list can move the measured counts under "user-out": as one more, or in another's place.
+
+    >>> listed_edge_sensitivities("in", "histogram")
+    (Sensitivity(l1=2, l2_squared=2), Sensitivity(l1=4, l2_squared=6))
+    """
+    added = _ENDS[2 if degree == "total" else 1, form, "add-remove"]
+    return (added,) if degree == "out" else (added, _ENDS[1, form, "replace"])
 
 
 def reaching_sensitivity(neighbours: Neighbours, theta: int) -> Sensitivity:

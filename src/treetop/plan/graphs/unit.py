@@ -7,9 +7,16 @@ from typing import Any, get_args
 
 from treetop.basics.exact import whole
 from treetop.basics.nearest import nearest
+from treetop.basics.wording import with_article
 from treetop.domain.unit import Neighbours, Sensitivity, Unit
 from treetop.errors import PlanError
-from treetop.plan.graphs.sensitivity import Degree, Form, degree_sensitivity, reaching_sensitivity
+from treetop.plan.graphs.sensitivity import (
+    Degree,
+    Form,
+    degree_sensitivity,
+    listed_edge_sensitivities,
+    reaching_sensitivity,
+)
 from treetop.plan.graphs.theta import theta_of
 from treetop.privacy.graph_unit import Facts
 from treetop.privacy.relation import EDGE, USER_OUT, check_entity, one_edge
@@ -135,6 +142,17 @@ class DegreeUnit(Unit):
             graph.relation, graph.counted, self.form, self.neighbours, self.largest, self.contributions
         )
 
+    @property
+    def piece(self) -> str | None:
+        """One edge of a list, under "user-out"; elsewhere an edge is the unit, or nothing is told of it."""
+        if self.graph.relation != "user-out":
+            return None
+        return f"one edge of {with_article(self.entity)} (added, removed or with another end)"
+
+    def piece_sensitivities(self, level: str) -> tuple[Sensitivity, ...]:
+        """How far one edge of a list can move the counts, for each way in which it can."""
+        return listed_edge_sensitivities(self.graph.counted, self.form)
+
     def total_is_exact(self, records_may_be_dropped: bool) -> bool:
         """Whether all neighbours have as many people: only a person who comes or goes changes that."""
         return self.graph.relation != "node" or self.neighbours == "replace"
@@ -151,8 +169,8 @@ class DegreeUnit(Unit):
 
     @property
     def displaces(self) -> bool:
-        """No: nothing of a unit takes the place of another part of it."""
-        return False
+        """Whether one edge more of a list can take the place of another that was counted: where lists are cut."""
+        return self.graph.cut
 
     @property
     def extent(self) -> str:
