@@ -44,7 +44,7 @@ def test_two_releases_come_to_less_than_their_rho_does(folders: Path) -> None:
     assert Fraction(told["spent_after"]["exact"]) == 2 * HALF.spent > Fraction(told["budget"]["exact"])
     assert told["together"]["budget"]["exact"] == "1" and 0.99 < told["together"]["epsilon"] <= 1
     assert "epsilon 0.99" in told["sentence"] and "of a budget of 1 at delta 1e-08" in told["sentence"]
-    assert told["sentence"] == sentence(told, "trip")
+    assert told["sentence"] == sentence(told, HALF)
     for name in ("first", "second"):
         assert findings(folders / name) == []
 

@@ -241,7 +241,7 @@ def test_data_sets_have_answers_of_their_own(ask: Ask) -> None:
 def test_the_relations_of_a_graph_have_ledgers_of_their_own(ask: Ask, refused: Ask) -> None:
     ask("--rho", "0.02", "--where", "origin.region=Nitra", plan="friendships.toml")
     code, told = refused("--rho", "0.02", "--where", "region=Nitra")
-    assert code == 3 and "protect 'friend list, at most 10 records, add-remove'" in told
+    assert code == 3 and "protect 'friend list, directed edges, at most 10 records (enforced), add-remove'" in told
 
 
 def test_friendships_are_asked_for_as_well(ask: Ask) -> None:

@@ -232,7 +232,10 @@ def test_another_unit_is_refused_before_the_table_is_read(here: Path, capsys: Ca
     arguments = ("plan.toml", "there-is-no-table.csv", "--out", "new", "--ledger", "ledger", "--dataset", "trips")
     code, message = fail(capsys, *arguments)
     assert code == 3
-    assert "'trip, at most 1 record, replace', this one 'trip, at most 9 records, replace'" in message
+    assert (
+        "'trip, exactly 1 record (declared), replace', this one 'trip, at most 9 records (declared), replace'"
+        in message
+    )
     assert "under another name" in message
     assert len(Ledger.open("ledger").entries()) == 1
 

@@ -24,7 +24,7 @@ from treetop.ledger.log import _append
 from treetop.privacy import rho_from_epsilon
 
 PLAN = "a" * 64
-UNIT = "trip, at most 1 record, replace"
+UNIT = "trip, exactly 1 record (declared), replace"
 CARD = "b" * 64
 
 
@@ -260,6 +260,7 @@ OTHERS = [
     unit_text(Unit("trip", contributions=2, neighbours="replace")),
     unit_text(Unit("trip", neighbours="add-remove")),
     unit_text(Unit("person", neighbours="replace")),
+    unit_text(Unit("trip", neighbours="replace", id="trip_id")),
 ]
 
 
@@ -281,8 +282,12 @@ def test_a_release_that_protects_another_unit_is_refused_with_the_next_step(tmp_
 
 def test_the_unit_is_what_tells_units_apart() -> None:
     assert unit_text(Unit("trip", neighbours="replace")) == UNIT
-    assert unit_text(Unit("trip", neighbours="replace", id="trip_id")) == UNIT
-    assert OTHERS[0] == "trip, at most 2 records, replace"
+    assert OTHERS[0] == "trip, at most 2 records (declared), replace"
+    assert unit_text(Unit("trip", neighbours="replace", id="trip_id")) != UNIT
+    ids = Unit("trip", 2, "replace", id="trip_id", id_clean=["trim", "casefold"])
+    told = "trip, at most 2 records (enforced; blanks at the ends and case do not tell ids apart), replace"
+    assert unit_text(ids) == told != unit_text(Unit("trip", 2, "replace", id="trip_id"))
+    assert unit_text(Unit("trip", neighbours="replace", may_be_missing=True)) != UNIT  # no record at all is no exchange
 
 
 def test_another_spelling_of_a_unit_is_the_same_unit(tmp_path: Path) -> None:
@@ -290,7 +295,7 @@ def test_another_spelling_of_a_unit_is_the_same_unit(tmp_path: Path) -> None:
     for entity in ("Trip", " trip ", "ｔｒｉｐ"):
         unit = unit_text(Unit(entity, neighbours="replace"))
         ledger.reserve("trips", Fraction(1, 9), "zcdp", unit, "Commuting", PLAN)
-    assert ledger.balances()[0].unit == "Trip, at most 1 record, replace"
+    assert ledger.balances()[0].unit == "Trip, exactly 1 record (declared), replace"
 
 
 @pytest.mark.parametrize("unit", ["", " ", "tr\x1bip"])

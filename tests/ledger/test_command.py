@@ -13,11 +13,11 @@ from click.testing import CliRunner, Result
 from treetop import Ledger
 from treetop.cli.ledger import command
 from treetop.errors import LedgerError, LossError, TreetopError
-from treetop.ledger import OldCopy
+from treetop.ledger import OldCopy, OtherUnit
 from treetop.privacy import rho_from_epsilon
 
 PLAN = "a" * 64
-UNIT = "trip, at most 1 record, replace"
+UNIT = "trip, exactly 1 record (declared), replace"
 
 
 def treetop_ledger(*arguments: object) -> Result:
@@ -98,9 +98,10 @@ def test_show_lists_each_data_set_then_each_release(tmp_path: Path) -> None:
     assert "census budget 0.0172054 1" in cells
     *_, commuting, people, blank, head = cells
     assert (blank, head) == ("", f"Ledger head, to be noted elsewhere: {ledger.head()[1]}")
-    assert commuting.endswith("Z trips trip, at most 1 record, replace rho 0.01 complete Commuting 2011")
+    assert f"All releases of trips protect: {UNIT}" in cells and f"All releases of census protect: {UNIT}" in cells
+    assert commuting.endswith("Z trips rho 0.01 complete Commuting 2011")
     state = "reserved, outcome unknown"
-    assert people.endswith(f"Z census {UNIT} rho 0.005 (pure epsilon 0.1) {state} [bold]People\ufffd[2J")
+    assert people.endswith(f"Z census rho 0.005 (pure epsilon 0.1) {state} [bold]People\ufffd[2J")
 
 
 def test_show_of_one_data_set_leaves_the_others_out(tmp_path: Path) -> None:
@@ -211,7 +212,10 @@ def test_a_ledger_of_version_0_2_0_opens_and_goes_on(tmp_path: Path) -> None:
         ("trips", Fraction(1, 100)),
         ("census", Fraction(1, 200)),
     ]
-    ledger.reserve("trips", Fraction(1, 200), "zcdp", UNIT, "Commuting", PLAN).complete("b" * 64)
+    with pytest.raises(OtherUnit):  # it did not say whether the limit was enforced, or what neighbours agreed on
+        ledger.reserve("trips", Fraction(1, 200), "zcdp", UNIT, "Commuting", PLAN)
+    unit = ledger.balance("trips").unit or ""
+    ledger.reserve("trips", Fraction(1, 200), "zcdp", unit, "Commuting", PLAN).complete("b" * 64)
     ledger.reserve("schools", Fraction(1, 100), "zcdp", UNIT, "Schools", PLAN)
     assert [entry.state for entry in Ledger.open(tmp_path / "l").entries("trips")] == ["complete", "complete"]
     assert "by its name" in treetop_ledger("show", tmp_path / "l").output

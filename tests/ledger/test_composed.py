@@ -145,9 +145,10 @@ def test_an_old_ledger_is_read_and_its_entries_count_at_their_rho(tmp_path: Path
     # A release whose noise is known may cost more than rho leaves beside them, and one of which it is not may not.
     name, left = next((name, balance.remaining) for name, balance in before.items() if balance.entries)
     more = left * Fraction(115, 100)
+    unit = before[name].unit or UNIT
     with pytest.raises(Overspent):
-        ledger.reserve(name, more, "zcdp", UNIT, "Trips", PLAN)
-    ledger.reserve(name, more, "zcdp", UNIT, "Trips", PLAN, cells(more))
+        ledger.reserve(name, more, "zcdp", unit, "Trips", PLAN)
+    ledger.reserve(name, more, "zcdp", unit, "Trips", PLAN, cells(more))
     (after,) = ledger.balances(name)
     assert after.epsilon is not None and after.epsilon <= 1 < epsilon_from_rho(after.spent, 1e-8)
 

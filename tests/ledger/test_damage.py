@@ -21,7 +21,7 @@ from treetop import Ledger, Loss
 from treetop.errors import LedgerError
 
 PLAN = "a" * 64
-UNIT = "trip, at most 1 record, replace"
+UNIT = "trip, exactly 1 record (declared), replace"
 NOBODY = 65534
 
 
@@ -237,7 +237,7 @@ from fractions import Fraction
 from treetop.errors import LedgerError
 from treetop.ledger import Ledger
 from treetop.privacy import Loss
-UNIT = "trip, at most 1 record, replace"
+UNIT = "trip, exactly 1 record (declared), replace"
 limit = int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 try:

@@ -17,14 +17,14 @@ from treetop import Ledger, Loss
 from treetop.errors import LedgerError, Overspent
 
 PLAN = "a" * 64
-UNIT = "trip, at most 1 record, replace"
+UNIT = "trip, exactly 1 record (declared), replace"
 
 START = """
 import sys
 from fractions import Fraction
 from treetop.errors import Overspent
 from treetop.ledger import Ledger
-UNIT = "trip, at most 1 record, replace"
+UNIT = "trip, exactly 1 record (declared), replace"
 ledger = Ledger.open(sys.argv[1], timeout=240)  # the machine may be busy
 """
 

@@ -11,14 +11,16 @@ import tempfile
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
-from itertools import cycle, islice
+from itertools import cycle, islice, permutations, product
 from pathlib import Path
 
 import treetop as tt
 from treetop import Ledger
 from treetop.errors import Overspent
-from treetop.ledger import unit_text
+from treetop.ledger import OtherUnit, unit_text
 from treetop.noise import DiscreteGaussian
+from treetop.privacy.graph_unit import Facts, GraphUnit
+from treetop.privacy.relation import unit_of
 from treetop.publishing.charging import Account
 
 from .accountant import Losses, coin, gaussian, together
@@ -82,9 +84,106 @@ def releases_of_one_ledger(neighbours: str, epsilon: Fraction, flip: Fraction | 
     return None
 
 
-def ledger_audits() -> dict[str, Audit]:
-    """A ledger for each relation, and one that holds what only rho is known of."""
+AREAS = tt.Hierarchy.from_prefixes(["A11", "A12", "A21", "B11"], widths=[1, 2], levels=["state", "county", "town"])
+COUNTED = tt.Spine(["place.state", "place.county", "place.town"], {"place": AREAS})
+PURE = tt.Loss(epsilon=1)
+Towns = tuple[int, ...]
+"""How many records there are in each of the four towns."""
+
+
+def _exact(plan: tt.Plan, towns: Towns) -> list[Towns]:
+    """The counts that a release tells without noise: of the levels that the plan measures none of."""
+    tables = [(sum(towns),)]
+    for depth, nodes in enumerate(AREAS.sizes):
+        above = AREAS.ancestors(depth)
+        tables.append(tuple(sum(n for n, at in zip(towns, above, strict=True) if at == node) for node in range(nodes)))
+    return [table for level, table in zip(plan.levels, tables, strict=True) if level.is_exact]
+
+
+def _tables(unit: tt.Unit) -> Iterator[tuple[Towns, Towns]]:
+    """Small tables, and what one record can make of each: it is elsewhere or, where it may be missing, nowhere."""
+    for towns in product(range(1, 3), repeat=4):
+        for one, other in product(range(4), (*range(4), None)):
+            if other is not None or unit.may_be_missing:
+                yield towns, tuple(n - (town == one) + (town == other) for town, n in enumerate(towns))
+
+
+def _charged(ledger: Ledger, plans: list[tt.Plan]) -> list[tt.Plan]:
+    """Charge plans to one data set, and return those that the ledger has taken."""
+    taken = []
+    for plan in plans:
+        account = Account(Ledger.open(ledger.path), "data")
+        try:
+            account.check(plan)
+            account.reserve(plan, "A release", plan.digest)
+        except OtherUnit:
+            continue
+        taken.append(plan)
+    return taken
+
+
+@audit
+def what_neighbours_of_one_ledger_agree_on(*plans: tt.Plan) -> str | None:
+    """Charge plans to one data set, and look at neighbours that one of them has: none may tell them apart for certain.
+
+    A ledger that has added losses up says that all of them together bound what is told of these neighbours.
+    """
+    for order in permutations(plans):
+        with tempfile.TemporaryDirectory() as folder:
+            ledger = Ledger.create(Path(folder, "ledger"), loss=tt.Loss(epsilon=100), datasets=("data",))
+            taken = _charged(ledger, list(order))
+        for own in taken:
+            for one, other in _tables(own.unit):
+                if _exact(own, one) != _exact(own, other):
+                    continue  # no neighbours by the card of this release
+                if any(_exact(plan, one) != _exact(plan, other) for plan in taken):
+                    return f"{one} and {other} are neighbours by one card, and another release tells them apart"
+    return None
+
+
+@audit
+def friendships_of_one_ledger() -> str | None:
+    """Charge directed and undirected edges: two people who list each other are two edges, or one."""
+    towns = tt.Spine.origin_first(origin=PLACE, destination=PLACE)
+    plans = [
+        tt.Plan(towns, GraphUnit(unit_of("edge", "add-remove"), Facts("edge", directed)), PURE, margins="none")
+        for directed in (True, False)
+    ]
+    degrees = [tt.DegreePlan("edge", "add-remove", PURE, 3, directed=directed) for directed in (True, False)]
+    for given in (plans, plans[::-1], degrees, [plans[0], degrees[1]]):
+        with tempfile.TemporaryDirectory() as folder:
+            ledger = Ledger.create(Path(folder, "ledger"), loss=tt.Loss(epsilon=100), datasets=("data",))
+            taken = _charged(ledger, given)
+            told = ledger.spent("data")
+        if not all(plan.graph is not None and plan.graph.directed for plan in taken):
+            # One friendship is an edge of the undirected graph, and both of its rows in the directed one.
+            shown = sum(plan.spent * (2 if plan.graph is not None and plan.graph.directed else 1) for plan in taken)
+            if shown > told:
+                return f"a mutual friendship shows {shown}, and the ledger says {told}"
+    return None
+
+
+def condition_audits() -> dict[str, Audit]:
+    """Releases of one data set that neighbours must agree on different things for."""
+    trip, missing = (tt.Unit("trip", neighbours="replace", may_be_missing=may) for may in (False, True))
+    plain = tt.Plan(COUNTED, trip, PURE, margins="none")
+    states, counties = (
+        tt.Plan(COUNTED, trip, PURE, margins="none", facts={f"place.{level}": tt.Fact(invariant=True)})
+        for level in ("state", "county")
+    )
     return {
+        "ledger, invariants": partial(what_neighbours_of_one_ledger_agree_on, states, plain),
+        "ledger, other invariants": partial(what_neighbours_of_one_ledger_agree_on, states, counties),
+        "ledger, exact totals": partial(
+            what_neighbours_of_one_ledger_agree_on, plain, tt.Plan(COUNTED, missing, PURE, margins="none")
+        ),
+        "ledger, directions": friendships_of_one_ledger,
+    }
+
+
+def ledger_audits() -> dict[str, Audit]:
+    """A ledger for each relation, one that holds what only rho is known of, and those of other conditions."""
+    return condition_audits() | {
         "ledger": partial(releases_of_one_ledger, "replace", Fraction(1)),
         "ledger, add-remove": partial(releases_of_one_ledger, "add-remove", Fraction(3, 2)),
         "ledger, beside rho": partial(releases_of_one_ledger, "replace", Fraction(1), Fraction(1, 5)),

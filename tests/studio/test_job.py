@@ -73,6 +73,20 @@ def test_cancelled_before_the_charge_it_has_spent_nothing(own: Visitor, hold: Ca
     assert left(own.folder) == [] and Ledger.open(own.folder / "budget.ledger").entries() == ()
 
 
+def test_a_plan_with_other_conditions_is_not_charged_to_the_same_data_set(own: Visitor) -> None:
+    own.send("release", do="ledger", name="budget", epsilon="9", delta="1e-8", dataset="trips")
+    own.send("release", do="release", out="release", charge="yes", dataset="trips")
+    own.wait()
+    (entry,) = Ledger.open(own.folder / "budget.ledger").entries()
+    assert f"Protects: {entry.unit}" in own.see("review").plain
+    plan = own.folder / "plan.toml"
+    facts = '\n[facts]\n"destination.region" = { invariant = true }\n'
+    plan.write_text(plan.read_text(encoding="utf-8") + facts, encoding="utf-8")
+    own.send("release", do="release", out="second", charge="yes", dataset="trips")
+    assert "under different conditions, do not add" in own.wait().plain
+    assert len(Ledger.open(own.folder / "budget.ledger").entries()) == 1 and left(own.folder) == ["release"]
+
+
 def test_cancelled_after_the_charge_it_says_that_the_loss_stays_spent(
     own: Visitor, hold: Callable[[str], Held]
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from treetop.basics.exact import plain
 from treetop.card.meaning import plural
+from treetop.domain.guarantee import only_if
 from treetop.ledger import Balance, Entry, Ledger, Reservation
 from treetop.plan.plan import PurePlan
 from treetop.privacy.composition import Cells, gaussian_rho
@@ -31,8 +32,18 @@ def reserved_composition(ledger: Ledger, reservation: Reservation) -> dict[str, 
     return _composition(ledger, own.dataset, own.charged, own.cells, earlier, reservation.number, reservation.sha256)
 
 
-def sentence(composition: Mapping[str, Any] | None, entity: str) -> str:
-    """Say what adds up."""
+def sentence(composition: Mapping[str, Any] | None, plan: PurePlan) -> str:
+    """Say what adds up, and on what conditions the sum holds."""
+    entity, when = plan.unit.entity, only_if(plan.conditions)
+    said = _sum(composition, entity)
+    if not when:
+        return said
+    if composition is None:
+        return f"{said} The sum then holds {when}, and on the conditions of those releases."
+    return f"{said} This sum, like every loss in it, holds {when}."
+
+
+def _sum(composition: Mapping[str, Any] | None, entity: str) -> str:
     if composition is None:
         return (
             "No ledger recorded this release: its loss has to be added by hand to that of every other release about "

@@ -95,7 +95,7 @@ def draft_card(plan: PurePlan, facts: Facts) -> dict[str, Any]:
             "derivation": {"version": DERIVATION, "sentence": words.DERIVATION},
         },
         "accuracy": _accuracy(plan, facts),
-        "composition": composed(facts.composition, plan.unit.entity),
+        "composition": composed(facts.composition, plan),
         "caveats": said.caveats(plan, facts),
         "software": dict(facts.software),
     }
@@ -104,9 +104,9 @@ def draft_card(plan: PurePlan, facts: Facts) -> dict[str, Any]:
     return card
 
 
-def composed(composition: Mapping[str, Any] | None, entity: str) -> dict[str, Any]:
+def composed(composition: Mapping[str, Any] | None, plan: PurePlan) -> dict[str, Any]:
     """Say what was spent before, and what this release adds; None where no ledger was used."""
-    return {**(composition or {"ledger": False}), "sentence": sentence(composition, entity)}
+    return {**(composition or {"ledger": False}), "sentence": sentence(composition, plan)}
 
 
 def _kept(facts: Facts) -> dict[str, Any]:

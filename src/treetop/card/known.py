@@ -8,7 +8,7 @@ from treetop.basics.wording import with_article
 from treetop.domain.fact import INVARIANT
 from treetop.domain.facts import TableFact
 from treetop.domain.margin import title_of
-from treetop.plan.facts import kept_exactly
+from treetop.plan.facts import compared, kept_exactly
 from treetop.plan.plan import PurePlan
 
 _STATES = {
@@ -65,7 +65,7 @@ def _meaning(plan: PurePlan, fact: TableFact) -> str:
 
 
 def _is_checked(plan: PurePlan) -> bool:
-    return any(map(_compared, plan.public_facts))
+    return any(map(compared, plan.public_facts))
 
 
 def told_exactly(plan: PurePlan) -> list[str]:
@@ -83,15 +83,10 @@ def agreeing(plan: PurePlan) -> str:
     """Say which neighbours are left where counts are told as they are, or tables are compared; empty where all are."""
     same = [_title(plan, fact) for fact in plan.public_facts if INVARIANT in fact.kinds]
     told = f" Only tables with the same counts by {' and by '.join(same)} are neighbours." if same else ""
-    compared = [_title(plan, fact) for fact in plan.public_facts if _compared(fact)]
-    if compared:
-        told += f" Only tables that agree with what is public of {', '.join(compared)} are neighbours."
+    agreed = [_title(plan, fact) for fact in plan.public_facts if compared(fact)]
+    if agreed:
+        told += f" Only tables that agree with what is public of {', '.join(agreed)} are neighbours."
     return told
-
-
-def _compared(fact: TableFact) -> bool:
-    """Whether the private table must agree with a fact, or there is no release."""
-    return not fact.unchecked and INVARIANT not in fact.kinds
 
 
 def caveats(plan: PurePlan) -> list[str]:

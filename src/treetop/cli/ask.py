@@ -128,7 +128,7 @@ def summarise(file: PlanFile, outcome: Answers, confidence: float) -> dict[str, 
             for one, estimate in zip(outcome.answers, fitted, strict=True)
         ],
         "confidence": confidence,
-        "protects": file.plan.unit.sentence(),
+        "protects": _protected(file),
         "graph": [] if file.graph is None else file.graph.sentences(),
         "ledger": {
             "dataset": outcome.dataset,
@@ -161,10 +161,18 @@ def render(file: PlanFile, outcome: Answers, confidence: float) -> str:
             "",
             f"{cost} to the data set {outcome.dataset!r}; {outcome.left} is left.",
             f"Ledger head, to be noted elsewhere: {outcome.head}",
-            file.plan.unit.sentence(),
+            _protected(file),
             *([] if file.graph is None else file.graph.sentences()),
         ]
     )
+
+
+def _protected(file: PlanFile) -> str:
+    """Say what is protected, and on what conditions the losses of the ledger add up."""
+    from treetop.domain.guarantee import only_if
+
+    when = only_if(file.plan.conditions)
+    return file.plan.unit.sentence() + (f" Losses add up with those of the plan's releases {when}." if when else "")
 
 
 def _say(where: Any) -> str:

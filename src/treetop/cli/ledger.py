@@ -165,15 +165,17 @@ def show(file: Path, dataset: str | None, only_head: bool, expect_head: str | No
         _print([row for one in balances for row in _rows(ledger.budget, one)], _heading(ledger.budget))
         if ledger.budget.currency == "zcdp":
             click.echo(_adding(balances))
+        for one in balances:
+            if one.unit is not None:
+                click.echo(printable(f"All releases of {one.dataset} protect: {one.unit}"))
     click.echo()
     if not entries:
         click.echo("Nothing was charged yet.")
     shown = [
-        [str(one.number), one.time, one.dataset, one.unit, _cost(ledger.budget, one), one.state, one.title]
-        for one in entries
+        [str(one.number), one.time, one.dataset, _cost(ledger.budget, one), one.state, one.title] for one in entries
     ]
     if shown:
-        _print(shown, ["entry", "time", "data set", "protects", "cost", "state", "title"])
+        _print(shown, ["entry", "time", "data set", "cost", "state", "title"])
     for one in ledger.reviews():
         said = f": {one.note}" if one.note else ""
         click.echo(printable(f"{one.time}: {one.reviewer} has read the plan {one.plan_sha256[:12]}…{said}"))

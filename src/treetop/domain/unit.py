@@ -183,8 +183,15 @@ class Unit:
 
     @property
     def limits(self) -> str:
-        """What tells units of one name apart, in the words that a ledger keeps."""
-        return f"at most {_records(self.contributions)}, {self.neighbours}"
+        """What tells units of one name apart, in the words that a ledger keeps.
+
+        An enforced limit protects everybody, a declared one only those who keep it; and an exact total protects nobody
+        who may have no record at all.
+        """
+        most = "exactly" if self.exactly_one else "at most"
+        how = "enforced" if self.enforced else "declared"
+        same = f"; {self.spelling} do not tell ids apart" if self.id_clean else ""
+        return f"{most} {_records(self.contributions)} ({how}{same}), {self.neighbours}"
 
     @property
     def exact_total(self) -> str:

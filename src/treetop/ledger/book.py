@@ -335,9 +335,11 @@ class Ledger:
         if balance.unit is not None and key(balance.unit) != key(unit):
             raise OtherUnit(
                 f"The ledger {self.path} adds up the losses of one unit for each data set, and losses for different "
-                f"units do not add: the earlier releases of {balance.dataset!r} protect {balance.unit!r}, this one "
-                f"{unit!r}. Charge it to a data set of its own, under another name (`treetop ledger add` declares "
-                "it), and remember that the person behind both pays both"
+                f"units, or under different conditions, do not add: the earlier releases of {balance.dataset!r} "
+                f"protect {balance.unit!r}, this one {unit!r}. Plan for the same unit under the same conditions "
+                "(limit, neighbours, invariants, compared facts, direction of edges, and how the table is read), or "
+                "charge it to a data set of its own, under another name (`treetop ledger add` declares it), and "
+                "remember that the person behind both pays both"
             )
         if not self.budget.covers(balance.with_one_more(charged, cells)):
             raise Overspent(self._refusal(balance, Spending.of([(charged, cells)])))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from treetop.basics.progress import Progress
 from treetop.basics.resolved import resolved
 from treetop.domain.conditions import parse_conditions, typed_conditions
+from treetop.domain.guarantee import GuaranteeCondition
 from treetop.domain.spine import Spine
 from treetop.errors import DataError, LossError, PlanError, QueryError
 from treetop.intake.bound import Bound
@@ -94,6 +95,14 @@ class Batch:
     """What is protected."""
     loss: Loss
     """What all of them together may cost."""
+    conditions: tuple[GuaranteeCondition, ...] = ()
+    """What the guarantees of the plan are conditional on. Those of questions are not; but their losses add up with
+    those of the plan's releases, for neighbours that meet these conditions."""
+
+    @classmethod
+    def of(cls, plan: PurePlan, questions: tuple[Question, ...], loss: Loss) -> Self:
+        """Return questions that protect what a plan protects."""
+        return cls(plan.spine, questions, plan.unit, loss, plan.conditions)
 
     def __post_init__(self) -> None:
         if self.loss.accounting == "exact":

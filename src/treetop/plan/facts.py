@@ -8,14 +8,16 @@ the level are impossible or bounded there may be none, so that such a fact is re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from treetop.domain.cells import Depths, is_coarser, meet
 from treetop.domain.fact import INVARIANT
 from treetop.domain.facts import PublicFacts, TableFact
+from treetop.domain.guarantee import GuaranteeCondition
 from treetop.domain.level import Level
 from treetop.domain.margin import Margin, exact_margins, title_of
 from treetop.domain.narrowed import NarrowLevel
@@ -147,6 +149,35 @@ def _check_invariants(unit: Unit, drops: bool) -> None:
         )
     if getattr(unit, "graph", None) is not None:
         raise UnkeptFact("facts: invariants are not offered for the edges of a graph: leave invariant out")
+
+
+def compared(fact: TableFact) -> bool:
+    """Whether the private table must agree with a fact, or there is no release."""
+    return not fact.unchecked and INVARIANT not in fact.kinds
+
+
+def conditions_of(spine: Spine, facts: PublicFacts, unit: Unit, unknown: Any) -> tuple[GuaranteeCondition, ...]:
+    """Return what a guarantee is conditional on: what neighbours agree on, and declared caps of records per node.
+
+    Losses add up only for neighbours that meet the conditions of all releases.
+    """
+    told: list[GuaranteeCondition] = []
+    for fact in facts:
+        if not (INVARIANT in fact.kinds or compared(fact)):
+            continue
+        title = title_of(spine, fact.table.depths)
+        same = f"neighbours have the same counts by {title}"
+        agree = f"neighbours agree with the public facts about {title}"
+        trees = {name: spine.trees[at].digest for at, name in enumerate(spine.attributes) if fact.table.depths[at]}
+        dealt = {name: unknown[name] for name in trees if name in unknown} if isinstance(unknown, Mapping) else unknown
+        states = fact.describe() | {"unknown": dealt}
+        told.append(GuaranteeCondition(same if INVARIANT in fact.kinds else agree, trees, states))
+    every = {name: tree.digest for name, tree in zip(spine.attributes, spine.trees, strict=True)}
+    for level, cap in sorted(unit.per_node.items()):
+        most = f"no {unit.entity} has more than {cap} record{'s' * (cap > 1)} in one node of {level} (declared)"
+        # A level is "place.town", a margin "margin place.town * sex"; one attribute too many only refuses more.
+        told.append(GuaranteeCondition(most, {name: tree for name, tree in every.items() if name in level}))
+    return tuple(sorted(told, key=lambda condition: condition.words))
 
 
 def limited_levels(spine: Spine, facts: PublicFacts) -> list[Level]:

@@ -17,6 +17,7 @@ from treetop.basics.exact import Number
 from treetop.basics.frozen import FrozenMap
 from treetop.basics.nearest import nearest
 from treetop.domain.facts import PublicFacts
+from treetop.domain.guarantee import GuaranteeCondition
 from treetop.domain.margin import DEFAULT_MARGINS, Margin, Margins, margins_of, refuse_crossing, title_of
 from treetop.domain.narrowed import is_narrow, narrowed
 from treetop.domain.spine import Spine
@@ -28,7 +29,7 @@ from treetop.intake.facts import read_facts
 from treetop.intake.reading import read_counts
 from treetop.intake.tally import Tally
 from treetop.plan.accuracy import CONFIDENCE, Accuracy, LevelAccuracy, as_confidence
-from treetop.plan.facts import FactCheck, exact_beside, known_levels
+from treetop.plan.facts import FactCheck, conditions_of, exact_beside, known_levels
 from treetop.plan.fields import decided
 from treetop.plan.levels import plan_tables
 from treetop.plan.preference import PREFERENCES, Prefer, preference_of
@@ -212,6 +213,11 @@ class PurePlan:
         With it a ledger composes releases by their noise, and not by what that costs alone.
         """
         return cells_of(self.unit, self.workload)
+
+    @property
+    def conditions(self) -> tuple[GuaranteeCondition, ...]:
+        """What the guarantee is conditional on: invariants, facts that the table must agree with, and declared caps."""
+        return conditions_of(self.spine, self.public_facts, self.unit, self.unknown)
 
     @property
     def levels(self) -> tuple[Part, ...]:

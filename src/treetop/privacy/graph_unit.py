@@ -37,6 +37,15 @@ class Facts:
         return check_relation(self.relation)
 
     @property
+    def edges(self) -> str:
+        """What one edge is, in the words that a ledger keeps: it is not the same one by another rule.
+
+        Two people who list each other are two edges with a direction, and one without. Of rows that name the same two,
+        each is an edge if repeated ones are kept, and all are one if not.
+        """
+        return f"{'' if self.directed else 'un'}directed edges{', repeated' * (self.policies.repeated == 'keep')}"
+
+    @property
     def may_drop(self) -> str | None:
         """Say why one unit may be exchanged for another with fewer edges that are counted; None where it cannot be."""
         if not self.kind.one_edge:
@@ -80,6 +89,11 @@ class GraphUnit(Unit):
         stated = {one.name: getattr(unit, one.name) for one in fields(Unit) if one.init}
         super().__init__(**stated | {"may_be_missing": missing})
         object.__setattr__(self, "graph", graph)
+
+    @property
+    def limits(self) -> str:
+        """What tells units of one name apart, for a ledger."""
+        return f"{self.graph.edges}, {super().limits}"
 
 
 def _fits(unit: Unit, graph: Facts) -> bool:

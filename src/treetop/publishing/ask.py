@@ -30,7 +30,7 @@ from treetop.measure.questions import (
 )
 from treetop.plan.file import PlanFile, read_plan
 from treetop.privacy import Loss
-from treetop.publishing.charging import Account, Milestone, nothing, spending
+from treetop.publishing.charging import Account, Milestone, nothing, reading_of, spending
 from treetop.release.zoom import Estimate, estimates
 
 Asked = str | Sequence[str] | Mapping[str, str]
@@ -91,11 +91,12 @@ def ask(
     asked, scope = _asked(file, location, query, questions)
     account = Account(ledger, dataset, expect_head)
     told = loss or file.plan.loss
-    batch = Batch(file.plan.spine, tuple(asked.values()), file.plan.unit, told)
+    batch = Batch.of(file.plan, tuple(asked.values()), told)
     found, new = _recalled(account, asked, batch, confidence)
     if new:
-        batch = Batch(file.plan.spine, tuple(new.values()), file.plan.unit, told)
-        account.check(batch)  # before the table is read
+        batch = Batch.of(file.plan, tuple(new.values()), told)
+        reading = reading_of(source, file.columns, file.count)
+        account.check(batch, reading)  # before the table is read
         with spending(account):
             measured = measure(
                 batch,
@@ -103,7 +104,7 @@ def ask(
                 source,
                 columns=file.columns,
                 count=file.count,
-                before_measuring=lambda: _reserve(account, batch, file, before_charging),
+                before_measuring=lambda: _reserve(account, batch, file, before_charging, reading),
                 progress=progress,
                 allow_dropped=allow_dropped,
             )
@@ -132,12 +133,14 @@ def ask(
     )
 
 
-def _reserve(account: Account, batch: Batch, file: PlanFile, before_charging: Milestone) -> None:
+def _reserve(
+    account: Account, batch: Batch, file: PlanFile, before_charging: Milestone, reading: Mapping[str, Any]
+) -> None:
     before_charging()
     asked = len(batch.questions)
     many = "a question" if asked == 1 else f"{asked:,} questions"
     title = f"{many}: {file.plan.title}" if file.plan.title else many
-    account.reserve(batch, title, file.plan.digest)
+    account.reserve(batch, title, file.plan.digest, reading)
 
 
 def _recalled(

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
+from treetop.domain.guarantee import GuaranteeCondition
 from treetop.domain.unit import Unit
 from treetop.errors import PlanError, TreetopError, Unfinished
+from treetop.intake.dropping import rules_of
 from treetop.ledger import Ledger, Reservation, unit_text, warn_of_network
 from treetop.ledger.names import listed
 from treetop.privacy import Loss
 from treetop.privacy.composition import Cells
+from treetop.sources.source import as_source
+from treetop.sources.table import Table
 
 _log = logging.getLogger("treetop")
 
@@ -35,8 +39,28 @@ class Charge(Protocol):
         """What it protects."""
 
     @property
+    def conditions(self) -> tuple[GuaranteeCondition, ...]:
+        """What its guarantee is conditional on."""
+
+    @property
     def cells(self) -> Cells | None:
         """What one unit moves by one, where that is all that it moves."""
+
+
+def reading_of(table: Table, columns: Mapping[str, str] | None = None, count: str | None = None) -> dict[str, Any]:
+    """Return how a private table becomes records, as plain values: conditions on its counts are about these records.
+
+    Nothing is read, and which table it is, is not part of it: a ledger knows that by the name of the data set.
+    """
+    source, rules = as_source(table), rules_of(table)
+    return {
+        "columns": dict(columns or {}),
+        "count": count,
+        "keep": None if rules.keep is None else {name: list(values) for name, values in rules.keep.items()},
+        "drop": None if rules.drop is None else {name: list(values) for name, values in rules.drop.items()},
+        "query": None if source is None else source.query,
+        "prepare": None if source is None or source.prepare is None else repr(source.prepare),
+    }
 
 
 class Account:
@@ -80,14 +104,16 @@ class Account:
             raise PlanError("a release with a testing key protects nobody and is not charged: leave the ledger out")
         return Account(ledger, dataset, expect_head)
 
-    def check(self, asked: Charge) -> None:
-        """Refuse what the budget does not allow; nothing is charged."""
-        self.ledger.check(self.dataset, asked.spent, asked.loss.currency, unit_text(asked.unit), asked.cells)
+    def check(self, asked: Charge, reading: Mapping[str, Any] | None = None) -> None:
+        """Refuse what the budget does not allow; nothing is charged. `reading` is by `reading_of`."""
+        unit = unit_text(asked.unit, asked.conditions, reading)
+        self.ledger.check(self.dataset, asked.spent, asked.loss.currency, unit, asked.cells)
 
-    def reserve(self, asked: Charge, title: str, digest: str) -> Reservation:
+    def reserve(self, asked: Charge, title: str, digest: str, reading: Mapping[str, Any] | None = None) -> Reservation:
         """Charge it. From here on the loss is spent, whatever happens."""
+        unit = unit_text(asked.unit, asked.conditions, reading)
         self.reservation = self.ledger.reserve(
-            self.dataset, asked.spent, asked.loss.currency, unit_text(asked.unit), title, digest, asked.cells
+            self.dataset, asked.spent, asked.loss.currency, unit, title, digest, asked.cells
         )
         return self.reservation
 

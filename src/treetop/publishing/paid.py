@@ -8,8 +8,9 @@ from typing import Any
 from treetop.basics.deferred import changed
 from treetop.card.composition import expected_composition, reserved_composition
 from treetop.card.content import composed
+from treetop.plan.groups.planned import inner
 from treetop.plan.plan import PurePlan
-from treetop.publishing.charging import Account, Milestone, nothing
+from treetop.publishing.charging import Account, Milestone, nothing, reading_of
 from treetop.publishing.releasing import Run, run
 from treetop.release.release import Release
 
@@ -31,25 +32,29 @@ class PaidRun:
         """State more on the card."""
         self.how = replace(self.how, facts=replace(self.how.facts, **facts))
 
-    def check_budget(self) -> None:
+    def check_budget(self, source: Any) -> None:
         """Refuse what the ledger does not allow, before the table is read."""
         if self.account is None:
             return
-        self.account.check(self.plan)
+        self.account.check(self.plan, self._reading(source))
         self.state(composition=expected_composition(self.account.ledger, self.account.dataset, self.plan))
 
     def __call__(self, source: Any) -> Release:
         """Run the plan; its loss is charged when the table has been read."""
         if self.account is None:
             return run(self.plan, source, self.how)
-        release = run(self.plan, source, replace(self.how, charge=self._reserve))
-        composition = composed(self.how.facts.composition, self.plan.unit.entity)
+        reading = self._reading(source)
+        release = run(self.plan, source, replace(self.how, charge=lambda: self._reserve(reading)))
+        composition = composed(self.how.facts.composition, self.plan)
         card = release.card | {"composition": composition}
         return changed(release, card=card, reservation=self.account.reservation)
 
-    def _reserve(self) -> None:
+    def _reading(self, source: Any) -> dict[str, Any]:
+        return reading_of(inner(source), self.how.columns, self.how.facts.count)
+
+    def _reserve(self, reading: dict[str, Any]) -> None:
         assert self.account is not None
         self.before_charging()
         plan = self.plan
-        reservation = self.account.reserve(plan, plan.title, plan.digest)
+        reservation = self.account.reserve(plan, plan.title, plan.digest, reading)
         self.state(composition=reserved_composition(self.account.ledger, reservation))

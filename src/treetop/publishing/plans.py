@@ -77,7 +77,7 @@ class Plan(PurePlan):
         how = Run(facts, before_measuring, where, progress, keep_measurements, allow_dropped, testing_key)
         account = Account.open(ledger, dataset, expect_head, testing_key)
         paid = PaidRun(self, how, account, before_measuring or nothing)
-        paid.check_budget()
+        paid.check_budget(table)
         with spending(account):
             return paid(table)
 

@@ -131,7 +131,7 @@ class _Publishing:
     notes: list[str] = field(default_factory=list)
 
     def __call__(self, table: Table | str | None, source: Any, beside: Path) -> Published:
-        self.paid.check_budget()
+        self.paid.check_budget(source)
         self._try_twin(table)
         places = {} if self.file is None else {key: one.to_table() for key, one in places_of(self.file).items()}
         account = self.paid.account

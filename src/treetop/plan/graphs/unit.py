@@ -183,7 +183,7 @@ class DegreeUnit(Unit):
     def limits(self) -> str:
         """What tells units of one name apart, for a ledger: an edge is the same one in tables of edges."""
         if self.graph.relation == "edge":
-            return super().limits
+            return f"{self.graph.edges}, {super().limits}"
         return f"{self.extent}, {self.neighbours}"
 
     @property

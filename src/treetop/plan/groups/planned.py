@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from treetop.basics.exact import Number, whole
 from treetop.basics.nearest import nearest
+from treetop.domain.guarantee import GuaranteeCondition
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
@@ -183,6 +184,21 @@ class PureGroupTablePlan(PurePlan):
         """The mechanism, with the noise of this plan."""
         unit = self.sizes
         return core_of(self, self.regions, unit.largest, unit.group, unit.form, self.method, self.public)
+
+    @property
+    def conditions(self) -> tuple[GuaranteeCondition, ...]:
+        """What the guarantee is conditional on: what is declared about groups and who is in them."""
+        told: list[GuaranteeCondition] = []
+        entity, group = self.unit.entity, self.sizes.group
+        if self.list_sha256 is None:
+            public = {"number": self.number, "public": self.public}
+            same = "the table has all groups that there are, and these and their regions are public (declared)"
+            told.append(GuaranteeCondition(same, {self.place: self.regions.digest}, public))
+        if group.event != "group" and not (self.rows == "people" and self.unit.id is not None):
+            told.append(GuaranteeCondition(f"no {entity} is in two groups (declared)"))
+        if group.event != "group" and self.rows != "people":
+            told.append(GuaranteeCondition(f"no {entity} adds more than {group.quantity} to a group (declared)"))
+        return tuple(told)
 
     def describe(self) -> dict[str, Any]:
         """Return the plan's decisions as plain values, for cards and digests."""

@@ -73,6 +73,7 @@ def ledgers(bench: Bench) -> dict[str, Any]:
     balances = [
         {
             "dataset": one.dataset,
+            "unit": one.unit,
             "spent": ledger.budget.say_spent(one.spending),
             "left": ledger.budget.say_left(one.spending),
             "share": min(float(one.spent / one.budget), 1.0) if one.budget else 0.0,
