@@ -135,14 +135,13 @@ def test_a_public_table_of_other_columns_is_refused_with_those_that_it_needs(
     assert "without 'persons', 'homes'" in message and "'place', 'size' and 'count'" in message
 
 
-def test_conditions_on_columns_that_a_public_table_lacks_are_left_out_and_told(
-    write: Write, twin: Path, tmp_path: Path
-) -> None:
-    sizes = (tmp_path / "sizes.csv").read_text(encoding="utf-8").splitlines()
-    kept = [f"{line},{'year' if at == 0 else '2020'}" for at, line in enumerate(sizes)]
-    (tmp_path / "sizes.csv").write_text("\n".join([*kept, "a1,1,7,2010"]), encoding="utf-8")
-    plan = write(('count = "homes"', 'count = "homes"\nkeep = { year = ["2020"] }'))
-    (note,) = told("plan", plan, "--twin", twin, "--runs", 1)["notes"]
+def test_conditions_on_columns_that_a_public_table_lacks_are_left_out_and_told(households: Path) -> None:
+    people = (households / "people.csv").read_text(encoding="utf-8").splitlines()
+    kept = [f"{line},{'year' if at == 0 else '2020'}" for at, line in enumerate(people)]
+    (households / "people.csv").write_text("\n".join(kept), encoding="utf-8")
+    plan = households / "plan.toml"
+    plan.write_text(plan.read_text(encoding="utf-8") + '\nkeep = { year = ["2020"] }\n', encoding="utf-8")
+    (note,) = told("plan", plan, "--twin", households / "earlier.csv", "--runs", 1)["notes"]
     assert "keeps some rows only, by 'year'" in note
 
 

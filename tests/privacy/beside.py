@@ -12,6 +12,8 @@ from contextlib import suppress
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, permutations, product
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -20,12 +22,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop import Counts, Graph
+from treetop import Counts, Graph, GroupTablePlan, GroupUnit
 from treetop.choose import Prior, simulate
 from treetop.choose.coverage import twin_coverage
 from treetop.compare.mechanisms import StabilityHistogram
 from treetop.compare.mechanisms.dense import PublicTree
-from treetop.errors import PrivatePrior
+from treetop.errors import PlanError, PrivatePrior
 from treetop.intake.bound import Bound
 from treetop.intake.graph.edges import Edges
 from treetop.intake.graph.nodes import Nodes
@@ -194,6 +196,33 @@ def the_loss_of_degrees(relation: Any, form: DegreeForm, loss: tt.Loss, largest:
         spent = loss_of([(drawn[0], change)])
         if spent > loss.budget:
             return f"{relation}, {form}: some neighbours cost {spent}, not {loss.budget}"
+    return None
+
+
+HOMES = ("h1,east,1,occupied", "h2,east,2,occupied", "h3,west,0,vacant", "h4,west,2,occupied")
+MOVED = ("h1,east,0,vacant", "h2,east,2,occupied", "h3,west,1,occupied", "h4,west,2,occupied")
+"""The one person of h1 has moved to h3."""
+
+
+@audit
+def the_number_of_selected_groups() -> str | None:
+    """Release the sizes of occupied dwellings before and after one move: what is exact must be the same."""
+    plan = GroupTablePlan.make(
+        tt.Hierarchy.flat(["east", "west"]), 3, GroupUnit("person", "move"), PURE,
+        rows="groups", number=3, public="regions",
+    )  # fmt: skip
+    found = []
+    for homes in (HOMES, MOVED):
+        with TemporaryDirectory() as folder:
+            path = Path(folder, "homes.csv")
+            path.write_text("\n".join(["home,place,size,status", *homes, ""]), encoding="utf-8")
+            try:
+                release = plan.release(tt.Source(path, keep={"status": "occupied"}), testing_key=KEY.secret)
+            except PlanError:
+                return None  # nothing is told of either
+        found.append(release.query(place="east"))
+    if found[0] != found[1]:
+        return f"{found[0]} dwellings of a region are told exactly before a move, and {found[1]} after it"
     return None
 
 
@@ -393,6 +422,7 @@ def beside_audits() -> dict[str, Audit]:
         "groups, move": partial(the_loss_of_group_sizes, "move", "direct", RHO),
         "groups, move, pure": partial(the_loss_of_group_sizes, "move", "cumulative", PURE),
         "groups, whole": partial(the_loss_of_group_sizes, "group", "cumulative", RHO),
+        "groups, selected": the_number_of_selected_groups,
         "edges": partial(the_loss_of_edges_between_groups, "edge", PURE),
         "edges, lists": partial(the_loss_of_edges_between_groups, "user-out", RHO),
         "edges, people": partial(the_loss_of_edges_between_groups, "node", RHO),

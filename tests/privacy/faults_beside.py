@@ -18,6 +18,7 @@ from treetop.intake.bound import Bounder
 from treetop.measure.questions import Batch
 from treetop.noise import NoiseStream
 from treetop.plan.graphs.unit import DegreeUnit
+from treetop.plan.groups.planned import PureGroupTablePlan
 from treetop.plan.groups.unit import Event, Form
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Sensitivity
@@ -147,6 +148,11 @@ def empty_groups_left_out(patch: Patch) -> None:
         table.number[:, 0] = 0
 
     patch.setattr(GroupSizes, "__post_init__", without_empty)
+
+
+def groups_selected_by_what_is_private(patch: Patch) -> None:
+    """The number of occupied dwellings of a region is then told exactly."""
+    patch.setattr(PureGroupTablePlan, "_refuse_selected", lambda plan, reason: None)
 
 
 def noise_of_half_the_scale_on_group_sizes(patch: Patch) -> None:
@@ -369,6 +375,7 @@ _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
         a_move_between_groups_of_equal_size_forgotten,
         a_whole_group_taken_for_one_person,
         empty_groups_left_out,
+        groups_selected_by_what_is_private,
         noise_of_half_the_scale_on_group_sizes,
     ),
     "edges": (

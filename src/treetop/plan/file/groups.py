@@ -56,7 +56,8 @@ def read_groups(stated: Stated) -> PlanFile:
             confidence=stated.values["release"]["confidence"] if stated.values["release"]["intervals"] else None,
         )
     with stated.sections["data"].located():
-        plan.check_table(Source("-", blank_lines=data["blank_lines"]))
+        options = {name: data[name] for name in ("blank_lines", "query", "keep", "drop")}
+        plan.check_table(Source(stated.source or "-", **options))
     return stated.plan_file(plan, columns, groups=FrozenMap(section.values))
 
 

@@ -25,6 +25,7 @@ from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import DataError, PlanError
 from treetop.intake.counts import Counts
+from treetop.intake.dropping import selected
 from treetop.intake.groups.lists import GroupList
 from treetop.intake.groups.read import Columns, Reader, Rows
 from treetop.intake.groups.sizes import check_cells
@@ -36,7 +37,7 @@ from treetop.plan.groups.table_unit import GroupTableUnit
 from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss, Split
-from treetop.sources.source import as_source
+from treetop.sources.source import VIEW, as_source, leaves_out
 from treetop.sources.table import Table
 
 SIZE = "size"
@@ -253,6 +254,28 @@ class PureGroupTablePlan(PurePlan):
             raise PlanError(
                 'blank_lines = "skip" may drop a row, and none may be left out here: delete the blank lines'
             )
+        view = VIEW if source is not None and leaves_out(source) == VIEW else None
+        reason = None if source is None else selected(source.keep, source.query, format_may=view, drop=source.drop)
+        if reason is not None:
+            self._refuse_selected(reason)
+
+    def _refuse_selected(self, reason: str) -> None:
+        """Refuse to select groups by what is private: how many there are is exact, and one unit may change it.
+
+        Of people, those who are left out are in no group. Of groups on a public list, those that are left out have size
+        0, which is one of the sizes that a protected group may have.
+        """
+        if self.rows == "people" or (self.list_sha256 is not None and self.sizes.group.event == "group"):
+            return
+        entity = self.unit.entity
+        if self.list_sha256 is None:
+            why = f"the number of groups is released without noise, and one {entity} may change which rows are kept"
+        else:
+            why = f"one {entity} may change whether a row is kept, and with it a size by more than the noise hides"
+        raise PlanError(
+            f"{reason}, and a row stands for whole groups: {why}. Give a table of people with the public list of "
+            "groups, or a table that has every group and is taken whole"
+        )
 
     def own_table(self, table: Table) -> GroupTable:
         """Return a private table as one of group sizes."""
