@@ -165,9 +165,9 @@ def show(file: Path, dataset: str | None, only_head: bool, expect_head: str | No
         _print([row for one in balances for row in _rows(ledger.budget, one)], _heading(ledger.budget))
         if ledger.budget.currency == "zcdp":
             click.echo(_adding(balances))
-        for one in balances:
-            if one.unit is not None:
-                click.echo(printable(f"All releases of {one.dataset} protect: {one.unit}"))
+        for balance in balances:
+            if balance.unit is not None:
+                click.echo(printable(f"All releases of {balance.dataset} protect: {balance.unit}"))
     click.echo()
     if not entries:
         click.echo("Nothing was charged yet.")
