@@ -140,7 +140,7 @@ def test_rules_that_make_no_sense_are_refused(given: dict[str, Any], message: st
     [
         ("pad = { home = 0 }", r"plan\.toml: \[data\.pad\] home"),
         ("bands = { age = [3, 2] }", r"plan\.toml: \[data\] bands: those of 'age'"),
-        ('replace = { home = "people.csv" }', "would be the private table itself"),
+        ('replace = { home = "people.csv" }', r"plan\.toml: \[data\.replace\] home is the private table itself"),
     ],
 )
 def test_a_plan_file_names_the_place_of_a_mistake(folder: Path, line: str, message: str) -> None:

@@ -220,3 +220,40 @@ def test_a_plan_without_facts_has_as_many_leaves_as_it_likes() -> None:
     plan = tt.Plan(spine, tt.Unit("person", 1, "replace"), tt.Loss(epsilon=50, delta=1e-6))
     table = pa.table({name: ["0001"] * 5 for name in trees})
     assert spine.leaves > 2**64 and plan.release(table, testing_key=bytes(32)).total == 5
+
+
+FIXED = {
+    "bounds of one table": {"place.state": tt.Fact(at_least={"A": 4, "B": 3}, at_most={"A": 4, "B": 3})},
+    "bounds of one cell": {"place.state": tt.Fact(at_least={"A": 4}, at_most={"A": 4, "B": 9})},
+    "bounds of two tables": {
+        "place.state": tt.Fact(at_least={"A": 4}),
+        "place.county": tt.Fact(at_most={"A1": 3, "A2": 1}),
+    },
+    "bounds beside an impossible cell": {
+        "place.state": tt.Fact(at_least={"A": 4}),
+        "place.county": tt.Fact(at_most={"A1": 4}, impossible=["A2"]),
+    },
+}
+
+
+@pytest.mark.parametrize("what", FIXED)
+def test_compared_bounds_that_meet_are_refused_where_units_come_and_go(what: str, folder: Path) -> None:
+    plan, facts = read(folder, "").plan, FIXED[what]
+    unit = replace(plan.unit, neighbours="add-remove")
+    with pytest.raises(FactError, match="fixes the count of .*'A'.*unchecked = true"):
+        tt.Plan(plan.spine, unit, plan.loss, facts=facts)
+    unchecked = {name: replace(fact, unchecked=True) for name, fact in facts.items()}
+    tt.Plan(plan.spine, unit, plan.loss, facts=unchecked)
+    tt.Plan(plan.spine, plan.unit, plan.loss, facts=facts)
+
+
+def test_compared_bounds_from_files_that_meet_are_refused_where_units_come_and_go(folder: Path) -> None:
+    bounds = '[facts]\n"place.state" = { at_least = "population.csv", at_most = "population.csv" }\n'
+    with pytest.raises(FactError, match=r"plan\.toml: \[facts\] place\.state .*fixes the count"):
+        read(folder, bounds, PLAN.replace('"replace"', '"add-remove"'))
+
+
+def test_bounds_that_leave_room_or_an_empty_cell_are_compared_where_units_come_and_go(folder: Path) -> None:
+    plan = read(folder, "").plan
+    facts = {"place.state": tt.Fact(at_least={"A": 1}, at_most={"A": 9}), "place.county": tt.Fact(at_most={"A2": 0})}
+    tt.Plan(plan.spine, replace(plan.unit, neighbours="add-remove"), plan.loss, facts=facts)

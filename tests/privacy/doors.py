@@ -15,7 +15,7 @@ import treetop as tt
 from treetop import Graph, Policies
 from treetop.card.bond import bind
 from treetop.card.html import render
-from treetop.errors import PlanError
+from treetop.errors import PlanError, TreetopError
 from treetop.measure import questions
 from treetop.publishing.groups import release_groups
 
@@ -164,10 +164,48 @@ def whatever_draws_noise_is_charged_first_and_marked() -> str | None:
     return None
 
 
+PUBLIC_FILES = """
+[attributes.place]
+hierarchy = "places.csv"
+levels = ["town"]
+column = "town"
+[unit]
+entity = "person"
+contributions = 1
+neighbours = "replace"
+[loss]
+epsilon = 1
+[data]
+count = "count"
+[facts]
+"place.town" = { at_most = "public.csv", unchecked = true }
+"""
+
+
+@audit
+def no_public_file_of_a_plan_is_the_private_table() -> str | None:
+    """Run a plan on its own facts and on its own hierarchy, named where it runs and by other names."""
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "plan.toml").write_text(PUBLIC_FILES)
+        for name in ("places.csv", "public.csv", "people.csv"):
+            (folder / name).write_text("town,count\nA1,4\nB1,3\n" if name != "people.csv" else "town,count\nA1,1\n")
+        (folder / "hard.csv").hardlink_to(folder / "public.csv")
+        tt.publish(folder / "plan.toml", str(folder / "people.csv"), folder / "out", testing_key=KEY.secret)
+        for table in ("public.csv", "places.csv", "hard.csv"):
+            try:
+                tt.publish(folder / "plan.toml", str(folder / table), folder / table[:-4], testing_key=KEY.secret)
+            except TreetopError:
+                continue
+            return f"{table} was released as the private table, and is a public file of the plan as well"
+    return None
+
+
 def door_audits() -> dict[str, Audit]:
     """All of them."""
     return {
         "totals": a_total_that_is_told_exactly_is_the_same_for_neighbours,
         "relation": a_card_names_the_relation_and_a_forged_one_is_found,
         "gate": whatever_draws_noise_is_charged_first_and_marked,
+        "public files": no_public_file_of_a_plan_is_the_private_table,
     }

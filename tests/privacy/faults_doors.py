@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from treetop.noise import Key
 from treetop.noise.gate import Gate
+from treetop.plan.file import PlanFile
 from treetop.plan.plan import PurePlan
 from treetop.privacy.graph_unit import Facts, GraphUnit
 
@@ -18,6 +20,8 @@ dropping: Any = import_module("treetop.intake.dropping")
 content: Any = import_module("treetop.card.content")
 counting: Any = import_module("treetop.checking.counting")
 checking: Any = import_module("treetop.checking.check")
+facts: Any = import_module("treetop.plan.facts")
+public_files: Any = import_module("treetop.plan.file.public_files")
 
 
 def edges_that_are_dropped_told_exactly(patch: Patch) -> None:
@@ -96,6 +100,22 @@ def noise_drawn_before_it_is_charged(patch: Patch) -> None:
     _charged(patch, late)
 
 
+def the_private_table_taken_for_a_public_file(patch: Patch) -> None:
+    """Only what the plan itself names is compared, not the table that a run is given."""
+    patch.setattr(PlanFile, "refuse_private", lambda file, table: None)
+    patch.setattr(facts, "same_table", lambda one, other: None)
+
+
+def public_files_compared_by_their_paths_alone(patch: Patch) -> None:
+    def same(one: Any, other: Any) -> str | None:
+        return (
+            "the path" if Path(str(one)).resolve() == Path(str(getattr(other, "location", other))).resolve() else None
+        )
+
+    patch.setattr(public_files, "same_table", same)
+    patch.setattr(facts, "same_table", same)
+
+
 _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
     "totals": (
         edges_that_are_dropped_told_exactly,
@@ -105,6 +125,7 @@ _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
     ),
     "files": (a_sheet_that_is_thought_to_end_where_it_ends,),
     "relation": (a_card_that_does_not_name_its_relation, a_relation_that_check_does_not_recompute),
+    "public files": (the_private_table_taken_for_a_public_file, public_files_compared_by_their_paths_alone),
     "gate": (a_testing_key_that_leaves_no_mark, noise_that_nobody_is_charged_for, noise_drawn_before_it_is_charged),
 }
 FAULTS_AT_DOORS = [Fault(make, first) for first, makes in _BY_AUDIT.items() for make in makes]

@@ -32,6 +32,17 @@ def an_invariant_allowed_where_units_come_and_go(patch: Patch) -> None:
     patch.setattr(checks, "_check_invariants", lambda *_: None)
 
 
+def compared_bounds_that_meet_allowed_where_units_come_and_go(patch: Patch) -> None:
+    """Only facts that are called exact are refused."""
+
+    def exact_only(check: Any, unit: Unit) -> None:
+        for fact in check.facts:
+            if "exact" in fact.kinds and not fact.unchecked:
+                checks._refuse_fixed(fact.words, "", unit)
+
+    patch.setattr(checks.FactCheck, "_refuse_compared", exact_only)
+
+
 def an_exact_fact_read_from_the_private_table(patch: Patch) -> None:
     def own_counts(descent: Any, counts: Counts) -> Any:
         if descent.facts is None:
@@ -151,6 +162,7 @@ def an_invariant_of_other_counts_than_its_neighbours_have(patch: Patch) -> None:
 
 _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
     "facts, add-remove": (an_invariant_allowed_where_units_come_and_go,),
+    "facts, neighbours": (compared_bounds_that_meet_allowed_where_units_come_and_go,),
     "facts, exact": (an_exact_fact_read_from_the_private_table,),
     "facts, same measurements zeros": (impossible_records_counted_with_their_siblings,),
     "facts, same measurements bounds": (a_bound_by_the_true_counts,),

@@ -125,6 +125,36 @@ def an_invariant_is_told_to_neighbours_that_keep_it(neighbours: Neighbours, cont
 
 
 @audit
+def a_compared_fact_leaves_neighbours() -> str | None:
+    """See that a table which agrees with compared facts has a neighbour that does: else nobody would be protected."""
+    both = {"A": 2, "B": 2}
+    cases: list[Facts] = [
+        {STATES: tt.Fact(exact=both)},
+        {STATES: tt.Fact(at_least=both, at_most=both)},
+        {STATES: tt.Fact(at_least=both), "place.digits2": tt.Fact(at_most={"A1": 2, "A2": 0, "B1": 2, "B2": 0})},
+    ]
+    table = {"A1": 2, "B1": 2}
+    for facts in cases:
+        try:
+            plan = Pair("", {}, {}, "two by two", "add-remove", 1, KNOWN_LOSSES["rho"], {"facts": facts}).plan()
+        except TreetopError:
+            continue
+        others = [table | {leaf: table.get(leaf, 0) + more} for leaf in leaves_of("two by two") for more in (-1, 1)]
+        neighbours = [other for other in others if min(other.values()) >= 0]
+        if _is_accepted(plan, table) and not any(_is_accepted(plan, other) for other in neighbours):
+            return f"{facts}: {table} is released, and every neighbour of it is refused"
+    return None
+
+
+def _is_accepted(plan: tt.Plan, rows: Rows) -> bool:
+    try:
+        _checked(plan, {leaf: count for leaf, count in rows.items() if count})
+    except TreetopError:
+        return False
+    return True
+
+
+@audit
 def facts_that_are_not_compared_refuse_no_table(tree: str, facts: Facts, most: int = 2) -> str | None:
     """Release every small table under facts that it may contradict: whether there is a release tells of none."""
     plan = Pair("", {}, {}, tree, "replace", 2, KNOWN_LOSSES["rho"], {"facts": facts}).plan()
@@ -249,6 +279,7 @@ def audits_under_facts() -> dict[str, Audit]:
         f"facts, same measurements {pair.about} {n}": partial(same, pair, 10) for n, pair in enumerate(SAME_UNDER_FACTS)
     }
     found["facts, add-remove"] = partial(an_invariant_is_told_to_neighbours_that_keep_it, "add-remove", 1)
+    found["facts, neighbours"] = a_compared_fact_leaves_neighbours
     found["facts, exact"] = partial(an_exact_level_is_its_fact, "two by two", PUBLIC, {"A": 3, "B": 1})
     return found
 

@@ -48,6 +48,8 @@ class TableFact:
     """By what is stated, the name of its file, or "same"; empty where it was given in memory."""
     stated: Mapping[str, tuple[Ints, Ints]] = field(default_factory=dict, repr=False)
     """By what is stated, the cells, ascending, and their numbers where they have any."""
+    sources: tuple[Any, ...] = field(default=(), repr=False)
+    """The locations of the files that it was read from; none of them may be the private table."""
 
     @property
     def name(self) -> str:
@@ -194,8 +196,8 @@ class PublicFacts:
             if missing:
                 raise FactError(
                     f"{fact.words} leaves out {missing:,} of its cells{_first_missing(there, self.possible)}: "
-                    "list all that are possible, with 0 where there is nobody. For some cells only, give the same file "
-                    "as at_least and as at_most"
+                    "list all that are possible, with 0 where there is nobody. For some cells only, state at_least and "
+                    "at_most instead; under add-remove, bounds that meet need unchecked = true"
                 )
 
     def _contradiction(self) -> str | None:

@@ -59,6 +59,8 @@ def _read(spine: Spine, name: str, fact: Fact) -> TableFact:
         refuse_many(table.number, f"{name}, of which all cells are published, has")
     places = {kind: _place_of(getattr(fact, kind)) for kind in own}
     found = fact_of(table, fact.kinds, own, unchecked=fact.unchecked, places=places)
+    stated = [getattr(fact, kind) for kind in own if places[kind] not in ("", SAME)]
+    found = replace(found, sources=tuple(stated))
     if fact.sha256 is not None and fact.sha256.lower() != found.sha256:
         raise FactError(
             f"what is stated has SHA-256 {found.sha256}, but sha256 is {fact.sha256}: the plan was made for other facts"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from treetop.domain.spine import Spine
 from treetop.domain.unit import Unit
 from treetop.errors import FactError, UnkeptFact
 from treetop.repair import NodeRepair
+from treetop.sources.same import same_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +62,24 @@ class FactCheck:
                 self._check_beside(fact)
 
     def _refuse_compared(self, unit: Unit) -> None:
-        """Refuse exact counts that a table must have where every neighbour of it has others: nobody is protected."""
-        for fact in self.facts:
-            if "exact" in fact.kinds and not fact.unchecked:
-                raise FactError(
-                    f"facts: {fact.words} is compared with the private table, and to add or remove one {unit.entity} "
-                    "changes whether they agree, so that nobody would be protected: write unchecked = true with it "
-                    '(it is kept whatever the table says), or choose neighbours = "replace"'
-                )
+        """Refuse compared facts that fix a count: adding or removing a unit there contradicts them.
+
+        A count is fixed by exact facts, or where the bounds of one or several facts meet. A cell that must be empty is
+        allowed: no unit is in it.
+        """
+        compared = PublicFacts(self.spine, tuple(fact for fact in self.facts if not fact.unchecked))
+        for fact in compared:
+            if "exact" in fact.kinds:
+                _refuse_fixed(fact.words, "", unit)
+        for depths in compared.bounded:
+            boxes = compared.at(depths)
+            meeting = np.flatnonzero((boxes.lower == boxes.upper) & (boxes.upper > 0))
+            if len(meeting):
+                names = [
+                    one.words for one in compared if one.boxes is not None and is_coarser(depths, one.table.depths)
+                ]
+                cell = boxes.table.words(int(boxes.cells[meeting[0]]))
+                _refuse_fixed(" and ".join(names), f" and fixes the count of {cell}", unit)
 
     def _check_merged(self) -> None:
         """Refuse bounds of single cells where several attributes are refined at once under margins."""
@@ -124,6 +135,26 @@ class FactCheck:
         levels = [self.spine.depths(level.index) for level in self.spine.levels]
         alone = [one for one in levels if np.count_nonzero(one) == 1]
         return any(table[attribute] >= depth for table in alone + [margin.depths for margin in self.margins])
+
+
+def _refuse_fixed(facts: str, fixes: str, unit: Unit) -> NoReturn:
+    raise FactError(
+        f"facts: {facts} is compared with the private table{fixes}, and to add or remove one {unit.entity} changes "
+        "whether they agree, so that nobody would be protected: write unchecked = true with it (it is kept whatever "
+        'the table says), or choose neighbours = "replace"'
+    )
+
+
+def refuse_private_facts(facts: PublicFacts, tables: Sequence[Any]) -> None:
+    """Refuse a fact that was read from one of the private tables."""
+    for fact in facts:
+        for source in fact.sources:
+            for table in tables:
+                if (how := same_table(source, table)) is not None:
+                    raise FactError(
+                        f"facts: {fact.words} is the private table itself ({how}): what it says is private. To publish "
+                        "its own counts as they are, unprotected, write invariant = true"
+                    )
 
 
 def _counts(fact: TableFact) -> bool:

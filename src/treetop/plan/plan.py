@@ -26,10 +26,11 @@ from treetop.intake.counts import Counts
 from treetop.intake.dropping import MadeTable, refuse_exact_total
 from treetop.intake.encode import Unknown
 from treetop.intake.facts import read_facts
+from treetop.intake.graph.graph import tables_within
 from treetop.intake.reading import read_counts
 from treetop.intake.tally import Tally
 from treetop.plan.accuracy import CONFIDENCE, Accuracy, LevelAccuracy, as_confidence
-from treetop.plan.facts import FactCheck, conditions_of, exact_beside, known_levels
+from treetop.plan.facts import FactCheck, conditions_of, exact_beside, known_levels, refuse_private_facts
 from treetop.plan.fields import decided
 from treetop.plan.levels import plan_tables
 from treetop.plan.preference import PREFERENCES, Prefer, preference_of
@@ -293,6 +294,7 @@ class PurePlan:
                 "graph.table()"
             )
         refuse_exact_total(self.unit, self.reads_total, table)
+        refuse_private_facts(self.public_facts, tables_within(table))
 
     def accuracy(self, confidence: float | None = None) -> Accuracy:
         """Return what to expect of every level, at the plan's confidence if none is given; reads no private data.

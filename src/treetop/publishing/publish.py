@@ -17,12 +17,11 @@ import pyarrow.parquet as pq
 
 from treetop.basics.deferred import changed
 from treetop.basics.progress import Progress
-from treetop.basics.resolved import resolved
 from treetop.card import Facts
 from treetop.choose.coverage import twin_coverage
 from treetop.choose.public import read_twin
 from treetop.engine.engine import AUTO, Engine, as_engine
-from treetop.errors import DataError, LedgerError, PlanError
+from treetop.errors import LedgerError, PlanError
 from treetop.exporting.places import Places, read_places
 from treetop.ledger import Ledger, Reservation
 from treetop.plan.file import PlanFile, describe_plan, read_plan
@@ -155,13 +154,8 @@ class _Publishing:
         if location is None:
             raise PlanError("name the private TABLE, or give the plan a [data] source")
         if not isinstance(location, str | Path):
+            self.file.refuse_private(location)
             return self.paid.plan.own_table(location)
-        for name, lookup in self.file.lookups.items():
-            if _same_file(str(location), lookup.file):
-                raise DataError(
-                    f"{location} is the hierarchy of {name!r}, not a private table: name the table, and never "
-                    "take a hierarchy from it"
-                )
         return self.file.table(str(location), self.query)
 
     def refuse_second_reading(self, table: Table | str | None) -> None:
@@ -219,10 +213,3 @@ def _as_read(lookup: Lookup) -> Iterator[Path]:
         copy = Path(folder, f"{lookup.file.stem}.parquet")
         pq.write_table(read(as_public(lookup.source)), copy)
         yield copy
-
-
-def _same_file(location: str, other: Path) -> bool:
-    try:
-        return resolved(location) == resolved(other)
-    except (OSError, ValueError):  # a path that cannot be, or a URL
-        return False

@@ -229,6 +229,13 @@ class NodeTable(MadeTable):
         return "NodeTable(private)"
 
 
+def tables_within(table: Any) -> list[Any]:
+    """Return the tables that are read for a table: those of a graph, or the table itself."""
+    graph = table.graph if isinstance(table, EdgeTable | NodeTable) else table
+    tables = (graph.nodes, graph.edges) if isinstance(graph, Graph) else (table,)
+    return [one for one in tables if one is not None]
+
+
 def _batches(nodes: Nodes, edges: Edges) -> Iterator[pa.RecordBatch]:
     for start in range(0, len(edges), tables.ROWS):
         part = slice(start, start + tables.ROWS)

@@ -9,7 +9,7 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import LossError, PlanError, PlanFileError
 from treetop.plan.fields.kinds import NAME
 from treetop.plan.fields.section import Section
-from treetop.plan.file.graph import DEGREES, private_tables, read_graph, refuse_data
+from treetop.plan.file.graph import DEGREES, read_graph, refuse_data
 from treetop.plan.file.planfile import PlanFile
 from treetop.plan.file.stated import Stated
 from treetop.plan.graphs.degrees import DEGREE, DegreeCounts, PureDegreePlan
@@ -43,8 +43,7 @@ def read_degrees(stated: Stated) -> PlanFile:
     unknown = stated.values["data"]["unknown"]
     _refuse_others(stated)
     stated.refuse_open()
-    for table in private_tables(told, folder):
-        stated.refuse_private_hierarchy(table)
+    stated.refuse_private_files()
     columns = {name: attribute.column for name, attribute in stated.attributes.items()}
     trees = {name: attribute.read(folder) for name, attribute in stated.attributes.items()}
     for name, tree in trees.items():

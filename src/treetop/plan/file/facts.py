@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,13 @@ from treetop.intake.facts import read_facts
 from treetop.plan import fields
 from treetop.plan.fields.ordinary import FACT
 from treetop.plan.fields.section import Section
-from treetop.plan.file.stated import Stated, same_file
+from treetop.plan.file.stated import Stated
 
 
-def stated_facts(stated: Stated, spine: Spine, private: Iterable[str | None]) -> PublicFacts:
-    """Read what [facts] states, its files found from the plan file's folder; a private table is no public fact."""
+def stated_facts(stated: Stated, spine: Spine) -> PublicFacts:
+    """Read what [facts] states, its files found from the plan file's folder."""
     section = Section(str(stated.path), "facts", stated.values[""]["facts"])
-    hidden = [Path(table) for table in private if table is not None]
-    facts = {name: _fact(section, name, stated.path.parent, hidden) for name in section.values}
+    facts = {name: _fact(section, name, stated.path.parent) for name in section.values}
     with section.located():
         return read_facts(spine, facts)
 
@@ -36,7 +35,7 @@ def located(path: Path) -> Iterator[None]:
         raise type(problem)(f"{path}: [facts] {str(problem).removeprefix('facts: ')}") from problem
 
 
-def _fact(section: Section, name: str, folder: Path, hidden: list[Path]) -> Fact:
+def _fact(section: Section, name: str, folder: Path) -> Fact:
     given = section.values[name]
     if not isinstance(given, str | dict):
         section.refuse(name, 'a file of counts, or a table, such as { at_most = "dwellings.csv" }')
@@ -52,9 +51,4 @@ def _fact(section: Section, name: str, folder: Path, hidden: list[Path]) -> Fact
         for kind in (*COUNTED, *LISTED):
             if values[kind] is not None and (kind in COUNTED or values[kind] != SAME):
                 values[kind] = folder / values[kind]
-                if any(same_file(values[kind], one) for one in hidden):
-                    raise own.problem(
-                        f"{kind} is the private table itself: what it says is private. To publish its own counts as "
-                        "they are, unprotected, write invariant = true"
-                    )
         return Fact(**values)

@@ -147,7 +147,7 @@ def _fill(unit: dict[str, Any], key: str, value: Any, section: Section) -> None:
 
 
 def private_tables(graph: Mapping[str, Any], folder: Path) -> list[str]:
-    """Return the node table and the edge table, as far as they are named: neither may serve as a hierarchy."""
+    """Return the node table and the edge table, as far as they are named: neither may serve as a public file."""
     return [str(folder / graph[key]) for key in ("nodes", "edges") if graph.get(key) is not None]
 
 

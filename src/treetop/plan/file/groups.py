@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from treetop.basics.frozen import FrozenMap
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import LossError, PlanError, PlanFileError
 from treetop.intake.groups.lists import GroupList
 from treetop.intake.groups.read import ALLOWED, Rows
 from treetop.plan.file.planfile import PlanFile
-from treetop.plan.file.stated import Stated, same_file
+from treetop.plan.file.stated import Stated
 from treetop.plan.groups.planned import SIZE, PureGroupTablePlan
 from treetop.plan.groups.unit import GroupUnit
 from treetop.sources.source import Source
@@ -25,8 +23,7 @@ def read_groups(stated: Stated) -> PlanFile:
 
     ((place, attribute),) = stated.attributes.items()
     rows: Rows = groups["rows"]
-    for table in (stated.source, None if groups["list"] is None else str(path.parent / groups["list"])):
-        stated.refuse_private_hierarchy(table)
+    stated.refuse_private_files()
     regions = attribute.read(path.parent)
     stated.check_digest(place, regions)
     columns = _columns(stated, rows, place)
@@ -108,10 +105,6 @@ def _read_list(stated: Stated, column: str, regions: Hierarchy) -> GroupList | N
                 raise section.problem(f"{key} is about a list, and none is named: give list")
         return None
     file = stated.path.parent / groups["list"]
-    if stated.source is not None and same_file(file, Path(stated.source)):
-        raise section.problem(
-            "list is the private table itself: which groups occur there is private. Take it from a public source"
-        )
     with section.located():
         named = groups["list_group"] or groups["group"] or "group"
         listed = GroupList.read(file, regions, named, groups["list_region"] or column)

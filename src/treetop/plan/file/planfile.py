@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from treetop.errors import DataError, PlanError
 from treetop.plan.file.attributes import Lookup
 from treetop.plan.file.graph import GraphFile
+from treetop.plan.file.public_files import PublicFile, refuse_private
 from treetop.plan.plan import PurePlan
 from treetop.sources.batch import as_text
 from treetop.sources.positions import Positions
@@ -117,9 +118,19 @@ class PlanFile:
     """Whether a release keeps all that was measured."""
     groups: Mapping[str, Any] | None = field(default=None, repr=False)
     """The section of a plan for group sizes as it is written."""
+    public_files: tuple[PublicFile, ...] = field(default=(), repr=False)
+    """Every public file that the plan names: hierarchies, facts, replaced codes, group lists, vocabularies."""
+
+    def refuse_private(self, table: Any) -> None:
+        """Refuse a private table that is one of the plan's public files, whatever its location is called."""
+        refuse_private(self.path, self.public_files, [table, *([] if self.graph is None else [self.graph.graph])])
 
     def table(self, location: str, query: str | None = None) -> Any:
-        """Return a private table with the options to read it that the file states: a `Source`, or a graph's table."""
+        """Return a private table with the options to read it that the file states: a `Source`, or a graph's table.
+
+        A location that is one of the plan's public files is refused.
+        """
+        self.refuse_private(location)
         if self.graph is not None:
             if query is not None:
                 raise PlanError(

@@ -27,7 +27,7 @@ from treetop.plan.fields.section import Section
 from treetop.plan.file.attributes import read_hierarchies
 from treetop.plan.file.degrees import counts_degrees, read_degrees, with_source
 from treetop.plan.file.facts import located, stated_facts
-from treetop.plan.file.graph import as_ordinary, private_tables, read_graph
+from treetop.plan.file.graph import as_ordinary, read_graph
 from treetop.plan.file.groups import read_groups
 from treetop.plan.file.planfile import PlanFile
 from treetop.plan.file.stated import Stated, read_stated
@@ -80,8 +80,7 @@ def _read_spine(stated: Stated) -> PlanFile:
     _check_release(section, values["release"])
     stated.refuse_open()
 
-    for table in (stated.source, *private_tables(values["graph"], folder)):
-        stated.refuse_private_hierarchy(table)
+    stated.refuse_private_files()
     columns = {name: attribute.column for name, attribute in stated.attributes.items()}
     stated.check_columns([*columns.values(), values["unit"]["id"]])
     trees = read_hierarchies(stated.attributes, folder)
@@ -108,7 +107,7 @@ def _read_spine(stated: Stated) -> PlanFile:
     loss = stated.loss()
     if values["spine"]["order"] == BOTTOM_UP and not section["spine"].has("margins"):
         values["spine"]["margins"] = "none"
-    facts = stated_facts(stated, spine, (stated.source, *private_tables(values["graph"], folder)))
+    facts = stated_facts(stated, spine)
     # What remains to go wrong: a split that misses a level, a cap on a level that is not there.
     with section["loss"].located(LossError), section["unit"].located(PlanError):
         if isinstance(split, str) and split != "uniform":

@@ -10,14 +10,15 @@ from typing import Any
 from treetop.basics.exact import Number
 from treetop.basics.frozen import FrozenMap
 from treetop.basics.nearest import nearest
-from treetop.basics.resolved import resolved
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import IncompletePlan, PlanFileError
 from treetop.plan import fields
 from treetop.plan.fields.ordinary import ATTRIBUTE
 from treetop.plan.fields.section import Section
 from treetop.plan.file.attributes import Attribute, read_attributes, read_lookups
+from treetop.plan.file.graph import private_tables
 from treetop.plan.file.planfile import PlanFile
+from treetop.plan.file.public_files import PublicFile, public_files, refuse_private
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss
 from treetop.sources.prepare import Prepare
@@ -51,6 +52,16 @@ class Stated:
         """The private table."""
         return self.values["data"]["source"]  # type: ignore[no-any-return]
 
+    @property
+    def public_files(self) -> tuple[PublicFile, ...]:
+        """The public files that it names."""
+        return public_files(self.values, self.attributes, self.path.parent)
+
+    def refuse_private_files(self) -> None:
+        """Refuse a private table that the plan names as one of its public files, before any of them is read."""
+        tables = [self.source, *private_tables(self.values.get("graph", {}), self.path.parent)]
+        refuse_private(self.path, self.public_files, tables)
+
     def loss(self) -> Loss:
         """Return the loss."""
         with self.sections["loss"].located():
@@ -72,16 +83,6 @@ class Stated:
             lines = [f"  {name}: {question}" for name, question in asked]
             head = f"{self.path} leaves {many} open, for which there is no safe default:"
             raise IncompletePlan("\n".join([head, *lines]))
-
-    def refuse_private_hierarchy(self, table: str | None) -> None:
-        """Refuse a private table as a hierarchy: which codes occur in it is private."""
-        for attribute in self.attributes.values():
-            file = attribute.file(self.path.parent)
-            if file is not None and table is not None and same_file(file, Path(table)):
-                raise attribute.section.problem(
-                    "hierarchy is the private table itself: which codes occur there is private. Take the list of codes "
-                    "from a public source"
-                )
 
     def check_columns(self, columns: Sequence[str | None]) -> None:
         """Refuse a column that is not among the fields of a fixed-width table, or the names of one without a header."""
@@ -121,6 +122,7 @@ class Stated:
             attributes=FrozenMap({name: one.section.values for name, one in self.attributes.items()}),
             columns=FrozenMap(columns),
             lookups=FrozenMap(read_lookups(self.attributes, self.path.parent)),
+            public_files=self.public_files,
             loss_is_open=self.loss_is_open,
             **{**said, **own, **more},
         )
@@ -155,11 +157,6 @@ def read_stated(path: Path, text: str, given: Mapping[str, Any], family: str, st
     return Stated(path, text, family, sections, values, attributes, is_open)
 
 
-def same_file(one: Path, other: Path) -> bool:
-    """Whether two paths lead to one file."""
-    return one == other or resolved(one) == resolved(other)
-
-
 def _check_data(section: Section, data: dict[str, Any], folder: Path) -> None:
     """See that what is said about the private table fits together, and find it from the plan file's folder."""
     source = data["source"]
@@ -176,8 +173,3 @@ def _check_data(section: Section, data: dict[str, Any], folder: Path) -> None:
             pad=data["pad"] or {},
             bands=data["bands"] or {},
         )
-    for column, name in (data["replace"] or {}).items():
-        if data["source"] is not None and same_file(folder / name, Path(data["source"])):
-            raise section.problem(
-                f"replace: the codes of {column} would be the private table itself: give a public file"
-            )
