@@ -65,9 +65,43 @@ def test_what_is_refused_because_of_the_edges_spends_nothing(
     assert Ledger.open("ledger").entries() == ()
 
 
-@pytest.mark.parametrize("unknown", ['"drop"', '{ place = "s3" }'])
-def test_where_unknown_codes_have_a_leaf_they_stop_nothing(unknown: str, desk: Path) -> None:
+UNKNOWN = pytest.mark.parametrize("unknown", ['"drop"', '"elsewhere"', '{ place = "s3" }'])
+
+
+@UNKNOWN
+def test_where_unknown_codes_are_allowed_they_stop_nothing(unknown: str, desk: Path) -> None:
     (desk / "plan.toml").write_text((desk / "plan.toml").read_text() + f"[data]\nunknown = {unknown}\n")
+    call = ["release", "plan.toml", "trips.csv", "--ledger", "ledger", "--quiet"]
     (desk / "trips.csv").write_text("home,other\n" + "n1,1\n" * 97 + "x9,1\n,1\n")
-    main(["release", "plan.toml", "trips.csv", "--ledger", "ledger", "--out", "out", "--quiet"])
-    assert [entry.state for entry in Ledger.open("ledger").entries()] == ["complete"]
+    main([*call, "--out", "few"])
+    (desk / "trips.csv").write_text("home,other\nx9,1\n,1\n")
+    main([*call, "--out", "all", "--allow-dropped"])
+    assert [entry.state for entry in Ledger.open("ledger").entries()] == ["complete", "complete"]
+
+
+@UNKNOWN
+@pytest.mark.parametrize("command", ["release", "ask"])
+def test_many_unknown_codes_spend_nothing(unknown: str, command: str, desk: Path, capsys: Captured) -> None:
+    (desk / "plan.toml").write_text((desk / "plan.toml").read_text() + f"[data]\nunknown = {unknown}\n")
+    (desk / "trips.csv").write_text("home,other\n" + "n1,1\n" * 90 + "x9,1\n" * 10)
+    more = ["--out", "out"] if command == "release" else ["--where", "place=n1"]
+    with pytest.raises(SystemExit):
+        main([command, "plan.toml", "trips.csv", "--ledger", "ledger", *more])
+    told = capsys.readouterr().err
+    assert "more than 3% of the table has unknown codes; nothing was measured or spent" in told
+    assert "10 of 100 rows would" in told and "'x9' (10)" in told and "--allow-dropped" in told
+    assert Ledger.open("ledger").entries() == () and not (desk / "out").exists()
+
+
+@UNKNOWN
+def test_a_missing_id_stops_a_release_unless_it_is_dropped(unknown: str, desk: Path, capsys: Captured) -> None:
+    plan = (desk / "plan.toml").read_text().replace('neighbours = "replace"', 'neighbours = "add-remove"\nid = "id"')
+    (desk / "plan.toml").write_text(f"{plan}[data]\nunknown = {unknown}\n")
+    (desk / "trips.csv").write_text("home,id\n" + "n1,ann\n" * 99 + "n1,\n")
+    call = ["release", "plan.toml", "trips.csv", "--ledger", "ledger", "--out", "out", "--quiet", "--allow-dropped"]
+    if unknown == '"drop"':
+        main(call)
+        return
+    with pytest.raises(SystemExit):
+        main(call)
+    assert "the id is missing" in capsys.readouterr().err and Ledger.open("ledger").entries() == ()

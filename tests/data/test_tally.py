@@ -91,12 +91,31 @@ def test_leading_zeros_and_blanks_that_would_match_are_pointed_out() -> None:
         plan("error").release(table(1, "1003"), testing_key=KEY)
 
 
-def test_codes_that_go_to_a_leaf_of_their_own_are_told_and_not_refused(caplog: pytest.LogCaptureFixture) -> None:
-    release = plan({"place": "02001"}).release(table(1, "1001", "x"), testing_key=KEY)
+def test_codes_that_go_to_a_leaf_of_their_own_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    rows = table(1, "1001", "x")
+    release = plan({"place": "02001"}).release(rows, allow_dropped=True, testing_key=KEY)
     assert release.total == 3
     text = told(caplog)
     assert "2 of 3 rows count under the leaf for unknown codes (place '02001')" in text
     assert "1 of these 2 would be known with their leading zeros" in text
+
+
+@pytest.mark.parametrize("engine", ["local", "processes"])
+def test_many_codes_that_go_to_a_leaf_are_refused_before_anything_is_spent(engine: str, tmp_path: Path) -> None:
+    charged: list[bool] = []
+    rows = tmp_path / "rows.csv"
+    rows.write_text("place\n" + "01001\n" * 96 + "x\n" * 4)
+    how: dict[str, Any] = {
+        "before_measuring": lambda: charged.append(True),
+        "testing_key": KEY,
+        "engine": tt.Engine(engine, workers=2),
+    }
+    with pytest.raises(ManyDropped, match=r"4 of 100 rows would count under the leaf .*place '02001'"):
+        plan({"place": "02001"}).release(rows, **how)
+    assert charged == []
+    assert plan({"place": "02001"}).release(rows, allow_dropped=True, **how).total == 100
+    rows.write_text("place\n" + "01001\n" * 97 + "x\n" * 3)
+    assert plan({"place": "02001"}).release(rows, **how).total == 100
 
 
 def test_rows_without_an_id_are_dropped_rows(caplog: pytest.LogCaptureFixture) -> None:

@@ -42,7 +42,7 @@ def _number(text: str) -> Decimal:
 @click.option("--rho", type=_number, help="Instead: zero-concentrated differential privacy.")
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="How sure the margins are.")
 @click.option("--query", help="The query, where TABLE is a database.")
-@click.option("--allow-dropped", is_flag=True, help='With unknown = "drop": go on however many records are dropped.')
+@click.option("--allow-dropped", is_flag=True, help="Go on however many records have unknown codes.")
 @click.option("--json", "as_json", is_flag=True, help="The same for machines.")
 def command(plan: Path, table: str | None, as_json: bool, **options: Any) -> None:
     """Ask how many records of the private TABLE of PLAN match some codes.

@@ -37,7 +37,7 @@ def _key(text: str) -> bytes:
 @click.option("--part", type=click.IntRange(min=1), metavar="LEAVES", help="Write in parts of about so many leaves.")
 @click.option("--keep-measurements", is_flag=True, help="Also keep all that was measured, for later estimates.")
 @click.option("--twin", metavar="TABLE", help="A public table, or a release, to try intervals on; the card says how.")
-@click.option("--allow-dropped", is_flag=True, help='With unknown = "drop": go on however many records are dropped.')
+@click.option("--allow-dropped", is_flag=True, help="Go on however many records have unknown codes.")
 @click.option("--threads", type=click.IntRange(min=1), help="How many threads or workers; all cores by default.")
 @click.option(
     "--engine", default="auto", show_default=True, help="Where it is computed: auto, local, processes, spark, dask."

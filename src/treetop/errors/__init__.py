@@ -86,7 +86,7 @@ class PrivatePrior(Refusal):
 
 
 class ManyDropped(Refusal):
-    """A release that would leave out more records with unknown codes than is likely to be meant."""
+    """A release of a table with more unknown codes than is likely to be meant, dropped or counted under a leaf."""
 
 
 class Overspent(Refusal):

@@ -24,8 +24,8 @@ from treetop.intake.codebook import Codebook
 if TYPE_CHECKING:
     from treetop.intake.encode import Unknown
 
-MOST_DROPPED = 0.03
-"""Up to this share of the rows, and of the records, is dropped without being asked for again."""
+MOST_UNKNOWN = 0.03
+"""Up to this share of the rows, and of the records, is dropped or counted under a leaf without being asked again."""
 
 _SHOWN = 5
 _MOST_CODES = 20_000
@@ -182,11 +182,12 @@ class Tally:
         return own if self.left is None else own + self.left.unknown
 
     @property
-    def dropped_share(self) -> float:
-        """The share of the rows, or of the records where that is larger, that was dropped as unknown."""
+    def unknown_share(self) -> float:
+        """The share of the rows, or of the records if larger, that is unknown: dropped, or counted under a leaf."""
+        own = 0.0 if self.unknown == "error" else self.share
         if self.left is None:
-            return self.share if self.unknown == "drop" else 0.0
-        return self.dropped / max(self.left.rows, 1)  # edges have no counts: a row is a record
+            return own
+        return max(own, self.dropped / max(self.left.rows, 1))  # edges have no counts: a row is a record
 
     @property
     def share(self) -> float:
@@ -214,14 +215,15 @@ class Tally:
         for column, codes in other.codes.items():
             self.codes.setdefault(column, UnknownCodes(column)).join(codes)
 
-    def sentences(self, dropped: str = "were dropped") -> list[str]:
+    def sentences(self, would: bool = False) -> list[str]:
         """Say what became of unknown codes; nothing where there were none."""
+        dropped = "would be dropped" if would else "were dropped"
         left = [] if self.left is None else list(self.left.sentences(dropped))
         if not self.unknown_rows:
             return left
         if isinstance(self.unknown, Mapping):
             leaves = ", ".join(f"{name} {code!r}" for name, code in self.unknown.items())
-            became = f"count under the leaf for unknown codes ({leaves})"
+            became = f"{'would ' if would else ''}count under the leaf for unknown codes ({leaves})"
         else:
             became = dropped
         rows = f"{self.unknown_rows:,} of {self.rows:,} rows {became}"
@@ -252,13 +254,13 @@ class Tally:
         ]
 
     def settle(self, unit: Unit, allow_dropped: bool) -> None:
-        """Tell the steward; refuse instead where more was dropped than is likely to be meant."""
-        if not allow_dropped and self.dropped_share > MOST_DROPPED:
+        """Tell the steward; refuse instead if more is unknown than is likely to be meant."""
+        if not allow_dropped and self.unknown_share > MOST_UNKNOWN:
             raise ManyDropped(
                 "\n  ".join(
                     [
-                        f"more than {MOST_DROPPED:.0%} of the table has unknown codes; nothing was measured or spent:",
-                        *self.sentences("would be dropped"),
+                        f"more than {MOST_UNKNOWN:.0%} of the table has unknown codes; nothing was measured or spent:",
+                        *self.sentences(would=True),
                         "Correct the table, or what it is read against; if this is as it should be, allow it "
                         "(--allow-dropped, or allow_dropped=True in Python). All this is private.",
                     ]

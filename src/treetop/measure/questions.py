@@ -209,7 +209,7 @@ def measure(
     """Read the private table and return each count plus noise; `before_measuring` is called when it has been read.
 
     Nothing is spent before that call, which is where the loss is reserved; noise is drawn after it. As in a release,
-    `ManyDropped` is raised before it where much of the table would be dropped, unless `allow_dropped`.
+    `ManyDropped` is raised before it if more than 3 % of the table is unknown, unless `allow_dropped`.
     """
     _refuse_other(batch, plan)
     plan.check_table(table)

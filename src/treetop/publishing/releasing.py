@@ -62,7 +62,7 @@ class Run:
     keep_measurements: bool = False
     """Whether the release keeps all that was measured, for later estimates."""
     allow_dropped: bool = False
-    """Whether any number of records with unknown codes may be dropped."""
+    """Whether any number of records may have unknown codes, which are dropped or counted under a leaf."""
     testing_key: bytes | None = None
     """Reproducible noise, of a release that is not private."""
 
