@@ -54,7 +54,9 @@ def test_blocks_hold_the_rows_that_arrow_reads_whatever_is_quoted(end: str, empt
         lines = ["" if rng.random() < 0.1 else line for line in lines]
         text = end.join(["a,b", *lines]) + rng.choice(["", end])
         whole = _rows_of_arrow(text, ignore_empty_lines=empty)
-        assert _rows(text, 4000, ignore_empty_lines=empty) == whole
+        # A quote that is never closed turns what was quoted, with other line ends in it, into lines.
+        mixed = [whole, "refused"] if fields is _FIELDS and end == "\r" else [whole]
+        assert _rows(text, 4000, ignore_empty_lines=empty) in mixed
         small = _rows(text, 120, ignore_empty_lines=empty)
         assert small in (whole, "refused")  # a quote that is never closed makes a record longer than a block
         agreed += small == whole

@@ -63,8 +63,8 @@ class Plan(PurePlan):
         spends the loss again; `before_measuring` is called when the table has been read and nothing has been spent yet.
         With `keep_measurements` the release keeps all that was measured, for later estimates; one of lower error that
         has intervals always does. The log tells the steward how many unknown codes were dropped or counted under a
-        leaf; above 3 % of the table `ManyDropped` is raised and nothing is spent, unless `allow_dropped`. With a `testing_key` of 32 bytes
-        the noise is reproducible, and the release says that it is not private.
+        leaf; above 3 % of the table `ManyDropped` is raised and nothing is spent, unless `allow_dropped`. With a
+        `testing_key` of 32 bytes the noise is reproducible, and the release says that it is not private.
 
         With a `ledger`, the loss is charged to its `dataset` before anything is measured, and recorded as complete when
         the release is saved. An `engine` says where all this is done, by its name or as an `Engine`: the release is

@@ -20,6 +20,10 @@ from treetop.basics.kernel import kernel
 
 _NEWLINE, _RETURN = ord("\n"), ord("\r")
 _START, _PLAIN, _QUOTED, _CLOSED = range(4)
+_BY_NEWLINE, _BY_RETURN = 1, 2
+"""How a line ends: by a line feed, with or without a carriage return before it; or by a carriage return alone."""
+MIXED = "mixed line ends"
+"""How the message of a file begins in which lines end in both ways."""
 
 
 class Readable(Protocol):
@@ -30,13 +34,17 @@ class Readable(Protocol):
 
 
 def parse_blocks(
-    stream: Readable, read_options: Any, parse_options: Any, convert_options: Any
+    stream: Readable, read_options: Any, parse_options: Any, convert_options: Any, header: bytes = b""
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of CSV as `pyarrow.csv.open_csv` does, with its options; no record may be longer than a block."""
+    """Yield the rows of CSV as `pyarrow.csv.open_csv` does, with its options; no record may be longer than a block.
+
+    A file in which some lines end with a carriage return alone and others with a line feed is refused: a stray return
+    inside a field would turn one record into several. `header` is what was taken from the file before.
+    """
     before = 0
     size, whole = read_options.block_size, copy(read_options)
     whole.block_size = 2 * size
-    for block in _blocks(stream, size, parse_options):
+    for block in _blocks(stream, size, parse_options, header):
         try:
             table = arrow_csv.read_csv(pa.BufferReader(block), whole, parse_options, convert_options)
         except pa.ArrowInvalid as problem:
@@ -50,11 +58,15 @@ def _counted(problem: str, before: int) -> str:
     return re.sub(r"Row #(\d+)", lambda row: f"Row #{before + int(row[1])}", problem, count=1)
 
 
-def _blocks(stream: Readable, size: int, options: Any) -> Iterator[pa.Buffer]:
+def _blocks(stream: Readable, size: int, options: Any, header: bytes) -> Iterator[pa.Buffer]:
     pending = b""
+    _, kinds = _last_end(header, True, options.quote_char, options.delimiter)
     while True:
         data, ended = _filled(stream, pending, size)
-        end = _last_end(data, options.quote_char, options.delimiter)
+        end, own = _last_end(data, ended, options.quote_char, options.delimiter)
+        kinds |= own
+        if kinds == _BY_NEWLINE | _BY_RETURN:
+            raise pa.ArrowInvalid(MIXED)
         if len(data) - end > size:
             raise pa.ArrowInvalid("straddling: a record is longer than a block")
         end = len(data) if ended else end
@@ -77,25 +89,33 @@ def _filled(stream: Readable, pending: bytes, wanted: int) -> tuple[bytes, bool]
     return b"".join(parts), wanted > 0
 
 
-def _last_end(data: bytes, quote: str | Literal[False], delimiter: str) -> int:
-    """Return where the last whole record ends; 0 where there is none."""
+def _last_end(data: bytes, ended: bool, quote: str | Literal[False], delimiter: str) -> tuple[int, int]:
+    """Return where the last whole record ends, 0 if there is none, and how the lines of whole records end."""
     if quote and quote.encode() in data:
-        return int(_last_end_beside_quotes(np.frombuffer(data, np.uint8), ord(quote), ord(delimiter)))
-    # A return at the very end may be half of a line end.
-    return data.rfind(b"\n") + 1 or data.rfind(b"\r", 0, len(data) - 1) + 1
+        end, kinds = _last_end_beside_quotes(np.frombuffer(data, np.uint8), ended, ord(quote), ord(delimiter))
+        return int(end), int(kinds)
+    # A return at the very end may be half of a line end, unless nothing follows.
+    last = len(data) if ended else len(data) - 1
+    end = data.rfind(b"\n") + 1 or data.rfind(b"\r", 0, last) + 1
+    returns = data.count(b"\r", 0, last if ended else end)
+    alone = bool(returns) and returns > data.count(b"\r\n")
+    return end, _BY_NEWLINE * (b"\n" in data) | _BY_RETURN * alone
 
 
 @kernel
-def _last_end_beside_quotes(data: NDArray[np.uint8], quote: int, delimiter: int) -> int:
+def _last_end_beside_quotes(data: NDArray[np.uint8], ended: bool, quote: int, delimiter: int) -> tuple[int, int]:
     """As Arrow reads: a quote opens only at the start of a field, and two of them in one stand for one."""
-    state, end = _START, 0
+    state, end, kinds = _START, 0, 0
     for at in range(len(data)):
         letter = data[at]
         if letter == quote and state != _PLAIN:
             state = _CLOSED if state == _QUOTED else _QUOTED
         elif state != _QUOTED:
-            if letter == _NEWLINE or (letter == _RETURN and at + 1 < len(data) and data[at + 1] != _NEWLINE):
+            last = at + 1 == len(data)
+            alone = letter == _RETURN and (ended if last else data[at + 1] != _NEWLINE)
+            if letter == _NEWLINE or alone:
                 state, end = _START, at + 1
+                kinds |= _BY_RETURN if alone else _BY_NEWLINE
             else:
                 state = _START if letter == delimiter else _PLAIN
-    return end
+    return end, kinds

@@ -16,10 +16,10 @@ import pyarrow.csv as arrow_csv
 from treetop.errors import DataError
 from treetop.sources import header as headers
 from treetop.sources.batch import require
-from treetop.sources.csv_blocks import parse_blocks
+from treetop.sources.csv_blocks import MIXED, parse_blocks
 from treetop.sources.files import PACKED
 from treetop.sources.source import Format, Part, Shared, Source
-from treetop.sources.text_stream import HEAD, Utf8, open_text, shares, wrong_encoding
+from treetop.sources.text_stream import HEAD, Utf8, mixed_line_ends, open_text, shares, wrong_encoding
 
 BLOCK = 1 << 22
 """How many bytes are parsed at once; no row can be longer."""
@@ -53,7 +53,7 @@ def read_csv(part: Part) -> Shared:
             _refuse_row(columns, header, head, where, source.option_prefix)
         require(columns, header.names, where)
         stream.put_back(head[header.size :])
-        parsed = _parsed(stream, header, columns, skip=source.blank_lines == "skip")
+        parsed = _parsed(stream, header, head[: header.size], columns, skip=source.blank_lines == "skip")
         wanted = part.wanted(header.names)
         none = pa.RecordBatch.from_arrays([pa.array([], pa.string())] * len(wanted), wanted)
         for batch, done in shares(parsed, part, stream, BLOCK, none):
@@ -144,7 +144,9 @@ def _first_record(text: str, delimiter: str, where: str) -> tuple[list[str], int
     return [], size
 
 
-def _parsed(stream: Utf8, header: _Header, columns: Sequence[str] | None, skip: bool) -> Iterator[pa.RecordBatch]:
+def _parsed(
+    stream: Utf8, header: _Header, first: bytes, columns: Sequence[str] | None, skip: bool
+) -> Iterator[pa.RecordBatch]:
     return parse_blocks(
         stream,
         # One thread: only then does Arrow say in which row a fault is. It is as fast, a block at a time.
@@ -161,6 +163,7 @@ def _parsed(stream: Utf8, header: _Header, columns: Sequence[str] | None, skip: 
             null_values=[""],
             strings_can_be_null=True,
         ),
+        header=first,
     )
 
 
@@ -178,6 +181,8 @@ def _explain(problem: str, where: str, source: Source, header: _Header | None) -
             f"{where}{place}: has {fields[2]} fields, but the header has {fields[1]}: correct the row, or name the "
             f"delimiter if it is not {delimiter!r}: {source.option('delimiter')} in the plan file"
         )
+    if problem == MIXED:
+        return mixed_line_ends(where)
     if "straddl" in problem:
         return DataError(f"{where}: a row is longer than {BLOCK >> 20} MB: a quote is probably not closed")
     return DataError(f"{where}: cannot be read as CSV: {problem}")

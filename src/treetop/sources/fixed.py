@@ -13,10 +13,10 @@ import pyarrow.csv as arrow_csv
 from treetop.errors import DataError
 from treetop.sources import csv_file
 from treetop.sources.batch import is_kept, require
-from treetop.sources.csv_blocks import parse_blocks
+from treetop.sources.csv_blocks import MIXED, parse_blocks
 from treetop.sources.positions import Piece, Positions, say
 from treetop.sources.source import HEAD, Format, Part, Shared, Source, format_of, reads_once
-from treetop.sources.text_stream import Utf8, open_text, shares, wrong_encoding
+from treetop.sources.text_stream import Utf8, mixed_line_ends, open_text, shares, wrong_encoding
 
 _NEVER = "\x1f"  # Arrow wants a delimiter: one that no text holds
 _END_MARK = "\x1a"
@@ -145,6 +145,8 @@ def _explain(problem: str, where: str, source: Source) -> DataError:
         return DataError(
             f"{where}{place}: holds the control character U+{ord(_NEVER):04X}, which is no text: correct the line"
         )
+    if problem == MIXED:
+        return mixed_line_ends(where)
     if "straddl" in problem:
         return DataError(f"{where}: a line is longer than {csv_file.BLOCK >> 20} MB: is it fixed-width text?")
     return DataError(f"{where}: cannot be read as fixed-width text: {problem}")

@@ -104,6 +104,15 @@ def wrong_encoding(where: str, encoding: str | None, place: str = "") -> DataErr
     )
 
 
+def mixed_line_ends(where: str) -> DataError:
+    """Return the error for text of which it is not certain where its records end."""
+    return DataError(
+        f"{where}: some lines end with a carriage return alone (\\r) and others with a line feed (\\n), so that a "
+        "return inside a field would begin a record: end all lines in the same way, and put fields that hold a return "
+        "in quotes"
+    )
+
+
 def _decompressed(file: io.BufferedReader[Any], where: str) -> Callable[[int], bytes]:
     magic = file.peek(4)[:4]
     for signature, what in _FOREIGN.items():
