@@ -72,13 +72,13 @@ def test_codes_that_match_after_padding_or_trimming_are_counted_and_the_rules_dr
     shown = told(capsys, "--hierarchy", "places.csv", "--count", "flow", "--out", "plan.toml")
     assert '40 codes of home match after padding to 5 digits, with their leading zeros: pad = { "home" = 5 }' in shown
     assert '20 codes of work match after trimming the blanks around them: trim = ["work"]' in shown
-    data = tomllib.loads(Path("plan.toml").read_text())["data"]
-    assert (data["pad"], data["trim"]) == ({"home": 5}, ["work"])
     text = Path("plan.toml").read_text()
-    for field in ("entity", "contributions", "neighbours", "epsilon", "delta"):
+    assert not {"pad", "trim"} & set(tomllib.loads(text)["data"])  # one record may be the reason
+    for field in ("entity", "contributions", "neighbours", "epsilon", "delta", "pad", "trim"):
         text = text.replace(f"# {field} = ", f"{field} = ")
     Path("plan.toml").write_text(text)
     file = tt.read_plan("plan.toml")
+    assert (file.pad, file.trim) == ({"home": 5}, ("work",))
     counts = file.plan.counts(file.table("trips.csv"), file.columns, file.count)  # nothing is unknown any more
     assert counts.total == 5 * 40 * 20
 
@@ -87,7 +87,7 @@ def test_codes_that_need_both_are_told_so(folder: Path, capsys: pytest.CaptureFi
     table([(f" {int(home)} ", work, flow) for home, work, flow in pairs()])
     shown = told(capsys, "--hierarchy", "places.csv")
     assert '40 codes of home match only after trimming as well: trim = ["home"]' in shown
-    assert 'trim = ["home"]\npad = { home = 5 }' in shown
+    assert '# trim = ["home"]\n# pad = { home = 5 }' in shown
 
 
 def test_codes_that_went_through_numbers_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -214,7 +214,7 @@ def test_counts_with_thousands_are_seen_and_their_rule_is_drafted(
     assert 'flow: \',\' between thousands: thousands = { "flow" = "," }' in shown
     assert '# thousands = { flow = "," }' in shown and "up to 6,593" in shown
     stated = as_json(capsys, "--hierarchy", "places.csv", "--count", "flow")
-    assert tomllib.loads(stated["draft"])["data"]["thousands"] == {"flow": ","}
+    assert '\n# thousands = { flow = "," }\n' in stated["draft"]
     assert stated["noise"]["tables"][-1]["cells"] == 800
 
 

@@ -6,6 +6,7 @@ import copy
 import hashlib
 import itertools
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -33,6 +34,31 @@ WIDEST = 2**31 - 1
 """A merged step divides a node into at most so many."""
 MOST_LEAVES = 2**24
 """A step that goes down several levels at once divides a node into at most so many: noise is put on each of them."""
+
+
+def sound_name(name: str, others: Iterable[str] = ()) -> str:
+    """Return a name for an attribute or a level that a plan can have: without joining signs, and unlike all others.
+
+    >>> sound_name("Cód. CCAA"), sound_name("count"), sound_name("Place", ["place"])
+    ('Cód CCAA', 'count_code', 'Place_2')
+    """
+    plain = "".join("_" if letter in "*>" or not letter.isprintable() else letter for letter in name)
+    plain = re.sub(r"\.(?=\S)", "_", plain).replace(".", "").strip()
+    plain = f"{plain}_code" if plain.casefold() in RESERVED or not plain else plain
+    taken, found, number = {other.casefold() for other in others}, plain, 1
+    while found.casefold() in taken:
+        number += 1
+        found = f"{plain}_{number}"
+    return found
+
+
+def is_sound_level(name: str) -> bool:
+    """Whether a level can have a name in a plan: no dots or signs that join levels, and no blanks at the ends.
+
+    >>> is_sound_level("county"), is_sound_level("Cód. CCAA"), is_sound_level("value")
+    (True, False, True)
+    """
+    return bool(name) and name == name.strip() and name.isprintable() and not set(name) & set(".*>")
 
 
 def problem_with_name(name: object, others: Iterable[object] = ()) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -11,6 +12,9 @@ from treetop.errors import DataError
 
 PACKED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 """How a file may be packed, by the last ending of its name."""
+
+_MOST_ENTRIES = 100_000
+"""How many entries of a folder are looked at: more are hardly those of one table."""
 
 
 def files_at(location: str | Path, endings: Collection[str], names: Sequence[str]) -> list[Path]:
@@ -57,13 +61,19 @@ def refuse_twice(files: list[Path], where: str, endings: Collection[str]) -> lis
 
 
 def _in_folder(folder: Path, endings: Collection[str], names: Sequence[str]) -> list[Path]:
-    files = sorted(
-        file
-        for file in folder.rglob("*")
-        if file.suffix.lower() in endings
-        and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
-        and file.is_file()
-    )
+    if folder.resolve() == Path(folder.resolve().anchor):
+        raise DataError(f"{folder}: is a whole disk, not a table: name a file, or the folder of a table")
+    files, seen = [], 0
+    for place, folders, found in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        seen += len(folders) + len(found)
+        if seen > _MOST_ENTRIES:
+            raise DataError(
+                f"{folder}: holds more than {_MOST_ENTRIES:,} files and folders: name a file, or the folder of a table"
+            )
+        paths = (Path(place, name) for name in found if not name.startswith((".", "_")))
+        files += [path for path in paths if path.suffix.lower() in endings and path.is_file()]
+    files.sort()
     if not files:
         raise DataError(f"{folder}: the folder holds no {' or '.join(names)} file")
     return files

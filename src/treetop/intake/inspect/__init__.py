@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from treetop.basics.frozen import FrozenMap
 from treetop.basics.nearest import nearest
-from treetop.basics.resolved import resolved
 from treetop.errors import DataError
 from treetop.intake.inspect.columns import Column, describe_columns
 from treetop.intake.inspect.identify import Identifier, find_identifiers
@@ -30,6 +29,7 @@ from treetop.sources.batch import as_text
 from treetop.sources.fixed import refuse_fixed
 from treetop.sources.header import MISSING, is_unvouched, refuse_code, refuse_first_row, refuse_value
 from treetop.sources.prepare import Prepare
+from treetop.sources.same import same_table
 from treetop.sources.source import Source
 
 __all__ = ["SAMPLE", "Column", "Identifier", "Inspection", "Lookup", "Match", "Suggestion", "inspect_table"]
@@ -164,7 +164,7 @@ def inspect_table(
     path = str(source)
     given = [] if hierarchy is None else [hierarchy] if isinstance(hierarchy, str | Path | Source) else hierarchy
     public = [one if isinstance(one, Source) else Source(one) for one in given]
-    if any(resolved(str(one)) == resolved(path) for one in public):
+    if any(same_table(one, source) for one in public):
         raise DataError(
             f"{path} is given as its own hierarchy, but which codes occur in a private table is private: "
             "take the hierarchy from a public file"

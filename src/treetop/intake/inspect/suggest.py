@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from treetop.domain.spine import RESERVED
+from treetop.domain.spine import is_sound_level, sound_name
 from treetop.intake.inspect.columns import Column, words
 from treetop.intake.inspect.lookup import Match
 from treetop.intake.inspect.nesting import Codes, determines
@@ -47,10 +47,10 @@ class Suggestion:
     def levels(self) -> tuple[str, ...]:
         """The levels of its hierarchy, seen or supposed, coarse to fine; none where it is a plain list of values."""
         if self.match is not None:
-            return self.match.levels
+            return sound_levels(self.match.levels)
         if self.prefixes is not None:
-            return self.prefixes.levels
-        return self.chain or (("group", self.column) if self.many else ())
+            return sound_levels(self.prefixes.levels)
+        return sound_levels(self.chain or (("group", self.column) if self.many else ()))
 
     def same_hierarchy(self, other: Suggestion) -> bool:
         """Whether both attributes hold codes of one kind."""
@@ -162,7 +162,10 @@ def _name(found: list[Suggestion]) -> list[Suggestion]:
         swapped = bool(first & _DESTINATION or second & _ORIGIN) and not first & _ORIGIN
         names = ("destination", "origin") if swapped else ("origin", "destination")
         return sorted((replace(one, name=name) for one, name in zip(found, names, strict=True)), key=_origin_first)
-    return [replace(one, name=_safe(one.name)) for one in found]
+    names: list[str] = []
+    for one in found:
+        names.append(sound_name(one.name, names))
+    return [replace(one, name=name) for one, name in zip(found, names, strict=True)]
 
 
 def _origin_first(suggestion: Suggestion) -> bool:
@@ -177,9 +180,12 @@ def _share(found: Sequence[Suggestion]) -> tuple[Suggestion, ...]:
     return tuple(shared)
 
 
-def _safe(name: str) -> str:
-    name = name.replace(".", "_")
-    return f"{name}_code" if name.lower() in RESERVED or not name.strip() else name
+def sound_levels(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names of levels that a plan can have; those that it can have already stay."""
+    levels: list[str] = []
+    for name in names:
+        levels.append(name if is_sound_level(name) and name not in levels else sound_name(name, levels))
+    return tuple(levels)
 
 
 def _kinds(chain: tuple[str, ...]) -> list[frozenset[str]]:

@@ -12,6 +12,7 @@ from typing import get_args
 from treetop.basics.resolved import resolved
 from treetop.domain.unit import IdClean
 from treetop.intake.inspect import Inspection, Suggestion
+from treetop.intake.inspect.suggest import sound_levels
 from treetop.plan import fields
 from treetop.plan.fields.ordinary import ATTRIBUTE
 from treetop.plan.file.describe import key, value
@@ -82,6 +83,18 @@ def _attribute(attribute: Suggestion, folder: Path, explain: bool) -> list[str]:
     if attribute.same_as is not None:
         return [*lines, f"same_as = {value(attribute.same_as)}"]
     match = attribute.match
+    if match is not None and attribute.levels != match.levels:
+        wrong = [name for name in match.levels if name not in attribute.levels]
+        lines += _comment(
+            f"The levels of {Path(match.lookup.path).name} cannot be called {', '.join(map(value, wrong))}: names of "
+            "levels have no dots, stars, arrows or blanks at their ends, and are all different. Rename these columns "
+            "in a copy of the file. Is it public, and complete?"
+        )
+        return [
+            *lines,
+            f"# hierarchy = {value(_relative(match.lookup.path, folder))}",
+            f"# levels = {value(attribute.levels)}",
+        ]
     if match is not None:
         lines += _comment("Is this file public, and complete? A hierarchy never comes from the private table.")
         lines += [f"hierarchy = {value(_relative(match.lookup.path, folder))}"]
@@ -104,11 +117,11 @@ def _attribute(attribute: Suggestion, folder: Path, explain: bool) -> list[str]:
     if attribute.prefixes is not None:
         prefixes = attribute.prefixes
         lines += _comment(f"{_HIERARCHY} It needs one column with all codes of {prefixes.length} digits.")
-        lines += ['# hierarchy = "places.csv"', f"# codes = {value(prefixes.levels[-1])}"]
+        lines += ['# hierarchy = "places.csv"', f"# codes = {value(attribute.levels[-1])}"]
         lines += [f"widths = {value(prefixes.widths)}  # lengths of the prefixes: check where the cuts belong"]
-        return [*lines, f"levels = {value(prefixes.levels)}"]
+        return [*lines, f"levels = {value(attribute.levels)}"]
     if _is_end(attribute):
-        return [*lines, *_unknown_hierarchy(attribute.chain or ["region", attribute.column])]
+        return [*lines, *_unknown_hierarchy(sound_levels(attribute.chain or ("region", attribute.column)))]
     if levels := attribute.levels:
         file = f"{attribute.column}.csv" if attribute.many else "places.csv"
         return [*lines, *_unknown_hierarchy(levels, file)]
@@ -250,16 +263,21 @@ def _data(inspection: Inspection, folder: Path) -> list[str]:
 
 
 def _prepare(inspection: Inspection) -> list[str]:
-    """Draft the rules that make codes match; they say how codes are written, and nothing of which there are."""
+    """Draft the rules that make codes match, commented out: one record may decide whether they are needed."""
     prepare = inspection.prepare
     if prepare is None:
         return []
-    lines = [f"trim = {value(prepare.trim)}"] if isinstance(prepare.trim, tuple) and prepare.trim else []
-    lines += [f"pad = {value(prepare.pad)}"] if prepare.pad else []
+    lines = [f"# trim = {value(prepare.trim)}"] if isinstance(prepare.trim, tuple) and prepare.trim else []
+    lines += [f"# pad = {value(prepare.pad)}"] if prepare.pad else []
+    lines += [f"# thousands = {value(prepare.thousands)}"] if prepare.thousands else []
     if lines:
-        lines = [*_comment("Codes match after this; it is done to every record alike, and the card says so."), *lines]
-    if prepare.thousands:
-        lines += [f"{'' if inspection.count_is_stated else '# '}thousands = {value(prepare.thousands)}"]
+        lines = [
+            *_comment(
+                "More of the table fits after this. One record may be the reason, and the card states every rule: "
+                "remove the # if it is right for the form that the table comes from, whoever is in it."
+            ),
+            *lines,
+        ]
     return lines
 
 

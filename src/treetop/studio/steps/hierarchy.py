@@ -181,13 +181,11 @@ def _take(bench: Bench, plan: PlanText, form: Form) -> Done:
         raise PlanFileError(f"Nothing in {', '.join(files)} fits the table: {told}. Choose another file")
     before: Mapping[str, Any] = plan.get("attributes", default={})
     after = _merged(before, fitting)
-    taken = {own.get("column", name) for name, own in after.items() if own != before.get(name)}
-    rules = _rules(plan, drafted.get("data", {}), taken)
-    more = dict(rules)
+    more: Changes = {}
     if _is_fresh(before) and after == fitting and len(after) > 1:
         more[("spine",), "order"] = drafted["spine"]["order"]
     plan.replace(_rewritten(plan, after, more), form.get("seen"))
-    return Done("hierarchy", " ".join(_said(inspection, before, after, rules)))
+    return Done("hierarchy", " ".join(_said(inspection, before, after)))
 
 
 def _merged(before: Mapping[str, Any], fitting: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -217,22 +215,9 @@ def _free_name(column: str, name: str, taken: Mapping[str, Any]) -> str:
     return column if column not in taken and problem_with_name(column, taken) is None else name
 
 
-def _rules(plan: PlanText, drafted: Mapping[str, Any], columns: set[str]) -> dict[tuple[tuple[str, ...], str], Any]:
-    """Return the drafted rules that make codes of these columns match, beside those that the plan has."""
-    changes: dict[tuple[tuple[str, ...], str], Any] = {}
-    pad, trim = plan.get("data", "pad", default={}), plan.get("data", "trim", default=[])
-    if padded := {c: width for c, width in drafted.get("pad", {}).items() if c in columns and c not in pad}:
-        changes[("data",), "pad"] = {**pad, **padded}
-    trimmed = drafted.get("trim", [])
-    if isinstance(trim, list) and (more := [c for c in trimmed if c in columns and c not in trim]):
-        changes[("data",), "trim"] = [*trim, *more]
-    return changes
-
-
-def _said(inspection: Inspection, before: Mapping[str, Any], after: Mapping[str, Any], rules: Changes) -> Iterator[str]:
-    """Say what was compared, what was taken, and which rules were written."""
+def _said(inspection: Inspection, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """Say what was compared, what was taken, and which rules would make more codes match."""
     names = {own.get("column", name): name for name, own in after.items()}
-    written = {column for rule in rules.values() for column in rule}
     for match in inspection.matches:
         yield f"{match.sentence()}."
         name = names.get(match.column)
@@ -242,8 +227,8 @@ def _said(inspection: Inspection, before: Mapping[str, Any], after: Mapping[str,
             yield f"{match.column} is no attribute of the plan, and stays out of it."
         for hint in match.hints():
             if name is not None:
-                done = match.column in written
-                yield f"{hint.partition(':')[0]}: {'done, see step 1' if done else 'set it in step 1 (Table)'}."
+                # One record may be the reason, and the card states every rule: the steward decides.
+                yield f"{hint.partition(':')[0]}: set it in step 1 (Table)."
 
 
 def _trees(attributes: Mapping[str, Hierarchy]) -> Iterator[dict[str, Any]]:
