@@ -60,7 +60,7 @@ def test_a_messy_table_is_read_as_the_plan_says(folder: Path) -> None:
 
 
 def test_the_card_says_what_was_done_and_the_truth_needs_the_plan(folder: Path) -> None:
-    tt.publish(folder / "plan.toml", out=folder / "out", testing_key=bytes(32))
+    tt.publish(folder / "plan.toml", out=folder / "out", testing_key=bytes(32), allow_dropped=True)
     assert all(verdict.verified for verdict in tt.check(folder / "out"))
     assert tt.Release.load(folder / "out").card["data"]["prepared"] == [
         "blanks at the ends of all text do not count",
@@ -81,7 +81,7 @@ def test_the_card_says_what_was_done_and_the_truth_needs_the_plan(folder: Path) 
 def test_in_python_a_source_is_prepared_too(folder: Path) -> None:
     plan = tt.read_plan(folder / "plan.toml").plan
     prepare = tt.Prepare(True, ["NA", "?"], {"home": {"1003": "1002"}}, {"home": 5}, {"age": [0, 15, 65]})
-    release = plan.release(tt.Source(folder / "people.csv", prepare=prepare), testing_key=bytes(32))
+    release = plan.release(tt.Source(folder / "people.csv", prepare=prepare), testing_key=bytes(32), allow_dropped=True)
     assert release.total == 5 and len(release.card["data"]["prepared"]) == 5
     assert (
         "prepared"
@@ -226,7 +226,7 @@ def test_unknown_codes_are_counted_elsewhere_and_the_total_stays_exact(folder: P
     (folder / "plan.toml").write_text(ELSEWHERE)
     file = tt.read_plan(folder / "plan.toml")
     assert file.plan.reads_total
-    tt.publish(file, out=folder / "out", testing_key=bytes(32))
+    tt.publish(file, out=folder / "out", testing_key=bytes(32), allow_dropped=True)
     release = tt.Release.load(folder / "out")
     assert release.total == 5
     assert release.spine.trees[0].codes[0].to_pylist()[-1] == "elsewhere"
@@ -249,7 +249,7 @@ def test_the_leaf_for_unknown_codes_is_there_whether_or_not_it_is_needed(folder:
         (folder / "people.csv").write_text(rows)
         plan = tt.read_plan(folder / "plan.toml").plan
         digests.append(plan.digest)
-        tt.publish(folder / "plan.toml", out=folder / f"out{len(digests)}", testing_key=bytes(32))
+        tt.publish(folder / "plan.toml", out=folder / f"out{len(digests)}", testing_key=bytes(32), allow_dropped=True)
     assert digests[0] == digests[1]
     trees = [sorted(path.name for path in (folder / f"out{one}" / "hierarchies").iterdir()) for one in (1, 2)]
     assert trees[0] == trees[1]
@@ -260,7 +260,7 @@ def test_the_leaf_for_unknown_codes_is_there_whether_or_not_it_is_needed(folder:
 
 def test_a_plan_from_a_folder_counts_elsewhere_again(folder: Path) -> None:
     (folder / "plan.toml").write_text(ELSEWHERE)
-    tt.publish(folder / "plan.toml", out=folder / "out", testing_key=bytes(32))
+    tt.publish(folder / "plan.toml", out=folder / "out", testing_key=bytes(32), allow_dropped=True)
     text = (folder / "out" / "plan.toml").read_text()
     assert 'unknown = "elsewhere"' in text
     (folder / "again.toml").write_text(text)

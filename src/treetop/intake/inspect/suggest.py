@@ -162,10 +162,10 @@ def _name(found: list[Suggestion]) -> list[Suggestion]:
         swapped = bool(first & _DESTINATION or second & _ORIGIN) and not first & _ORIGIN
         names = ("destination", "origin") if swapped else ("origin", "destination")
         return sorted((replace(one, name=name) for one, name in zip(found, names, strict=True)), key=_origin_first)
-    names: list[str] = []
+    sound: list[str] = []
     for one in found:
-        names.append(sound_name(one.name, names))
-    return [replace(one, name=name) for one, name in zip(found, names, strict=True)]
+        sound.append(sound_name(one.name, sound))
+    return [replace(one, name=name) for one, name in zip(found, sound, strict=True)]
 
 
 def _origin_first(suggestion: Suggestion) -> bool:
