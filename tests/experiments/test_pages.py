@@ -95,7 +95,7 @@ def test_what_is_said_of_a_paper_is_what_its_page_found(page: str) -> None:
 @pytest.mark.parametrize("study", every.STUDIES)
 def test_a_page_has_every_verdict_that_its_template_computes(study: str) -> None:
     template = Path(every.__file__).parent / study / "page.md"
-    computed = re.findall(r"\*\*\{\{ [\w.]+ \}\}\.?\*\*", template.read_text(encoding="utf-8"))
+    computed = re.findall(r"\*\*\{\{ (?:\w+|\w+\.(?:word|by_itself)) \}\}\.?\*\*", template.read_text(encoding="utf-8"))
     words = "|".join([*WORDS.values(), NOT_RUN])
     text = every.page_of(study, DOCS).read_text(encoding="utf-8")
     stated = re.findall(rf"\*\*(?:{words})\.?\*\*", text)
