@@ -58,7 +58,7 @@ def test_what_the_ledger_does_not_cover_is_refused(released: Path, tmp_path: Pat
 
 
 def test_queries_and_derived_tables(released: Path) -> None:
-    assert run("query", released).output == "3000\n"
+    assert run("query", released).stdout == "3000\n"
     lines = run("query", released, "--by", "place.state").output.splitlines()
     assert lines[0].split() == ["place.state", "count", "lower", "upper"] and len(lines) == 3
     means = run("query", released, "--derived", "mean-size", "--by", "place.county", "--json").output
@@ -77,7 +77,7 @@ def test_a_size_is_asked_for_with_or_without_the_zeros_of_its_code(write: Write,
     assert run("release", plan, "--out", tmp_path / "out").exit_code == 0
     for level in ("size", "size.size"):
         short, long = (run("query", tmp_path / "out", f"{level}={code}", "place.state=a") for code in ("1", "01"))
-        assert short.exit_code == 0 and short.output == long.output and int(short.output) > 0
+        assert short.exit_code == 0 and short.stdout == long.stdout and int(short.stdout) > 0
     with pytest.raises(QueryError, match="'13'"):
         run("query", tmp_path / "out", "size=13")
 
