@@ -15,7 +15,6 @@ import pytest
 
 from tests import everyday
 from tests.studio.visitor import Visitor, visiting
-from treetop.plan import fields
 
 STEPS = ("table", "hierarchy", "protected", "accuracy", "review", "release")
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -37,6 +36,7 @@ CASES: dict[str, tuple[tuple[str, str], str, str]] = {
     "graph.edges": (GRAPH, "edges.csv", 'edges = "OUT"'),
     "graph.clean.COLUMN.vocabulary": (USERS, "hobbies.csv", 'vocabulary = "OUT"'),
 }
+"""By field that names a file: an example, one of its files, and the line of its plan that names it."""
 
 
 @pytest.fixture
@@ -93,11 +93,6 @@ def test_no_page_reads_a_file_that_a_plan_names_outside_the_folder(
     assert {page.status for page in pages.values()} <= {200, 422} and not (folder / "r").exists()
     assert str(folder / plan) in read
     assert not [name for name in read if SECRET in name or "linked" in name]
-
-
-def test_every_field_that_names_a_file_is_tried_above() -> None:
-    declared = {f"{one.section}.{one.name}" for one in fields.file_fields()}
-    assert declared == set(CASES) - {"facts.TABLE"}
 
 
 @pytest.mark.parametrize(
