@@ -90,7 +90,7 @@ def disagreements(release: tt.Release) -> list[tuple[str, str]]:
             depths = table.margin.depths
             shape = [trees[attribute].sizes[depths[attribute] - 1] for attribute in table.margin.attributes]
             sums.append(coarser(trees, table.count.reshape(shape), depths, meet))
-        if not np.array_equal(*sums):
+        if not np.array_equal(sums[0], sums[1]):
             found.append((one.margin.name, other.margin.name))
     return found
 

@@ -344,7 +344,8 @@ def _first_children(tree: Hierarchy, coarse: int, fine: int) -> list[int]:
     """Return where the nodes of a depth begin in a finer one, and its size; depth 0 is the root."""
     if coarse == 0:
         return [0, tree.sizes[fine - 1]]
-    return np.searchsorted(tree.ancestors(coarse - 1, fine - 1), np.arange(tree.sizes[coarse - 1] + 1)).tolist()
+    first = np.searchsorted(tree.ancestors(coarse - 1, fine - 1), np.arange(tree.sizes[coarse - 1] + 1))
+    return [int(at) for at in first]
 
 
 def groups_of(trees: Sequence[Hierarchy], fine: Depths, coarse: Depths) -> Ints:
