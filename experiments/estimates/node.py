@@ -29,9 +29,9 @@ def _closest(x: Ints, count: int, seed: int) -> Ints:
 
 
 REPAIRS: Mapping[str, Callable[[Ints, int, int], Ints]] = {
-    "fewer-invented": lambda x, count, seed: repair.chebyshev(x, count, seed=seed),
+    "fewer-invented": lambda x, count, seed: repair.chebyshev(x, count, "ascending", seed=seed),
     "fewer-lost": lambda x, count, seed: repair.chebyshev(x, count, "descending", seed=seed),
-    "euclidean": lambda x, count, seed: repair.euclidean(x, count, seed=seed),
+    "euclidean": lambda x, count, seed: repair.euclidean(x, count, "ascending", seed=seed),
     "closest": _closest,
 }
 """The repairs, each as a function of measurements, parent's count and seed."""

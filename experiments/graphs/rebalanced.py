@@ -145,7 +145,7 @@ def _private(
         return np.concatenate([share(x, int(c), p) for x, c, p in zip(below, parents, given[1:], strict=True)])
 
     def repaired(x: Ints, parent: int, _: Floats | None) -> Ints:
-        return euclidean(x, parent, seed=seed)
+        return euclidean(x, parent, "ascending", seed=seed)
 
     def pulled(x: Ints, parent: int, p: Floats | None) -> Ints:
         return rebalance(x, parent, noise, p, seed=seed).count

@@ -113,7 +113,7 @@ def test_the_closest_repair_changes_no_entry_by_more_than_the_least_largest_chan
     for _ in range(300):
         x, count = rng.integers(-30, 60, rng.integers(2, 9)), int(rng.integers(1, 100))
         y = closest(x, np.array([0, len(x)]), np.array([count]), Key(bytes(32)))
-        published = chebyshev(x, count, seed=1)
+        published = chebyshev(x, count, "ascending", seed=1)
         assert y.sum() == count
         assert y.min() >= 0
         assert np.abs(y - x).max() == np.abs(published - x).max()
@@ -127,7 +127,7 @@ def test_the_closest_repair_is_the_best_of_all_that_change_so_little() -> None:
     for _ in range(40):
         x, count = rng.integers(-6, 9, 3), int(rng.integers(1, 12))
         y = closest(x, np.array([0, 3]), np.array([count]), Key(bytes(32)))
-        t = np.abs(chebyshev(x, count, seed=1) - x).max()
+        t = np.abs(chebyshev(x, count, "ascending", seed=1) - x).max()
         every = [(a, b, count - a - b) for a in range(count + 1) for b in range(count + 1 - a)]
         near = [np.square(np.array(z) - x).sum() for z in every if np.abs(np.array(z) - x).max() <= t]
         assert np.square(y - x).sum() == min(near)

@@ -32,7 +32,6 @@ DRAWS = """
 import subprocess, sys
 import pytest
 from treetop.noise import Key
-from treetop.repair import chebyshev
 
 def say(name, key):
     print(f"<{name} {key.secret.hex()}>")
@@ -48,7 +47,6 @@ def test_one(shared):
     child = [sys.executable, "-c", "from treetop.noise import Key; print(Key.fresh().secret.hex())"]
     for _ in range(2):
         print(f"<child {subprocess.run(child, check=True, capture_output=True, text=True).stdout.strip()}>")
-    print(f"<ties {[chebyshev([1] * 64, 32).tolist() for _ in range(2)]}>")
 
 def test_other(shared):
     say("seen", shared)
@@ -72,7 +70,7 @@ def test_noise_follows_the_name_of_the_test_and_not_the_run_or_the_order(tmp_pat
     assert first["fresh"] != second["fresh"] and first["fresh_child"] != second["fresh_child"]
     assert len({first[name] for name in ("shared", "one", "next", "other", "fresh", "fresh_child")}) == 6
     alone = dict(re.findall(r"<(\w+) (.*)>", run(tmp_path, DRAWS, "-k", "one").stdout))
-    assert alone == {name: first[name] for name in ("shared", "one", "next", "child", "ties")}
+    assert alone == {name: first[name] for name in ("shared", "one", "next", "child")}
 
 
 def test_rates_of_failing_by_chance_that_are_too_high_together_are_refused(tmp_path: Path) -> None:

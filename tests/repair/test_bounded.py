@@ -82,7 +82,7 @@ def test_chebyshev_is_algorithm_2_with_bounds(order: Order) -> None:
         count = int(rng.integers(lower.sum(), min(int(upper.sum()), int(lower.sum()) + 10 * scale) + 1))
         visit = sorted(range(size), key=lambda i: sign * int(x[i]))
         expected = algorithm_2(x.tolist(), lower.tolist(), upper.tolist(), count, visit)
-        assert chebyshev(x, count, order, lower=lower, upper=upper).tolist() == expected
+        assert chebyshev(x, count, order, lower=lower, upper=upper, seed=1).tolist() == expected
 
 
 @pytest.mark.parametrize("repair", REPAIRS)
@@ -121,7 +121,7 @@ def test_long_vectors_meet_the_conditions_of_optimality(data: st.DataObject) -> 
 
 
 def test_equals_with_the_same_bounds_fare_equally() -> None:
-    runs = [chebyshev([2, 2, 2, 2], 5, seed=seed, upper=[2, 2, 2, 1]) for seed in range(4_000)]
+    runs = [chebyshev([2, 2, 2, 2], 5, "ascending", seed=seed, upper=[2, 2, 2, 1]) for seed in range(4_000)]
     outcomes = np.array(runs)
     assert (outcomes[:, 3] <= 1).all()
     means = outcomes[:, :3].mean(axis=0)
@@ -129,9 +129,9 @@ def test_equals_with_the_same_bounds_fare_equally() -> None:
 
 
 def test_bounds_that_leave_one_answer_are_that_answer() -> None:
-    assert chebyshev([9, 9], 3, lower=[1, 2]).tolist() == [1, 2]
-    assert euclidean([-9, -9], 7, upper=[3, 4]).tolist() == [3, 4]
-    assert chebyshev([0, 50, 0], 10, upper=[10**6, 0, 10**6]).tolist() == [5, 0, 5]
+    assert chebyshev([9, 9], 3, "ascending", lower=[1, 2], seed=1).tolist() == [1, 2]
+    assert euclidean([-9, -9], 7, "ascending", upper=[3, 4], seed=1).tolist() == [3, 4]
+    assert chebyshev([0, 50, 0], 10, "ascending", upper=[10**6, 0, 10**6], seed=1).tolist() == [5, 0, 5]
 
 
 WRONG: dict[str, dict[str, Any]] = {
@@ -152,4 +152,4 @@ WRONG: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("repair", REPAIRS)
 def test_bounds_that_cannot_be_kept_are_refused(repair: Callable[..., Ints], what: str) -> None:
     with pytest.raises(NumberError, match="bound"):
-        repair([1, 2], 3, **WRONG[what])
+        repair([1, 2], 3, "ascending", 1, **WRONG[what])

@@ -34,7 +34,7 @@ def algorithm_2(x: list[int], count: int, visit: list[int]) -> list[int]:
 
 def assert_is_algorithm_2(x: list[int], count: int, order: Order) -> None:
     """The tie-breaking of the repair is read from its answer, and Algorithm 2 must then give the same answer."""
-    y = chebyshev(x, count, order)
+    y = chebyshev(x, count, order, seed=1)
     sign = 1 if order == "ascending" else -1
     # Among equals, those that were lowered furthest came first.
     visit = sorted(range(len(x)), key=lambda i: (sign * x[i], int(y[i])))
@@ -83,7 +83,7 @@ def test_no_other_answer_has_a_smaller_largest_change(order: Order) -> None:
     for _ in range(150):
         x = rng.integers(-12, 13, rng.integers(2, 9))
         count = int(rng.integers(0, 40))
-        change = np.abs(chebyshev(x, count, order) - x).max()
+        change = np.abs(chebyshev(x, count, order, seed=1) - x).max()
         assert change == pytest.approx(least_largest_change(x, count), abs=1e-6)
 
 
@@ -92,7 +92,7 @@ def test_values_far_apart_are_repaired_in_several_narrowing_searches() -> None:
     for order in ORDERS:
         x = np.concatenate([rng.integers(-(10**6), 10**6, 300), [10**12, -(10**9)]])
         for count in (1, 10**7, 10**12, 2 * 10**12):
-            y = chebyshev(x, count, order)
+            y = chebyshev(x, count, order, seed=1)
             assert y.sum() == count
             assert y.min() >= 0
             rise = -((int(x.sum()) - count) // len(x))
@@ -108,8 +108,8 @@ def _water_level(x: NDArray[np.int64], count: int) -> int:
 
 
 def test_ascending_invents_fewer_and_descending_loses_fewer() -> None:
-    assert chebyshev([9, 8, 3, 2, 1], 15).tolist() == [8, 6, 1, 0, 0]
-    assert chebyshev([9, 8, 3, 2, 1], 15, "descending").tolist() == [7, 6, 1, 1, 0]
+    assert chebyshev([9, 8, 3, 2, 1], 15, "ascending", seed=1).tolist() == [8, 6, 1, 0, 0]
+    assert chebyshev([9, 8, 3, 2, 1], 15, "descending", seed=1).tolist() == [7, 6, 1, 1, 0]
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -126,23 +126,23 @@ def test_equal_siblings_fare_equally(order: Order) -> None:
 
 
 def test_pairs_of_equals_are_chosen_evenly() -> None:
-    outcomes = [tuple(chebyshev([1] * 5, 2, seed=seed).tolist()) for seed in range(20_000)]
+    outcomes = [tuple(chebyshev([1] * 5, 2, "ascending", seed=seed).tolist()) for seed in range(20_000)]
     chosen = {outcome: outcomes.count(outcome) for outcome in set(outcomes)}
     assert len(chosen) == 10
     assert all(abs(times - 2_000) < 200 for times in chosen.values()), chosen
 
 
 def test_the_same_seed_gives_the_same_answer() -> None:
-    assert chebyshev([1] * 9, 4, seed=5).tolist() == chebyshev([1] * 9, 4, seed=5).tolist()
+    assert chebyshev([1] * 9, 4, "ascending", seed=5).tolist() == chebyshev([1] * 9, 4, "ascending", seed=5).tolist()
 
 
 def test_a_parent_of_zero_has_children_of_zero() -> None:
-    assert chebyshev([5, -3, 0], 0).tolist() == [0, 0, 0]
-    assert chebyshev([1, 2], 0).tolist() == [0, 0]  # Algorithm 4 divides by zero here
+    assert chebyshev([5, -3, 0], 0, "ascending", seed=1).tolist() == [0, 0, 0]
+    assert chebyshev([1, 2], 0, "ascending", seed=1).tolist() == [0, 0]  # Algorithm 4 divides by zero here
 
 
 def test_what_cannot_be_repaired_is_refused() -> None:
     with pytest.raises(ValueError, match="negative"):
-        chebyshev([1], -1)
+        chebyshev([1], -1, "ascending", seed=1)
     with pytest.raises(ValueError, match="nothing to repair"):
-        chebyshev([], 1)
+        chebyshev([], 1, "ascending", seed=1)

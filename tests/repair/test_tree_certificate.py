@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from treetop.noise import Key
 from treetop.repair import Tree, certified, project_tree, relax_tree
 from treetop.repair import projection as module
 from treetop.repair.projection import Total
 
+KEY = Key(bytes(32))
 TREES = [
     Tree.from_parents([-1]),
     Tree.from_levels([[0, 3]]),
@@ -68,11 +70,11 @@ def test_a_window_too_narrow_is_widened_until_the_certificate_holds(monkeypatch:
     monkeypatch.setattr(module, "_solve", watched)
     for total in (100, None, np.array([90, 10])):
         y = rng.integers(-20, 60, (2, tree.nodes))
-        right = project_tree(tree, y, total=total)
+        right = project_tree(tree, y, total=total, key=KEY)
         assert reaches == [2]
         with monkeypatch.context() as patch:
             patch.setattr(module, "_relaxed", lambda tree, y, w, total, threads: np.zeros(y.shape))
-            wrong_start = project_tree(tree, y, total=total)
+            wrong_start = project_tree(tree, y, total=total, key=KEY)
         assert len(reaches) > 3 and reaches[1:] == [2 << step for step in range(len(reaches) - 1)]
         assert ((wrong_start - y) ** 2).sum() == ((right - y) ** 2).sum()
         assert certified(tree, y, wrong_start, total=total)
@@ -89,7 +91,7 @@ def test_a_failed_certificate_widens_the_window(monkeypatch: pytest.MonkeyPatch)
         return len(verdicts) > 2
 
     monkeypatch.setattr(module, "certified", sceptical)
-    assert project_tree(tree, [7, 5, 3, -4], total=8).tolist() == [8, 5, 3, 0]
+    assert project_tree(tree, [7, 5, 3, -4], total=8, key=KEY).tolist() == [8, 5, 3, 0]
     assert verdicts == [True, True, True]
 
 
@@ -122,6 +124,6 @@ def test_the_relaxation_costs_no_more_than_the_projection() -> None:
     rng = np.random.default_rng(8)
     tree = Tree.from_levels([[0, 10], np.arange(0, 101, 10)])
     y = rng.integers(-30, 50, (40, tree.nodes))
-    x, real = project_tree(tree, y, total=5_000), relax_tree(tree, y, total=5_000)
+    x, real = project_tree(tree, y, total=5_000, key=KEY), relax_tree(tree, y, total=5_000)
     assert ((real - y) ** 2).sum() <= ((x - y) ** 2).sum()
     assert np.abs(x - real).max() < 3

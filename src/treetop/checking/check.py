@@ -222,7 +222,7 @@ class _Check:
 
     def files(self) -> Iterator[str]:
         stated = [file["path"] for file in self.card["files"]]
-        for path in {path for path in stated if stated.count(path) > 1}:
+        for path in dict.fromkeys(path for path in stated if stated.count(path) > 1):
             yield f"{CARD} lists {path} twice"
         for needed in (*counting.needed(self.card), PLAN):
             if needed not in stated:

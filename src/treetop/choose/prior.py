@@ -5,6 +5,7 @@ A prior says what it is and where it is from. The private table is never one (se
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,9 @@ from treetop.sources.source import Source, reads_once
 from treetop.sources.table import Table, batches
 
 Kind: TypeAlias = Literal["release", "public table", "sketch", "synthetic table"]
+
+_CHOICE = Key(hashlib.blake2b(b"records of a public table", digest_size=32).digest())
+"""Chooses which records of a public table count: the same advice each time."""
 
 
 class Reading(TypedDict, total=False):
@@ -199,7 +203,7 @@ def read_alike(source: Source, unit: Unit, role: Role) -> tuple[Source, Bound | 
     if present is not None and unit.id not in present:
         return source, None, [*notes, f"{limit} is not in the {what}: the {role} has no column {unit.id!r}."]
     notes.append(f"{limit} is in the {what}: of the {role} only the records that it keeps are counted.")
-    return source, Bound.of(unit, Key.fresh()), notes
+    return source, Bound.of(unit, _CHOICE), notes
 
 
 def keeping_alike(source: Source, role: Role) -> tuple[Source, list[str] | None, list[str]]:

@@ -50,17 +50,16 @@ def compare(
     chosen: Sequence[Setting],
     repeats: int | Mapping[str, int] = 10,
     *,
-    key: Key | None = None,
+    key: Key,
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> Comparison:
     """Run every setting `repeats` times (a number, or one by mechanism), and gather errors, times and memory.
 
-    What a mechanism refuses is listed with its reason. Noise is fresh unless a key is given, and nothing of a release
-    is kept: results are private, and nothing is spent. With several `jobs`, the calling script needs the usual
+    What a mechanism refuses is listed with its reason. Noise is derived from the key, and nothing of a release is kept:
+    results are private, and nothing is spent. With several `jobs`, the calling script needs the usual
     `if __name__ == "__main__"`.
     """
-    secret = key or Key.fresh()
     refused: list[Refused] = []
     tasks: list[Task] = []
     for setting in chosen:
@@ -69,7 +68,7 @@ def compare(
             refused.append(Refused(setting, reason))
             continue
         number = repeats if isinstance(repeats, int) else repeats[setting.mechanism]
-        tasks += [(setting, repeat, _key(secret, setting, repeat)) for repeat in range(number)]
+        tasks += [(setting, repeat, _key(key, setting, repeat)) for repeat in range(number)]
     trials: list[Trial] = []
     outcomes = _in_turn(case, tasks) if jobs <= 1 else _at_once(case, tasks, jobs)
     for done, outcome in enumerate(outcomes, start=1):

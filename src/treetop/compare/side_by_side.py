@@ -88,8 +88,9 @@ def compare_mechanisms(
     location = table or file.source
     if location is None:
         raise PlanError("name the private TABLE, or give the plan a [data] source")
-    case = _read(file, location, query, progress)
-    found = compare(case, chosen, repeat, jobs=jobs or os.cpu_count() or 1, progress=progress)
+    key = Key.fresh()
+    case = _read(file, location, query, key, progress)
+    found = compare(case, chosen, repeat, key=key, jobs=jobs or os.cpu_count() or 1, progress=progress)
     title = f"{file.plan.title or file.path.stem}: mechanisms side by side"
     return SideBySide(found, title, () if place is None else _write(found, place, title, plots))
 
@@ -126,7 +127,7 @@ def _check_kinds(mechanisms: Sequence[str], of_groups: bool) -> None:
         )
 
 
-def _read(file: PlanFile, location: str, query: str | None, progress: Progress | None) -> Case:
+def _read(file: PlanFile, location: str, query: str | None, key: Key, progress: Progress | None) -> Case:
     """Read the private table; where a limit of contributions is enforced, also without it, as the truth."""
     if isinstance(file.plan, PureGroupTablePlan):
         return _read_groups(file, file.plan, location, query)
@@ -137,7 +138,7 @@ def _read(file: PlanFile, location: str, query: str | None, progress: Progress |
     truth = read_counts(*how, progress=progress, tally=tally)
     tally.tell(plan.unit)
     counts, whole = truth, None
-    if (bound := Bound.of(plan.unit, Key.fresh())) is not None:
+    if (bound := Bound.of(plan.unit, key.derive("bound"))) is not None:
         counts, whole = read_counts(*how, bound, progress), truth
     facts = plan.public_facts or None
     return Case(spine, plan.unit, counts, whole, plan.split, plan.unknown == "drop", plan.margins, facts)

@@ -109,7 +109,7 @@ def measure_degrees(
 
 
 def repaired(plan: PureDegreePlan, measured: Ints, people: int | None) -> Ints:
-    """Return the number of people of each degree, from measurements alone."""
+    """Return the number of people of each degree, from measurements alone: the same ones give the same numbers."""
     if plan.degrees.form == "cumulative":
         high = max(0, int(measured.max())) if people is None else people
         rising = isotonic(measured[None, :], high)[0]
@@ -120,6 +120,11 @@ def repaired(plan: PureDegreePlan, measured: Ints, people: int | None) -> Ints:
     if plan.rest:
         # What the others leave has no noise of its own: take from them only what is more than there are people.
         kept = np.maximum(measured, 0)
-        kept = euclidean(kept, people) if kept.sum() > people else kept
+        kept = euclidean(kept, people, "ascending", _seed(measured)) if kept.sum() > people else kept
         return np.append(people - kept.sum(), kept)
-    return euclidean(measured, people)
+    return euclidean(measured, people, "ascending", _seed(measured))
+
+
+def _seed(measured: Ints) -> int:
+    """Return the seed of ties, from the measurements: whoever checks the release breaks them alike."""
+    return int.from_bytes(hashlib.sha256(measured.astype("<i8").tobytes()).digest()[:8], "little")

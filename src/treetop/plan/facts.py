@@ -98,7 +98,7 @@ class FactCheck:
         Margins are made consistent attribute by attribute, and would not agree with such a table.
         """
         for margin in self.margins:
-            for told in {*self.facts.bounded, *self.facts.invariants}:
+            for told in (*self.facts.bounded, *self.facts.invariants):
                 both = meet(told, margin.depths)
                 if np.count_nonzero(both) > 1 and self.facts.decides(both):
                     raise FactError(

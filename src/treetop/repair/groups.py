@@ -55,7 +55,7 @@ class Known:
 
 def repair_direct(tree: Tree, y: Integers, weights: Integers, known: Known, key: Key, threads: int) -> Integers:
     """Return the nearest group sizes, by nodes and sizes, that are whole, add up and have the total."""
-    return project_tree(tree, y.T, weights, known.total, key, threads).T
+    return project_tree(tree, y.T, weights, known.total, key=key, threads=threads).T
 
 
 def round_direct(tree: Tree, y: Integers, weights: Integers, known: Known, key: Key, threads: int) -> Integers:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -72,8 +71,8 @@ ORDERS: Choices[RepairOrder] = Choices(
 def chebyshev(
     measurements: ArrayLike,
     count: int,
-    order: Order = "ascending",
-    seed: int | None = None,
+    order: Order,
+    seed: int,
     *,
     lower: ArrayLike | None = None,
     upper: ArrayLike | None = None,
@@ -81,11 +80,14 @@ def chebyshev(
     """Return non-negative integers with sum `count` whose largest change is least (InfTDA, Algorithm 2).
 
     Among the least, `order="ascending"` lowers small measurements first, so that fewer entries are invented, and
-    `order="descending"` large ones, so that fewer are lost. Equal measurements are treated alike, by `seed`. With
-    bounds, one for all children or one for each, no child is below `lower` or above `upper`.
+    `order="descending"` large ones, so that fewer are lost. `seed`, any 64-bit word, decides among equal measurements:
+    the same arguments give the same counts. With bounds, one for all children or one for each, no child is below
+    `lower` or above `upper`.
 
-    >>> chebyshev([5, 0, 0], 2).tolist(), chebyshev([5, 0, 0], 2, lower=[0, 1, 0]).tolist()
-    ([2, 0, 0], [1, 1, 0])
+    >>> chebyshev([5, 0, 0], 2, "ascending", 1).tolist()
+    [2, 0, 0]
+    >>> chebyshev([5, 0, 0], 2, "ascending", 1, lower=[0, 1, 0]).tolist()
+    [1, 1, 0]
     """
     return _repair(measurements, count, CHEBYSHEV, order, seed, lower, upper)
 
@@ -93,15 +95,17 @@ def chebyshev(
 def euclidean(
     measurements: ArrayLike,
     count: int,
-    order: Order = "ascending",
-    seed: int | None = None,
+    order: Order,
+    seed: int,
     *,
     lower: ArrayLike | None = None,
     upper: ArrayLike | None = None,
 ) -> NDArray[np.int64]:
     """Return the non-negative integers with sum `count`, and within bounds, that are nearest in squared distance.
 
-    >>> euclidean([5, 3, -2], 6).tolist(), euclidean([5, 3, -2], 6, upper=3).tolist()
+    `seed`, any 64-bit word, decides among equally near ones: the same arguments give the same counts.
+
+    >>> euclidean([5, 3, -2], 6, "ascending", 1).tolist(), euclidean([5, 3, -2], 6, "ascending", 1, upper=3).tolist()
     ([4, 2, 0], [3, 3, 0])
     """
     return _repair(measurements, count, EUCLIDEAN, order, seed, lower, upper)
@@ -112,7 +116,7 @@ def _repair(
     count: int,
     code: int,
     order: Order,
-    seed: int | None,
+    seed: int,
     lower: ArrayLike | None,
     upper: ArrayLike | None,
 ) -> NDArray[np.int64]:
@@ -123,7 +127,7 @@ def _repair(
     check_sum(x, count, "the measurements and the parent's count")
     if order not in ORDERS:
         raise NumberError(f"order is {order!r}: choose one of {', '.join(ORDERS)}")
-    word = np.uint64(secrets.randbits(64) if seed is None else whole_number(seed, "the seed", most=2**64 - 1))
+    word = np.uint64(whole_number(seed, "the seed", most=2**64 - 1))
     state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
     if lower is not None or upper is not None:
         low, high = _bounds(lower, upper, len(x), count)

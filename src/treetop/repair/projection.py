@@ -34,18 +34,19 @@ def project_tree(
     measurements: ArrayLike,
     weights: ArrayLike | None = None,
     total: Total = None,
-    key: Key | None = None,
+    *,
+    key: Key,
     threads: int = 1,
 ) -> Integers:
     """Return the whole numbers x ≥ 0 that minimise Σ w (x − y)² with children that sum to their parents.
 
     `measurements` y are one row of nodes or several, each a copy of the tree. `weights` are whole numbers, one a level
     or one a node. A `total` that is a number is what the roots of all copies sum to; with an array each root has its
-    own; without one the roots are free. Among equally near answers one is drawn at random, by words of the `key` (a
-    fresh one if none is given); it does not depend on `threads`.
+    own; without one the roots are free. Among equally near answers one is drawn by words of the `key`: the same
+    arguments give the same answer, on any number of `threads`.
 
     >>> tree = Tree.from_levels([[0, 3]])
-    >>> project_tree(tree, [7, 5, 3, -4], total=8).tolist()
+    >>> project_tree(tree, [7, 5, 3, -4], total=8, key=Key(bytes(32))).tolist()
     [8, 5, 3, 0]
     """
     y, shape = _rows(tree, measurements)
@@ -56,7 +57,7 @@ def project_tree(
     x = anchor.astype(np.int64)  # towards zero: they are not negative
     del anchor
     words = np.empty(len(y) + 1, np.uint64)
-    Keystream((key or Key.fresh()).derive("ties")).fill(words, 0)
+    Keystream(key.derive("ties")).fill(words, 0)
     reach = REACH
     while not (_solve(tree, y, w, totals, x, reach, words, threads) and certified(tree, y, x, w, totals, threads)):
         reach *= 2

@@ -35,15 +35,16 @@ def rebalance(
     parent: int,
     variance: Fraction | float,
     shares: ArrayLike | None = None,
-    seed: int | None = None,
+    *,
+    seed: int,
 ) -> Rebalanced:
     """Return the counts of a node's children, from their measurements, the released parent and public shares.
 
     Each is p·C + k·(x − p·C) with k = τ²/(τ² + σ²): x the measurement, C the parent, p the public share (even when
     None), σ² the variance of the noise, and τ² what the measurements vary about their shares beyond it. Then the
-    nearest whole numbers that are not negative and sum to C.
+    nearest whole numbers that are not negative and sum to C; `seed` decides among equally near ones.
 
-    >>> rebalance([41, 22, 39], parent=102, variance=100).count.tolist()
+    >>> rebalance([41, 22, 39], parent=102, variance=100, seed=1).count.tolist()
     [34, 34, 34]
     """
     x = real_numbers(measured, "the measurements", least=-MOST)
@@ -60,4 +61,4 @@ def rebalance(
     spread = max(0.0, float(((x - aim) ** 2).mean()) - noise)
     weight = spread / (spread + noise) if noise > 0 else 1.0
     drawn = aim + weight * (x - aim)
-    return Rebalanced(euclidean(np.rint(drawn), parent, seed=seed), weight, drawn - x)
+    return Rebalanced(euclidean(np.rint(drawn), parent, "ascending", seed), weight, drawn - x)

@@ -19,7 +19,7 @@ drawn: Counter[str] = Counter()
 
 def install() -> None:
     """Draw what `secrets` gives from the seed, as long as there is one."""
-    fresh_bytes, fresh_bits = secrets.token_bytes, secrets.randbits
+    fresh_bytes = secrets.token_bytes
 
     def token_bytes(nbytes: int | None = None) -> bytes:
         seed = os.environ.get(SEED)
@@ -29,10 +29,7 @@ def install() -> None:
         content = f"{drawn[seed]} {seed}".encode()
         return hashlib.shake_256(content).digest(secrets.DEFAULT_ENTROPY if nbytes is None else nbytes)
 
-    def randbits(k: int) -> int:
-        return int.from_bytes(token_bytes(-(-k // 8))) >> -k % 8 if SEED in os.environ else fresh_bits(k)
-
-    secrets.token_bytes, secrets.randbits = token_bytes, randbits
+    secrets.token_bytes = token_bytes
 
 
 if SEED in os.environ:
