@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+from treetop.engine.staging import drafted
 from treetop.errors import DataError
 
 
@@ -40,3 +41,15 @@ def double(number: int) -> int:
 
 def whose(_: object) -> int:
     return os.getpid()
+
+
+def sleeps(where: tuple[Path, Path]) -> None:
+    """Write to the staging folder again and again, as tasks do, and say who does so."""
+    folder, told = where
+    for number in range(100_000):
+        with drafted(folder / f"run{number}") as draft:
+            (draft / "word0.npy").write_bytes(b"private")
+        if number == 3:
+            told.with_suffix(".draft").write_text(str(os.getpid()))
+            told.with_suffix(".draft").rename(told)
+        time.sleep(0.001)

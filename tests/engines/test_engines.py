@@ -297,9 +297,9 @@ def test_a_sweep_that_is_broken_off_is_finished_by_the_next(tmp_path: Path, monk
         patch.setattr(stagings, "rmtree", broken_off)
         with pytest.raises(KeyboardInterrupt), staging(tmp_path):
             pass
-    assert (left / "run0").exists()
-    with staging(tmp_path):
-        assert not left.exists()
+    assert (tmp_path / f"{left.name}-gone" / "run0").exists()
+    with staging(tmp_path) as own:
+        assert list(tmp_path.iterdir()) == [own]
 
 
 def test_a_folder_is_not_swept_before_it_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

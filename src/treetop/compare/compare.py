@@ -8,9 +8,11 @@ a few processes that live for the whole comparison do the same, each with a copy
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import TypeAlias
 
 from treetop.basics.progress import Progress
@@ -131,8 +133,17 @@ def _start(case: Case, kinds: Sequence[type[Mechanism]]) -> None:
     """Begin a process: it has imported the package's own mechanisms, and is told of others."""
     global _case
     _case = case
+    Thread(target=_end_with_parent, daemon=True).start()
     for kind in kinds:
         register(kind)
+
+
+def _end_with_parent() -> None:
+    """End this process, which holds private counts, when its parent has ended, however it ended."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _work(task: Task) -> Outcome:

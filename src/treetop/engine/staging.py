@@ -1,13 +1,15 @@
 """A staging folder: private scratch space, for counts that are not to be in memory, and for work that is handed on.
 
 What lies in it is as private as the table: true counts. So it belongs to its owner alone, its name is random, and it is
-gone afterwards; what a killed process left goes with the next that uses the same place.
+gone afterwards; what a killed process left goes with the next that uses the same place. Only `staging` makes such a
+folder: whoever works in one that is gone fails, and does not make it again.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -33,8 +35,7 @@ def staging(place: str | Path | None = None) -> Iterator[Path]:
     where = Path(tempfile.gettempdir() if place is None else place)
     try:
         _sweep(where)
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=where))  # which nobody else can enter
-        lock = _locked(folder)
+        folder, lock = _claim(where)
     except OSError as problem:
         raise EngineError(f"{where}: cannot be used for staging: {problem.strerror or problem}") from problem
     try:
@@ -60,32 +61,64 @@ def full_disks_told(where: Path) -> Iterator[None]:
         ) from problem
 
 
-def _locked(folder: Path) -> int | None:
-    """Lock a folder for as long as the process lives; None where that is not possible."""
-    if not LOCKS:
-        return None
-    lock = os.open(folder / f".{_LOCK}", os.O_CREAT | os.O_RDWR, 0o600)
-    flock(lock, LOCK_EX | LOCK_NB)
-    (folder / f".{_LOCK}").rename(folder / _LOCK)  # nobody who sweeps sees it before it is held
-    return lock
+def _claim(where: Path) -> tuple[Path, int | None]:
+    """Make a folder that nobody else can enter, and lock it for as long as the process lives."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=where))
+        if not LOCKS:
+            return folder, None
+        try:
+            lock = _lock(folder)
+        except (FileNotFoundError, BlockingIOError):  # somebody swept it before it was locked
+            continue
+        except OSError:
+            rmtree(folder, ignore_errors=True)
+            raise
+        if lock is not None:
+            return folder, lock
+
+
+def _lock(folder: Path) -> int | None:
+    """Lock a folder, or raise `BlockingIOError` if another process has it; None if it is gone by now.
+
+    The file of the lock is made if there is none: a folder without one was left half made or half deleted, and whoever
+    locks it first has it.
+    """
+    lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+    try:
+        flock(lock, LOCK_EX | LOCK_NB)
+        if os.path.samestat(os.fstat(lock), os.lstat(folder / _LOCK)):
+            return lock
+    except FileNotFoundError:
+        pass
+    except BaseException:
+        os.close(lock)
+        raise
+    os.close(lock)
+    return None
 
 
 def _sweep(where: Path) -> None:
-    """Delete what processes left that are no more: nobody holds their locks. No clock is asked, here or there."""
+    """Delete this user's folders whose processes are no more: nobody holds their locks. No clock is asked."""
     if not LOCKS:
         return
     for left in where.glob(f"{_PREFIX}*"):
-        with suppress(OSError):  # somebody else's, or in use
-            lock = os.open(left / _LOCK, os.O_RDWR)
-            try:
-                flock(lock, LOCK_EX | LOCK_NB)
-                _delete(left)
-            finally:
-                os.close(lock)
+        with suppress(OSError):  # in use, or gone
+            about = left.lstat()  # never through a link
+            if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
+                continue
+            lock = _lock(left)
+            if lock is not None:
+                try:
+                    _delete(left)
+                finally:
+                    os.close(lock)
 
 
 def _delete(folder: Path) -> None:
-    """Delete a folder, its lock last: if this is broken off, the next one who sweeps still knows it by that."""
+    """Delete a folder, its lock last; under another name, where a worker that lives on does not find it."""
+    with suppress(OSError):
+        folder = folder.rename(folder.with_name(f"{folder.name}-gone"))
     with suppress(OSError):
         for one in folder.iterdir():
             if one.is_dir() and not one.is_symlink():
@@ -97,8 +130,10 @@ def _delete(folder: Path) -> None:
 
 @contextmanager
 def drafted(folder: Path) -> Iterator[Path]:
-    """Write a folder whole, or not at all; where it is there already, it is left: whoever repeats work has the same."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    """Write a folder whole, or not at all; if it is there already, it is left: whoever repeats work has the same.
+
+    The folder that it is in must be there. If it is gone, the run that it belonged to is over.
+    """
     draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
     try:
         yield draft

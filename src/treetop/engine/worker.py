@@ -2,6 +2,9 @@
 
 It is started by its own name, and not by forking or by importing the main program again: a script that publishes a
 release needs no guard around its last line. Keys come through the pipe and are never on a disk.
+
+It ends with its parent, also in the middle of a task: a thread reads the pipe, which the system closes when the parent
+ends, however it ends. (Linux can send a signal then, but when the thread that started the worker ends, not the process.)
 """
 
 from __future__ import annotations
@@ -10,6 +13,9 @@ import os
 import pickle
 import signal
 import sys
+import traceback
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, BinaryIO
 
 SIZE = 8
@@ -25,7 +31,11 @@ def send(stream: BinaryIO, content: object) -> None:
 
 
 def receive(stream: BinaryIO) -> Any:
-    """Read an object; raise EOFError where there is none any more."""
+    """Read an object; raise EOFError if there is none any more."""
+    return pickle.loads(_read(stream))  # from our own worker, through its own pipe
+
+
+def _read(stream: BinaryIO) -> bytes:
     length = stream.read(SIZE)
     if len(length) < SIZE:
         raise EOFError
@@ -33,25 +43,39 @@ def receive(stream: BinaryIO) -> Any:
     data = stream.read(size)
     if len(data) < size:
         raise EOFError
-    return pickle.loads(data)  # from our own parent, through its own pipe
+    return data
+
+
+def _listen(calls: BinaryIO, asked: SimpleQueue[bytes]) -> None:
+    """Pass calls on until the parent closes the pipe or is no more; then end the process, whatever it is doing."""
+    try:
+        while True:
+            asked.put(_read(calls))
+    finally:
+        os._exit(0)
 
 
 def main() -> None:
     """Serve until the parent closes the pipe, or is no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it hears of Ctrl-C as well, and ends it
-    calls, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    answers, asked = os.fdopen(os.dup(1), "wb"), SimpleQueue[bytes]()
     os.dup2(2, 1)  # whatever prints does not get between the answers
+    Thread(target=_listen, args=(sys.stdin.buffer, asked), daemon=True).start()
     while True:
         try:
-            function, task = receive(calls)
-        except EOFError:
-            return
-        try:
+            function, task = pickle.loads(asked.get())  # from our own parent, through its own pipe
             answer: tuple[bool, object] = (True, function(task))
         except Exception as problem:  # told to the parent, who raises it
             answer = (False, problem)
-        send(answers, answer)
+        try:
+            send(answers, answer)
+        except OSError:  # nobody reads it: the parent is no more
+            os._exit(0)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    finally:  # an answer that cannot be sent, for instance: Python cannot wait for a thread that reads a pipe
+        traceback.print_exc()
+        os._exit(1)
