@@ -15,10 +15,12 @@ PROGRAM = """
 import atexit, os, signal, sys
 from importlib import import_module
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job would have it ignored
-def press():
-    os.kill(os.getpid(), signal.SIGINT)
+def press(number=signal.SIGINT):
+    os.kill(os.getpid(), number)
     for _ in range(1000):
         pass
+def terminate():
+    press(signal.SIGTERM)
 def press_and_lose():
     try:
         press()
@@ -73,6 +75,36 @@ def test_a_ctrl_c_that_gets_lost_on_its_way_still_ends_the_command(
     assert "Traceback" not in message
     assert ("the loss stays spent" in message) == bool(spent)
     assert not list(desk.glob("*out*")) and not list(desk.glob(".*"))
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "last"),
+    [("press", 130, "treetop: interrupted\n"), ("terminate", 143, "treetop: ended by SIGTERM\n")],
+)
+@pytest.mark.parametrize(
+    ("where", "spent"),
+    [
+        ("treetop.publishing.releasing:read_encoded", []),
+        ("treetop.ledger.log:_append", ["reserved, outcome unknown"]),
+        ("treetop.ledger.book:Reservation", ["reserved, outcome unknown"]),
+        ("treetop.release.run:run_descent", ["reserved, outcome unknown"]),
+    ],
+)
+def test_a_command_that_is_ended_says_whether_the_loss_was_spent(
+    how: str, code: int, last: str, where: str, spent: list[str], desk: Path, run: Run
+) -> None:
+    """Also between the ledger's commit and the return of what it recorded."""
+    found, message, entries = run(f"before({where!r}, {how})")
+    assert (found, entries) == (code, spent)
+    assert message.endswith(last) and "Traceback" not in message
+    assert ("the loss stays spent: entry" in message) == bool(spent)
+    assert not list(desk.glob("*out*")) and not list(desk.glob(".*"))
+
+
+def test_under_nohup_a_closed_terminal_does_not_end_a_command(run: Run) -> None:
+    ignoring = "signal.signal(signal.SIGHUP, signal.SIG_IGN); "
+    act = "before('treetop.publishing.releasing:read_encoded', lambda: press(signal.SIGHUP))"
+    assert run(ignoring + act) == (0, "", ["complete"])
 
 
 DONE = [

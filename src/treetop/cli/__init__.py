@@ -7,6 +7,7 @@ import gc
 import logging
 import os
 import re
+import signal
 import sys
 from contextlib import suppress
 from importlib import import_module
@@ -16,7 +17,7 @@ import click
 
 from treetop.basics.distribution import DISTRIBUTION, VERSION
 from treetop.basics.memory import too_little
-from treetop.cli.interrupts import check_interrupt, was_interrupted, watched
+from treetop.cli.interrupts import check_interrupt, interrupted_by, was_interrupted, watched
 from treetop.cli.terminal import said, shown_safely
 from treetop.errors import Refusal, TreetopError
 
@@ -125,11 +126,12 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _leave_interrupted() -> NoReturn:
-    click.echo("treetop: interrupted", err=True)
+    number = interrupted_by()
+    click.echo("treetop: interrupted" if number == signal.SIGINT else f"treetop: ended by {number.name}", err=True)
     with suppress(OSError):
         sys.stdout.flush()
         sys.stderr.flush()
-    os._exit(130)  # everything is cleaned up; readers that still run in other threads would abort the process
+    os._exit(128 + number)  # everything is cleaned up; readers that still run in other threads would abort the process
 
 
 def _fail(problem: Exception) -> NoReturn:

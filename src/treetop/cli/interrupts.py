@@ -2,7 +2,9 @@
 
 Python raises `KeyboardInterrupt` wherever the program happens to be. In a callback from C, as when kernels are loaded,
 it is printed and forgotten; while a generator is being closed it may come out as another error. So that it came is also
-noted here, and looked at where work goes on, before a loss is charged, and when the command ends.
+noted here, and looked at where work goes on, before a loss is charged, and when the command ends. A request to end
+(SIGTERM, as of a batch system, or SIGHUP, when a terminal is closed) is the same: what is private is deleted from disk,
+and what was spent is said.
 """
 
 from __future__ import annotations
@@ -13,13 +15,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
+from treetop.basics.signals import ENDING
+
 
 @dataclass
 class _Interrupts:
     """What is known about Ctrl-C in this process."""
 
-    asked: bool = False
-    """Whether it was pressed while that could still end the command."""
+    asked: int | None = None
+    """The signal that came while it could still end the command."""
     finishing: bool = False
     """Whether it is too late: the result is being put in place, or is there."""
 
@@ -29,12 +33,17 @@ _state = _Interrupts()
 
 def was_interrupted() -> bool:
     """Whether Ctrl-C was pressed before it was too late."""
-    return _state.asked
+    return _state.asked is not None
+
+
+def interrupted_by() -> signal.Signals:
+    """Return the signal that ended the command: Ctrl-C if none came from outside."""
+    return signal.SIGINT if _state.asked is None else signal.Signals(_state.asked)
 
 
 def check_interrupt() -> None:
     """Raise a `KeyboardInterrupt` that was lost on its way."""
-    if _state.asked and not _state.finishing:
+    if _state.asked is not None and not _state.finishing:
         raise KeyboardInterrupt
 
 
@@ -47,24 +56,26 @@ def finish() -> None:
 @contextmanager
 def watched(process: bool) -> Iterator[None]:
     """Watch for Ctrl-C while a command runs; with `process`, nothing but the end of the process comes after it."""
-    _state.asked = _state.finishing = False
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_IGN:  # a background job is not meant to hear of it
-        yield
-        return
+    _state.asked, _state.finishing = None, False
+    before = {number: signal.getsignal(number) for number in ENDING}
+    # A background job is not meant to hear of Ctrl-C, nor one under nohup of SIGHUP.
+    heard = [number for number, handler in before.items() if handler not in (signal.SIG_IGN, None)]
     try:
-        signal.signal(signal.SIGINT, _handle)
+        for number in heard:
+            signal.signal(number, _handle)
     except ValueError:  # not in the main thread, where it would not arrive
         yield
         return
     try:
         yield
     finally:
-        # The end of the interpreter joins threads and runs callbacks: none of this is a command to be interrupted.
-        signal.signal(signal.SIGINT, signal.SIG_IGN if process else before)
+        for number in heard:
+            # The end of the interpreter joins threads and runs callbacks: none of this is a command to be interrupted.
+            over = process and number == signal.SIGINT
+            signal.signal(number, signal.SIG_IGN if over else before[number])
 
 
 def _handle(number: int, frame: FrameType | None) -> None:
     if not _state.finishing:
-        _state.asked = True
+        _state.asked = number
         raise KeyboardInterrupt

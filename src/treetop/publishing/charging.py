@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
+from treetop.basics.signals import held_signals
 from treetop.domain.guarantee import GuaranteeCondition
 from treetop.domain.unit import Unit
 from treetop.errors import PlanError, TreetopError, Unfinished
@@ -110,11 +111,15 @@ class Account:
         self.ledger.check(self.dataset, asked.spent, asked.loss.currency, unit, asked.cells)
 
     def reserve(self, asked: Charge, title: str, digest: str, reading: Mapping[str, Any] | None = None) -> Reservation:
-        """Charge it. From here on the loss is spent, whatever happens."""
+        """Charge it. From here on the loss is spent, whatever happens.
+
+        Ctrl-C waits until the charge is known here: what is in the ledger is always told.
+        """
         unit = unit_text(asked.unit, asked.conditions, reading)
-        self.reservation = self.ledger.reserve(
-            self.dataset, asked.spent, asked.loss.currency, unit, title, digest, asked.cells
-        )
+        with held_signals():
+            self.reservation = self.ledger.reserve(
+                self.dataset, asked.spent, asked.loss.currency, unit, title, digest, asked.cells
+            )
         return self.reservation
 
     def complete(self, sha256: str, answers: Sequence[Any] = ()) -> str | None:
