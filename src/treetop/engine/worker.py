@@ -4,7 +4,7 @@ It is started by its own name, and not by forking or by importing the main progr
 release needs no guard around its last line. Keys come through the pipe and are never on a disk.
 
 It ends with its parent, also in the middle of a task: a thread reads the pipe, which the system closes when the parent
-ends, however it ends. (Linux can send a signal then, but when the thread that started the worker ends, not the process.)
+ends, however it ends. (Linux can send a signal instead, but does so when the thread that started the worker ends.)
 """
 
 from __future__ import annotations
