@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
+import os
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -152,6 +155,20 @@ def test_refusals_are_one_line_and_leave_nothing(folder: Path, capsys: pytest.Ca
         assert message.count("\n") == 1
     assert "flowmop" in failure(capsys, folder, "--to", "flowmop", "--out", "out")
     assert sorted(path.name for path in Path().iterdir()) == before
+
+
+@pytest.mark.parametrize("form", ["excel", "site"])
+def test_a_disk_that_is_full_is_told_in_one_line(
+    form: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(zipfile.ZipFile, "write", full)
+    out = "table.xlsx" if form == "excel" else "site"
+    message = failure(capsys, folder, "--to", form, "--out", out)
+    assert message == f"treetop: {out}: cannot be written: No space left on device\n"
+    assert sorted(path.name for path in Path().iterdir()) == ["places.csv", "release"]
 
 
 def test_an_export_is_replaced_by_force(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

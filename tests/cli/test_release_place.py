@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import stat
@@ -34,6 +35,22 @@ def refused(capsys: Captured, *arguments: str) -> str:
     assert leaving.value.code == 2
     assert "Traceback" not in message
     return message
+
+
+def test_a_disk_without_room_for_the_owner_keeps_no_draft(
+    desk: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Path.write_text
+
+    def full(path: Path, text: str, **options: Any) -> int:
+        if path.name == "owner":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(path, text, **options)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    before = sorted(path.name for path in desk.iterdir())
+    assert "out: cannot be written: No space left on device" in refused(capsys, "--out", "out")
+    assert sorted(path.name for path in desk.iterdir()) == before and entries() == []
 
 
 @pytest.mark.parametrize("force", [[], ["--force"]], ids=["new", "replacing"])

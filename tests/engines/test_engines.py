@@ -29,7 +29,8 @@ from treetop.engine.executor import Executor, Serial
 from treetop.engine.processes import AHEAD, Processes
 from treetop.engine.staging import staging
 from treetop.errors import DataError, EngineError, PlanError, TreetopError
-from treetop.intake import staged
+from treetop.intake import frozen, staged
+from treetop.measure.gathered import Room
 from treetop.release.folder import HIERARCHIES
 from treetop.sources.table import batches, pieces, rows_at_most
 
@@ -237,6 +238,32 @@ def test_a_full_disk_is_said_in_one_sentence_and_nothing_is_charged(
     with pytest.raises(EngineError, match=r"the disk of the staging folder .* is full: name one with more room"):
         plan().release(files, engine=Engine("here", tmp_path), before_measuring=lambda: charged.append(None))
     assert (charged, list(tmp_path.iterdir())) == ([], [])
+
+
+def test_an_array_that_a_full_disk_cannot_hold_is_said_to_be_too_large_for_it(tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no device that is always full")
+    (tmp_path / "word0.npy").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left") as problem:
+        frozen.save(tmp_path, "word0", np.arange(1 << 17))
+    assert problem.value.errno == errno.ENOSPC
+
+
+def test_room_on_a_disk_is_taken_before_it_is_written_as_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frozen.room(tmp_path, "word0", np.uint64, 1 << 20)
+    with (tmp_path / "word0.npy").open("rb") as file:
+        assert os.fstat(file.fileno()).st_blocks * 512 >= 8 << 20  # and not a file with holes
+
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="No space left"):
+        frozen.room(tmp_path, "word1", np.uint64, 1 << 20)
+    with pytest.raises(OSError, match="No space left"):
+        Room(tmp_path).array((1 << 21,), np.int64)
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(files: Path, tmp_path: Path) -> None:

@@ -61,6 +61,15 @@ def full_disks_told(where: Path) -> Iterator[None]:
         ) from problem
 
 
+def allocate(file: int, size: int) -> None:
+    """Take the room on disk for a file that will be written as memory: a disk that is full then would end the process.
+
+    Raises `OSError` if there is no such room. Systems without this call go without it.
+    """
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, size)
+
+
 def _claim(where: Path) -> tuple[Path, int | None]:
     """Make a folder that nobody else can enter, and lock it for as long as the process lives."""
     while True:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
@@ -59,12 +61,22 @@ class Workbook:
             "strings_to_urls": False,
             "strings_to_numbers": False,
         }
-        with writer().Workbook(str(path), options) as book:
-            book.set_properties({"created": datetime(2000, 1, 1)})  # the same bytes for the same release
-            bold = book.add_format({"bold": True})
-            wrapped = book.add_format({"text_wrap": True, "valign": "top"})
-            self._rows(book.add_worksheet("counts"), bold)
-            self._about(book.add_worksheet("read me"), bold, wrapped)
+        packed = _Packed()
+        try:
+            with (
+                TemporaryDirectory(dir=path.parent) as room,
+                writer().Workbook(packed, options | {"tmpdir": room}) as book,
+            ):
+                book.set_properties({"created": datetime(2000, 1, 1)})  # the same bytes for the same release
+                bold = book.add_format({"bold": True})
+                wrapped = book.add_format({"text_wrap": True, "valign": "top"})
+                self._rows(book.add_worksheet("counts"), bold)
+                self._about(book.add_worksheet("read me"), bold, wrapped)
+        except writer().exceptions.FileCreateError as problem:
+            raise problem.args[0] from None  # the error of the system, such as a full disk
+        except writer().exceptions.FileSizeError:
+            raise ReleaseError("an Excel file has at most 4 GB: export --to csv") from None
+        path.write_bytes(packed.getbuffer())
 
     def _rows(self, sheet: Any, bold: Any) -> None:
         sheet.freeze_panes(1, 0)
@@ -88,6 +100,13 @@ class Workbook:
             for at, cell in enumerate(cells):
                 head = bold if len(cells) == 1 or at == 0 else wrapped if at == 1 else None
                 sheet.write_string(row, at, str(cell)[:LONGEST], head)
+
+
+class _Packed(BytesIO):
+    """The packed workbook, in memory: a file that the library could not finish would fail once more when collected."""
+
+    def close(self) -> None:
+        """Stay open for the library, in whatever order the two are collected."""
 
 
 def _put(sheet: Any, row: int, at: int, cell: Any) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.lib.format import open_memmap
+from numpy.lib.format import header_data_from_array_1_0, open_memmap, write_array_header_1_0
 from numpy.typing import NDArray
 
-from treetop.engine.staging import drafted
+from treetop.engine.staging import allocate, drafted
 from treetop.intake.counts import Counts
 
 BEFORE = "before"
@@ -73,7 +73,9 @@ def words_in(folder: Path) -> list[str]:
 
 def save(folder: Path, name: str, array: NDArray[Any]) -> None:
     """Write an array to a file of a folder."""
-    np.save(folder / f"{name}.npy", array)
+    with (folder / f"{name}.npy").open("wb") as file:
+        write_array_header_1_0(file, header_data_from_array_1_0(array))
+        file.write(np.ascontiguousarray(array).data)  # unlike numpy, this says why it fails, as on a full disk
 
 
 def opened(folder: Path, name: str) -> NDArray[Any]:
@@ -88,7 +90,10 @@ def opened(folder: Path, name: str) -> NDArray[Any]:
 def room(folder: Path, name: str, kind: type, size: int) -> None:
     """Make a file for an array, to be written part by part."""
     if size:
-        open_memmap(folder / f"{name}.npy", "w+", np.dtype(kind), (size,))
+        path = folder / f"{name}.npy"
+        open_memmap(path, "w+", np.dtype(kind), (size,))
+        with path.open("r+b") as file:
+            allocate(file.fileno(), path.stat().st_size)
     else:
         save(folder, name, np.empty(0, kind))
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from treetop.engine.staging import allocate
 from treetop.measure.evidence import LevelEvidence, Remainders
 from treetop.measure.frontier import Descended, Frontier
 
@@ -38,6 +39,7 @@ class Room:
             return np.empty(shape, kind)
         with tempfile.TemporaryFile(dir=self.folder) as file:
             file.truncate(size)
+            allocate(file.fileno(), size)
             return np.asarray(np.memmap(file, kind, "r+", shape=shape))
 
     def growing(self, kind: DTypeLike = np.int64, width: tuple[int, ...] = ()) -> Growing:

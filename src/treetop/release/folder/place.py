@@ -114,8 +114,12 @@ def _claim(folder: Path) -> tuple[Path, int | None]:
     try:
         if not new and _owner(beside) not in (None, node()):
             raise _taken(folder, beside)
-        _clear(beside)
-        (beside / _OWNER).write_text(node(), encoding="utf-8")
+        try:
+            _clear(beside)
+            (beside / _OWNER).write_text(node(), encoding="utf-8")
+        except BaseException:  # a full disk, for instance
+            rmtree(beside, ignore_errors=True)
+            raise
     except BaseException:
         if lock is not None:
             os.close(lock)
