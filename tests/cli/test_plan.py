@@ -84,6 +84,23 @@ def test_the_total_cost_is_given_as_rho_and_as_epsilon_at_delta(plan: Path, caps
     assert "Rho 0.0172054 (zero-concentrated), which is epsilon 1 at delta 1e-08" in run(capsys, plan)
 
 
+@pytest.mark.parametrize("epsilon", ["1e10", "1e23", "1e60"])
+@pytest.mark.parametrize("command", ["plan", "release"])
+def test_an_epsilon_that_leaves_no_noise_is_refused_before_anything_is_spent(
+    command: str, epsilon: str, plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(plan, "epsilon = 1.0", f"epsilon = {epsilon}")
+    with pytest.raises(SystemExit) as leaving:
+        cli.main([command, str(plan), *(["--out", "out"] if command == "release" else [])])
+    assert leaving.value.code == 2
+    assert "and at most 1e+09 is accepted" in capsys.readouterr().err
+
+
+def test_a_large_epsilon_is_kept_through_rho(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    change(plan, "epsilon = 1.0", "epsilon = 100000.0")
+    assert "accounting" not in as_json(capsys, plan)["loss"]
+
+
 def test_an_epsilon_that_is_no_binary_fraction_is_shown_as_it_was_written(
     plan: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -223,7 +223,7 @@ def test_units_of_several_records_are_refused_with_the_reason() -> None:
         tt.Plan(SPINE, Unit("person", 3, "replace"), EXACT)
 
 
-@pytest.mark.parametrize("epsilon", [Fraction(1, 10**7), Fraction(10**6)])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10**7), Fraction(1001), Fraction(10**6)])
 def test_an_epsilon_that_would_need_too_large_a_grid_is_refused(epsilon: Fraction) -> None:
     with pytest.raises(LossError, match=r"less extreme epsilon .*accounting=\"zcdp\""):
         exact_rho(epsilon, Fraction(1, 10**8), even(3), (2,) * 3)

@@ -45,8 +45,8 @@ def test_a_number_is_read_as_what_was_written(written: Any) -> None:
 
 
 def test_an_integer_from_numpy_does_not_overflow() -> None:
-    loss = Loss(rho=np.int64(2**40))  # type: ignore[arg-type]
-    assert loss.for_records(2**20).rho == 2**80
+    loss = Loss(rho=np.int64(2**29))  # type: ignore[arg-type]
+    assert loss.budget * 2**51 == 2**80
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,9 @@ def test_a_loss_that_is_not_one_of_the_three_forms_is_refused(parts: Any, messag
         ("1", "without quotes"),
         (1j, "not a number"),
         ([1], "not a number"),
+        (1e9 + 1, "at most 1e.09 is accepted.*Give a smaller one"),
+        (1e23, "at most"),
+        (1e60, "at most"),
         (1e-101, "between"),
         (10**101, "between"),
     ],

@@ -52,6 +52,7 @@ _MASS = 1e-12
 _TRANSFORM = 16 * 2.0**-53
 _MOST_POINTS = 2**22
 _ENOUGH = 25.0
+_LARGEST_EPSILON = 1000
 
 
 def exact_delta(epsilon: Number, cells: Iterable[tuple[Fraction, int]]) -> float:
@@ -99,10 +100,17 @@ def exact_rho(epsilon: Fraction, delta: Fraction, shares: tuple[Fraction, ...], 
     A level has its share of rho, and `shifts` of its cells move by one: its variance is shifts/(2·rho·share). What
     the conversion of zero-concentrated differential privacy allows is allowed here too.
 
+    Raises `LossError` if the epsilon is above 1000, or the grid would be too large.
+
     >>> float(exact_rho(Fraction(1), Fraction(1, 10**8), (Fraction(1, 6),) * 6, (2,) * 6))
     0.0192212
     """
     known = rho_from_epsilon(epsilon, delta)
+    if epsilon > _LARGEST_EPSILON:
+        raise LossError(
+            f"Exact accounting of an epsilon above {_LARGEST_EPSILON:,} takes long and gains next to nothing; give a "
+            'less extreme epsilon or use accounting="zcdp".'
+        )
     unit = Fraction(10) ** (math.floor(math.log10(known)) - 5)
     least = math.floor(known / unit)
     goal = math.log(delta_between_0_and_1(delta))

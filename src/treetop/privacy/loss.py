@@ -19,8 +19,21 @@ RECKLESS_EPSILON = 20
 """Above it, a loss is warned of: odds may then move by more than 400 million times."""
 RECKLESS_DELTA = Fraction(1, 10**4)
 """Above it, so is a delta."""
+MOST = 10**9
+"""The largest epsilon or rho: noise of a larger one is zero for all that anybody could tell."""
 COMPARED_AT = Fraction(1, 10**8)
 """The delta at which an epsilon is reported where none is stated."""
+
+
+def _at_most(value: Number, what: str) -> Fraction:
+    """Read an amount, and refuse one that leaves no noise."""
+    amount = positive(value, what)
+    if amount > MOST:
+        raise LossError(
+            f"{what} is {plain(amount)}, and at most {plain(MOST)} is accepted: beyond it there is no noise, counts "
+            "are exact, and nobody is protected. Give a smaller one, such as 1."
+        )
+    return amount
 
 
 @dataclass(frozen=True, init=False)
@@ -64,9 +77,9 @@ class Loss:
             raise LossError(f"The loss {missing}; give epsilon and delta, or rho, or epsilon alone.")
         if epsilon is not None and rho is not None:
             raise LossError("The loss has both epsilon and rho, which each set it; give one of them.")
-        object.__setattr__(self, "epsilon", None if epsilon is None else positive(epsilon, "epsilon"))
+        object.__setattr__(self, "epsilon", None if epsilon is None else _at_most(epsilon, "epsilon"))
         object.__setattr__(self, "delta", None if delta is None else delta_between_0_and_1(delta))
-        object.__setattr__(self, "rho", None if rho is None else positive(rho, "rho"))
+        object.__setattr__(self, "rho", None if rho is None else _at_most(rho, "rho"))
         object.__setattr__(self, "accounting", accounting)
         object.__setattr__(self, "noise", noise)
         object.__setattr__(self, "large_delta", large_delta)
