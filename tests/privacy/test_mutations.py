@@ -19,15 +19,18 @@ from .faults_beside import FAULTS_BESIDE
 from .faults_doors import FAULTS_AT_DOORS
 from .faults_known import FAULTS_OF_FACTS
 from .faults_ledgers import FAULTS_OF_LEDGERS
+from .faults_machine import FAULTS_OF_FILES
 from .faults_repeats import FAULTS_OF_REPEATS
 from .known import audits_under_facts
 from .ledgers import ledger_audits
+from .machine import machine_audits
 from .repeats import repeat_audits
 
 OF_THE_TREE, BESIDE, DOORS, LEDGERS = quick_audits(), beside_audits(), door_audits(), ledger_audits()
-UNDER_FACTS, REPEATS = audits_under_facts(), repeat_audits()
-AUDITS = OF_THE_TREE | BESIDE | DOORS | LEDGERS | UNDER_FACTS | REPEATS
-ALL_FAULTS = [*FAULTS, *FAULTS_BESIDE, *FAULTS_AT_DOORS, *FAULTS_OF_LEDGERS, *FAULTS_OF_FACTS, *FAULTS_OF_REPEATS]
+UNDER_FACTS, REPEATS, FILES = audits_under_facts(), repeat_audits(), machine_audits()
+AUDITS = OF_THE_TREE | BESIDE | DOORS | LEDGERS | UNDER_FACTS | REPEATS | FILES
+ALL_FAULTS = [*FAULTS, *FAULTS_BESIDE, *FAULTS_AT_DOORS, *FAULTS_OF_LEDGERS, *FAULTS_OF_FACTS]
+ALL_FAULTS += [*FAULTS_OF_REPEATS, *FAULTS_OF_FILES]
 
 
 @pytest.mark.parametrize("name", AUDITS)
@@ -36,7 +39,7 @@ def test_an_audit_finds_nothing_in_the_real_code(name: str) -> None:
 
 
 def test_no_two_audits_or_faults_have_one_name() -> None:
-    assert len(AUDITS) == sum(map(len, (OF_THE_TREE, BESIDE, DOORS, LEDGERS, UNDER_FACTS, REPEATS)))
+    assert len(AUDITS) == sum(map(len, (OF_THE_TREE, BESIDE, DOORS, LEDGERS, UNDER_FACTS, REPEATS, FILES)))
     assert len({str(fault) for fault in ALL_FAULTS}) == len(ALL_FAULTS)
 
 
