@@ -86,10 +86,12 @@ def stage(scratch: Path) -> str:
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found in /proc")
 def test_a_driver_that_is_killed_takes_its_workers_along_and_leaves_nothing(desk: Path, processes: Server) -> None:
     scratch, chance, seen, swept = desk / "scratch", random.Random(KILLS), Counter[str](), Counter[str]()
-    begun = time.monotonic()
-    whole = processes.run(COMMAND, *words("whole"), folder=desk)
-    assert (whole.returncode, whole.stderr, list(scratch.iterdir())) == (0, "", [])
-    lasts = time.monotonic() - begun
+    lasts = PATIENCE
+    for turn in range(2):  # the first may compile kernels
+        begun = time.monotonic()
+        whole = processes.run(COMMAND, *words(f"whole{turn}"), folder=desk)
+        assert (whole.returncode, whole.stderr, list(scratch.iterdir())) == (0, "", [])
+        lasts = min(lasts, time.monotonic() - begun)
     for trial in range(KILLS):
         mark = f"{os.getpid()}.{trial}"
         driver = processes.start(COMMAND, *words(f"out{trial}"), folder=desk, also={MARK: mark})
@@ -106,7 +108,7 @@ def test_a_driver_that_is_killed_takes_its_workers_along_and_leaves_nothing(desk
         swept["with workers" if orphans > 0 else "without workers"] += 1
     last = processes.run(COMMAND, *words("last"), folder=desk)
     assert (last.returncode, list(scratch.iterdir())) == (0, [])
-    sys.stdout.write(f"{KILLS} kills of a run of {lasts:.1f} s; it had come to: {dict(seen)}; {dict(swept)}\n")
+    print(f"\n{KILLS} kills of a run of {lasts:.1f} s; it had come to: {dict(seen)}; {dict(swept)}")
 
 
 WORKS = f"""
