@@ -182,7 +182,7 @@ def test_csv_is_any_table_with_its_intervals_and_od_the_bare_flows(folder: Path)
         cli.main(["export", str(folder), "--to", to, "--out", f"{to}.csv"])
     assert Path("csv.csv").read_bytes() == Path("table.csv").read_bytes()
     bare, whole = read("od.csv"), read("csv.csv")
-    assert list(whole[0]) == [*bare[0], "lower", "upper"]
+    assert list(whole[0]) == [*bare[0], "lower", "upper", "outside"]
     flows = sorted((row["origin"], row["destination"], row["count"]) for row in bare)
     assert sorted((row["origin"], row["destination"], row["count"]) for row in whole) == flows
 

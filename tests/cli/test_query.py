@@ -139,7 +139,7 @@ def read_csv(text: str) -> list[dict[str, str]]:
 def test_by_and_conditions_combine(folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["origin=Nord Ovest", "--by", "destination.town", "--by", "origin.province", "--csv"]
     text = run(capsys, folder, *options)
-    assert text.split("\n")[0] == "destination.town,origin.province,count,lower,upper"
+    assert text.split("\n")[0] == "destination.town,origin.province,count,lower,upper,outside"
     rows = read_csv(text)
     assert {row["destination.town"] for row in rows} == set(TOWNS)
     for row in rows:
@@ -151,9 +151,9 @@ def test_by_and_conditions_combine(folder: Path, release: tt.Release, capsys: py
 
 
 def test_csv_without_by_is_one_row(folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, folder, "--csv") == "count,lower,upper\n30000,30000,30000\n"
+    assert run(capsys, folder, "--csv") == "count,lower,upper,outside\n30000,30000,30000,false\n"
     lower, upper = release.interval(origin="007")
-    expected = f"count,lower,upper\n{release.query(origin='007')},{lower},{upper}\n"
+    expected = f"count,lower,upper,outside\n{release.query(origin='007')},{lower},{upper},false\n"
     assert run(capsys, folder, "--csv", "origin=007") == expected
 
 
@@ -164,11 +164,13 @@ def test_json_says_the_same(folder: Path, release: tt.Release, capsys: pytest.Ca
         "title": "Trips",
         "where": {"origin": "007"},
         "count": release.query(origin="007"),
-        "interval": {"confidence": 0.95, "lower": lower, "upper": upper},
+        "counted": {"what": "records", "sentences": []},
+        "interval": {"confidence": 0.95, "lower": lower, "upper": upper, "outside": False},
     }
     table: Any = json.loads(run(capsys, folder, "--json", "origin=007", "--by", "destination.town"))
     assert table["by"] == ["destination.town"]
-    assert table["rows"] == release.where(origin="007").by("destination.town").to_pylist()
+    rows = release.where(origin="007").by("destination.town").to_pylist()
+    assert table["rows"] == [row | {"outside": not row["lower"] <= row["count"] <= row["upper"]} for row in rows]
     assert table["left_out"] == 0
     assert table["interval"] == total["interval"]
 
@@ -178,7 +180,12 @@ def test_another_confidence_may_be_asked_for(
 ) -> None:
     asked: Any = json.loads(run(capsys, folder, "--json", "origin=007", "--by", "origin.town", "--confidence", "0.5"))
     lower, upper = release.interval(0.5, origin="007")
-    assert asked["interval"] == {"confidence": 0.5, "lower": lower, "upper": upper}
+    assert asked["interval"] == {
+        "confidence": 0.5,
+        "lower": lower,
+        "upper": upper,
+        "outside": not lower <= asked["count"] <= upper,
+    }
     assert (asked["rows"][0]["lower"], asked["rows"][0]["upper"]) == (lower, upper)
     usual = release.interval(origin="007")
     assert upper - lower < usual.upper - usual.lower
@@ -248,6 +255,7 @@ def test_a_release_without_intervals_is_queried_as_it_is(
         "title": "Untitled release",
         "where": {},
         "count": 1200,
+        "counted": {"what": "records", "sentences": []},
     }
     assert run(capsys, tmp_path / "release", "--csv") == "count\n1200\n"
     assert "has no intervals" in failure(capsys, tmp_path / "release", "--confidence", "0.9")

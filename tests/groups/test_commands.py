@@ -64,13 +64,13 @@ def rows(path: Path) -> list[dict[str, str]]:
 def test_a_release_is_exported_as_csv_with_its_intervals(released: Path, tmp_path: Path) -> None:
     run("export", released, "--to", "csv", "--out", tmp_path / "leaves.csv")
     leaves = rows(tmp_path / "leaves.csv")
-    assert list(leaves[0]) == ["size", "place", "count", "lower", "upper"]
+    assert list(leaves[0]) == ["size", "size_name", "place", "count", "lower", "upper", "outside"]
     assert sum(int(row["count"]) for row in leaves) == 3000
     assert all(int(row["lower"]) <= int(row["upper"]) for row in leaves)
     run("export", released, "--to", "csv", "--out", tmp_path / "states.csv", "--level", "state")
     asked = told("query", released, "--by", "size", "--by", "place.state")["rows"]
-    assert [[str(value) for value in row.values()] for row in asked] == [
-        list(row.values()) for row in rows(tmp_path / "states.csv")
+    assert [[str(value).lower() for value in row.values()] for row in asked] == [
+        [value.lower() for value in row.values()] for row in rows(tmp_path / "states.csv")
     ]
 
 
