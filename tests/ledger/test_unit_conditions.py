@@ -163,17 +163,15 @@ def friends(directed: bool, degrees: bool) -> tuple[tt.Plan, Any]:
 
 @pytest.mark.parametrize("kinds", [(False, False), (True, True), (False, True)])
 def test_edges_with_and_without_direction_are_not_added_up(ledger: tt.Ledger, kinds: tuple[bool, bool]) -> None:
-    columns = {"origin": "source.town", "destination": "target.town"}
-    given = [friends(directed, degrees) for directed, degrees in zip((True, False), kinds, strict=True)]
-    for at, (made, table) in enumerate(given):
-        more = {} if kinds[at] else {"columns": columns}
-        if at == 0:
-            made.release(table, ledger=ledger, dataset="pupils", **more)
-            continue
-        with pytest.raises(OtherUnit, match="friendship, directed edges, .*this one 'friendship, undirected edges, "):
-            made.release(table, ledger=ledger, dataset="pupils", **more)
-    made, table = friends(True, not kinds[0])  # of tables and of degrees, an edge is the same one
-    made.release(table, ledger=ledger, dataset="pupils", **({"columns": columns} if kinds[0] else {}))
+    def charge(directed: bool, degrees: bool) -> None:
+        made, table = friends(directed, degrees)
+        columns = None if degrees else {"origin": "source.town", "destination": "target.town"}
+        made.release(table, ledger=ledger, dataset="pupils", columns=columns)
+
+    charge(True, kinds[0])
+    with pytest.raises(OtherUnit, match="friendship, directed edges, .*this one 'friendship, undirected edges, "):
+        charge(False, kinds[1])
+    charge(True, not kinds[0])  # of tables and of degrees, an edge is the same one
     assert len(ledger.entries()) == 2
 
 

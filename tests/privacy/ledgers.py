@@ -93,7 +93,7 @@ Towns = tuple[int, ...]
 
 def _exact(plan: tt.Plan, towns: Towns) -> list[Towns]:
     """The counts that a release tells without noise: of the levels that the plan measures none of."""
-    tables = [(sum(towns),)]
+    tables: list[Towns] = [(sum(towns),)]
     for depth, nodes in enumerate(AREAS.sizes):
         above = AREAS.ancestors(depth)
         tables.append(tuple(sum(n for n, at in zip(towns, above, strict=True) if at == node) for node in range(nodes)))
@@ -145,11 +145,13 @@ def what_neighbours_of_one_ledger_agree_on(*plans: tt.Plan) -> str | None:
 def friendships_of_one_ledger() -> str | None:
     """Charge directed and undirected edges: two people who list each other are two edges, or one."""
     towns = tt.Spine.origin_first(origin=PLACE, destination=PLACE)
-    plans = [
+    plans: list[tt.Plan] = [
         tt.Plan(towns, GraphUnit(unit_of("edge", "add-remove"), Facts("edge", directed)), PURE, margins="none")
         for directed in (True, False)
     ]
-    degrees = [tt.DegreePlan("edge", "add-remove", PURE, 3, directed=directed) for directed in (True, False)]
+    degrees: list[tt.Plan] = [
+        tt.DegreePlan("edge", "add-remove", PURE, 3, directed=directed) for directed in (True, False)
+    ]
     for given in (plans, plans[::-1], degrees, [plans[0], degrees[1]]):
         with tempfile.TemporaryDirectory() as folder:
             ledger = Ledger.create(Path(folder, "ledger"), loss=tt.Loss(epsilon=100), datasets=("data",))
