@@ -14,7 +14,6 @@ from click.testing import CliRunner
 
 import treetop as tt
 from treetop.cli import cli as main
-from treetop.cli.ledger import command
 from treetop.ledger import OtherUnit
 
 PLACE = tt.Hierarchy.from_prefixes(["A1", "A2", "B1"], widths=[1], levels=["state", "town"])
@@ -145,9 +144,9 @@ def test_show_says_what_all_releases_of_a_data_set_protect(ledger: tt.Ledger, ch
     charge(plan({"place.state": INVARIANT}))
     unit = ledger.balance("pupils").unit
     assert unit is not None and "only if neighbours have the same counts by place state" in unit
-    told = CliRunner().invoke(command, ["show", str(ledger.path)]).output
+    told = CliRunner().invoke(main, ["ledger", "show", str(ledger.path)]).output
     assert f"All releases of pupils protect: {unit}" in told.splitlines()
-    report = json.loads(CliRunner().invoke(command, ["show", str(ledger.path), "--json"]).output)
+    report = json.loads(CliRunner().invoke(main, ["ledger", "show", str(ledger.path), "--json"]).output)
     assert report["datasets"][0]["unit"] == report["entries"][0]["unit"] == unit
 
 
