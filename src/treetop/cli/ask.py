@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treetop.basics.regular import IrregularFile, read_at_most
 from treetop.cli.common import expect_head
 from treetop.cli.interrupts import check_interrupt, finish
 from treetop.cli.progress import Bar
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from treetop.plan.file import PlanFile
     from treetop.privacy import Loss
     from treetop.publishing.ask import Answers, Asked
+
+_LARGEST = 1 << 24
+"""The most bytes of a file of questions."""
 
 
 def _number(text: str) -> Decimal:
@@ -102,7 +106,10 @@ def _questions(where: Sequence[str], questions: Sequence[str], listed: Path | No
 
 def _lines(listed: Path) -> list[str]:
     try:
-        text = listed.read_text(encoding="utf-8")
+        with listed.open("rb") as file:
+            text = read_at_most(file, listed, _LARGEST).decode("utf-8")
+    except IrregularFile as problem:
+        raise click.UsageError(f"{problem}: give a file with one question a line") from None
     except UnicodeDecodeError:
         raise click.UsageError(f"{listed}: is not UTF-8 text: give a file with one question a line") from None
     return [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from treetop.basics.copying import writable
@@ -23,6 +22,7 @@ from treetop.noise import Law
 from treetop.plan.facts import kept_exactly
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.nodes import risk_of
+from treetop.release.stored import read_table, whole_numbers
 from treetop.release.tree import ReleasedTree
 
 Ints = NDArray[np.int64]
@@ -172,7 +172,7 @@ def read_margins(
 ) -> tuple[MarginTable, ...]:
     """Read what `margins_table` wrote, of margins with these names and noises."""
     margins = margins_of(spine, [name for name, _ in told])
-    table = pq.read_table(path)
+    table = read_table(path)
     sizes = [margin.nodes for margin in margins]
     if len(margins) != len(told) or table.num_rows != sum(sizes):
         raise ReleaseError(f"{path} does not have one row for every cell of the plan's margins")
@@ -184,7 +184,7 @@ def read_margins(
     codes = ["level", *spine.attributes]
     if not table.select(codes).equals(expected.select(codes)):
         raise ReleaseError(f"{path}: the cells are not those of the plan's margins, in the order of the hierarchies")
-    count, measured = (np.asarray(table.column(name).to_numpy(), np.int64) for name in ("count", "value"))
+    count, measured = (whole_numbers(table, name) for name in ("count", "value"))
     if len(count) and count.min() < 0:
         raise ReleaseError(f"{path} has a count below zero")
     bounds = np.cumsum(sizes)[:-1]

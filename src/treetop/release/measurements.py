@@ -13,12 +13,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from treetop.basics.sorting import first_disorder
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
+from treetop.intake.counts import pack
 from treetop.measure.evidence import Evidence
 from treetop.noise import Law
 from treetop.release.codes import nodes_at
-from treetop.release.tree import ReleasedTree
+from treetop.release.stored import whole_numbers
+from treetop.release.tree import ReleasedTree, spans_at
 
 Ints = NDArray[np.int64]
 
@@ -103,11 +106,11 @@ class Measurements:
     @staticmethod
     def from_table(table: pa.Table, spine: Spine, laws: Sequence[Law | None]) -> Measurements:
         """Read what `table` wrote."""
-        index = table.column("level").to_numpy()
+        index = whole_numbers(table, "level")
         bounds = np.searchsorted(index, np.arange(len(spine.levels) + 2))
         if not (index[1:] >= index[:-1]).all() or bounds[0] != 0 or bounds[-1] != len(index) or bounds[1] > 1:
             raise ReleaseError("the measurements are not those of this spine, level by level")
-        value = table.column("value").to_numpy()
+        value = whole_numbers(table, "value")
         levels: list[LevelMeasurements | None] = []
         for level, start, stop in zip(spine.levels, bounds[1:], bounds[2:], strict=False):
             if start == stop and (laws[level.index] is not None or level.divides):  # not kept, exact ones neither
@@ -116,6 +119,8 @@ class Measurements:
             nodes = nodes_at(spine, level.index, table.slice(start, stop - start))
             if (nodes < 0).any():
                 raise ReleaseError("a measurement has a code that is not in its hierarchy")
+            if first_disorder(pack(spine, spans_at(spine, level.index, nodes)[0])) is not None:
+                raise ReleaseError(f"a measurement of {level.name} stands twice, or out of order")
             levels.append(LevelMeasurements(nodes, value[start:stop]))
         total = int(value[0]) if bounds[1] else None
         return Measurements(spine, total, tuple(laws), tuple(levels))

@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from treetop.basics.resolved import resolved
 from treetop.domain.margin import MARGIN
@@ -21,6 +20,7 @@ from treetop.release.intervals.nodes import Interval, LevelIntervals
 from treetop.release.measurements import Measurements
 from treetop.release.notebook import shown
 from treetop.release.selection import Selection, level_index
+from treetop.release.stored import read_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -158,7 +158,7 @@ def reestimate(folder: str | Path, out: str | Path, *, force: bool = False) -> R
         raise ReleaseError(f"{new} is the release itself, and is never replaced by another: name a new folder")
     check_place(new, force)
     again = Release.load(old).reestimated()
-    places = {path.stem: pq.read_table(path) for path in sorted((old / PLACES).glob("*.parquet"))}
+    places = {path.stem: read_table(path) for path in sorted((old / PLACES).glob("*.parquet"))}
     with drafted(again, new, force=force, nodes=(old / NODES).is_file(), places=places) as draft:
         draft.place()
     return again

@@ -1,8 +1,8 @@
 """The release folder: written whole or not at all, and read back with its own hierarchies."""
 
-from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS
+from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, made_from_all
 from treetop.release.folder.facts import FACTS
-from treetop.release.folder.names import NAMES, PLACES
+from treetop.release.folder.names import NAMES, PLACES, names_table
 from treetop.release.folder.parts import (
     COUNT_PARTS,
     EVIDENCE_PARTS,
@@ -11,6 +11,7 @@ from treetop.release.folder.parts import (
     NODE_PARTS,
     TOP,
     PartsInFiles,
+    evidence_rows,
     index_rows,
     part_name,
     parts_listed,
@@ -34,7 +35,7 @@ from treetop.release.folder.read import (
     read_spine,
 )
 from treetop.release.folder.unresolved import UNRESOLVED
-from treetop.release.folder.write import Draft, drafted, nodes_schema, nodes_table, save, sizes
+from treetop.release.folder.write import Draft, drafted, nodes_schema, nodes_table, save, sizes, stored_tables
 from treetop.release.margins import MARGINS
 
 __all__ = [
@@ -63,10 +64,13 @@ __all__ = [
     "check_place",
     "claimed",
     "drafted",
+    "evidence_rows",
     "file_sha256",
     "in_parts",
     "index_rows",
     "load",
+    "made_from_all",
+    "names_table",
     "nodes_schema",
     "nodes_table",
     "part_name",
@@ -77,5 +81,6 @@ __all__ = [
     "read_spine",
     "save",
     "sizes",
+    "stored_tables",
     "top_table",
 ]

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from treetop.errors import ReleaseError
@@ -19,7 +18,9 @@ from treetop.noise.law import described_law
 from treetop.release.contents import Contents
 from treetop.release.estimates.align import align
 from treetop.release.measurements import LevelMeasurements, Measurements
+from treetop.release.stored import read_table, whole_numbers
 from treetop.release.tree import ReleasedTree
+from treetop.repair import REPAIRS
 
 Ints = NDArray[np.int64]
 
@@ -58,22 +59,24 @@ def with_evidence(release: Contents, folder: Path) -> Contents:
     """Read what was kept, and all measurements where they are more than those under released nodes."""
     laws = laws_of(release.card)
     if ("degrees" in release.card["plan"] or "groups" in release.card["plan"]) and (folder / MEASUREMENTS).is_file():
-        cells = Measurements.from_table(pq.read_table(folder / MEASUREMENTS), release.spine, laws)
+        cells = Measurements.from_table(read_table(folder / MEASUREMENTS), release.spine, laws)
         return replace(release, all_measured=cells)
     if not (folder / EVIDENCE).is_file():
         return release
     spine, tree = release.spine, release.tree
-    table = pq.read_table(folder / EVIDENCE)
+    table = read_table(folder / EVIDENCE)
     sizes = [tree.size(index) for index in range(len(laws))]
-    if not np.array_equal(table.column("level").to_numpy(), np.repeat(np.arange(len(sizes)), sizes)):
+    if not np.array_equal(whole_numbers(table, "level"), np.repeat(np.arange(len(sizes)), sizes)):
         raise ReleaseError(f"{folder}: {EVIDENCE} does not have one row for every released node")
     bounds = np.cumsum(sizes)[:-1]
     measured, highest = (np.split(filled(table.column(name)), bounds) for name in ("measured", "highest"))
-    found = Measurements.from_table(pq.read_table(folder / MEASUREMENTS), spine, laws)
+    found = Measurements.from_table(read_table(folder / MEASUREMENTS), spine, laws)
     if (found.total is None) != (laws[0] is None):
         raise ReleaseError(f"{folder}: {MEASUREMENTS} has a total, or lacks one, against the plan")
     children = [_measured_children(tree, level.index) for level in spine.levels]
-    if all(seen is None or len(seen) == number for seen, number in zip(found.levels, children, strict=True)):
+    if not made_from_all(release.card):
+        if any(seen is not None and len(seen) != number for seen, number in zip(found.levels, children, strict=True)):
+            raise ReleaseError(f"{folder}: {MEASUREMENTS} is not about the released nodes")
         slots = [np.empty(0, np.int64) if seen is None else seen.value for seen in found.levels]
         levels = map(LevelEvidence, measured[1:], highest, slots)
         return replace(release, evidence=Evidence(found.total, tuple(levels), laws))
@@ -86,6 +89,12 @@ def with_evidence(release: Contents, folder: Path) -> Contents:
         if not (np.array_equal(own, level.measured) and np.array_equal(beside, level.highest)):
             raise ReleaseError(f"{folder}: {EVIDENCE} is not what {MEASUREMENTS} gives for the released nodes")
     return replace(release, evidence=aligned, all_measured=found)
+
+
+def made_from_all(card: dict[str, Any]) -> bool:
+    """Whether the counts were estimated from all measurements, so that the released nodes need not be the measured."""
+    repair = card["plan"].get("repair")
+    return repair in REPAIRS and REPAIRS[repair].again
 
 
 def laws_of(card: dict[str, Any]) -> tuple[Law | None, ...]:

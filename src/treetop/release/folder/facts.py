@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from treetop.domain.cells import Cells, Ints
 from treetop.domain.fact import COUNTED, INVARIANT
@@ -18,6 +17,7 @@ from treetop.domain.margin import depths_named
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
 from treetop.intake.facts import fact_of
+from treetop.release.stored import read_table
 
 FACTS = "facts.parquet"
 
@@ -42,7 +42,7 @@ def facts_table(facts: PublicFacts) -> pa.Table:
 
 def read_facts_table(path: Path, spine: Spine, told: Sequence[Mapping[str, Any]]) -> PublicFacts:
     """Read what `facts_table` wrote, and refuse what is not what the plan of a card names by its SHA-256."""
-    rows = pq.read_table(path)
+    rows = read_table(path)
     facts, read = [], 0
     for about in told:
         table = Cells(spine, depths_named(spine, about["table"]))

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import ReleaseError
+from treetop.release.stored import read_schema, read_table
 
 NAMES, PLACES = "names", "places"
 """Folders with one Parquet file a hierarchy, named by its SHA-256: its names, and where its leaves are on a map."""
@@ -41,8 +41,8 @@ def with_saved_names(tree: Hierarchy, digest: str, folder: Path, card: dict[str,
     listed = {file["path"] for file in card.get("files", ())}
     if (name := f"{NAMES}/{digest}.parquet") in listed:
         return _with_names(tree, folder / name)
-    if (name := f"{PLACES}/{digest}.parquet") in listed and "name" in pq.read_schema(folder / name).names:
-        table = pq.read_table(folder / name, columns=["code", "name"])
+    if (name := f"{PLACES}/{digest}.parquet") in listed and "name" in read_schema(folder / name).names:
+        table = read_table(folder / name, columns=["code", "name"])
         given = tuple(table[column].combine_chunks().cast(pa.string()) for column in ("code", "name"))
         return tree.with_names({tree.levels[-1]: _called_otherwise(*given)})
     return tree
@@ -55,7 +55,7 @@ def _called_otherwise(codes: pa.Array, names: pa.Array) -> tuple[pa.Array, pa.Ar
 
 
 def _with_names(tree: Hierarchy, path: Path) -> Hierarchy:
-    rows = pq.read_table(path, columns=["level", "code", "name"])
+    rows = read_table(path, columns=["level", "code", "name"])
     given = {}
     for level in pc.unique(rows["level"]).to_pylist():
         if level not in tree.levels:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -36,6 +37,7 @@ from treetop.release.intervals.boxes import Range
 from treetop.release.measurements import Measurements
 from treetop.release.parts import Leaves, Part, Parts, PartTree, Top
 from treetop.release.scanning import level_rows, part_rows
+from treetop.release.stored import parquet_file, read_table, whole_numbers
 from treetop.release.tree import spans_at
 
 Ints = NDArray[np.int64]
@@ -171,7 +173,7 @@ class Index:
         if table["attribute"].to_pylist() != names * (table.num_rows // len(names)):
             raise ReleaseError(f"{INDEX} does not have a row for every attribute and group of rows")
         one = table.take(pa.array(np.arange(0, table.num_rows, len(names))))
-        about = [np.asarray(one[name].to_numpy(), np.int64) for name in ("part", "group", "rows", "count", "node")]
+        about = [whole_numbers(one, name) for name in ("part", "group", "rows", "count", "node")]
         ends = []
         for end in ("first", "last"):
             codes = table[end].combine_chunks()
@@ -214,7 +216,8 @@ class PartsInFiles(Parts):
     def leaves_of(self, number: int) -> Leaves:
         """Return the leaves of a part."""
         groups = np.flatnonzero(self.index.part == number)
-        return self.checked(number, self._table(number, self.index.group[groups].tolist()))
+        with self._reading(part_name(COUNT_PARTS, number)):
+            return self.checked(number, self._table(number, self.index.group[groups].tolist()))
 
     def checked(self, number: int, table: pa.Table) -> Leaves:
         """Return leaves of a table; refuse what are none."""
@@ -239,24 +242,30 @@ class PartsInFiles(Parts):
         with self._file(part_name(COUNT_PARTS, number), names) as file:
             return read_groups(file, groups, [*names, "count"])
 
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        """Turn what goes wrong with a file into one message; whoever puts hashes right may have put anything there."""
+        try:
+            yield
+        except (OSError, LookupError, TypeError, ValueError, ArithmeticError, pa.ArrowException) as problem:
+            raise ReleaseError(f"{self.folder}: {name} cannot be read: {problem}") from problem
+
     def _file(self, name: str, codes: Sequence[str] = ()) -> pq.ParquetFile:
         self.verify(name)
-        try:
-            return pq.ParquetFile(self.folder / name, read_dictionary=list(codes))
-        except (OSError, pa.ArrowException) as problem:
-            raise ReleaseError(f"{self.folder}: {name} cannot be read: {problem}") from problem
+        return parquet_file(self.folder / name, codes)
 
     def evidence_of(self, number: int, tree: PartTree) -> Sequence[tuple[Ints, Ints]]:
         """Return what was measured of the nodes of a part below the top, level by level, and beside them."""
         name = part_name(EVIDENCE_PARTS, number)
-        with self._file(name) as file:
-            table = file.read()
         levels = range(self.top.level + 1, len(self.spine.levels) + 1)
         sizes = [tree.size(index) for index in levels]
-        if not np.array_equal(table["level"].to_numpy(), np.repeat(levels, sizes)):
-            raise ReleaseError(f"{self.folder}: {name} does not have one row for every released node")
-        measured, highest = (np.split(filled(table[end]), np.cumsum(sizes)[:-1]) for end in ("measured", "highest"))
-        return list(zip(measured, highest, strict=True))
+        with self._reading(name):
+            with self._file(name) as file:
+                table = file.read()
+            if not np.array_equal(whole_numbers(table, "level"), np.repeat(levels, sizes)):
+                raise ReleaseError(f"{self.folder}: {name} does not have one row for every released node")
+            measured, highest = (np.split(filled(table[end]), np.cumsum(sizes)[:-1]) for end in ("measured", "highest"))
+            return list(zip(measured, highest, strict=True))
 
     def groups_meeting(self, ranges: Mapping[int, Range]) -> Iterator[Leaves]:
         """Yield the leaves of the groups of rows that may have some within ranges."""
@@ -270,7 +279,9 @@ class PartsInFiles(Parts):
     def _groups(self, wanted: Ints) -> Iterator[Leaves]:
         for at in wanted.tolist():
             number = int(self.index.part[at])
-            yield self.checked(number, self._table(number, [int(self.index.group[at])]))
+            with self._reading(part_name(COUNT_PARTS, number)):
+                leaves = self.checked(number, self._table(number, [int(self.index.group[at])]))
+            yield leaves
 
     @cached_property
     def all_leaves(self) -> Leaves:
@@ -323,7 +334,7 @@ def read_parts(
     """Read the small levels of a folder in parts, and what its index says; the rest when it is asked for."""
     number = len(parts_listed(card, COUNT_PARTS))
     top = _top(folder, spine)
-    table = pq.read_table(folder / INDEX)
+    table = read_table(folder / INDEX)
     index = Index.of(table, spine)
     if not number or not np.array_equal(np.unique(index.part), np.arange(number)):
         raise ReleaseError(f"{folder}: {INDEX} is not about the parts that the card lists")
@@ -342,13 +353,13 @@ def read_parts(
 
 
 def _top(folder: Path, spine: Spine) -> Top:
-    table = pq.read_table(folder / TOP)
-    index = np.asarray(table["level"].to_numpy(), np.int64)
+    table = read_table(folder / TOP)
+    index = whole_numbers(table, "level")
     level = int(index.max(initial=-1))
     if not 0 <= level < len(spine.levels) or (np.diff(index) < 0).any():
         raise ReleaseError(f"{folder}: {TOP} does not have the levels from the total down")
     last = table.filter(pa.array(index == level))
-    nodes, count = nodes_at(spine, level, last), np.asarray(last["count"].to_numpy(), np.int64)
+    nodes, count = nodes_at(spine, level, last), whole_numbers(last, "count")
     if (nodes < 0).any() or count.min() <= 0:
         raise ReleaseError(
             f"{folder}: {TOP} has a code that is not in its hierarchy, or a count that is not above zero"
@@ -360,12 +371,12 @@ def _top(folder: Path, spine: Spine) -> Top:
 
 def _evidence(folder: Path, top: Top, laws: tuple[Law | None, ...]) -> Evidence:
     """Read what was measured of the top, and of the children of its last nodes."""
-    table = pq.read_table(folder / EVIDENCE)
+    table = read_table(folder / EVIDENCE)
     sizes = [len(top.at(index)) for index in range(top.level + 1)]
-    if not np.array_equal(table["level"].to_numpy(), np.repeat(np.arange(len(sizes)), sizes)):
+    if not np.array_equal(whole_numbers(table, "level"), np.repeat(np.arange(len(sizes)), sizes)):
         raise ReleaseError(f"{folder}: {EVIDENCE} does not have one row for every released node of {TOP}")
     measured, highest = (np.split(filled(table[end]), np.cumsum(sizes)[:-1]) for end in ("measured", "highest"))
-    found = Measurements.from_table(pq.read_table(folder / MEASUREMENTS), top.spine, laws)
+    found = Measurements.from_table(read_table(folder / MEASUREMENTS), top.spine, laws)
     if (found.total is None) != (laws[0] is None):
         raise ReleaseError(f"{folder}: {MEASUREMENTS} has a total, or lacks one, against the plan")
     levels = []

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
+from treetop.release.stored import read_table, whole_numbers
 
 PUBLIC = "public.parquet"
 
@@ -23,11 +23,11 @@ def public_table(spine: Spine, numbers: NDArray[np.int64]) -> pa.Table:
 
 def read_public(path: Path, spine: Spine) -> NDArray[np.int64]:
     """Read what `public_table` wrote; refuse regions that are not those of the hierarchy, or numbers that are none."""
-    table, place = pq.read_table(path), list(spine.attributes)[-1]
+    table, place = read_table(path), list(spine.attributes)[-1]
     codes = spine.attributes[place].codes[-1]
     if table.column(place).to_pylist() != codes.to_pylist():
         raise ReleaseError(f"{path}: the regions are not those of the hierarchy")
-    numbers = table.column("number").to_numpy()
-    if numbers.dtype != np.int64 or numbers.min() < 0:
-        raise ReleaseError(f"{path}: a number is not whole, or is negative")
-    return np.asarray(numbers)
+    numbers = whole_numbers(table, "number")
+    if numbers.min() < 0:
+        raise ReleaseError(f"{path}: a number is negative")
+    return numbers

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from treetop.basics.deferred import later
+from treetop.basics.regular import open_regular, refuse_irregular
 from treetop.basics.sorting import first_disorder
 from treetop.card.schema import findings
 from treetop.domain.facts import PublicFacts
@@ -36,6 +36,7 @@ from treetop.release.folder.parts import FOLDERS, INDEX, TOP, read_parts
 from treetop.release.folder.public import PUBLIC, read_public
 from treetop.release.folder.unresolved import UNRESOLVED, read_unresolved
 from treetop.release.margins import MARGINS, MarginTable, read_margins
+from treetop.release.stored import read_bytes, read_table, read_text
 
 COUNTS, NODES, PLAN, CARD, PAGE = "counts.parquet", "nodes.parquet", "plan.toml", "card.json", "card.html"
 HIERARCHIES = "hierarchies"
@@ -84,10 +85,10 @@ def read_contents(folder: Path, *, verified: bool = False) -> Contents:
     with _reading(folder, (KeyError, TypeError, AttributeError), _DAMAGE):
         spine, facts = read_domain(folder, card)
         _refuse_other_levels(card, spine, facts, folder)
-        plan_toml = (folder / PLAN).read_text(encoding="utf-8") if (folder / PLAN).exists() else None
+        plan_toml = read_text(folder / PLAN) if (folder / PLAN).exists() else None
         if in_parts(card):
             return _in_parts(folder, card, spine, facts, plan_toml, verified)
-        leaves = pq.read_table(folder / COUNTS, columns=[*spine.attributes, "count"])
+        leaves = read_table(folder / COUNTS, columns=[*spine.attributes, "count"])
         trees = zip(spine.attributes, spine.trees, strict=True)
         nodes = np.array([tree.encode(leaves.column(name).combine_chunks()) for name, tree in trees], np.int32)
     count = leaves.column("count").to_numpy()
@@ -177,7 +178,7 @@ def _refuse_changes(card: dict[str, Any], folder: Path) -> None:
     """Refuse files that are not those that the card names, and a card that is not the one that its page names."""
     more = _more(folder)
     stated = {file["path"]: file["sha256"] for file in card["files"]}
-    if (folder / PAGE).is_file() and file_sha256(folder / CARD).encode() not in (folder / PAGE).read_bytes():
+    if (folder / PAGE).is_file() and file_sha256(folder / CARD).encode() not in read_bytes(folder / PAGE):
         raise ReleaseError(f"{folder}: {CARD} is not the one that {PAGE} names, so one was changed: {more}")
     # Of hierarchies the content has been compared; nodes are not read here.
     called = [name for name in stated if name.startswith((f"{NAMES}/", f"{PLACES}/"))]
@@ -198,7 +199,10 @@ def read_spine(folder: Path, card: dict[str, Any]) -> Spine:
                 raise ReleaseError(
                     f"{folder}: {CARD} names the hierarchy of {name!r} by something that is not a SHA-256"
                 )
-            tree = Hierarchy.from_table(folder / HIERARCHIES / f"{about['sha256']}.parquet", about["levels"])
+            path = folder / HIERARCHIES / f"{about['sha256']}.parquet"
+            with _reading(folder, damage=(OSError,)):
+                refuse_irregular(path)
+            tree = Hierarchy.from_table(path, about["levels"])
             if tree.digest != about["sha256"]:
                 raise ReleaseError(f"{folder}: the hierarchy of {name!r} is not the one that the card names")
             with _reading(folder, damage=_DAMAGE):
@@ -222,7 +226,7 @@ def read_card(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ReleaseError(f"{folder} is not a release folder: there is no {CARD} in it")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         card = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse_constant)
     except (ValueError, RecursionError, OSError) as problem:
         raise ReleaseError(f"{path}: not a card: {problem}") from problem
@@ -234,7 +238,7 @@ def read_card(folder: Path) -> dict[str, Any]:
 def file_sha256(path: Path) -> str:
     """Return the SHA-256 of a file."""
     digest = sha256()
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()

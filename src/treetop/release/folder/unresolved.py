@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from treetop.basics.sorting import first_disorder
 from treetop.domain.spine import Spine
@@ -16,6 +15,7 @@ from treetop.measure.evidence import Remainders
 from treetop.release.codes import nodes_at
 from treetop.release.contents import Contents
 from treetop.release.intervals.remainders import remainder_intervals
+from treetop.release.stored import read_table, whole_numbers
 from treetop.release.tree import spans
 
 UNRESOLVED = "unresolved.parquet"
@@ -41,9 +41,9 @@ def unresolved_table(release: Contents) -> pa.Table:
 
 def read_unresolved(path: Path, spine: Spine) -> Remainders:
     """Read what `unresolved_table` wrote; refuse remainders that stand twice or out of order: sums would be wrong."""
-    table = pq.read_table(path)
-    level = np.asarray(table.column("level").to_numpy(), np.int32)
-    count = np.asarray(table.column("count").to_numpy(), np.int64)
+    table = read_table(path)
+    level = whole_numbers(table, "level").astype(np.int32)
+    count = whole_numbers(table, "count")
     nodes = np.zeros((len(spine.attributes), len(level)), np.int32)
     if len(level) and (level.min() < 0 or level.max() >= len(spine.levels) or count.min() <= 0):
         raise ReleaseError(f"{path}: a remainder is a count above zero at a level above the leaves")

@@ -172,16 +172,14 @@ def _all_tables(
     release: Contents, parts: Parts | None, places: Mapping[str, pa.Table]
 ) -> Iterator[tuple[str, pa.Table]]:
     """Yield what a release holds as tables, and then, in folders of their own, the public ones that it refers to."""
-    yield from _tables(release, parts)
-    trees = {tree.digest: tree for tree in release.spine.trees}
-    hierarchies = {digest: tree.to_table() for digest, tree in trees.items()}
-    for kind, public in ((HIERARCHIES, hierarchies), (NAMES, _names(release, places)), (PLACES, places)):
+    yield from stored_tables(release, parts)
+    for kind, public in ((NAMES, _names(release, places)), (PLACES, places)):
         yield from ((f"{kind}/{digest}.parquet", table) for digest, table in public.items())
     template()  # compiled while the last tables are written
 
 
-def _tables(release: Contents, parts: Parts | None) -> Iterator[tuple[str, pa.Table]]:
-    """Yield what a release holds as tables, but for leaves that are written in parts."""
+def stored_tables(release: Contents, parts: Parts | None) -> Iterator[tuple[str, pa.Table]]:
+    """Yield what a release holds as tables, but for leaves that are written in parts, and then its hierarchies."""
     if parts is None:
         yield COUNTS, Selection(release).table()
     if release.left is not None:
@@ -197,6 +195,8 @@ def _tables(release: Contents, parts: Parts | None) -> Iterator[tuple[str, pa.Ta
         yield FACTS, facts_table(release.facts)
     if release.public is not None:
         yield PUBLIC, public_table(release.spine, release.public)
+    trees = {tree.digest: tree for tree in release.spine.trees}
+    yield from ((f"{HIERARCHIES}/{digest}.parquet", tree.to_table()) for digest, tree in trees.items())
 
 
 def _names(release: Contents, places: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
