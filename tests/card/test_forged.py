@@ -62,6 +62,8 @@ count = "visits"
 period = "2011"
 keep = { year = ["2011"] }
 unknown = "drop"
+trim = true
+missing = ["NA", "?"]
 """
 
 
@@ -148,11 +150,26 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return folder / "out"
 
 
-def leaves(value: Any, path: Path_ = ()) -> list[Path_]:
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
-    if items is None:
-        return [path]
-    return [place for name, item in items for place in leaves(item, (*path, name))]
+REMOVED = object()
+"""Stands for what is no longer there."""
+
+
+def changes(value: Any, path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:
+    """Yield every place of a card with what may stand there instead, or `REMOVED`; lists with a repeat, or reversed."""
+    for name, item in value.items() if isinstance(value, dict) else enumerate(value):
+        here = (*path, name)
+        yield here, REMOVED
+        if isinstance(item, dict | list):
+            yield from ((here, other) for other in _other_lists(item))
+            yield from changes(item, here)
+        else:
+            yield from ((here, other) for other in others(item))
+
+
+def _other_lists(item: Any) -> list[Any]:
+    if not isinstance(item, list) or not item:
+        return []
+    return [[*item, item[-1]], *([item[::-1]] if item != item[::-1] else [])]
 
 
 def others(value: Any) -> Iterator[Any]:
@@ -191,14 +208,17 @@ def forge(folder: Path, path: Path_, new: Any, pristine: bytes, *, also_the_stat
     target = card
     for name in path[:-1]:
         target = target[name]
-    target[path[-1]] = new
-    if path[0] == "plan":
+    if new is REMOVED:
+        del target[path[-1]]
+    else:
+        target[path[-1]] = new
+    if path[0] == "plan" and "plan" in card:
         card["plan_sha256"] = sha256(json.dumps(card["plan"], sort_keys=True).encode()).hexdigest()
     if also_the_statement:
         text = (folder / "plan.toml").read_text(encoding="utf-8")
         (folder / "plan.toml").write_text(bind(text, card), encoding="utf-8")
-        for file in card["files"]:
-            if file["path"] == "plan.toml" and path[0] != "files":
+        for file in card["files"] if path[0] != "files" else ():
+            if file["path"] == "plan.toml":
                 file["bytes"], file["sha256"] = (folder / "plan.toml").stat().st_size, file_sha256(folder / "plan.toml")
     (folder / "card.json").write_text(json.dumps(card, ensure_ascii=False), encoding="utf-8")
     try:
@@ -275,20 +295,16 @@ def unfound(folder: Path) -> tuple[set[str], set[str]]:
     before = {name: (folder / name).read_bytes() for name in ("card.json", "card.html", "plan.toml")}
     card = json.loads(before["card.json"])
     passed: tuple[set[str], set[str]] = (set(), set())
-    for path in leaves(card):
-        value = card
-        for name in path:
-            value = value[name]
-        for new in others(value):
-            for also_the_statement, names in zip((True, False), passed, strict=True):
-                try:
-                    forge(folder, path, new, before["card.json"], also_the_statement=also_the_statement)
-                    if any(verdict.findings for verdict in check_folder(folder)):
-                        break
-                    names.add(".".join("[]" if isinstance(name, int) else name for name in path))
-                finally:
-                    for name, content in before.items():
-                        (folder / name).write_bytes(content)
+    for path, new in changes(card):
+        for also_the_statement, names in zip((True, False), passed, strict=True):
+            try:
+                forge(folder, path, new, before["card.json"], also_the_statement=also_the_statement)
+                if any(verdict.findings for verdict in check_folder(folder)):
+                    break
+                names.add(".".join("[]" if isinstance(name, int) else name for name in path))
+            finally:
+                for name, content in before.items():
+                    (folder / name).write_bytes(content)
     return passed
 
 

@@ -21,6 +21,7 @@ from treetop.basics import memory
 from treetop.basics.deferred import is_made
 from treetop.card.bond import bind
 from treetop.card.html import render
+from treetop.checking import counting
 from treetop.checking.check import check_folder
 from treetop.errors import ReleaseError, TreetopError
 from treetop.exporting import streamed
@@ -66,6 +67,7 @@ def few_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep all measurements of the first levels only, as large tables do."""
     monkeypatch.setattr(run, "FEW_NODES", 120)
     monkeypatch.setattr(cutting, "FEW_NODES", 120)
+    monkeypatch.setattr(counting, "FEW_NODES", 120)
 
 
 @pytest.fixture(scope="module")

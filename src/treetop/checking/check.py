@@ -37,12 +37,14 @@ from treetop.release.folder import (
     PLAN,
     file_sha256,
     in_parts,
+    made_from_all,
     read_card,
     read_contents,
     read_domain,
     read_spine,
 )
 from treetop.release.release import Release
+from treetop.release.stored import read_bytes, read_text
 
 _RELATION = re.compile(r'The neighbour relation is "|^# relation = "', re.MULTILINE)
 _PROBLEMS = (
@@ -183,8 +185,9 @@ class _Check:
             yield f"every public fact is kept, node by node: {tables}", self.facts
         if self._lists(MEASUREMENTS):
             yield "the interval of every count, from the measurements that were kept", self.intervals
-            if card["plan"].get("repair") == "least-squares":
+            if made_from_all(card):
                 yield "the counts, by least squares from the measurements that were kept", self.estimated
+        yield "every table has the columns and rows of its kind, and says what other files say", self.tables
         if (promised := promise(card)) is not None:
             yield promised.words, lambda: promised.check(card, self.release)
 
@@ -240,7 +243,7 @@ class _Check:
     def warnings(self) -> Iterator[str]:
         """Yield what the card is not to be trusted in, though it is as the version that made it wrote it."""
         try:
-            text = (self.folder / PLAN).read_text(encoding="utf-8")
+            text = read_text(self.folder / PLAN)
             if "graph" not in self.card and any(map(_RELATION.search, (self.card["description"], text))):
                 yield (
                     "the neighbour relation of this graph is stated in words only, which nothing here can verify: no "
@@ -270,11 +273,7 @@ class _Check:
             yield f"{CARD}: {where} is {told}, but the plan gives {given}"
 
     def leaves(self) -> Iterator[str]:
-        yield from (
-            counting.leaves(self.release, self.card, self.folder)
-            if self.by_parts is None
-            else self.by_parts(parts.LEAVES)
-        )
+        yield from (counting.leaves(self.release, self.card) if self.by_parts is None else self.by_parts(parts.LEAVES))
 
     def sums(self) -> Iterator[str]:
         yield from (
@@ -287,10 +286,24 @@ class _Check:
     def facts(self) -> Iterator[str]:
         yield from counting.facts(self.release) if self.by_parts is None else self.by_parts(parts.FACT)
 
+    @cached_property
+    def _tables(self) -> dict[str, list[str]]:
+        """What is wrong with each table, by its name; leaves in parts are compared part by part."""
+        return counting.tables(self.release, self.folder)
+
     def intervals(self) -> Iterator[str]:
-        yield from (
-            counting.intervals(self.release, self.folder) if self.by_parts is None else self.by_parts(parts.INTERVALS)
-        )
+        for name in counting.BOUNDED:
+            yield from self._tables.get(name, [])
+        if self.by_parts is not None:
+            yield from self.by_parts(parts.INTERVALS)
+
+    def tables(self) -> Iterator[str]:
+        bounded = counting.BOUNDED if self._lists(MEASUREMENTS) else ()
+        for name, findings in self._tables.items():
+            yield from findings if name not in bounded else []
+        yield from counting.beside(self.release, self.folder, self.card)
+        if self.by_parts is not None:
+            yield from self.by_parts(parts.EVIDENCE)
 
     def estimated(self) -> Iterator[str]:
         yield from counting.estimated(self.release)
@@ -310,7 +323,7 @@ def _page(folder: Path, card: dict[str, Any], fits: bool) -> tuple[str, Callable
     """Compare card.html with card.json: by the hash that it names and, if it fits its schema, letter by letter."""
 
     def check() -> Iterator[str]:
-        page = (folder / PAGE).read_bytes()
+        page = read_bytes(folder / PAGE)
         digest = file_sha256(folder / CARD)
         if digest.encode() not in page:
             yield f"{CARD} has SHA-256 {digest}, which is not the one that {PAGE} names: one of them was changed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treetop.card.bond import bound, statement_sha256
 from treetop.checking.compare import differences
+from treetop.checking.measurements import evidence_findings
 from treetop.domain.boxes import Boxes
 from treetop.domain.fact import COUNTED, LISTED
 from treetop.domain.facts import TableFact
@@ -29,26 +31,32 @@ from treetop.release.folder import (
     EVIDENCE,
     EVIDENCE_PARTS,
     FACTS,
-    FOLDERS,
     HIERARCHIES,
     INDEX,
     MARGINS,
     MEASUREMENTS,
     NODE_PARTS,
     NODES,
+    PLACES,
     PLAN,
     PUBLIC,
     TOP,
     UNRESOLVED,
     in_parts,
+    names_table,
     nodes_schema,
     nodes_table,
     part_name,
     parts_listed,
     sizes,
+    stored_tables,
 )
-from treetop.release.margins import codes_of, margins_table
+from treetop.release.folder import NAMES as NAMED
+from treetop.release.margins import codes_of
+from treetop.release.measurements import FEW_NODES
 from treetop.release.release import Release
+from treetop.release.stored import parquet_file, read_table, read_text
+from treetop.sources.prepare import Prepare
 
 NAMES = ("group", "size", "quantity", "list", "list_group", "list_region")
 """What a plan for group sizes calls columns and files: like those of the attributes, no part of the plan itself."""
@@ -76,16 +84,20 @@ def needed(card: dict[str, Any]) -> list[str]:
 
 
 def unneeded(card: dict[str, Any]) -> list[str]:
-    """Return the tables that a card lists, and that no folder like this has: one in parts has them in parts."""
-    parted, listed = in_parts(card), [file["path"] for file in card["files"]]
-    if not parted:
-        return [name for name in listed if name == INDEX or name.startswith(tuple(f"{kind}/" for kind in FOLDERS))]
-    wrong, number = [name for name in listed if name in (COUNTS, NODES)], len(parts_listed(card, COUNT_PARTS))
-    for kind, with_it in ((EVIDENCE_PARTS, EVIDENCE in listed), (NODE_PARTS, True)):
-        parts = parts_listed(card, kind)
-        if parts and (len(parts) != number or not with_it):
-            wrong += parts
-    return wrong
+    """Return what a card lists that no folder like this has."""
+    listed = [file["path"] for file in card["files"]]
+    trees = {tree["sha256"] for tree in card["hierarchies"]}
+    known = {*needed(card), PLAN, *(f"{kind}/{digest}.parquet" for kind in (NAMED, PLACES) for digest in trees)}
+    counted_otherwise = "degrees" in card["plan"] or "groups" in card["plan"]
+    if not counted_otherwise and EVIDENCE in listed and MEASUREMENTS in listed:
+        known |= {EVIDENCE, MEASUREMENTS}  # a release may keep them without intervals
+    if not in_parts(card):
+        return [name for name in listed if name not in known | {NODES}]
+    number = len(parts_listed(card, COUNT_PARTS))
+    for kind in (COUNT_PARTS, *((EVIDENCE_PARTS,) if EVIDENCE in listed else ()), NODE_PARTS):
+        if len(parts := parts_listed(card, kind)) == number:
+            known |= set(parts)
+    return [name for name in listed if name not in known]
 
 
 def keeps_regions(plan: dict[str, Any]) -> bool:
@@ -100,7 +112,7 @@ def rows(path: Path, file: dict[str, Any]) -> Iterator[str]:
     count = None
     if path.suffix == ".parquet":
         try:
-            count = pq.ParquetFile(path).metadata.num_rows
+            count = parquet_file(path).metadata.num_rows
         except (OSError, pa.ArrowException) as problem:
             yield f"{file['path']} cannot be read: {problem}"
             return
@@ -111,7 +123,7 @@ def rows(path: Path, file: dict[str, Any]) -> Iterator[str]:
 def plan_file(folder: Path, plan: PurePlan, card: dict[str, Any]) -> Iterator[str]:
     """Compare plan.toml, field by field, with the plan that the card describes, and with what it says of the data."""
     try:
-        stated = tomllib.loads((folder / PLAN).read_text(encoding="utf-8"))
+        stated = tomllib.loads(read_text(folder / PLAN))
     except ValueError as problem:
         raise ReleaseError(f"{PLAN} is not a plan: {problem}") from problem
     yield from _said(stated, card)
@@ -159,7 +171,7 @@ def said(stated: dict[str, Any]) -> dict[str, Any]:
 
 def bond(folder: Path, card: dict[str, Any]) -> Iterator[str]:
     """Compare the hash of what the card states with the one at the end of plan.toml."""
-    if bound((folder / PLAN).read_text(encoding="utf-8")) != [statement_sha256(card)]:
+    if bound(read_text(folder / PLAN)) != [statement_sha256(card)]:
         yield f"{PLAN} is not bound to this card: what the card states has SHA-256 {statement_sha256(card)}"
 
 
@@ -173,17 +185,54 @@ def _said(stated: dict[str, Any], card: dict[str, Any]) -> Iterator[str]:
         "keep": told.get("keep", {}),
         "drop": told.get("drop", {}),
     }
+    yield from _prepared(stated.get("data", {}), told.get("prepared", []))
     for where, one, other in differences(said(stated), expected):
         yield f"{PLAN}: {where} is {one}, but the card says {other}"
 
 
-def leaves(release: Release, card: dict[str, Any], folder: Path) -> Iterator[str]:
+_PREPARING = ("trim", "missing", "thousands", "replace", "pad", "bands")
+_REPLACED = re.compile(r"([1-9][0-9,]*) (code|codes) of (.*) (is counted as another|are counted as others)")
+
+_RULES = (
+    r"blanks at the ends of .* do not count",
+    r"'.*' stands? for a missing value",
+    r"'.*' between the thousands of .* does not count",
+    _REPLACED,
+    r"codes of .* have zeros in front up to [0-9]+ characters",
+    r".* is counted in bands: .*",
+)
+"""What may be said of prepared columns, in this order."""
+
+
+def _prepared(data: dict[str, Any], stated: list[str]) -> Iterator[str]:
+    """Compare what the card says of prepared columns with plan.toml, or with itself if a program prepared them.
+
+    How many codes were replaced stands in a public file, which is not in the folder.
+    """
+    about = {name: data[name] for name in _PREPARING if name in data}
+    if not about:
+        kinds = [at for text in stated for at, rule in enumerate(_RULES) if re.fullmatch(rule, text)]
+        if len(kinds) != len(stated) or kinds != sorted(kinds) or len(set(stated)) < len(stated):
+            yield "card.json: data.prepared has a rule twice, out of order, or one that there is not"
+        return
+    about["replace"] = {column: {"": ""} for column in about.get("replace", {})}
+    expected = Prepare(**about).words()
+    if [_REPLACED.sub(_one_code, text) for text in stated] != expected:
+        yield f"card.json: data.prepared is {stated}, but {PLAN} gives {expected}"
+
+
+def _one_code(found: re.Match[str]) -> str:
+    """Return what is said of one replaced code, whatever their number; wrong grammar stays as it is."""
+    number, codes, column, counted = found.groups()
+    alone = number == "1"
+    if alone != (codes == "code") or alone != counted.startswith("is") or f"{int(number.replace(',', '')):,}" != number:
+        return found[0]
+    return f"1 code of {column} is counted as another"
+
+
+def leaves(release: Release, card: dict[str, Any]) -> Iterator[str]:
     """Compare the leaves, which are valid once they are loaded, with the number that the card states."""
     stated = card["released"]
-    bounds = [] if release.confidence is None else ["lower", "upper"]
-    names, expected = pq.read_schema(folder / COUNTS).names, [*release.spine.attributes, "count", *bounds]
-    if names != expected:
-        yield f"{COUNTS} has the columns {', '.join(names)}, not {', '.join(expected)}"
     if len(release.count) != stated["leaves"]:
         yield f"{COUNTS} has {len(release.count):,} leaves, but the card says {stated['leaves']:,}"
     if release.total != stated["total"]:
@@ -199,7 +248,7 @@ def sums(release: Release, card: dict[str, Any], folder: Path) -> Iterator[str]:
         yield f"card.json: released.{where} is {one}, but the leaves give {other}"
     if not any(file["path"] == NODES for file in card["files"]):
         return
-    stated = pq.read_table(folder / NODES)
+    stated = read_table(folder / NODES)
     schema = nodes_schema(release)
     if [(field.name, field.type) for field in stated.schema] != [(field.name, field.type) for field in schema]:
         yield f"{NODES} has the columns {', '.join(stated.column_names)}, of other names or types than it should"
@@ -276,17 +325,89 @@ def left_over(released: dict[str, Any]) -> str:
     return f"; off what was measured, since they cross others: {', '.join(told)}" if crossing else ""
 
 
-def intervals(release: Release, folder: Path) -> Iterator[str]:
-    """Recompute the bounds of every leaf, and of what is unresolved, from the measurements that were kept."""
-    tables = {COUNTS: release.table()} | ({} if release.left is None else {UNRESOLVED: release.unresolved()})
-    if release.margins:
-        tables[MARGINS] = margins_table(release.margins, release.spine, release.confidence)
-    for name, expected in tables.items():
-        stated = pq.read_table(folder / name)
-        if stated.column_names != expected.column_names:
-            yield f"{name} has the columns {', '.join(stated.column_names)}, not {', '.join(expected.column_names)}"
-        elif not stated.equals(expected):
-            yield differing(name, stated, expected, "the measurements give")
+BOUNDED = (COUNTS, UNRESOLVED, MARGINS)
+"""The tables that have intervals, if the release has any."""
+
+
+def tables(release: Release, folder: Path) -> dict[str, list[str]]:
+    """Compare every table, with all its columns, with what this release writes; return the findings by table."""
+    found = {}
+    for name, expected in stored_tables(release, release.parts):
+        given = "the measurements give" if name in BOUNDED and release.confidence is not None else "this release has"
+        found[name] = list(compared(folder, name, expected, given))
+    if release.parts is None and release.evidence is not None:
+        levels = range(1, len(release.spine.levels) + 1)
+        found[EVIDENCE] += evidence_findings(release.tree, release.evidence, levels)
+    if MEASUREMENTS in found and release.cells is None:
+        found[MEASUREMENTS] += _missing(release)
+    return found
+
+
+def _missing(release: Release) -> Iterator[str]:
+    """Say which levels lack measurements: of levels with few public nodes all are kept."""
+    measured = release.parts.top.tree if release.parts is not None else release.tree
+    last = len(release.spine.levels) if release.parts is None else release.parts.top.level + 1
+    for level, seen in zip(release.spine.levels[:last], release.measurements.levels, strict=False):
+        fanout = measured.fanout(level.index)
+        if seen is None and level.nodes <= FEW_NODES and (fanout > 1).any():
+            yield f"{MEASUREMENTS} lacks those of {level.name}, of which all are kept"
+
+
+def beside(release: Release, folder: Path, card: dict[str, Any]) -> Iterator[str]:
+    """See that names and places are written as such; which they are, no folder can prove."""
+    listed = {file["path"] for file in card["files"]}
+    for tree in release.spine.trees:
+        if (name := f"{NAMED}/{tree.digest}.parquet") in listed:
+            if (named := names_table(tree, None)) is None:
+                yield f"{name} has no names"
+            else:
+                yield from compared(folder, name, named, "this release has")
+        if (name := f"{PLACES}/{tree.digest}.parquet") in listed:
+            yield from _places(read_table(folder / name), name)
+
+
+_PLACE_COLUMNS = {"code": pa.string(), "name": pa.string(), "latitude": pa.float64(), "longitude": pa.float64()}
+
+
+def _places(table: pa.Table, name: str) -> Iterator[str]:
+    """See that places have a code of their own, and are somewhere on earth."""
+    if dict(zip(table.column_names, table.schema.types, strict=True)) != {
+        one: kind for one, kind in _PLACE_COLUMNS.items() if one != "name" or one in table.column_names
+    }:
+        yield f"{name} has the columns {', '.join(table.column_names)}, of other names or types than it should"
+        return
+    if any(column.null_count for column in table.columns):
+        yield f"{name} has a blank"
+    codes = table["code"].combine_chunks()
+    if len(codes) == 0 or len(pc.unique(codes)) < len(codes):
+        yield f"{name} has a code twice, or none at all"
+    for what, most in (("latitude", 90), ("longitude", 180)):
+        degrees = table[what].to_numpy()
+        if not (np.abs(degrees) <= most).all():
+            yield f"{name} has a {what} that is none"
+
+
+def compared(folder: Path, name: str, expected: pa.Table, given: str) -> Iterator[str]:
+    """Compare a table of a folder, with its columns and their types, row by row with what it should hold."""
+    yield from told(name, read_table(folder / name), expected, given)
+
+
+def told(name: str, stated: pa.Table, expected: pa.Table, given: str) -> Iterator[str]:
+    """Say where two tables differ: in their columns, or first in their rows."""
+    expected = _spelt_out(expected)
+    if [(one.name, one.type) for one in stated.schema] != [(one.name, one.type) for one in expected.schema]:
+        names = ", ".join(expected.column_names)
+        yield f"{name} has the columns {', '.join(stated.column_names)}, not {names}, or of other types"
+    elif not stated.equals(expected):
+        yield differing(name, stated, expected, given)
+
+
+def _spelt_out(table: pa.Table) -> pa.Table:
+    """Return a table as Parquet files have it: with text in place of dictionaries."""
+    for at, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(at, field.name, table.column(at).cast(field.type.value_type))
+    return table
 
 
 def estimated(release: Release) -> Iterator[str]:

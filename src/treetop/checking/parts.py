@@ -10,38 +10,39 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from treetop.basics.sorting import first_disorder
 from treetop.checking.compare import differences
-from treetop.checking.counting import beyond, differing, margin_findings
+from treetop.checking.counting import beyond, compared, margin_findings, told
+from treetop.checking.measurements import evidence_findings
 from treetop.domain.facts import TableFact
 from treetop.errors import ReleaseError
 from treetop.intake.counts import pack
 from treetop.release.folder import (
     COUNT_PARTS,
+    EVIDENCE_PARTS,
     INDEX,
-    MARGINS,
     NODE_PARTS,
     TOP,
     PartsInFiles,
+    evidence_rows,
     index_rows,
     part_name,
     parts_listed,
     sizes,
     top_table,
 )
-from treetop.release.margins import margins_table
 from treetop.release.parts import Part
 from treetop.release.release import Release
 from treetop.release.scanning import part_rows
+from treetop.release.stored import parquet_file
 from treetop.release.tree import coarser, node_starts
 
 Ints = NDArray[np.int64]
 
 NUMBERS = ("count", "lower", "upper")
-LEAVES, SUMS, MARGIN, FACT, INTERVALS = "leaves", "sums", "margins", "facts", "intervals"
+LEAVES, SUMS, MARGIN, FACT, INTERVALS, EVIDENCE = "leaves", "sums", "margins", "facts", "intervals", "evidence"
 
 
 @dataclass
@@ -92,19 +93,26 @@ class PartsCheck:
         return self.release.parts
 
     @cached_property
+    def _has_nodes(self) -> bool:
+        return bool(parts_listed(self.card, NODE_PARTS))
+
+    @cached_property
     def _found(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {about: [] for about in (LEAVES, SUMS, MARGIN, FACT, INTERVALS)}
+        found: dict[str, list[str]] = {about: [] for about in (LEAVES, SUMS, MARGIN, FACT, INTERVALS, EVIDENCE)}
         parts, confidence = self.parts, self.release.confidence
         levels = range(parts.top.level + 1, len(parts.spine.levels) + 1)
         below, number, total = np.zeros(len(levels), np.int64), 0, 0
         sums = [np.zeros(len(table.count), np.int64) for table in self.release.margins]
         kept = [_Kept.of(fact) for fact in self.release.facts or ()]
+        if parts.evidence is not None:
+            found[EVIDENCE] += evidence_findings(parts.top.tree, parts.evidence, range(1, parts.top.level + 1))
         index, last = [], None
         for at in range(len(parts)):
             part, rows, last = self._part(at, last, found)
             below += [part.tree.size(level) for level in levels]
             number, total = number + len(part.tree.count), total + int(part.tree.count.sum())
             found[SUMS] += self._top_rows(at, part) + self._nodes(at, part, levels)
+            found[EVIDENCE] += self._measured(at, part, levels)
             found[INTERVALS] += self._bounds(at, part, rows) if confidence is not None else []
             sums = [so_far + table.sums(part.tree) for so_far, table in zip(sums, self.release.margins, strict=True)]
             for one in kept:
@@ -114,8 +122,6 @@ class PartsCheck:
         found[SUMS] += self._sized([len(parts.top.at(level)) for level in range(levels[0])] + below.tolist())
         found[SUMS] += _compared(self.folder, TOP, top_table(parts, confidence))
         if self.release.margins:
-            own = margins_table(self.release.margins, parts.spine, confidence)
-            found[INTERVALS] += _compared(self.folder, MARGINS, own)
             found[MARGIN] += margin_findings(self.release, sums)
         found[FACT] += [finding for one in kept for finding in one.findings()]
         return found
@@ -127,7 +133,7 @@ class PartsCheck:
         parts, name = self.parts, part_name(COUNT_PARTS, number)
         bounds = [] if self.release.confidence is None else ["lower", "upper"]
         expected = [*parts.spine.attributes, "count", *bounds]
-        with pq.ParquetFile(self.folder / name, read_dictionary=list(parts.spine.attributes)) as file:
+        with parquet_file(self.folder / name, list(parts.spine.attributes)) as file:
             stated = [(one.name, getattr(one.type, "value_type", one.type)) for one in file.schema_arrow]
             if stated != [(one, pa.int64() if one in NUMBERS else pa.string()) for one in expected]:
                 names = ", ".join(one for one, _ in stated)
@@ -158,8 +164,16 @@ class PartsCheck:
             return [f"{TOP}: node {at + 1:,} of its last level is not what {part_name(COUNT_PARTS, number)} adds up to"]
         return []
 
+    def _measured(self, number: int, part: Part, levels: Sequence[int]) -> list[str]:
+        """Compare what was measured of the nodes of a part with all measurements, and its table with its columns."""
+        if part.evidence is None:
+            return []
+        name = part_name(EVIDENCE_PARTS, number)
+        found = list(evidence_findings(part.tree, part.evidence, levels, name))
+        return found + _compared(self.folder, name, evidence_rows(part, self.parts.top.level))
+
     def _nodes(self, number: int, part: Part, levels: Sequence[int]) -> list[str]:
-        if not parts_listed(self.card, NODE_PARTS):
+        if not self._has_nodes:
             return []
         rows = [part_rows(part, level, self.release.confidence, numbered=True) for level in levels]
         return _compared(self.folder, part_name(NODE_PARTS, number), pa.concat_tables(rows))
@@ -174,7 +188,7 @@ class PartsCheck:
             return []  # codes and counts are those that it was read with
         every = [own.cast(pa.string()) if pa.types.is_dictionary(own.type) else own for own in table.columns]
         stated, name = pa.table(every, table.column_names), part_name(COUNT_PARTS, number)
-        return _told(name, stated, part_rows(part, leaf, self.release.confidence), "the measurements give")
+        return list(told(name, stated, part_rows(part, leaf, self.release.confidence), "the measurements give"))
 
     def _counted(self, leaves: int, total: int) -> list[str]:
         stated, found = self.card["released"], []
@@ -190,13 +204,4 @@ class PartsCheck:
 
 
 def _compared(folder: Path, name: str, expected: pa.Table) -> list[str]:
-    """Compare a table of a folder, row by row, with what it should hold."""
-    return _told(name, pq.read_table(folder / name), expected, "the leaves give")
-
-
-def _told(name: str, stated: pa.Table, expected: pa.Table, given: str) -> list[str]:
-    if [(one.name, one.type) for one in stated.schema] != [(one.name, one.type) for one in expected.schema]:
-        return [f"{name} has the columns {', '.join(stated.column_names)}, of other names or types than it should"]
-    if stated.equals(expected):
-        return []
-    return [differing(name, stated, expected, given)]
+    return list(compared(folder, name, expected, "the leaves give"))
