@@ -117,7 +117,10 @@ def _cells(card: dict[str, Any], unit: Unit) -> Cells:
 def coverage(card: dict[str, Any]) -> Iterator[str]:
     """See that a trial on a public twin is about the levels and margins of the plan."""
     names = [table["name"] for table in _tables(card)]
-    for one in card["accuracy"].get("coverage", {}).get("twin", ()):
+    tried = card["accuracy"].get("coverage", {}).get("twin", ())
+    if any(later["level"] <= earlier["level"] for earlier, later in pairwise(tried)):
+        yield "accuracy.coverage.twin: a level stands twice, or out of order"
+    for one in tried:
         if names[one["level"] : one["level"] + 1] != [one["name"]]:
             yield f"accuracy.coverage.twin: level {one['level']} is not {one['name']}"
         if one["covered"] > one["nodes"]:
