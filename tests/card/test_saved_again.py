@@ -10,6 +10,7 @@ import treetop as tt
 from treetop.checking.check import check_folder
 
 from . import folders
+from .conftest import people
 
 SPINE = tt.Spine(["place.region", "sex", "place.town"], {"place": folders.PLACE, "sex": folders.SEX})
 
@@ -35,7 +36,7 @@ def test_a_loaded_release_can_be_saved_in_parts_of_any_size(kind: str, tmp_path:
 @pytest.mark.parametrize("seed", range(8))
 def test_counts_of_lower_error_keep_all_their_measurements(seed: int, tmp_path: Path) -> None:
     plan = tt.Plan(SPINE, folders.PERSON, tt.Loss(rho=2), prefer="lower-error", margins="none")
-    plan.release(folders.people(60), testing_key=bytes([seed] * 32)).save(tmp_path / "first")
+    plan.release(people(60), testing_key=bytes([seed] * 32)).save(tmp_path / "first")
     assert findings(tmp_path / "first") == []
     tt.Release.load(tmp_path / "first").save(tmp_path / "again", part=1)
     assert findings(tmp_path / "again") == []

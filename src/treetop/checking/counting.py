@@ -197,7 +197,7 @@ _RULES = (
     r"blanks at the ends of .* do not count",
     r"'.*' stands? for a missing value",
     r"'.*' between the thousands of .* does not count",
-    _REPLACED,
+    _REPLACED.pattern,
     r"codes of .* have zeros in front up to [0-9]+ characters",
     r".* is counted in bands: .*",
 )
