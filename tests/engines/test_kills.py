@@ -108,7 +108,7 @@ def test_a_driver_that_is_killed_takes_its_workers_along_and_leaves_nothing(desk
         swept["with workers" if orphans > 0 else "without workers"] += 1
     last = processes.run(COMMAND, *words("last"), folder=desk)
     assert (last.returncode, list(scratch.iterdir())) == (0, [])
-    print(f"\n{KILLS} kills of a run of {lasts:.1f} s; it had come to: {dict(seen)}; {dict(swept)}")
+    sys.stdout.write(f"{KILLS} kills of a run of {lasts:.1f} s; it had come to: {dict(seen)}; {dict(swept)}\n")
 
 
 WORKS = f"""
