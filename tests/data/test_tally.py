@@ -200,8 +200,7 @@ def test_records_that_count_as_one_are_told_with_those_beyond_the_limit(caplog: 
 @pytest.mark.parametrize("engine", ["local", "processes"])
 def test_every_engine_tells_the_same(engine: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pq.write_table(several(500), tmp_path / "rows.parquet", row_group_size=100)
-    place = {} if engine == "local" else {"staging": tmp_path}
-    where = tt.Engine(engine, **place)
+    where = tt.Engine(engine, staging=None if engine == "local" else tmp_path)
     limited().release(str(tmp_path / "rows.parquet"), engine=where, threads=2, testing_key=KEY)
     assert "992 of 1,000 records were beyond the limit of 4 per person (99 %)" in told(caplog)
 

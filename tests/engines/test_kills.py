@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -192,7 +193,7 @@ def test_a_worker_that_lives_on_finds_the_folder_neither_during_the_sweep_nor_af
 ) -> None:
     left = tmp_path / ".treetop-staging-left"
     (left / "run0").mkdir(parents=True)
-    remove = stagings.rmtree
+    remove = shutil.rmtree
 
     def written_meanwhile(path: Path, ignore_errors: bool) -> None:
         with pytest.raises(FileNotFoundError), drafted(left / "merged0"):

@@ -96,7 +96,10 @@ def test_units_go_where_they_are_likeliest_to_be(law: Law) -> None:
 
     for repair in (chebyshev, euclidean):
         other = np.concatenate(
-            [repair((true + noise)[a:b], int(c), seed=1) for a, b, c in zip(first, first[1:], count, strict=False)]
+            [
+                repair((true + noise)[a:b], int(c), "ascending", 1)
+                for a, b, c in zip(first, first[1:], count, strict=False)
+            ]
         )
         assert np.abs(out - true).sum() < np.abs(other - true).sum()
 

@@ -73,8 +73,8 @@ def test_a_key_makes_a_comparison_repeat_itself_and_runs_differ_from_each_other(
     assert [trial.errors for trial in again.trials] == [trial.errors for trial in found.trials]
     first, second = found.by_setting()[Setting("gauss", 0.5, 1e-6)][:2]
     assert first.errors != second.errors
-    fresh = compare(case, [Setting("gauss", 0.5, 1e-6)], 1)
-    assert fresh.trials[0].errors != first.errors
+    other = compare(case, [Setting("gauss", 0.5, 1e-6)], 1, key=Key(b"\1" * 32))
+    assert other.trials[0].errors != first.errors
 
 
 def test_several_processes_find_what_one_finds(case: Case) -> None:
@@ -115,7 +115,7 @@ def test_a_mechanism_that_gives_up_on_its_way_is_listed_once(case: Case, monkeyp
 
     monkeypatch.setattr(MECHANISMS["bottom-up"], "run", run)
     monkeypatch.setattr("treetop.compare.trial._warm", lambda mechanism, pure: None)
-    found = compare(case, settings(["bottom-up", "inftda"], [1.0]), 2)
+    found = compare(case, settings(["bottom-up", "inftda"], [1.0]), 2, key=KEY)
     assert found.refused == (Refused(Setting("bottom-up", 1.0), "the solver found nothing"),)
     assert len(found.trials) == 2
 

@@ -147,7 +147,7 @@ def test_true_counts_that_are_published_are_not_called_protected(tmp_path: Path)
 
 def test_a_page_of_exact_numbers_says_that_they_carry_no_noise(tmp_path: Path) -> None:
     release = released(one(), facts={"place.region": tt.Fact(invariant=True)})
-    regions = release.where(sex="f").whole.by("place.region")
+    regions = release.by("place.region")
     assert regions["lower"].to_pylist() == regions["count"].to_pylist() == [450, 450]
     spine = tt.Spine(["place.region", "place.town"], {"place": PLACE})
     alone = tt.Plan(spine, one(), LOSS, facts={"place.region": tt.Fact(invariant=True)})
@@ -195,8 +195,8 @@ def test_a_limit_of_records_is_said_beside_the_total(limited: Path, language: st
     assert LIMIT[language] in text and LIMIT[language] in headline
     places = tmp_path / "places.csv"
     places.write_text("town,lat,lon\n" + "".join(f"t{at},4{at},1{at}\n" for at in range(6)), encoding="utf-8")
-    options = {"coordinates": places, "code": "town", "latitude": "lat", "longitude": "lon", "language": language}
-    tt.export(limited, "map", tmp_path / "map.html", **options)
+    place = {"coordinates": places, "code": "town", "latitude": "lat", "longitude": "lon"}
+    tt.export(limited, "map", tmp_path / "map.html", language=language, **place)  # type: ignore[arg-type]
     assert LIMIT[language] in words(tmp_path / "map.html")
 
 

@@ -60,7 +60,7 @@ def releases() -> Iterator[tuple[str, Callable[[], tt.Release]]]:
         {"repair": "least-squares"},
         {"resolve": {"fdr": 0.05}},
     ):
-        tree = tt.Plan(TOWNS, tt.Unit("person", neighbours="add-remove"), tt.Loss(epsilon=1), **options)  # type: ignore[arg-type]
+        tree = tt.Plan(TOWNS, tt.Unit("person", neighbours="add-remove"), tt.Loss(epsilon=1), **options)
         yield str(options), lambda tree=tree: tree.release(table, testing_key=KEY.secret)  # type: ignore[misc]
 
 

@@ -198,7 +198,9 @@ def _print_derived(
             print_csv(table)
         else:
             largest = counted.get("open", {}).get("from")
-            rows = [[printable(_cell(*pair, largest)) for pair in row.items()] for row in table.to_pylist()]
+            rows = [
+                [printable(_cell(name, value, largest)) for name, value in row.items()] for row in table.to_pylist()
+            ]
             click.echo(without_rule(text_table([table.column_names, *rows], left=(0,) if level else ())))
     if not as_json:
         for remark in [*counted.get("sentences", ()), *([] if note is None else [note])]:

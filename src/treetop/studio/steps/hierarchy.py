@@ -181,7 +181,7 @@ def _take(bench: Bench, plan: PlanText, form: Form) -> Done:
         raise PlanFileError(f"Nothing in {', '.join(files)} fits the table: {told}. Choose another file")
     before: Mapping[str, Any] = plan.get("attributes", default={})
     after = _merged(before, fitting)
-    more: Changes = {}
+    more: dict[tuple[tuple[str, ...], str], Any] = {}
     if _is_fresh(before) and after == fitting and len(after) > 1:
         more[("spine",), "order"] = drafted["spine"]["order"]
     plan.replace(_rewritten(plan, after, more), form.get("seen"))
