@@ -279,7 +279,7 @@ def test_csv_and_excel_of_any_release_have_codes_names_count_and_bounds(folder: 
     export(folder, "csv", "counts.csv")
     with Path("counts.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    columns = ["origin", "origin_name", "destination", "destination_name", "count", "lower", "upper"]
+    columns = ["origin", "origin_name", "destination", "destination_name", "count", "lower", "upper", "outside"]
     assert list(rows[0]) == columns
     assert [row["origin"] for row in rows] == sorted(
         (row["origin"] for row in rows), key=["T9", "T1", "T5", "T2"].index
@@ -292,7 +292,8 @@ def test_csv_and_excel_of_any_release_have_codes_names_count_and_bounds(folder: 
     export(folder, "excel", "counts.xlsx")
     head, *cells = sheets(Path("counts.xlsx"))["counts"]
     assert head == columns
-    assert [[str(cell).removesuffix(".0") for cell in row] for row in cells] == [list(row.values()) for row in rows]
+    marked = [{**row, "outside": "outside its range" if row["outside"] == "true" else ""} for row in rows]
+    assert [[str(cell).removesuffix(".0") for cell in row] for row in cells] == [list(row.values()) for row in marked]
 
 
 def test_exports_at_a_coarser_level_have_its_names_and_bounds(folder: Path) -> None:

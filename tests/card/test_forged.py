@@ -309,7 +309,6 @@ def unfound(folder: Path) -> tuple[set[str], set[str]]:
 
 
 UNKNOWABLE = {
-    "files": "the same files in another order",
     "id": "a random name",
     "time": "nothing in the folder is dated",
     "software.python": "the counts are the same whatever made them",

@@ -15,7 +15,6 @@ import pytest
 
 import treetop as tt
 from tests.commands import said
-from treetop.checking.check import check_folder
 from treetop.errors import ReleaseError
 
 from . import folders
@@ -50,7 +49,7 @@ def test_what_is_no_file_is_found_at_once(
         path.unlink()
         put(path)
         try:
-            assert name == "card.json" or any(verdict.findings for verdict in check_folder(folder)), name
+            assert name == "card.json" or any(verdict.findings for verdict in tt.check(folder)), name
             if name != "card.html" and not name.startswith("nodes"):  # which a load does not read
                 with pytest.raises(ReleaseError):
                     tt.Release.load(folder).table()
@@ -59,7 +58,7 @@ def test_what_is_no_file_is_found_at_once(
         finally:
             path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
             path.write_bytes(content)
-    assert not any(verdict.findings for verdict in check_folder(folder))
+    assert not any(verdict.findings for verdict in tt.check(folder))
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there are no such files here")

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import treetop as tt
-from treetop.checking.check import check_folder
 
 from . import folders
 from .conftest import people
@@ -16,7 +15,7 @@ SPINE = tt.Spine(["place.region", "sex", "place.town"], {"place": folders.PLACE,
 
 
 def findings(folder: Path) -> list[str]:
-    return [finding for verdict in check_folder(folder) for finding in verdict.findings]
+    return [finding for verdict in tt.check(folder) for finding in verdict.findings]
 
 
 @pytest.mark.parametrize("kind", folders.KINDS)

@@ -134,7 +134,7 @@ def test_coordinates_go_with_the_release(
     from treetop.release.folder import drafted
 
     digest = SPINE.trees[0].digest
-    places = pa.table({"code": TOWNS, "latitude": [1.0] * 6})
+    places = pa.table({"code": TOWNS, "name": TOWNS, "latitude": [1.0] * 6, "longitude": [2.0] * 6})
     with drafted(release, tmp_path / "one", places={digest: places}) as draft:
         draft.place()
     run(capsys, tmp_path / "one", "--out", tmp_path / "two")

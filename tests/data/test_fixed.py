@@ -219,7 +219,7 @@ def test_a_file_that_looks_fixed_is_told_with_its_positions(tmp_path: Path) -> N
 def test_reading_it_as_csv_says_what_to_declare(tmp_path: Path) -> None:
     file = written(tmp_path / "flows.txt", *LINES)
     with pytest.raises(
-        DataError, match=r"no column 'work'.*Fixed-width text is read by its positions: \[data.fields\]"
+        DataError, match=r"no column 'work'.*fixed-width text is read by its positions: \[data.fields\]"
     ) as fault:
         total(file)
     assert "001" not in str(fault.value).removeprefix(str(file))

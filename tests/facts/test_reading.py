@@ -74,7 +74,7 @@ FILES = {
     "no rows": ("", r"no rows"),
     "a cell that is left out": (
         "01,1\n",
-        r"leaves out 1 of its cells, such as place\.state '02'.*as at_most",
+        r"leaves out 1 of its cells, such as place\.state '02'.*state at_least and at_most instead",
     ),
 }
 

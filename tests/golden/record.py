@@ -159,8 +159,9 @@ def example_cases() -> Iterator[tuple[str, Callable[[], Digests]]]:
     yield "flights, merged", lambda: release(changed(flights, *merged, spine=alone))
     yield "flights, merged, margins", lambda: release(changed(flights, *merged))
     yield "pupils", lambda: release(EXAMPLES / "pupils" / "plan.toml")
-    yield "pupils, lower error", lambda: release(
-        changed(EXAMPLES / "pupils" / "plan.toml", release='prefer = "lower-error"')
+    yield (
+        "pupils, lower error",
+        lambda: release(changed(EXAMPLES / "pupils" / "plan.toml", release='prefer = "lower-error"')),
     )
     yield "patients", lambda: release(EXAMPLES / "patients" / "plan.toml")
     yield "visits", lambda: release(visits())
@@ -322,6 +323,8 @@ def split(digests: dict[str, Digests]) -> tuple[dict[str, Digests], dict[str, st
 
 if __name__ == "__main__":
     named = sys.argv[1:]
-    for path, found in zip((TABLES, CARDS), split({n: make() for n, make in cases() if n in (named or [n])}), strict=True):
+    for path, found in zip(
+        (TABLES, CARDS), split({n: make() for n, make in cases() if n in (named or [n])}), strict=True
+    ):
         known = json.loads(path.read_text(encoding="utf-8")) if named else {}
         path.write_text(json.dumps({**known, **found}, indent=1, sort_keys=True) + "\n", encoding="utf-8")

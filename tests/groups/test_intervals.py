@@ -144,8 +144,10 @@ def test_weighted_sums_of_noise_stay_within_their_margin_as_often_as_promised(la
     assert weighted_margin(law, (1, 1, 1), Fraction(1, 20)) == sum_margin(law, 3, Fraction(1, 20))
 
 
-def test_a_part_of_a_release_has_derived_tables_without_bounds() -> None:
+def test_whole_places_of_a_selection_have_bounds_and_some_of_their_sizes_have_none() -> None:
     release = releases("cumulative", "regions")[0]
-    assert "lower" not in GroupTables(release.where(place="a")).people("place.county").column_names
+    places, sizes = release.where(place="a"), release.where(size="1")
+    assert "lower" in GroupTables(places).people("place.county").column_names
+    assert "lower" not in GroupTables(sizes).people("place.county").column_names
     with pytest.raises(QueryError, match="not a derived table"):
         GroupTables(release).table("medians")  # type: ignore[arg-type]

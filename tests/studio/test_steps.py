@@ -71,7 +71,7 @@ def test_a_release_is_asked_searched_sorted_and_downloaded(own: Visitor) -> None
     assert "the quotes do not match" in own.see("explore?where=origin%3D%22N").plain
     page = own.see("download?release=release&to=csv")
     assert page.headers["content-disposition"] == 'attachment; filename="counts.csv"'
-    assert page.text.startswith("origin,destination,count,lower,upper\n")
+    assert page.text.startswith("origin,destination,count,lower,upper,outside\n")
     assert own.see("download?release=release&to=records").status == 422
     assert own.see("explore?release=elsewhere").status == 422
 

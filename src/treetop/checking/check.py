@@ -227,6 +227,8 @@ class _Check:
         stated = [file["path"] for file in self.card["files"]]
         for path in dict.fromkeys(path for path in stated if stated.count(path) > 1):
             yield f"{CARD} lists {path} twice"
+        if stated != sorted(stated):
+            yield f"{CARD} does not list its files in the order of their names"
         for needed in (*counting.needed(self.card), PLAN):
             if needed not in stated:
                 yield f"{CARD} does not list {needed}"

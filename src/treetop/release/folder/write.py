@@ -158,7 +158,7 @@ def _write(
     card = {**release.card, "released": sizes(release, sized)}
     plan_toml = bind(release.plan_toml or _plan_toml(release), card)
     (folder / PLAN).write_text(plan_toml, encoding="utf-8", newline="\n")
-    card["files"] = [_about_file(folder, name, count) for name, count in rows.items()]
+    card["files"] = [_about_file(folder, name, count) for name, count in sorted(rows.items())]
     validate(card)
     text = (json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
     digest = sha256(text).hexdigest()
