@@ -160,8 +160,8 @@ def example_cases() -> Iterator[tuple[str, Callable[[], Digests]]]:
     yield "flights, merged, margins", lambda: release(changed(flights, *merged))
     yield "pupils", lambda: release(EXAMPLES / "pupils" / "plan.toml")
     yield (
-        "pupils, lower error",
-        lambda: release(changed(EXAMPLES / "pupils" / "plan.toml", release='prefer = "lower-error"')),
+        "pupils, fdr",
+        lambda: release(changed(EXAMPLES / "pupils" / "plan.toml", release="resolve = { fdr = 0.05 }")),
     )
     yield "patients", lambda: release(EXAMPLES / "patients" / "plan.toml")
     yield "visits", lambda: release(visits())
@@ -321,10 +321,13 @@ def split(digests: dict[str, Digests]) -> tuple[dict[str, Digests], dict[str, st
     return tables, {name: case[CARD] for name, case in digests.items() if CARD in case}
 
 
+def write(path: Path, digests: dict[str, Any], named: list[str]) -> None:
+    known = json.loads(path.read_text(encoding="utf-8")) if named else {}
+    path.write_text(json.dumps(known | digests, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
-    named = sys.argv[1:]
-    for path, found in zip(
-        (TABLES, CARDS), split({n: make() for n, make in cases() if n in (named or [n])}), strict=True
-    ):
-        known = json.loads(path.read_text(encoding="utf-8")) if named else {}
-        path.write_text(json.dumps({**known, **found}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    chosen = sys.argv[1:]
+    tables, cards = split({name: make() for name, make in cases() if name in (chosen or [name])})
+    write(TABLES, tables, chosen)
+    write(CARDS, cards, chosen)

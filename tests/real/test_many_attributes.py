@@ -175,10 +175,11 @@ def test_inspect_drafts_the_discharges(data: Path, treetop: Command, tmp_path: P
     told = treetop(
         "inspect", needed(data / VERMONT), "--hierarchy", needed(data / ICD9), "--out", draft, "--json"
     ).json()
-    assert [one["column"] for one in told["attributes"]] == ["age_group", "sex", "death", "DX1"]
+    assert [one["column"] for one in told["attributes"]] == ["age_group", "sex", "death", "DRG", "DX1"]
     text = draft.read_text(encoding="utf-8")
     assert f"levels = {LEVELS}".replace("'", '"') in text
     assert "# unknown" not in text  # all principal diagnoses are known; other columns are not used
+    assert '# hierarchy = "DRG.csv"' in text  # numbers below 1,000 are diagnoses too, by chance
 
 
 def test_totals_of_what_is_refined_last_are_as_good_as_their_margin(people: Case) -> None:

@@ -193,6 +193,13 @@ def test_from_a_raw_table_that_is_dropped_to_a_site(desk: Visitor, hand: Hand) -
     hand.press("Next")
     hand.tick("[value='towns.csv']")
     hand.press("Compare")
+    assert "set it in step 1 (Table)" in hand.text()
+    hand.press("Table", "nav")
+    hand.tick("[name=trim][value=home]")
+    for column in ("home", "work"):
+        hand.type(f"[name='pad.{column}']", "5")
+    hand.press("Save")
+    hand.press("Next")
     assert hand.text().count("30 of 30 codes") == 2
     hand.press("Next")
     hand.type("#entity", "trip")

@@ -72,7 +72,7 @@ class Source:
     sheet: str | None = None
     """For a workbook of Excel: the name of the sheet; it may be left out where there is only one."""
     option_prefix: str = ""
-    """What a plan file puts before the names of these options, as "edges_" for the edges of a graph; for messages."""
+    """What a plan file puts before the names of these options, as `edges_` for the edges of a graph; for messages."""
 
     def option(self, name: str) -> str:
         """Return where a plan file states an option of this table: "delimiter under [data]"."""

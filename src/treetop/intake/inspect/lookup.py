@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -277,16 +278,26 @@ def _is_match(matched: int, codes: int, known: pa.Array) -> bool:
 def _may_be_chance(values: pa.Array, known: pa.Array) -> bool:
     """Whether what a column shares with a file are small numbers, which are in every numbering.
 
-    They prove something if most of the file's codes occur in the column, or if numbers from their range would hardly
-    all be codes of the file by chance.
+    They prove something if most of the file's codes occur in the column, or if so many numbers from their range would
+    hardly be codes of the file by chance (Chernoff's bound of a binomial tail).
     """
     own, listed = _numbers(values, "^(0|[1-9][0-9]{0,3})$"), _numbers(known, "^0*[0-9]{1,4}$")
     shared = own & listed
     if len(own) < _HALF * len(values) or not shared or len(shared) >= _HALF * len(known):
         return False
     low, high = min(shared), max(shared)
-    dense = len([one for one in listed if low <= one <= high]) / (high - low + 1)
-    return bool(dense ** len(shared) > _BY_CHANCE)
+    dense = sum(low <= one <= high for one in listed) / (high - low + 1)
+    tried = sum(low <= one <= high for one in own)
+    return _tail(len(shared), tried, dense) > _BY_CHANCE
+
+
+def _tail(hits: int, tried: int, chance: float) -> float:
+    """Bound the probability of at least so many hits from above."""
+    share = hits / tried
+    if share <= chance:
+        return 1.0
+    missed = 0.0 if hits == tried else (1 - share) * math.log((1 - share) / (1 - chance))
+    return math.exp(-tried * (share * math.log(share / chance) + missed))
 
 
 def _numbers(codes: pa.Array, written: str) -> set[int]:
