@@ -15,11 +15,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.level import Ints
 from treetop.domain.margin import margin_at
 from treetop.domain.spine import Spine
 from treetop.errors import FactError
 
-Ints = NDArray[np.int64]
 Depths = tuple[int, ...]
 """By attribute of a spine, how many of its levels a table refines; 0 where it is summed over."""
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from treetop.basics.checked import NO_BOUND
 from treetop.basics.copying import writable
 from treetop.basics.kernel import kernel
+from treetop.domain.cells import Depths
 from treetop.domain.facts import PublicFacts
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.margin import Fit, cells_of, depths_alone, fit_to, is_within
@@ -31,8 +32,6 @@ from treetop.repair.two_sided import MOST_ROUNDS, MOST_SWEEPS, TOLERANCE, repair
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
-Depths = tuple[int, ...]
-"""How many levels of every attribute are told apart."""
 
 _KEYS = 1 << 16
 """Leaves that are looked at together, so that their nodes stay in the processor's cache."""
