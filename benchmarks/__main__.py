@@ -6,7 +6,7 @@ import os
 import platform
 
 from benchmarks import groups, italy, margins, noise, reference, startup
-from treetop.plan.accuracy import text_table
+from treetop.plan.workload import text_table
 
 
 def main() -> None:

@@ -27,17 +27,16 @@ from benchmarks import margins
 from benchmarks.italy import prepared
 from benchmarks.synthetic import OriginDestination, italy_like
 from benchmarks.timing import run
-from treetop.intake.counts import Counts
-from treetop.intake.encode import Encoder
-from treetop.intake.ranges import Paths, count_rows
-from treetop.intake.tally import Tally
-from treetop.measure.frontier import Frontier
-from treetop.measure.level import refine
-from treetop.measure.topdown import descent_of
+from treetop.counts.bound import Paths, count_rows
+from treetop.counts.counts import Counts
+from treetop.counts.encode import Encoder
+from treetop.counts.tally import Tally
+from treetop.io import table as tables
+from treetop.io.batch import Batch
+from treetop.measure.descent import descent_of
+from treetop.measure.level import Frontier, refine
 from treetop.noise import Key
-from treetop.plan.accuracy import text_table
-from treetop.sources import table as tables
-from treetop.sources.batch import Batch
+from treetop.plan.workload import text_table
 
 T = TypeVar("T")
 

@@ -20,8 +20,8 @@ import treetop as tt
 from benchmarks.peers.environments import HOME, Environment
 from benchmarks.timing import median_seconds
 from experiments.group_sizes.tables import Table, census_like, taxi_like
-from treetop.measure.groups import measure_groups
-from treetop.measure.workload import Measuring
+from treetop.measure.measure import Measuring
+from treetop.measure.vectors import measure_groups
 from treetop.noise import Key
 from treetop.plan.groups.plan import GroupPlan
 from treetop.plan.groups.unit import Form, GroupUnit

@@ -14,10 +14,9 @@ import numpy as np
 import treetop as tt
 from benchmarks.synthetic import italy_like
 from benchmarks.timing import median_seconds
+from treetop.counts.counts import Counts
 from treetop.engine.executor import Threads
-from treetop.intake.counts import Counts
-from treetop.measure.descent import run_descent
-from treetop.measure.topdown import descent_of
+from treetop.measure.descent import descent_of, run_descent
 from treetop.noise import Key, NoiseStream
 
 CHUNK = 1 << 15  # so many draws stay in a core's own cache

@@ -26,10 +26,10 @@ import pyarrow as pa
 import treetop as tt
 from benchmarks.full_detail import show
 from benchmarks.scale import records_of
-from treetop.basics.deferred import later
+from treetop._util.lazy import later
 from treetop.card import Facts, describe_release
-from treetop.measure.evidence import NOTHING, Evidence, LevelEvidence
-from treetop.measure.topdown import descent_of
+from treetop.measure.descent import descent_of
+from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.plan.workload import noise_of
 from treetop.release.parts import PART, ROW_GROUPS, Ints, Leaves, Parts, PartTree, Top
 from treetop.release.release import Release

@@ -17,8 +17,7 @@ from pathlib import Path
 
 from benchmarks.italy import Detail, prepared
 from benchmarks.timing import run
-from treetop.measure.descent import run_descent
-from treetop.measure.topdown import descent_of
+from treetop.measure.descent import descent_of, run_descent
 from treetop.noise import Key
 
 Row = tuple[str, str, str, str]

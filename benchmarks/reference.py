@@ -15,9 +15,8 @@ import pyarrow as pa
 import treetop as tt
 from benchmarks.synthetic import two_level_square
 from benchmarks.timing import median_seconds
-from treetop.intake.reading import read_counts
-from treetop.measure.descent import run_descent
-from treetop.measure.topdown import descent_of
+from treetop.counts.reading import read_counts
+from treetop.measure.descent import descent_of, run_descent
 from treetop.noise import Key
 
 RHO = Fraction(1, 10)

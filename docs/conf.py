@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from treetop.basics.distribution import VERSION
+from treetop._util.distribution import VERSION
 
 project = "Treetop"
 author = "The Treetop authors"

@@ -9,7 +9,7 @@ import click
 
 from experiments.kit.cases import DATA, DOCS, ROOT
 from experiments.kit.stamp import stamped
-from treetop.basics.distribution import VERSION
+from treetop._util.distribution import VERSION
 
 STUDIES = (
     *("false_discoveries", "inftda", "loss_split", "group_sizes", "graphs", "coverage", "resolution", "estimates"),

@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from treetop import Counts, Hierarchy, Spine
+from treetop.counts.counts import layout, packed_paths
 from treetop.errors import DataError
-from treetop.intake.counts import layout, packed_paths
 
 PLACE = Hierarchy.from_prefixes(["AX", "AY", "AZ", "BX"], widths=[1], levels=["state", "county"])
 SPINE = Spine.destination_first(origin=PLACE, destination=PLACE)

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop.exporting import FORMATS, Content, Format, Request, Sheet, counts_at
+from treetop.io import source as sources
+from treetop.io.batch import require
 from treetop.noise import LAWS, DiscreteLaplace, Law
 from treetop.privacy.relation import RELATIONS, Relation
 from treetop.repair import REPAIRS
-from treetop.sources import source as sources
-from treetop.sources.batch import require
 
 KEY = bytes(32)
 TOWNS = tt.Hierarchy.flat(["north", "east", "south"], level="town")

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from treetop.basics import kernel as kernels
-from treetop.basics.copying import writable
-from treetop.repair.settle import mix
+from treetop._util import kernel as kernels
+from treetop._util.arrays import writable
+from treetop.repair.state import mix
 
 # A kernel in a module that imports little else.
 PROGRAM = """
 import numpy as np
-from treetop.basics.siphash import siphash_word
+from treetop._util.arrays import siphash_word
 siphash_word(np.uint64(1), np.uint64(2), np.uint64(3))
 print(sum(siphash_word.stats.cache_hits.values()))
 """
@@ -81,7 +81,7 @@ def cache(process: Process, tmp_path: Path) -> Path:
 
 def test_the_stamp_covers_every_module_with_kernels() -> None:
     names = {name for name, _, _ in kernels._stamp()}
-    assert {"repair/sweep.py", "repair/state.py", "measure/measure.py", "noise/table.py", "noise/block.py"} <= names
+    assert {"repair/state.py", "measure/measure.py", "noise/sampler.py"} <= names
     assert mix._cache._cache_file._source_stamp == kernels._stamp()  # type: ignore[attr-defined]
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
-from treetop.domain.margin import exact_margins, margins_of, title_of
+from treetop.domain.marginal import exact_margins, margins_of, title_of
 from treetop.errors import LossError, ReleaseError, SpineError
 
 PLACES = tt.Hierarchy.from_prefixes([f"{a}{b}" for a in "NSE" for b in "12345"], widths=[1], levels=["region", "town"])

@@ -15,21 +15,20 @@ FRESH = {"secrets", "random", "uuid", "urandom", "getrandom", "default_rng", "fr
 """Modules and names that give other values in each process."""
 
 ALLOWED = {
-    "card/facts.py": "the name of a release",
+    "card/schema.py": "the name of a release",
     "cli/terminal.py": "a mark that no text can hold",
-    "compare/side_by_side.py": "the key of the noise of a comparison, which is not published",
+    "lab/compare.py": "the key of the noise of a comparison, which is not published",
     "engine/dask.py": "the name of a run",
-    "engine/frames.py": "names of files",
+    "engine/spark.py": "names of files, and the password of a session",
     "engine/parcel.py": "the seal of task files",
-    "engine/sessions.py": "the password of a Spark session",
-    "intake/codebook.py": "the key of a hash table, which finds the same leaves with any key",
+    "counts/codebook.py": "the key of a hash table, which finds the same leaves with any key",
     "ledger/book.py": "the name of a ledger, and of its entries",
     "noise/gate.py": "the key of the noise",
     "noise/keystream.py": "the key of the noise",
     "studio/forms.py": "names of forms",
     "studio/guard.py": "the password of the studio",
 }
-SEEDED = {"choose/made_up.py": "default_rng of a seed from the spine"}
+SEEDED = {"advice/made_up.py": "default_rng of a seed from the spine"}
 
 
 def _fresh(tree: ast.AST) -> Iterator[str]:
@@ -56,9 +55,9 @@ def test_fresh_randomness_is_for_keys_names_and_passwords_only() -> None:
 OPTIONAL = {
     ("noise/gate.py", "testing_key"), ("publishing/publish.py", "testing_key"),
     ("publishing/plans.py", "testing_key"), ("publishing/charging.py", "testing_key"),
-    ("measure/questions.py", "testing_key"), ("measure/degrees.py", "testing_key"),
-    ("publishing/groups.py", "key"),  # these are the keys of the noise
-    ("measure/workload.py", "key"),  # the key of the whole run, or a subkey
+    ("measure/questions.py", "testing_key"), ("measure/vectors.py", "testing_key"),
+    ("publishing/releasing.py", "key"),  # these are the keys of the noise
+    ("measure/measure.py", "key"),  # the key of the whole run, or a subkey
     ("plan/graphs/regional.py", "key"),  # without it no edge is left out
 }  # fmt: skip
 """The arguments for a key that may be left out."""

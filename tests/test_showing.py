@@ -9,8 +9,7 @@ import unicodedata
 import pytest
 
 from treetop import Source, read_plan
-from treetop.errors import DataError, PlanFileError
-from treetop.errors.showing import brief, discreet, printable, visible
+from treetop.errors import DataError, PlanFileError, brief, discreet, printable, visible
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treetop.basics.sorting import sort_rows
+from treetop._util.arrays import sort_rows
 
 WORDS = st.one_of(
     st.integers(0, 3),

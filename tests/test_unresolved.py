@@ -20,7 +20,7 @@ import treetop as tt
 from treetop.card.html import render
 from treetop.cli import main
 from treetop.errors import ReleaseError
-from treetop.measure.evidence import NOTHING
+from treetop.measure.measure import NOTHING
 from treetop.release.folder import UNRESOLVED, file_sha256
 from treetop.release.intervals.remainders import remainder_intervals
 

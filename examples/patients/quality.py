@@ -20,9 +20,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.plan.accuracy import text_table
-from treetop.sources import table as tables
-from treetop.sources.batch import as_text
+from treetop.io import table as tables
+from treetop.io.batch import as_text
+from treetop.plan.workload import text_table
 
 Table = NDArray[np.float64]
 HEAD = ("table", "cells", "off by, mean", "in wrong cells", "if unrelated")

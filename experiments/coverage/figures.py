@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from experiments.coverage.measure import CONFIDENCE, Study, invented, lost
 from experiments.kit.figures import BLACK, BLUE, ORANGE, RED, SKY, label_left, legend, panels, save_all
-from treetop.choose.coverage import Coverage, LevelCoverage
+from treetop.advice.coverage import Coverage, LevelCoverage
 from treetop.release.errors import SIZES, size_label
 
 FIGURES = {

@@ -13,8 +13,8 @@ from scipy.stats import binom
 import treetop as tt
 from experiments.kit.cases import TRIP, Table
 from experiments.kit.runs import Kept
-from treetop.choose.coverage import Coverage, LevelCoverage, measure_coverage, pooled, release_on_trial
-from treetop.intake.counts import Counts
+from treetop.advice.coverage import Coverage, LevelCoverage, measure_coverage, pooled, release_on_trial
+from treetop.counts.counts import Counts
 from treetop.noise import Key
 
 EPSILONS = (0.1, 1.0, 4.0, 10.0)

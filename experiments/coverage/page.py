@@ -10,7 +10,7 @@ from experiments.coverage.measure import CONFIDENCE, Cell, Study, invented, lost
 from experiments.kit.pages import pictures, render
 from experiments.kit.tables import table
 from experiments.kit.verdicts import NOT_RUN, WORDS, verdict
-from treetop.choose.coverage import Coverage, SizeCoverage
+from treetop.advice.coverage import Coverage, SizeCoverage
 
 SHOWN = 1.0
 """The epsilon of the tables by size and by level."""

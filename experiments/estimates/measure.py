@@ -26,12 +26,11 @@ from experiments.kit import cases
 from experiments.kit.cases import TRIP, Table
 from experiments.kit.outcomes import Run
 from experiments.kit.runs import Kept
-from treetop.compare.mechanisms.mechanism import paper_loss
-from treetop.compare.mechanisms.topdown import descend as descend_by
-from treetop.compare.peak import Peak
-from treetop.intake.counts import pack
-from treetop.measure.descent import run_descent
-from treetop.measure.topdown import descent_of
+from treetop.counts.counts import pack
+from treetop.lab.comparison import Peak
+from treetop.lab.mechanisms.inftda import descend as descend_by
+from treetop.lab.mechanisms.mechanism import paper_loss
+from treetop.measure.descent import descent_of, run_descent
 from treetop.noise import Key
 from treetop.publishing.plans import Plan
 from treetop.release.errors import errors_of

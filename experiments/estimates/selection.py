@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.intake.counts import Counts
+from treetop.counts.counts import Counts
 from treetop.measure.questions import leaves_of
 from treetop.release.errors import SIZES
 from treetop.release.estimates.align import released_rows

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 import treetop as tt
 from experiments.kit.cases import Table
-from treetop.intake.reading import read_counts
+from treetop.counts.reading import read_counts
 from treetop.measure.questions import leaves_of
 
 STATES = ("09", "25", "34", "36", "42")

@@ -17,11 +17,11 @@ from experiments.graphs.theta import THETAS, Sweep, sweep
 from experiments.graphs.tradeoff import PAPER_DELTA, Tradeoff, deviation, tradeoff
 from experiments.kit.runs import Kept, key
 from treetop.card.words import WORTH
-from treetop.intake.bound import Bound
-from treetop.intake.counts import Counts
-from treetop.intake.graph.graph import Graph
-from treetop.intake.reading import read_counts
-from treetop.measure.degrees import measure_degrees
+from treetop.counts.bound import Bound
+from treetop.counts.counts import Counts
+from treetop.counts.graph import Graph
+from treetop.counts.reading import read_counts
+from treetop.measure.vectors import measure_degrees
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
 from treetop.privacy import rho_from_epsilon
 from treetop.release.errors import measure_errors

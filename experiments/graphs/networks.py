@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 
 import treetop as tt
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
-from treetop.domain.policies import Policies
-from treetop.intake.graph.cleaning import Cleaning
-from treetop.intake.graph.graph import Graph
+from treetop.counts.graph import Cleaning, Graph
+from treetop.domain.unit import Policies
 
 
 @dataclass(frozen=True, eq=False)

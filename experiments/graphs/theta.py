@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 import treetop as tt
 from experiments.graphs.networks import Network
 from experiments.kit.runs import Kept, key
-from treetop.intake.graph.edges import Edges
-from treetop.intake.graph.nodes import Nodes
-from treetop.measure.degrees import measure_degrees
+from treetop.counts.graph import Edges, Nodes
+from treetop.measure.vectors import measure_degrees
 from treetop.noise import Key
 
 DELTA = 1e-8

@@ -18,7 +18,7 @@ from treetop.plan.groups.plan import Public
 from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.privacy import Loss
 from treetop.publishing.plans import GroupTablePlan
-from treetop.release.groups.derived import Derived, GroupTables
+from treetop.release.derived import Derived, GroupTables
 from treetop.release.release import Release
 
 Ints = NDArray[np.int64]

@@ -28,7 +28,7 @@ from treetop.noise import Key
 from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
 from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.privacy import Loss
-from treetop.publishing.groups import release_groups
+from treetop.publishing.releasing import release_groups
 
 EPSILONS = (0.1, 0.5, 1.0)
 REPEATS = 30

@@ -16,8 +16,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_matrix, csr_matrix, hstack, vstack
 
 from experiments.group_sizes.tables import Table
-from treetop.measure.groups import measure_groups
-from treetop.measure.workload import Measuring
+from treetop.measure.measure import Measuring
+from treetop.measure.vectors import measure_groups
 from treetop.noise import Key
 from treetop.plan.groups.plan import GroupPlan
 from treetop.plan.groups.unit import Form, GroupUnit

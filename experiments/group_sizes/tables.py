@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from treetop.counts.groups import GroupSizes
 from treetop.domain.hierarchy import Hierarchy
-from treetop.intake.groups.sizes import GroupSizes
 
 HOUSEHOLDS = Path("census_us2000_household_size", "household_size_county.parquet")
 

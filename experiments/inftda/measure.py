@@ -9,10 +9,9 @@ from pathlib import Path
 
 from experiments.kit.cases import MADE_UP, TRIP, Table, made_up, new_york
 from experiments.kit.runs import Kept
-from treetop.compare.compare import compare, settings
-from treetop.compare.comparison import Comparison
-from treetop.compare.mechanisms import MECHANISMS
-from treetop.compare.trial import Accounting, Case, Setting
+from treetop.lab.compare import compare, settings
+from treetop.lab.comparison import Accounting, Case, Comparison, Setting
+from treetop.lab.mechanisms.registry import MECHANISMS
 from treetop.noise import Key
 from treetop.privacy import epsilon_from_rho_loose, rho_from_epsilon_loose
 

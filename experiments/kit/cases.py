@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 
 import treetop as tt
 from experiments.kit.paper_tables import TABLES, paper_table, with_spine
-from treetop.intake.counts import Counts
-from treetop.intake.reading import read_counts
+from treetop.counts.counts import Counts
+from treetop.counts.reading import read_counts
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data"

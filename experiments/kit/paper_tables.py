@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.synthetic import Ints, OriginDestination
+from treetop.counts.counts import Counts
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
-from treetop.intake.counts import Counts
 
 Tree: TypeAlias = Literal["binary", "random"]
 Density: TypeAlias = Literal["complete", "dense", "sparse"]

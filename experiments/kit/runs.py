@@ -14,8 +14,8 @@ import numpy as np
 
 from experiments.kit.cases import Table
 from experiments.kit.stamp import SEEN, Stamp, now
-from treetop.choose.coverage import release_on_trial
-from treetop.measure.workload import run_key
+from treetop.advice.coverage import release_on_trial
+from treetop.measure.measure import run_key
 from treetop.noise import Key
 from treetop.publishing.plans import Plan
 from treetop.release.release import Release

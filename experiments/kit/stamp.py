@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from treetop.basics.distribution import VERSION
+from treetop._util.distribution import VERSION
 
 _LINE = re.compile(
     r"Measured with Treetop (?P<version>\d+\.\d+\.\d+\S*?), written on (?P<date>\d{4}-\d\d-\d\d)"

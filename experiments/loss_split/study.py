@@ -23,9 +23,10 @@ from experiments.loss_split.measure import (
     uniform,
 )
 from experiments.loss_split.trees import Population, Tree
-from treetop.choose import Prior, optimal_split, refine_split
-from treetop.choose.programs import Allocation, least_error, least_loss, total_error
-from treetop.choose.simulate import squared_errors
+from treetop.advice.prior import Prior
+from treetop.advice.refine import refine_split
+from treetop.advice.simulate import squared_errors
+from treetop.advice.split_for import Allocation, least_error, least_loss, optimal_split, total_error
 
 Way: TypeAlias = Literal["uniform", "optimal"]
 WAYS: tuple[Way, ...] = ("uniform", "optimal")

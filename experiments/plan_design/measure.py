@@ -11,12 +11,10 @@ import numpy as np
 import treetop as tt
 from experiments.kit.cases import TRIP, Table, commuters_in_counties, flights, hawaii, made_up, new_york, slovenia
 from experiments.kit.runs import Kept
-from treetop.choose import Prior
-from treetop.choose.cares import read_cares
-from treetop.choose.design import design
-from treetop.choose.expected import Depths, Expected, Tables, expected_errors
-from treetop.choose.outlook import Verdict, outlook
-from treetop.choose.tried import cell_sums, table_errors
+from treetop.advice.design import cell_sums, design, read_cares, table_errors
+from treetop.advice.expected import Depths, Expected, Tables, expected_errors
+from treetop.advice.outlook import Verdict, outlook
+from treetop.advice.prior import Prior
 from treetop.measure.questions import leaves_of
 
 EPSILON = 1.0

@@ -13,8 +13,8 @@ import treetop as tt
 from experiments.kit.cases import TRIP, Table
 from experiments.kit.runs import Kept, key, release
 from experiments.resolution.measure import DELTA, EPSILONS, RUNS, SETTINGS, Setting
-from treetop.choose.coverage import Coverage, measure_coverage
-from treetop.intake.counts import Counts
+from treetop.advice.coverage import Coverage, measure_coverage
+from treetop.counts.counts import Counts
 from treetop.release.errors import measure_errors
 
 CONFIDENCE = 0.95

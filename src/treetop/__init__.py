@@ -9,23 +9,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from treetop.advice.advise import advise
+    from treetop.advice.first_look import first_look
     from treetop.checking.check import Verdict, check
-    from treetop.choose.advise import advise
-    from treetop.choose.first_look import first_look
-    from treetop.compare.side_by_side import compare_mechanisms
-    from treetop.compare.truth import compare_with_truth
-    from treetop.domain.fact import Fact
+    from treetop.counts.counts import Counts
+    from treetop.counts.graph import Graph
+    from treetop.counts.groups import GroupList, GroupSizes
+    from treetop.domain.constraints import Fact
     from treetop.domain.hierarchy import Hierarchy
-    from treetop.domain.policies import Policies
     from treetop.domain.spine import Spine
+    from treetop.domain.unit import Policies
     from treetop.engine.engine import Engine
     from treetop.errors import TreetopError
     from treetop.exporting import export, register_export
-    from treetop.intake.counts import Counts
-    from treetop.intake.graph.graph import Graph
-    from treetop.intake.groups.lists import GroupList
-    from treetop.intake.groups.sizes import GroupSizes
-    from treetop.intake.inspect import inspect_table
+    from treetop.inspection import inspect_table
+    from treetop.io.source import Prepare, Source, register_format
+    from treetop.lab.compare import compare_mechanisms, compare_with_truth
     from treetop.ledger import Ledger
     from treetop.noise import register_law
     from treetop.plan.file import draft_plan
@@ -36,57 +35,55 @@ if TYPE_CHECKING:
     from treetop.publishing.plans import DegreePlan, GroupTablePlan, Plan, PlanFile, RegionalPlan, read_plan
     from treetop.publishing.publish import Published, publish
     from treetop.publishing.summary import plan_summary
+    from treetop.release.derived import GroupTables
     from treetop.release.estimates.table import level_differences
-    from treetop.release.groups.derived import GroupTables
     from treetop.release.release import Release, reestimate
     from treetop.release.selection import Selection
     from treetop.repair import register_repair
-    from treetop.sources.prepare import Prepare
-    from treetop.sources.source import Source, register_format
 
 _HOME = {
-    "Counts": "treetop.intake.counts",
+    "Counts": "treetop.counts.counts",
     "DegreePlan": "treetop.publishing.plans",
     "Engine": "treetop.engine.engine",
-    "Fact": "treetop.domain.fact",
-    "Graph": "treetop.intake.graph.graph",
-    "GroupList": "treetop.intake.groups.lists",
-    "GroupSizes": "treetop.intake.groups.sizes",
+    "Fact": "treetop.domain.constraints",
+    "Graph": "treetop.counts.graph",
+    "GroupList": "treetop.counts.groups",
+    "GroupSizes": "treetop.counts.groups",
     "GroupTablePlan": "treetop.publishing.plans",
-    "GroupTables": "treetop.release.groups.derived",
+    "GroupTables": "treetop.release.derived",
     "GroupUnit": "treetop.plan.groups.unit",
     "Hierarchy": "treetop.domain.hierarchy",
     "Ledger": "treetop.ledger",
     "Loss": "treetop.privacy",
     "Plan": "treetop.publishing.plans",
     "PlanFile": "treetop.publishing.plans",
-    "Policies": "treetop.domain.policies",
-    "Prepare": "treetop.sources.prepare",
+    "Policies": "treetop.domain.unit",
+    "Prepare": "treetop.io.source",
     "Published": "treetop.publishing.publish",
     "RegionalPlan": "treetop.publishing.plans",
     "Release": "treetop.release.release",
     "Selection": "treetop.release.selection",
-    "Source": "treetop.sources.source",
+    "Source": "treetop.io.source",
     "Spine": "treetop.domain.spine",
     "Split": "treetop.privacy",
     "TreetopError": "treetop.errors",
     "Unit": "treetop.privacy",
     "Verdict": "treetop.checking.check",
-    "advise": "treetop.choose.advise",
+    "advise": "treetop.advice.advise",
     "ask": "treetop.publishing.ask",
     "check": "treetop.checking.check",
-    "compare_mechanisms": "treetop.compare.side_by_side",
-    "compare_with_truth": "treetop.compare.truth",
+    "compare_mechanisms": "treetop.lab.compare",
+    "compare_with_truth": "treetop.lab.compare",
     "draft_plan": "treetop.plan.file",
     "export": "treetop.exporting",
-    "first_look": "treetop.choose.first_look",
-    "inspect_table": "treetop.intake.inspect",
+    "first_look": "treetop.advice.first_look",
+    "inspect_table": "treetop.inspection",
     "level_differences": "treetop.release.estimates.table",
     "plan_summary": "treetop.publishing.summary",
     "publish": "treetop.publishing.publish",
     "read_plan": "treetop.publishing.plans",
     "register_export": "treetop.exporting",
-    "register_format": "treetop.sources.source",
+    "register_format": "treetop.io.source",
     "register_law": "treetop.noise",
     "register_relation": "treetop.privacy.relation",
     "register_repair": "treetop.repair",
@@ -145,7 +142,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from treetop.basics.distribution import VERSION
+        from treetop._util.distribution import VERSION
 
         return VERSION
     if name not in _HOME:

@@ -15,7 +15,7 @@ import pytest
 import treetop as tt
 from treetop import Ledger
 from treetop.card import Facts, describe_release
-from treetop.card.composition import reserved_composition
+from treetop.card.content import reserved_composition
 from treetop.ledger import unit_text
 
 PLACE = tt.Hierarchy.from_table(

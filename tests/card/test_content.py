@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop.basics.exact import plain
+from treetop._util.numbers import plain
 from treetop.card import Facts, describe_release
 from treetop.card.meaning import loss_summary
 from treetop.privacy import epsilon_from_rho

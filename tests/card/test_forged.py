@@ -21,7 +21,7 @@ import treetop as tt
 from treetop import Ledger
 from treetop.card import Facts, describe_release
 from treetop.card.bond import bind
-from treetop.card.composition import reserved_composition
+from treetop.card.content import reserved_composition
 from treetop.card.html import render
 from treetop.card.rebuild import rebuild_plan
 from treetop.checking.check import _Check as Check

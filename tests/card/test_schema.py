@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import treetop as tt
 from treetop.card import describe_release, validate
-from treetop.card.facts import Facts
-from treetop.card.schema import FINISHED, findings, schema
+from treetop.card.schema import FINISHED, Facts, findings, schema
 from treetop.errors import ReleaseError
 
 REFERENCE = jsonschema.Draft202012Validator(schema())

@@ -12,7 +12,7 @@ import pytest
 
 import treetop as tt
 from treetop import Ledger
-from treetop.card.composition import sentence
+from treetop.card.content import sentence
 
 from .conftest import SPINE, people
 from .test_checking import findings, forge, set_to

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop.card import facts
+from treetop.card import schema as facts
 from treetop.card.bond import bind
 from treetop.card.content import draft_card
 from treetop.card.html import render

@@ -19,7 +19,8 @@ import treetop as tt
 from treetop import Graph, Ledger, Loss, read_plan
 from treetop.cli import main
 from treetop.errors import IncompletePlan
-from treetop.measure import questions, workload
+from treetop.measure import measure as workload
+from treetop.measure import questions
 from treetop.noise import NoiseStream
 from treetop.publishing import ask as asking
 

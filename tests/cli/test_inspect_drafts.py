@@ -104,7 +104,7 @@ def test_a_whole_disk_is_no_table(here: Path) -> None:
 
 
 def test_a_folder_with_very_many_files_is_no_table(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("treetop.sources.files._MOST_ENTRIES", 50)
+    monkeypatch.setattr("treetop.io.source._MOST_ENTRIES", 50)
     for number in range(60):
         Path("many", str(number)).mkdir(parents=True)
     with pytest.raises(DataError, match="holds more than 50 files and folders: name a file"):
@@ -112,7 +112,7 @@ def test_a_folder_with_very_many_files_is_no_table(here: Path, monkeypatch: pyte
 
 
 def test_a_hidden_folder_is_not_searched(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("treetop.sources.files._MOST_ENTRIES", 50)
+    monkeypatch.setattr("treetop.io.source._MOST_ENTRIES", 50)
     for number in range(60):
         Path("few", ".hidden", str(number)).mkdir(parents=True)
     Path("few", "part.csv").write_text("home\na\nb\n")

@@ -18,8 +18,8 @@ import pytest
 
 import treetop as tt
 from treetop import cli, read_plan
-from treetop.choose.public import read_twin
-from treetop.choose.targets import PROMISE
+from treetop.advice.public import read_twin
+from treetop.advice.targets import PROMISE
 from treetop.errors import IncompletePlan
 
 PLAN = """

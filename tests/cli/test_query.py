@@ -17,7 +17,7 @@ import pytest
 
 import treetop as tt
 from treetop import cli
-from treetop.cli.common import render_rows
+from treetop.cli.terminal import render_rows
 from treetop.domain.conditions import parse_conditions
 from treetop.errors import ReleaseError
 

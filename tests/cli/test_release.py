@@ -372,7 +372,7 @@ if module:
 main()
 """
 POINTS = [
-    ("treetop.intake.reading:read_encoded:call", 0),
+    ("treetop.counts.reading:read_encoded:call", 0),
     ("treetop.ledger.log:_append:return", 0),
     ("treetop.ledger.book:reserve:return", 1),
     ("treetop.measure.descent:run_descent:call", 1),
@@ -492,7 +492,7 @@ def test_releases_killed_at_random_steps_leave_whole_folders_and_their_loss_spen
 
 
 INTERRUPTED = [
-    "treetop.intake.reading:read_encoded:call",
+    "treetop.counts.reading:read_encoded:call",
     "treetop.measure.descent:run_descent:call",
     "treetop.release.folder.write:_write:call",
     "treetop.release.folder.write:_write:return",

@@ -73,7 +73,7 @@ def test_an_older_copy_of_the_ledger_is_refused_where_its_head_was_noted(
 def test_a_copy_that_is_put_back_while_the_table_is_read_is_refused_before_anything_is_measured(
     desk: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from treetop.intake import reading
+    from treetop.counts import reading
     from treetop.publishing import releasing
 
     shutil.copy("ledger", "older")

@@ -60,7 +60,7 @@ def test_a_second_release_to_the_same_place_is_refused_before_it_is_charged(
     if force:
         main([*RELEASE, "--out", "out"])
     before = len(entries())
-    from treetop.intake import reading
+    from treetop.counts import reading
     from treetop.publishing import releasing
 
     read = reading.read_encoded

@@ -12,13 +12,13 @@ from scipy.stats import chisquare
 
 import treetop as tt
 from treetop import Counts
-from treetop.basics.siphash import siphash, siphash_word
+from treetop._util.arrays import siphash, siphash_word
+from treetop.counts import bound as bounds
+from treetop.counts.bound import Bound
+from treetop.counts.reading import read_counts
 from treetop.errors import DataError
-from treetop.intake import bound as bounds
-from treetop.intake.bound import Bound
-from treetop.intake.reading import read_counts
+from treetop.io import table as tables
 from treetop.noise import Key
-from treetop.sources import table as tables
 
 CODES = [f"{number:03d}" for number in range(400)]
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(CODES)})

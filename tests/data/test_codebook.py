@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treetop.basics.buffers import buffers
-from treetop.intake import codebook
-from treetop.intake.codebook import Codebook
+from treetop._util.arrays import buffers
+from treetop.counts import codebook
+from treetop.counts.codebook import Codebook
 
 
 @given(st.lists(st.text(max_size=20), unique=True, min_size=1), st.lists(st.none() | st.text(max_size=20)))

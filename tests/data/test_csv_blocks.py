@@ -12,7 +12,7 @@ import pyarrow.csv as arrow_csv
 import pytest
 
 from tests.processes import Server
-from treetop.sources.csv_blocks import parse_blocks
+from treetop.io.csv_file import parse_blocks
 
 _CLOSED = ("", "a", "bc", '"d"', '"e,f"', '"g""h"', '"i\nj"', '"k\r\nl"', '5" pipe', '"m"n', "'", '""', "x" * 40)
 _FIELDS = (*_CLOSED, '"""')
@@ -76,7 +76,7 @@ def test_a_record_that_is_longer_than_a_block_is_refused() -> None:
 
 _LEAVING = """
 import sys, threading, time
-from treetop.sources import csv_file, table, text_stream
+from treetop.io import csv_file, table, text_stream
 from treetop.errors import DataError
 
 csv_file.BLOCK = text_stream.HEAD = 1 << 12

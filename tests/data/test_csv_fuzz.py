@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 import treetop as tt
 from treetop import Source
+from treetop.counts.reading import read_counts
 from treetop.errors import TreetopError
-from treetop.intake.reading import read_counts
-from treetop.sources import csv_file
-from treetop.sources import table as tables
+from treetop.io import csv_file
+from treetop.io import table as tables
 
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(["01", "02"])})
 FIELD = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)

@@ -11,8 +11,8 @@ import pytest
 
 import treetop as tt
 from treetop import Source, cli
+from treetop.counts.reading import read_counts
 from treetop.errors import DataError, PlanError, PlanFileError
-from treetop.intake.reading import read_counts
 
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(["a", "b", "c"], level="place")})
 ROWS = [("a", "ok"), ("b", "test"), ("c", "void"), ("a", ""), ("x", "test"), ("b", "ok")]

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
+from treetop.counts.reading import read_counts
 from treetop.errors import DataError
-from treetop.intake.reading import read_counts
 
 PLACE = tt.Hierarchy.from_prefixes(["01001", "01003", "02001", "99999"], widths=[2], levels=["state", "county"])
 SPINE = tt.Spine.destination_first(origin=PLACE, destination=PLACE)

@@ -13,9 +13,9 @@ import xlsxwriter
 
 import treetop as tt
 from treetop import Source, cli
+from treetop.counts.reading import read_counts
 from treetop.errors import DataError, PlanError
-from treetop.intake.reading import read_counts
-from treetop.sources.table import batches, read
+from treetop.io.table import batches, read
 
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(["01001", "1002", "c"], level="place")})
 
@@ -146,7 +146,7 @@ def test_an_empty_sheet_and_unnamed_columns(tmp_path: Path) -> None:
 
 
 def test_rows_come_in_batches_with_their_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("treetop.sources.table.ROWS", 4)
+    monkeypatch.setattr("treetop.io.table.ROWS", 4)
     path = book(tmp_path / "t.xlsx", people=[["place"], *[["c"]] * 9, ["zz"]])
     assert [len(batch.rows) for batch in batches(path)] == [4, 4, 2]
     with pytest.raises(DataError, match="row 10: 'zz'"):

@@ -14,7 +14,7 @@ import pytest
 import treetop as tt
 from treetop import export
 from treetop.cli import main
-from treetop.exporting.formulas import guard, guard_rows, unguard
+from treetop.exporting.sheet import guard, guard_rows, unguard
 
 CODES = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "'=1+1", "'s-Hertogenbosch", "plain", "a=b", "''-", "'"]
 SIGNS = ("=", "+", "-", "@", "\t", "\r", "\n")

@@ -22,7 +22,7 @@ from treetop import export
 from treetop.errors import DataError, QueryError, ReleaseError
 from treetop.exporting.map import layers
 from treetop.exporting.map.arcs import Mesh, Polygon
-from treetop.exporting.map.frame import SIDE, Frame
+from treetop.exporting.map.atlas import SIDE, Frame
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 TOWNS = ["01", "02", "03", EVIL]

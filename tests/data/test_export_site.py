@@ -25,7 +25,7 @@ from treetop import cli, export
 from treetop.errors import ReleaseError
 from treetop.exporting import language as languages
 from treetop.exporting import site
-from treetop.exporting.site import rows
+from treetop.exporting.site import page as rows
 from treetop.release.surviving import surviving
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 import treetop as tt
 from treetop import Source
+from treetop.counts.reading import read_counts
 from treetop.errors import DataError
-from treetop.intake.reading import read_counts
-from treetop.sources import csv_file
-from treetop.sources import table as tables
-from treetop.sources.fixed import refuse_fixed
+from treetop.io import csv_file
+from treetop.io import table as tables
+from treetop.io.fixed_width import refuse_fixed
 
 FIELDS = {"record": 1, "home": [[3, 5], [7, 9]], "work": [[11, 13], [15, 17]], "people": [19, 28]}
 LINES = [

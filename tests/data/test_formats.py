@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from treetop import Source, register_format
-from treetop.basics.choices import Choices
+from treetop._util.choices import Choices
 from treetop.errors import DataError, TreetopError
-from treetop.sources import source as sources
-from treetop.sources import table as tables
-from treetop.sources.batch import require
-from treetop.sources.source import Format, Part, Shared
+from treetop.io import source as sources
+from treetop.io import table as tables
+from treetop.io.batch import require
+from treetop.io.source import Format, Part, Shared
 
 
 def read_lines(part: Part) -> Shared:

@@ -16,8 +16,8 @@ import pytest
 
 import treetop as tt
 from treetop import inspect_table, read_plan
+from treetop.counts.reading import read_counts
 from treetop.errors import TreetopError
-from treetop.intake.reading import read_counts
 
 CODES = ["a", "b", "cc", "é", "=1"]
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(CODES)})

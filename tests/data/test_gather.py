@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from treetop.counts import reading as gather
+from treetop.counts.bound import Paths, count_rows
+from treetop.counts.counts import Counts
+from treetop.counts.reading import Gathered
 from treetop.errors import DataError
-from treetop.intake import gather
-from treetop.intake.counts import Counts
-from treetop.intake.gather import Gathered
-from treetop.intake.ranges import Paths, count_rows
 
 
 @pytest.mark.parametrize("words", [1, 2])

@@ -13,12 +13,12 @@ import pytest
 import treetop as tt
 from treetop import Graph, Source, draft_plan, inspect_table, read_plan
 from treetop.cli import main
+from treetop.counts.graph import EdgeTable, NodeTable
+from treetop.counts.reading import read_counts
 from treetop.errors import DataError, PlanFileError
-from treetop.intake.graph.graph import EdgeTable, NodeTable
-from treetop.intake.reading import read_counts
-from treetop.sources import header
-from treetop.sources import table as tables
-from treetop.sources.source import as_public
+from treetop.io import header
+from treetop.io import table as tables
+from treetop.io.source import as_public
 
 AIRPORTS = ["AER", "KZN", "LED", "SVO"]
 TOWNS = ["Ala", "Bra", "Como", "Dro", "Este", "Fano"]

@@ -15,11 +15,11 @@ import pytest
 
 import treetop as tt
 from treetop import Source
+from treetop.counts.reading import read_counts
 from treetop.errors import DataError
-from treetop.intake.reading import read_counts
-from treetop.sources import csv_file
-from treetop.sources import table as tables
-from treetop.sources.batch import Batch, as_text
+from treetop.io import csv_file
+from treetop.io import table as tables
+from treetop.io.batch import Batch, as_text
 
 PLACE = tt.Hierarchy.flat(["a", "b", "c"], level="place")
 SPINE = tt.Spine(["place"], {"place": PLACE})

@@ -15,8 +15,8 @@ import pytest
 
 import treetop as tt
 from treetop.errors import DataError, HierarchyError
-from treetop.sources import csv_file
-from treetop.sources.table import read
+from treetop.io import csv_file
+from treetop.io.table import read
 
 KEY = bytes(range(32))
 SPINE = tt.Spine(["home"], {"home": tt.Hierarchy.flat(["a", "b", "c"])})
@@ -82,7 +82,7 @@ def test_a_stray_carriage_return_is_found_in_another_encoding(tmp_path: Path) ->
 
 
 def test_a_stray_carriage_return_is_found_in_standard_input() -> None:
-    program = "from treetop.sources.table import read; read('-')"
+    program = "from treetop.io.table import read; read('-')"
     ran = subprocess.run(
         [sys.executable, "-c", program], input=STRAY["inside a value"], capture_output=True, check=False
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import treetop as tt
-from treetop.intake.inspect.matching import match_codes
+from treetop.inspection.suggest import match_codes
 
 TOWNS = tt.Hierarchy.flat(["001", "002", "003"], "town")
 

@@ -7,8 +7,8 @@ import pytest
 
 import treetop as tt
 from treetop import Source
+from treetop.counts.reading import read_counts
 from treetop.errors import DataError
-from treetop.intake.reading import read_counts
 
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(["01001", "None", "7"])})
 SECRET = "hunter2"  # the password of the shared server

@@ -10,7 +10,7 @@ import pytest
 
 import treetop as tt
 from treetop.errors import DataError, PlanFileError, ReleaseError
-from treetop.sources.table import read
+from treetop.io.table import read
 
 PLAN = """
 [attributes.home]

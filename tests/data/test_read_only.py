@@ -11,7 +11,7 @@ import pytest
 from treetop import Source, inspect_table
 from treetop.cli import main
 from treetop.errors import DataError
-from treetop.sources import table as tables
+from treetop.io import table as tables
 
 
 @pytest.fixture(params=["duckdb", "sqlite"])

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
+from treetop.counts import reading
+from treetop.counts.bound import Bound
+from treetop.counts.reading import read_counts
+from treetop.counts.tally import Tally
 from treetop.errors import DataError
-from treetop.intake import reading
-from treetop.intake.bound import Bound
-from treetop.intake.reading import read_counts
-from treetop.intake.tally import Tally
 from treetop.noise import Key
 
 PLACES = tt.Hierarchy.flat([f"{number:03}" for number in range(300)])

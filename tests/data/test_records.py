@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 
 import treetop as tt
 from treetop import Graph, GroupList, Source
+from treetop.counts.groups import Columns, Reader
+from treetop.counts.reading import read_counts
 from treetop.errors import DataError, PlanError
-from treetop.intake.groups.read import Columns, Reader
-from treetop.intake.reading import read_counts
-from treetop.sources import csv_file
-from treetop.sources import table as tables
+from treetop.io import csv_file
+from treetop.io import table as tables
 
 PLACE = tt.Hierarchy.flat(["a", "b", "other"], level="place")
 SPINE = tt.Spine(["place"], {"place": PLACE})

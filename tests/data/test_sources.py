@@ -20,11 +20,11 @@ import pytest
 
 import treetop as tt
 from treetop import Source, read_plan
+from treetop.counts.reading import read_counts
 from treetop.errors import DataError, HierarchyError, PlanError
-from treetop.intake.reading import read_counts
-from treetop.sources import csv_file
-from treetop.sources import table as tables
-from treetop.sources.source import reads_once
+from treetop.io import csv_file
+from treetop.io import table as tables
+from treetop.io.source import reads_once
 
 PLACE = tt.Hierarchy.flat(["01001", "01003", "None", "NA", "null", "nan", "è"])
 SPINE = tt.Spine.destination_first(origin=PLACE, destination=PLACE)

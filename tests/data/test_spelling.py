@@ -12,11 +12,11 @@ import treetop as tt
 from treetop import read_plan
 from treetop.card import words
 from treetop.card.rebuild import rebuild_plan
+from treetop.counts.bound import Bound
+from treetop.counts.encode import cleaned, without_zeros
+from treetop.counts.reading import read_counts
 from treetop.domain.unit import IdClean
 from treetop.errors import DataError, PlanFileError, UnitError
-from treetop.intake.bound import Bound
-from treetop.intake.reading import read_counts
-from treetop.intake.spelling import cleaned, without_zeros
 from treetop.noise import Key
 from treetop.plan.file import describe_plan
 

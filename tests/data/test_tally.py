@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
+from treetop.counts.reading import read_counts
+from treetop.counts.tally import Tally
 from treetop.errors import DataError, ManyDropped, Refusal
-from treetop.intake.reading import read_counts
-from treetop.intake.tally import Tally
 from treetop.release.errors import measure_errors
 
 TREE = tt.Hierarchy.flat(["01001", "01003", "02001"])

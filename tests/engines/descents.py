@@ -11,8 +11,7 @@ import treetop as tt
 from treetop.engine.executor import Executor
 from treetop.measure import blocks
 from treetop.measure import descent as descents
-from treetop.measure.descent import Outcome, run_descent
-from treetop.measure.topdown import descent_of
+from treetop.measure.descent import Outcome, descent_of, run_descent
 from treetop.noise import Key
 
 KEY = Key(bytes.fromhex("c3a91f5e7704d2b86e1cfa33905b47d8e6120dab9f4c7358bb02e1696fd48a17"))

@@ -17,8 +17,7 @@ import pytest
 from tests.engines.descents import KEY, descended
 from tests.engines.errands import PRIVATE, echo, private_error
 from treetop.engine.executor import Executor
-from treetop.engine.sessions import session
-from treetop.engine.spark import Spark
+from treetop.engine.spark import Spark, session
 from treetop.noise import Key
 
 T = TypeVar("T")

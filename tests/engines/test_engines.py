@@ -23,16 +23,17 @@ import treetop as tt
 from tests import everyday
 from tests.commands import said
 from tests.engines.deeds import always_dies, dies_once, double, finds_no_room, refuses, whose
+from treetop.counts import spill as frozen
+from treetop.counts import spill as staged
 from treetop.engine import staging as stagings
 from treetop.engine.engine import ENGINES, Engine, Kind, Machine
 from treetop.engine.executor import Executor, Serial
 from treetop.engine.processes import AHEAD, Processes
 from treetop.engine.staging import staging
 from treetop.errors import DataError, EngineError, PlanError, TreetopError
-from treetop.intake import frozen, staged
-from treetop.measure.gathered import Room
+from treetop.io.table import batches, pieces, rows_at_most
+from treetop.measure.level import Room
 from treetop.release.folder import HIERARCHIES
-from treetop.sources.table import batches, pieces, rows_at_most
 
 KEY = bytes(range(32))
 ROWS = 6_000

@@ -31,7 +31,7 @@ ROWS = 100_000
 MARK = "TREETOP_TESTS_KILLED"
 COMMAND = """
 from treetop.cli import main
-from treetop.intake import staged
+from treetop.counts import staged
 staged.Space.rows = lambda *_: 20_000  # so that there are several runs and ranges
 main()
 """

@@ -19,8 +19,7 @@ import pytest
 from tests.engines.descents import KEY, KINDS, cut_small, descended
 from tests.engines.errands import PRIVATE, echo, private_error, unsendable_error
 from treetop.engine import parcel
-from treetop.engine.parcel import Errand, explain, journey, pack, unpack, work
-from treetop.engine.versions import compare, versions
+from treetop.engine.parcel import Errand, compare, explain, journey, pack, unpack, versions, work
 from treetop.errors import EngineError
 from treetop.noise import Key
 

@@ -25,7 +25,7 @@ from tests.engines.errands import PRIVATE, Dying, Slow, die, echo, process
 from tests.engines.sparks import SOCKETS, Place, Through, assert_no_traces, leave_traces, started, written
 from treetop.engine import parcel
 from treetop.engine import spark as sparks
-from treetop.engine.sessions import _Settings, check, session, settings_for
+from treetop.engine.spark import _Settings, check, session, settings_for
 from treetop.errors import DataError, EngineError
 
 pytestmark = pytest.mark.filterwarnings(SOCKETS)

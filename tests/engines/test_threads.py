@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from treetop.basics import threads
-from treetop.basics.threads import as_they_come
+from treetop._util import system as threads
+from treetop._util.system import as_they_come
 
 
 def several(number: int) -> Iterator[int]:

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.measure.evidence import NOTHING
+from treetop.measure.measure import NOTHING
 from treetop.release.estimates.align import align, descended
 from treetop.release.tree import ReleasedTree
 

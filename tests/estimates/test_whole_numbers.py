@@ -13,14 +13,12 @@ import treetop as tt
 from experiments.kit.paper_tables import paper_table, with_spine
 from tests.everyday import TRIP
 from treetop import Counts
-from treetop.intake.counts import pack
-from treetop.measure.descent import run_descent
-from treetop.measure.topdown import descent_of
+from treetop.counts.counts import pack
+from treetop.measure.descent import descent_of, run_descent
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law
 from treetop.release.errors import errors_of
-from treetop.release.estimates import prior
-from treetop.release.estimates.sharing import share_by_probability
-from treetop.release.estimates.whole_numbers import lower_error
+from treetop.release.estimates import whole_numbers as prior
+from treetop.release.estimates.whole_numbers import lower_error, share_by_probability
 from treetop.release.measurements import Measurements
 from treetop.release.tree import ReleasedTree
 from treetop.repair.sharing import share_by_least_squares

@@ -13,15 +13,15 @@ import pytest
 from experiments.kit.paper_tables import paper_table, with_spine
 from tests.everyday import TRIP
 from treetop import Counts, Hierarchy, Loss, Spine
-from treetop.basics.picture import new_figure
-from treetop.compare import plots
-from treetop.compare.compare import compare, settings
-from treetop.compare.comparison import FENCE, SCHEMA, Comparison, Refused
-from treetop.compare.mechanisms import GROUP_MECHANISMS, MECHANISMS, Estimate, LevelEstimate, PerLevel
-from treetop.compare.peak import Peak
-from treetop.compare.plots import GROUP_STYLES, STYLES, save_plots
-from treetop.compare.trial import Case, Setting, estimate_errors, run_trial
+from treetop._util.picture import new_figure
 from treetop.errors import PlanError
+from treetop.lab import plots
+from treetop.lab.compare import compare, settings
+from treetop.lab.comparison import FENCE, SCHEMA, Case, Comparison, Peak, Refused, Setting, estimate_errors, run_trial
+from treetop.lab.mechanisms.baselines import PerLevel
+from treetop.lab.mechanisms.mechanism import Estimate, LevelEstimate
+from treetop.lab.mechanisms.registry import GROUP_MECHANISMS, MECHANISMS
+from treetop.lab.plots import GROUP_STYLES, STYLES, save_plots
 from treetop.noise import Key
 
 KEY = Key(bytes(range(32)))
@@ -114,7 +114,7 @@ def test_a_mechanism_that_gives_up_on_its_way_is_listed_once(case: Case, monkeyp
         raise PlanError("the solver found nothing")
 
     monkeypatch.setattr(MECHANISMS["bottom-up"], "run", run)
-    monkeypatch.setattr("treetop.compare.trial._warm", lambda mechanism, pure: None)
+    monkeypatch.setattr("treetop.lab.comparison._warm", lambda mechanism, pure: None)
     found = compare(case, settings(["bottom-up", "inftda"], [1.0]), 2, key=KEY)
     assert found.refused == (Refused(Setting("bottom-up", 1.0), "the solver found nothing"),)
     assert len(found.trials) == 2

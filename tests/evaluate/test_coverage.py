@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 import treetop as tt
 from treetop import Counts
-from treetop.choose.coverage import (
+from treetop.advice.coverage import (
     GROUPS,
     Coverage,
     LevelCoverage,
@@ -22,9 +22,9 @@ from treetop.choose.coverage import (
     release_on_trial,
     twin_coverage,
 )
+from treetop.counts.reading import read_counts
 from treetop.errors import PlanError, PrivatePrior, ReleaseError
-from treetop.intake.reading import read_counts
-from treetop.measure.evidence import NOTHING
+from treetop.measure.measure import NOTHING
 from treetop.noise import Key
 from treetop.release.errors import SIZES
 from treetop.release.intervals.nodes import OWN

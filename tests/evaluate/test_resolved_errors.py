@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop.intake.counts import pack
-from treetop.intake.reading import read_counts
+from treetop.counts.counts import pack
+from treetop.counts.reading import read_counts
 from treetop.release.errors import errors_of, measure_errors
 
 CODES = [f"{i:04d}" for i in range(600)]

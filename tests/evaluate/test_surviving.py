@@ -10,8 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.measure.descent import run_descent
-from treetop.measure.topdown import descent_of
+from treetop.measure.descent import descent_of, run_descent
 from treetop.noise import Key
 from treetop.release import surviving as module
 from treetop.release.run import run_plan

@@ -15,7 +15,7 @@ from experiments.coverage.figures import FIGURES
 from experiments.coverage.measure import EPSILONS, Cell, Study, by_size, invented, lost, measured, study, too_low
 from experiments.kit.cases import Table, tables
 from treetop import Counts
-from treetop.choose.coverage import Coverage
+from treetop.advice.coverage import Coverage
 
 
 def tiny() -> Table:

@@ -36,7 +36,7 @@ from experiments.kit.compared import Compared
 from experiments.kit.pages import insert
 from tests.pictures import colours_in
 from treetop import Counts
-from treetop.measure.workload import run_key
+from treetop.measure.measure import run_key
 from treetop.noise import Key
 from treetop.release.errors import measure_errors
 from treetop.repair import chebyshev

@@ -20,7 +20,7 @@ from experiments.kit.outcomes import Outcome
 from experiments.kit.pages import insert
 from experiments.kit.tables import percent
 from treetop import Counts
-from treetop.intake.counts import pack
+from treetop.counts.counts import pack
 from treetop.release.errors import errors_of
 
 

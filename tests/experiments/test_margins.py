@@ -30,7 +30,7 @@ from experiments.margins.measure import (
     study,
 )
 from experiments.margins.targets import EPSILON, TARGETS
-from treetop.intake.counts import Counts
+from treetop.counts.counts import Counts
 
 RUNS = 3
 

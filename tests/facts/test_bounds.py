@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import treetop as tt
-from treetop.basics.checked import NO_BOUND
+from treetop._util.numbers import NO_BOUND
+from treetop.counts.constraints import read_facts
 from treetop.domain.cells import Cells
-from treetop.domain.facts import PublicFacts
+from treetop.domain.constraints import PublicFacts
 from treetop.errors import FactError
-from treetop.intake.facts import read_facts
 
 PLACE = tt.Hierarchy.from_prefixes(["AX1", "AX2", "AY1", "BX1", "BX2", "BZ1"], [1, 2], ["state", "county", "tract"])
 SPINE = tt.Spine(

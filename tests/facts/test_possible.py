@@ -9,12 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.domain.cells import Cells, above
-from treetop.domain.facts import PublicFacts
-from treetop.domain.narrowed import narrowed
-from treetop.domain.possible import MOST_ROWS, Rule
+from treetop.counts.constraints import read_facts
+from treetop.domain.cells import MOST_ROWS, Cells, Rule, above
+from treetop.domain.constraints import PublicFacts, narrowed
 from treetop.errors import FactError
-from treetop.intake.facts import read_facts
 
 PLACE = tt.Hierarchy.from_prefixes(["AX1", "AX2", "AY1", "BX1", "BX2", "BZ1"], [1, 2], ["state", "county", "tract"])
 AGE = tt.Hierarchy.from_prefixes(["01", "02", "11", "12"], [1], ["band", "year"])

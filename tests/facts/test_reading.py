@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
+from treetop.counts.constraints import read_facts
 from treetop.errors import FactError
-from treetop.intake.facts import read_facts
 
 PLACE = tt.Hierarchy.from_prefixes(["01X1", "01X2", "01Y1", "02X1"], [2, 3], ["state", "county", "tract"])
 SPINE = tt.Spine(["place.state", "sex", "place.tract"], {"place": PLACE, "sex": tt.Hierarchy.flat(["f", "m"])})

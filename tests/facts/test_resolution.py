@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import treetop as tt
+from treetop.counts.constraints import read_facts
 from treetop.domain.cells import Cells
-from treetop.domain.narrowed import narrowed
-from treetop.intake.facts import read_facts
-from treetop.plan.hypotheses import number_of_tests
+from treetop.domain.constraints import narrowed
+from treetop.plan.resolution import number_of_tests
 
 PLACE = tt.Hierarchy.from_prefixes(["AX1", "AX2", "AY1", "BX1", "BZ1"], [1, 2], ["state", "county", "tract"])
 ENDS = tt.Spine.origin_first(PLACE, PLACE)

@@ -24,9 +24,9 @@ import pyarrow.parquet as pq
 
 from treetop import DegreePlan, Graph, Hierarchy, Loss, RegionalPlan, Spine, read_plan
 from treetop.cli import main
-from treetop.compare.mechanisms import MECHANISMS
-from treetop.intake.graph.cleaning import Cleaning
-from treetop.intake.reading import read_counts
+from treetop.counts.graph import Cleaning
+from treetop.counts.reading import read_counts
+from treetop.lab.mechanisms.registry import MECHANISMS
 from treetop.measure.questions import Batch, measure, parse
 from treetop.noise import Key
 

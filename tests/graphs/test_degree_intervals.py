@@ -15,8 +15,7 @@ from tests.pictures import colours_in
 from treetop import Graph
 from treetop.errors import QueryError
 from treetop.noise.gate import Gate
-from treetop.release.degree_plot import draw_degrees
-from treetop.release.degrees import DegreeTables
+from treetop.release.degrees import DegreeTables, draw_degrees
 from treetop.release.intervals import cells
 
 PEOPLE = pa.table({"id": range(90), "place": ["east", "west", "west"] * 30})

@@ -27,8 +27,7 @@ from treetop.plan.graphs.degrees import PureDegreePlan
 from treetop.plan.graphs.regional import PureRegionalPlan
 from treetop.plan.graphs.unit import DegreeUnit
 from treetop.plan.workload import Exact, PassThrough
-from treetop.privacy.graph_unit import Facts, GraphUnit
-from treetop.privacy.relation import unit_of
+from treetop.privacy.relation import Facts, GraphUnit, unit_of
 from treetop.release.degrees import DegreeTables
 from treetop.release.intervals import cells
 

@@ -16,13 +16,12 @@ import pytest
 import treetop as tt
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
 from treetop import DegreePlan, Graph, RegionalPlan
+from treetop.counts.graph import Cleaning, Edges
 from treetop.errors import DataError, LossError, Overspent, PlanError
-from treetop.intake.graph.cleaning import Cleaning
-from treetop.intake.graph.edges import Edges
-from treetop.measure import workload
-from treetop.measure.degrees import measure_degrees
+from treetop.measure import measure as workload
+from treetop.measure.vectors import measure_degrees
 from treetop.noise import NoiseStream
-from treetop.plan.graphs.sensitivity import Form
+from treetop.plan.graphs.unit import Form
 from treetop.plan.workload import PassThrough
 from treetop.repair.rebalance import rebalance
 

@@ -14,10 +14,9 @@ import pytest
 import treetop as tt
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
 from treetop import Graph, Policies
+from treetop.counts.graph import Cleaning, Nodes
+from treetop.counts.tally import Tally
 from treetop.errors import DataError, ManyDropped, PlanError, UnitError
-from treetop.intake.graph.cleaning import Cleaning
-from treetop.intake.graph.nodes import Nodes
-from treetop.intake.tally import Tally
 from treetop.privacy.relation import unit_of
 from treetop.release.errors import measure_errors
 

@@ -9,9 +9,9 @@ import pytest
 
 import treetop as tt
 from treetop import Graph, register_relation
-from treetop.basics.choices import Choices
+from treetop._util.choices import Choices
+from treetop.counts.reading import read_counts
 from treetop.errors import TreetopError, UnitError
-from treetop.intake.reading import read_counts
 from treetop.privacy import relation as relations
 from treetop.privacy.relation import EDGE, Relation
 

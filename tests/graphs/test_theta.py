@@ -17,7 +17,7 @@ from tests.commands import said
 from treetop.card.bond import bind
 from treetop.card.html import render
 from treetop.errors import PlanError, TreetopError
-from treetop.measure.workload import Measuring
+from treetop.measure.measure import Measuring
 from treetop.noise import Key
 
 KEY = bytes(range(32))
@@ -209,7 +209,7 @@ def test_what_was_measured_cannot_lead_to_more_than_was_paid_for() -> None:
 
 
 def test_before_it_is_chosen_the_plan_tells_the_noise_of_every_candidate() -> None:
-    from treetop.card.degrees import words
+    from treetop.card import degree_words as words
 
     told = " ".join(words.notes(plan()))
     for theta, law in zip((5, 10, 40), plan().candidate_laws, strict=True):

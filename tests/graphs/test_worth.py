@@ -6,8 +6,7 @@ from fractions import Fraction
 
 import treetop as tt
 from treetop import Graph
-from treetop.card import words
-from treetop.card.degrees import words as degree_words
+from treetop.card import degree_words, words
 
 PLACES = tt.Hierarchy.flat(["east", "west"])
 SPINE = tt.Spine.origin_first(origin=PLACES, destination=PLACES)

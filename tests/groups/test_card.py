@@ -21,7 +21,7 @@ from treetop.card import Facts, describe_release
 from treetop.card.rebuild import rebuild_plan
 from treetop.checking.check import check_card, check_folder
 from treetop.plan.groups.unit import Event, Form
-from treetop.publishing.groups import release_groups
+from treetop.publishing.releasing import release_groups
 
 PLACES = tt.Hierarchy.from_prefixes(["a1", "a2", "b1"], [1], ["state", "county"])
 Write = Callable[..., Path]

@@ -10,14 +10,14 @@ import pytest
 from numpy.typing import NDArray
 
 from treetop import GroupSizes, GroupTablePlan, GroupUnit, Hierarchy, Loss
-from treetop.basics.memory import TooLarge
+from treetop._util.system import TooLarge
 from treetop.errors import DataError, LossError, PlanError, QueryError
-from treetop.measure.groups import measure_groups
-from treetop.measure.workload import Measuring
+from treetop.measure.measure import Measuring
+from treetop.measure.vectors import measure_groups
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
 from treetop.plan.groups.plan import GroupPlan
 from treetop.plan.groups.unit import Event, Form
-from treetop.publishing.groups import release_groups
+from treetop.publishing.releasing import release_groups
 
 from .events import neighbours
 
@@ -170,7 +170,7 @@ def test_as_many_sizes_as_there_is_no_room_for_are_refused_at_once() -> None:
 
 
 def test_what_does_not_fit_in_memory_is_refused_with_its_bytes_and_not_charged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("treetop.basics.memory.available", lambda: 1_000)
+    monkeypatch.setattr("treetop._util.system.available", lambda: 1_000)
     places, spent = Hierarchy.flat(["east", "west"]), []
     plan = GroupPlan(places, 9, GroupUnit("person", event="join-leave"), Loss(epsilon=1))
     sizes = GroupSizes(places, np.ones((2, 10), np.int64))

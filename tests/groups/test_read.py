@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from treetop import GroupList, GroupSizes, GroupTablePlan, GroupUnit, Hierarchy, Loss, Source
+from treetop.counts.groups import Columns, Reader, Rows
 from treetop.errors import DataError
-from treetop.intake.groups.read import Columns, Reader, Rows
 
 PLACES = Hierarchy.from_prefixes(["a1", "a2", "b1"], [1], ["state", "county"])
 HOMES = {"h1": "a1", "h2": "a1", "h3": "b1", "h4": "a2", "h5": "b1"}

@@ -13,12 +13,12 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from treetop import GroupSizes, GroupUnit, Hierarchy, Loss
-from treetop.measure.groups import measure_groups
-from treetop.measure.workload import Measuring
+from treetop.measure.measure import Measuring
+from treetop.measure.vectors import measure_groups
 from treetop.noise import Key, NoiseStream
 from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
 from treetop.plan.groups.unit import Form
-from treetop.publishing.groups import release_groups
+from treetop.publishing.releasing import release_groups
 from treetop.repair import relax_tree
 from treetop.repair.groups import Known, repair_direct, round_direct
 

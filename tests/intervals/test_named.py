@@ -18,9 +18,9 @@ import treetop as tt
 from treetop import Counts, Release
 from treetop.card.bond import bind
 from treetop.card.html import render
-from treetop.measure.evidence import NOTHING
+from treetop.measure.measure import NOTHING
 from treetop.noise import Key
-from treetop.plan.hypotheses import number_of_tests
+from treetop.plan.resolution import number_of_tests
 from treetop.release.folder import file_sha256
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.named import named_risks

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import treetop as tt
-from treetop.measure.evidence import NOTHING
+from treetop.measure.measure import NOTHING
 from treetop.noise import DiscreteGaussian, Law
 from treetop.release.intervals.nodes import OWN, Margins
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import treetop as tt
-from treetop.measure.evidence import NOTHING
+from treetop.measure.measure import NOTHING
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.nodes import Interval, Margins
 from treetop.release.intervals.sums import box_intervals

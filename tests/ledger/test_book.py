@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from treetop import Ledger, Loss, Unit
-from treetop.basics.exact import plain
+from treetop._util.numbers import plain
 from treetop.errors import LedgerError, LossError, Overspent, Refusal, TreetopError
 from treetop.ledger import OldCopy, OtherUnit, unit_text
 from treetop.ledger.budget import Budget, plain_down

@@ -13,13 +13,13 @@ import treetop as tt
 from treetop import Ledger, Loss, Unit
 from treetop.errors import LedgerError, Overspent
 from treetop.ledger import unit_text
+from treetop.ledger.budget import Spending
 from treetop.ledger.log import Content
-from treetop.ledger.spending import Spending
 from treetop.measure.questions import Batch, parse
 from treetop.plan.workload import cells_of
 from treetop.privacy import epsilon_from_rho, rho_from_epsilon
+from treetop.privacy.accountant import cells_moved, exact_delta
 from treetop.privacy.composition import Cells, gaussian_room, rho_of
-from treetop.privacy.exact_accounting import cells_moved, exact_delta
 
 PLAN = "a" * 64
 TRIP = Unit("trip", neighbours="replace")
@@ -202,7 +202,7 @@ def test_a_record_whose_cells_were_edited_is_found(tmp_path: Path, monkeypatch: 
     def forged(given: Cells | None) -> Content:
         return {} if given is None else {"cells": [[str(variance * 2), number] for variance, number in given]}
 
-    monkeypatch.setattr("treetop.ledger.spending.written", forged)
+    monkeypatch.setattr("treetop.ledger.budget.written", forged)
     charge(ledger, BUDGET / 2)
     with pytest.raises(LedgerError, match="its noise does not cost what it was charged"):
         Ledger.open(ledger.path)

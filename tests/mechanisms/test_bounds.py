@@ -10,11 +10,10 @@ import pytest
 import treetop as tt
 from tests.mechanisms.tables import LOSS, TRIP, pairs, places
 from treetop import Counts
-from treetop.compare.compare import compare, settings
-from treetop.compare.mechanisms import MECHANISMS
-from treetop.compare.mechanisms.bounds import leaves_under, sums_of_noise, sums_of_survivors
-from treetop.compare.mechanisms.dense import PublicTree
-from treetop.compare.trial import Case
+from treetop.lab.compare import compare, settings
+from treetop.lab.comparison import Case
+from treetop.lab.mechanisms.mechanism import PublicTree, leaves_under, sums_of_noise, sums_of_survivors
+from treetop.lab.mechanisms.registry import MECHANISMS
 from treetop.noise import DiscreteGaussian, Key
 
 

@@ -12,9 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.compare.mechanisms import Hay, PerLevel
-from treetop.compare.mechanisms.dense import PublicTree
-from treetop.compare.mechanisms.hay import fitted_leaves
+from treetop.lab.mechanisms.baselines import Hay, PerLevel, fitted_leaves
+from treetop.lab.mechanisms.mechanism import PublicTree
 
 from . import tables
 from .tables import ANYONE, KEY, LOSS, TRIP

@@ -12,20 +12,14 @@ import pytest
 
 import treetop as tt
 from treetop import Counts
-from treetop.compare.compare import compare, settings
-from treetop.compare.mechanisms import (
-    MECHANISMS,
-    Estimate,
-    Hay,
-    InfTDA,
-    NotServed,
-    named,
-    paper_loss,
-    register,
-    registry,
-)
-from treetop.compare.trial import Case
 from treetop.errors import LossError, PlanError, Refusal, TreetopError
+from treetop.lab.compare import compare, settings
+from treetop.lab.comparison import Case
+from treetop.lab.mechanisms import registry
+from treetop.lab.mechanisms.baselines import Hay
+from treetop.lab.mechanisms.inftda import InfTDA
+from treetop.lab.mechanisms.mechanism import Estimate, NotServed, paper_loss
+from treetop.lab.mechanisms.registry import MECHANISMS, named, register
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
 
 from . import tables

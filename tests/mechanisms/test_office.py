@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from treetop.compare.compare import compare, settings
-from treetop.compare.mechanisms import MECHANISMS, PRACTICES, named
-from treetop.compare.mechanisms.office import Rounding, Suppression
-from treetop.compare.trial import Case
 from treetop.errors import PlanError
+from treetop.lab.compare import compare, settings
+from treetop.lab.comparison import Case
+from treetop.lab.mechanisms.baselines import Rounding, Suppression
+from treetop.lab.mechanisms.registry import MECHANISMS, PRACTICES, named
 
 from . import tables
 from .tables import KEY, LOSS, SPINES, TRIP

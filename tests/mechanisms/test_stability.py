@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts
-from treetop.compare.mechanisms import NotServed, StabilityHistogram
-from treetop.compare.mechanisms.stability import tight_threshold
+from treetop.lab.mechanisms.baselines import StabilityHistogram, tight_threshold
+from treetop.lab.mechanisms.mechanism import NotServed
 from treetop.noise import DiscreteLaplace, NoiseStream
 from treetop.privacy import Neighbours
 

@@ -16,14 +16,23 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.compare.mechanisms import EuclideanTDA, InfTDA, NotServed, TDAl2, TDAlinf, tda_linf
-from treetop.compare.mechanisms.tda_l2 import project_and_round
-from treetop.compare.mechanisms.tda_linf import solve, solve_each
-from treetop.compare.mechanisms.topdown import LevelRepair, descend
-from treetop.intake.counts import pack
+from treetop.counts.counts import pack
+from treetop.lab.mechanisms import inftda as tda_linf
+from treetop.lab.mechanisms.inftda import (
+    EuclideanTDA,
+    InfTDA,
+    LevelRepair,
+    TDAl2,
+    TDAlinf,
+    descend,
+    project_and_round,
+    solve,
+    solve_each,
+)
+from treetop.lab.mechanisms.mechanism import NotServed
 from treetop.measure import descent as engine
 from treetop.measure import level as levels
-from treetop.measure.topdown import descent_of
+from treetop.measure.descent import descent_of
 from treetop.noise import Key
 from treetop.publishing.plans import runnable
 from treetop.repair import REPAIRS, chebyshev, euclidean

@@ -14,9 +14,7 @@ from scipy.stats import chisquare
 
 from treetop.errors import LossError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream
-from treetop.noise.block import Block, _high_product, block_rejection
-from treetop.noise.sampler import sampler
-from treetop.noise.table import UNDECIDED
+from treetop.noise.sampler import UNDECIDED, Block, _high_product, block_rejection, sampler
 
 from .oracles import DIGITS, Given, Reference, below, further_words, p_value, random_words, scaled_by
 

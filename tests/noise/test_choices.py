@@ -16,13 +16,12 @@ import treetop as tt
 from treetop import Counts, register_law
 from treetop.card import words as card_words
 from treetop.errors import LossError, PlanError
-from treetop.measure.descent import run_descent
-from treetop.measure.topdown import descent_of
+from treetop.measure.descent import descent_of, run_descent
 from treetop.noise import LAWS, DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream
 from treetop.noise.law import described_law
 from treetop.plan.workload import Measured, noise_of
 from treetop.privacy import Sensitivity
-from treetop.privacy.mechanism import cost_of, noise_for
+from treetop.privacy.accountant import cost_of, noise_for
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from treetop.errors import NumberError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream
-from treetop.noise.table import UNDECIDED, Table, one_sided, two_sided
+from treetop.noise.sampler import UNDECIDED, Table, one_sided, two_sided
 
 from .oracles import DIGITS, Given, Reference, below, further_words, random_words
 

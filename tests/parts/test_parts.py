@@ -17,15 +17,15 @@ import pytest
 import treetop as tt
 from tests.commands import said
 from tests.engines.descents import cut_small
-from treetop.basics import memory
-from treetop.basics.deferred import is_made
+from treetop._util import system as memory
+from treetop._util.lazy import is_made
 from treetop.card.bond import bind
 from treetop.card.html import render
 from treetop.checking import counting
 from treetop.checking.check import check_folder
 from treetop.errors import ReleaseError, TreetopError
-from treetop.exporting import streamed
-from treetop.measure import gathered
+from treetop.exporting import any_table as streamed
+from treetop.measure import level as gathered
 from treetop.release import parts as cutting
 from treetop.release import run
 from treetop.release.folder import file_sha256

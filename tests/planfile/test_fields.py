@@ -18,7 +18,7 @@ from treetop import draft_plan, inspect_table
 from treetop.cli import main
 from treetop.errors import IncompletePlan, PlanFileError
 from treetop.plan import fields
-from treetop.plan.fields.kinds import choice
+from treetop.plan.fields.field import choice
 from treetop.plan.file import describe_plan, plan_schema, read_plan, reader
 from treetop.plan.plan import PurePlan
 

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from treetop import Hierarchy, PlanFile, read_plan
+from treetop.counts.reading import read_counts
 from treetop.errors import DataError, HierarchyError, PlanFileError, TreetopError
-from treetop.intake.reading import read_counts
 from treetop.plan.file import describe_plan
 
 Write = Callable[[str], Path]

@@ -9,8 +9,8 @@ import pytest
 
 import treetop as tt
 from tests import everyday
-from treetop.choose.accepted import at_epsilon, epsilon_for, margin_of
-from treetop.choose.made_up import made_up, try_out
+from treetop.advice.advise import at_epsilon, epsilon_for, margin_of
+from treetop.advice.made_up import made_up, try_out
 from treetop.errors import LossError, PlanError
 
 

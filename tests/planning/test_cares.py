@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import treetop as tt
-from treetop.choose.cares import read_cares
+from treetop.advice.design import read_cares
 from treetop.errors import PlanError
 
 PLACES = tt.Hierarchy.from_prefixes(["AX", "AY", "BX"], widths=[1], levels=["state", "county"])

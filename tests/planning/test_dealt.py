@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop.choose import Prior, refine_split
-from treetop.choose.dealt import Shares, _astray, share_errors
+from treetop.advice.prior import Prior
+from treetop.advice.refine import Shares, _astray, refine_split, share_errors
 from treetop.errors import PlanError
 
 PERSON = tt.Unit("person", neighbours="add-remove")

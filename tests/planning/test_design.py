@@ -12,13 +12,10 @@ import pytest
 from scipy.optimize import minimize
 
 import treetop as tt
-from treetop.choose import Prior, design, expected_errors
-from treetop.choose.cares import read_cares
-from treetop.choose.design import with_trials
-from treetop.choose.drafts import Search
-from treetop.choose.expected import ErrorModel
-from treetop.choose.shares import LEAST_SHARE, best_shares
-from treetop.domain.margin import exact_margins
+from treetop.advice.design import LEAST_SHARE, Search, best_shares, design, read_cares, with_trials
+from treetop.advice.expected import ErrorModel, expected_errors
+from treetop.advice.prior import Prior
+from treetop.domain.marginal import exact_margins
 from treetop.errors import PlanError
 
 LOSS = tt.Loss(epsilon=1, delta=1e-8)

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treetop.errors import PlanFileError
-from treetop.plan.file.difference import Difference, differences
-from treetop.plan.file.edit import changed, parsed, without_section
+from treetop.plan.file.edit import Difference, changed, differences, parsed, without_section
 
 TEXT = """\
 # Above all.

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts
-from treetop.choose import expected_errors
-from treetop.choose.expected import Depths, ErrorModel, Tables, margins_not_kept
-from treetop.choose.tried import mean_error
+from treetop.advice.design import mean_error
+from treetop.advice.expected import Depths, ErrorModel, Tables, expected_errors, margins_not_kept
 from treetop.errors import PlanError
 from treetop.measure.questions import leaves_of
 from treetop.noise import Key
-from treetop.plan.preference import Prefer
+from treetop.plan.resolution import Prefer
 from treetop.privacy import Neighbours
 from treetop.release.run import run_plan
 

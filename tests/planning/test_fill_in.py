@@ -8,8 +8,8 @@ from fractions import Fraction
 import pytest
 
 import treetop as tt
-from treetop.basics.exact import Number
-from treetop.choose.fill_in import filled_in, loss_toml
+from treetop._util.numbers import Number
+from treetop.advice.fill_in import filled_in, loss_toml
 from treetop.errors import LossError, PlanFileError
 from treetop.plan.splits import SPLITS, named_split
 

@@ -7,8 +7,7 @@ import pytest
 
 import treetop as tt
 from treetop import Counts
-from treetop.choose import outlook
-from treetop.choose.outlook import known_outlook
+from treetop.advice.outlook import known_outlook, outlook
 from treetop.errors import PlanError
 from treetop.noise import Key
 from treetop.release.errors import measure_errors

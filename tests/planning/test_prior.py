@@ -16,12 +16,12 @@ import pytest
 
 import treetop as tt
 from treetop import Source
-from treetop.choose import Prior, simulate
-from treetop.choose.coverage import twin_coverage
-from treetop.choose.guard import refuse_private
+from treetop.advice.coverage import twin_coverage
+from treetop.advice.prior import Prior, refuse_private
+from treetop.advice.simulate import simulate
+from treetop.counts.bound import Bound
+from treetop.counts.reading import read_counts
 from treetop.errors import PlanError, PrivatePrior, Refusal
-from treetop.intake.bound import Bound
-from treetop.intake.reading import read_counts
 from treetop.noise import Key
 
 SOURCE = "Census of 2011, published tables"

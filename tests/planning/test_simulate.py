@@ -9,10 +9,12 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop.choose import Prior, optimal_split, refine_split, simulate
-from treetop.choose.simulate import level_errors, squared_errors, trials
+from treetop.advice.prior import Prior
+from treetop.advice.refine import refine_split
+from treetop.advice.simulate import level_errors, simulate, squared_errors, trials
+from treetop.advice.split_for import optimal_split
+from treetop.counts.reading import read_counts
 from treetop.errors import PlanError, PrivatePrior
-from treetop.intake.reading import read_counts
 from treetop.release.errors import measure_errors
 
 PERSON = tt.Unit("person", neighbours="add-remove")

@@ -11,10 +11,15 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop.choose import Prior, optimal_split
-from treetop.choose.consistency import public_coefficients, reached_coefficients
-from treetop.choose.programs import least_error, total_error
-from treetop.choose.split import terms_of
+from treetop.advice.prior import Prior
+from treetop.advice.split_for import (
+    least_error,
+    optimal_split,
+    public_coefficients,
+    reached_coefficients,
+    terms_of,
+    total_error,
+)
 from treetop.errors import LossError, PlanError
 from treetop.plan.splits import SMALLEST_SHARE, measured_levels, preset_split
 

@@ -15,13 +15,11 @@ from hypothesis import strategies as st
 
 import treetop as tt
 from tests.everyday import TRIP
-from treetop.choose import Prior, error_grid, loss_for, mean, read_target, within
-from treetop.choose.error_laws import mean_absolute
-from treetop.choose.goals import Target, Within
-from treetop.choose.grid import render_grid
-from treetop.choose.programs import falling_root, total_error
-from treetop.choose.split import terms_of
-from treetop.choose.targets import PROMISE, loss_for_error
+from treetop.advice.expected import mean_absolute
+from treetop.advice.grid import error_grid, render_grid
+from treetop.advice.prior import Prior
+from treetop.advice.split_for import falling_root, terms_of, total_error
+from treetop.advice.targets import PROMISE, Target, Within, loss_for, loss_for_error, mean, read_target, within
 from treetop.errors import LossError, PlanError
 from treetop.noise import DiscreteGaussian
 from treetop.plan.plan import PurePlan

@@ -10,7 +10,7 @@ import pytest
 
 import treetop as tt
 from tests.commands import said
-from treetop.choose.theta import advise_theta
+from treetop.advice.largest import advise_theta
 from treetop.errors import DataError, PlanError, PrivatePrior
 
 PLAN = """

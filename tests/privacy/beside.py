@@ -23,22 +23,22 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts, Graph, GroupTablePlan, GroupUnit
-from treetop.choose import Prior, simulate
-from treetop.choose.coverage import twin_coverage
-from treetop.compare.mechanisms import StabilityHistogram
-from treetop.compare.mechanisms.dense import PublicTree
+from treetop.advice.coverage import twin_coverage
+from treetop.advice.prior import Prior
+from treetop.advice.simulate import simulate
+from treetop.counts.bound import Bound
+from treetop.counts.graph import Edges, Nodes
 from treetop.errors import PlanError, PrivatePrior
-from treetop.intake.bound import Bound
-from treetop.intake.graph.edges import Edges
-from treetop.intake.graph.nodes import Nodes
+from treetop.lab.mechanisms.baselines import StabilityHistogram
+from treetop.lab.mechanisms.mechanism import PublicTree
 from treetop.measure import questions
-from treetop.measure.degrees import measure_degrees
+from treetop.measure.vectors import measure_degrees
 from treetop.noise import Law, NoiseStream
 from treetop.noise.gate import Gate
-from treetop.plan.graphs.sensitivity import Form as DegreeForm
+from treetop.plan.graphs.unit import Form as DegreeForm
 from treetop.plan.groups.unit import Event, Form
 from treetop.privacy import Neighbours
-from treetop.publishing.groups import release_groups
+from treetop.publishing.releasing import release_groups
 
 from . import dwellings, small_graphs
 from .audits import Audit, audit

@@ -17,7 +17,7 @@ from treetop.card.bond import bind
 from treetop.card.html import render
 from treetop.errors import PlanError, TreetopError
 from treetop.measure import questions
-from treetop.publishing.groups import release_groups
+from treetop.publishing.releasing import release_groups
 
 from . import dwellings
 from .audits import Audit, audit

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import GroupList, GroupSizes, GroupTablePlan, GroupUnit, RegionalPlan
-from treetop.measure.groups import measure_groups
-from treetop.measure.workload import Measuring
+from treetop.measure.measure import Measuring
+from treetop.measure.vectors import measure_groups
 from treetop.noise import Law
 from treetop.plan.groups.unit import Event, Form
 from treetop.repair.groups import Known

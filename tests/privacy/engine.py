@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts
-from treetop.domain.places import Places
-from treetop.measure.frontier import Frontier
-from treetop.measure.topdown import descent_of
+from treetop.domain.level import Places
+from treetop.measure.descent import descent_of
+from treetop.measure.level import Frontier
 from treetop.noise import Key, Keystream, Law, NoiseStream
 from treetop.noise.sampler import Sampler
 from treetop.plan.workload import Exact, Measured

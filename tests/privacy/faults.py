@@ -18,11 +18,11 @@ import pytest
 from numpy.typing import NDArray
 
 from treetop import Counts, Loss, Unit
-from treetop.domain.places import Places
+from treetop.counts import bound as bounds
+from treetop.domain.level import Places
 from treetop.domain.unit import TOTAL
-from treetop.intake import bound as bounds
-from treetop.measure.evidence import LevelEvidence
-from treetop.measure.frontier import Descended, Frontier
+from treetop.measure.level import Descended, Frontier
+from treetop.measure.measure import LevelEvidence
 from treetop.noise import LAWS, DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream, sampler
 from treetop.privacy import Sensitivity
 
@@ -33,10 +33,10 @@ blocks: Any = import_module("treetop.measure.blocks")
 levels: Any = import_module("treetop.measure.level")
 margins: Any = import_module("treetop.measure.margins")
 measuring: Any = import_module("treetop.measure.measure")
-plans: Any = import_module("treetop.plan.levels")
+plans: Any = import_module("treetop.plan.workload")
 losses: Any = import_module("treetop.privacy.loss")
 runs: Any = import_module("treetop.release.run")
-exact: Any = import_module("treetop.privacy.exact_accounting")
+exact: Any = import_module("treetop.privacy.accountant")
 Patch = pytest.MonkeyPatch
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from treetop import Counts, GroupSizes, GroupUnit, Unit
+from treetop.counts.bound import Bounder
 from treetop.errors import DataError
-from treetop.intake.bound import Bounder
 from treetop.measure.questions import Batch
 from treetop.noise import NoiseStream
 from treetop.plan.graphs.unit import DegreeUnit
@@ -25,18 +25,18 @@ from treetop.privacy import Sensitivity
 
 from .faults import Fault, Patch, narrowed
 
-csv_files: Any = import_module("treetop.sources.csv_file")
-fixed: Any = import_module("treetop.sources.fixed")
-tables: Any = import_module("treetop.sources.table")
-flat: Any = import_module("treetop.compare.mechanisms.dense")
-stability: Any = import_module("treetop.compare.mechanisms.stability")
-workloads: Any = import_module("treetop.measure.workload")
-degrees: Any = import_module("treetop.measure.degrees")
+csv_files: Any = import_module("treetop.io.csv_file")
+fixed: Any = import_module("treetop.io.fixed_width")
+tables: Any = import_module("treetop.io.table")
+flat: Any = import_module("treetop.lab.mechanisms.mechanism")
+stability: Any = import_module("treetop.lab.mechanisms.baselines")
+workloads: Any = import_module("treetop.measure.measure")
+degrees: Any = import_module("treetop.measure.vectors")
 degree_plans: Any = import_module("treetop.plan.graphs.degrees")
 degree_units: Any = import_module("treetop.plan.graphs.unit")
-graphs: Any = import_module("treetop.intake.graph.graph")
+graphs: Any = import_module("treetop.counts.graph")
 questions: Any = import_module("treetop.measure.questions")
-margins: Any = import_module("treetop.domain.margin")
+margins: Any = import_module("treetop.domain.marginal")
 meanings: Any = import_module("treetop.card.meaning")
 
 
@@ -306,7 +306,7 @@ def one_draw_of_noise_for_all_questions(patch: Patch) -> None:
 
 def a_twin_compared_by_its_file_only(patch: Patch) -> None:
     for module in ("guard", "prior", "public", "simulate"):
-        named = import_module(f"treetop.choose.{module}")
+        named = import_module(f"treetop.advice.{module}")
         patch.setattr(named, "refuse_same_records", lambda *_: None)
 
 

@@ -12,16 +12,16 @@ from treetop.noise import Key
 from treetop.noise.gate import Gate
 from treetop.plan.file import PlanFile
 from treetop.plan.plan import PurePlan
-from treetop.privacy.graph_unit import Facts, GraphUnit
+from treetop.privacy.relation import Facts, GraphUnit
 
 from .faults import Fault, Patch
 
-dropping: Any = import_module("treetop.intake.dropping")
+dropping: Any = import_module("treetop.counts.tally")
 content: Any = import_module("treetop.card.content")
 counting: Any = import_module("treetop.checking.counting")
 checking: Any = import_module("treetop.checking.check")
-facts: Any = import_module("treetop.plan.facts")
-public_files: Any = import_module("treetop.plan.file.public_files")
+facts: Any = import_module("treetop.plan.constraints_kept")
+public_files: Any = import_module("treetop.plan.file.paths")
 
 
 def edges_that_are_dropped_told_exactly(patch: Patch) -> None:

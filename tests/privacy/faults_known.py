@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from treetop import Counts, Unit
-from treetop.basics.checked import NO_BOUND
-from treetop.domain.facts import PublicFacts, TableFact
+from treetop._util.numbers import NO_BOUND
+from treetop.domain.constraints import PublicFacts, TableFact
 from treetop.measure.margins import Table
 from treetop.noise import DiscreteGaussian
 from treetop.plan.workload import Measured
@@ -21,11 +21,11 @@ from treetop.privacy import Sensitivity
 
 from .faults import Fault, Patch
 
-checks: Any = import_module("treetop.plan.facts")
+checks: Any = import_module("treetop.plan.constraints_kept")
 descents: Any = import_module("treetop.measure.descent")
 levels: Any = import_module("treetop.measure.level")
-known: Any = import_module("treetop.measure.facts")
-engines: Any = import_module("treetop.measure.topdown")
+known: Any = import_module("treetop.measure.bounded")
+engines: Any = import_module("treetop.measure.descent")
 
 
 def an_invariant_allowed_where_units_come_and_go(patch: Patch) -> None:

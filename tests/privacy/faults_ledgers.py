@@ -9,14 +9,14 @@ from typing import Any
 
 from treetop import Unit
 from treetop.ledger import unit_text
-from treetop.ledger.spending import Spending
+from treetop.ledger.budget import Spending
 from treetop.plan.plan import PurePlan
 from treetop.privacy.composition import Cells
-from treetop.privacy.graph_unit import Facts
+from treetop.privacy.relation import Facts
 
 from .faults import Fault, Patch
 
-spendings: Any = import_module("treetop.ledger.spending")
+spendings: Any = import_module("treetop.ledger.budget")
 budgets: Any = import_module("treetop.ledger.budget")
 charging: Any = import_module("treetop.publishing.charging")
 compositions: Any = import_module("treetop.privacy.composition")

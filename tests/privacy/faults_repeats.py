@@ -11,7 +11,7 @@ from treetop.noise.gate import Gate
 
 from .faults import Fault, Patch
 
-degrees: Any = import_module("treetop.measure.degrees")
+degrees: Any = import_module("treetop.measure.vectors")
 
 
 def ties_of_degrees_broken_afresh(patch: Patch) -> None:

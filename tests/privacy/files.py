@@ -17,7 +17,7 @@ import xlsxwriter
 import treetop as tt
 from treetop import Source
 from treetop.errors import DataError, PlanError
-from treetop.sources.source import as_source
+from treetop.io.source import as_source
 
 from .audits import audit
 

@@ -13,7 +13,7 @@ from itertools import combinations_with_replacement, product
 from typing import Any
 
 import treetop as tt
-from treetop.domain.fact import LISTED
+from treetop.domain.constraints import LISTED
 from treetop.errors import TreetopError
 from treetop.privacy import Neighbours
 
@@ -171,8 +171,8 @@ def facts_that_are_not_compared_refuse_no_table(tree: str, facts: Facts, most: i
 
 
 def _checked(plan: tt.Plan, rows: Rows) -> Any:
-    from treetop.measure.facts import refuse_contradiction
-    from treetop.measure.topdown import descent_of
+    from treetop.measure.bounded import refuse_contradiction
+    from treetop.measure.descent import descent_of
 
     refuse_contradiction(plan.public_facts, counts_of(plan, rows))
     return descent_of(plan)

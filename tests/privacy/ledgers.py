@@ -19,8 +19,7 @@ from treetop import Ledger
 from treetop.errors import Overspent
 from treetop.ledger import OtherUnit, unit_text
 from treetop.noise import DiscreteGaussian
-from treetop.privacy.graph_unit import Facts, GraphUnit
-from treetop.privacy.relation import unit_of
+from treetop.privacy.relation import Facts, GraphUnit, unit_of
 from treetop.publishing.charging import Account
 
 from .accountant import Losses, coin, gaussian, together

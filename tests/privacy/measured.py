@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts
-from treetop.measure.frontier import Frontier
+from treetop.measure.level import Frontier
 from treetop.noise import Key, Law, NoiseStream
 from treetop.release.folder.evidence import evidence_table
-from treetop.release.folder.facts import facts_table
+from treetop.release.folder.read import facts_table
 from treetop.release.folder.unresolved import unresolved_table
 from treetop.release.margins import margins_table
 
@@ -28,7 +28,7 @@ from .neighbours import Rows, table_of
 levels: Any = import_module("treetop.measure.level")
 blocks: Any = import_module("treetop.measure.blocks")
 merged: Any = import_module("treetop.measure.merged")
-limited: Any = import_module("treetop.measure.limited")
+limited: Any = import_module("treetop.measure.bounded")
 
 
 @dataclass

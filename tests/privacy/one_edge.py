@@ -14,10 +14,9 @@ import numpy as np
 
 import treetop as tt
 from treetop.card.meaning import meaning
-from treetop.intake.graph.edges import Edges
-from treetop.intake.graph.nodes import Nodes
+from treetop.counts.graph import Edges, Nodes
 from treetop.noise import Key
-from treetop.plan.graphs.sensitivity import Degree, Form
+from treetop.plan.graphs.unit import Degree, Form
 
 from . import dwellings, small_graphs
 from .audits import Audit, audit

@@ -14,7 +14,7 @@ import pyarrow as pa
 import treetop as tt
 from treetop import Graph
 from treetop.measure import questions
-from treetop.measure.degrees import repaired
+from treetop.measure.vectors import repaired
 
 from . import dwellings
 from .audits import Audit, audit

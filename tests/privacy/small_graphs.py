@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Graph
-from treetop.intake.bound import Bound
-from treetop.intake.graph.edges import Edges
-from treetop.intake.graph.nodes import Nodes
-from treetop.intake.reading import read_counts
+from treetop.counts.bound import Bound
+from treetop.counts.graph import Edges, Nodes
+from treetop.counts.reading import read_counts
 from treetop.measure import questions
 
 from .engine import KEY

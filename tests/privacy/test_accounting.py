@@ -14,12 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from treetop.errors import LossError
-from treetop.privacy import (
-    epsilon_from_rho,
-    epsilon_from_rho_loose,
-    rho_from_epsilon,
-    rho_from_epsilon_loose,
-)
+from treetop.privacy import epsilon_from_rho, epsilon_from_rho_loose, rho_from_epsilon, rho_from_epsilon_loose
 
 CENSUS = Fraction(293764, 114921)
 

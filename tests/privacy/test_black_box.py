@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from treetop.measure.topdown import descent_of
+from treetop.measure.descent import descent_of
 
 from .audits import (
     DEEP,

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from treetop.privacy import epsilon_from_rho, rho_from_epsilon
+from treetop.privacy.accountant import exact_delta
 from treetop.privacy.composition import (
     NARROWER,
     Cells,
@@ -23,7 +24,6 @@ from treetop.privacy.composition import (
     gaussian_room,
     rho_of,
 )
-from treetop.privacy.exact_accounting import exact_delta
 
 from .accountant import Losses, coin, gaussian, together
 

@@ -15,13 +15,12 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop.counts.graph import Edges, Nodes
+from treetop.counts.projection import projected_degrees
 from treetop.domain.unit import Neighbours, Sensitivity
-from treetop.intake.graph.edges import Edges
-from treetop.intake.graph.nodes import Nodes
-from treetop.intake.graph.projection import projected_degrees
 from treetop.noise import Key
 from treetop.plan.graphs import degrees as degree_plans
-from treetop.plan.graphs.sensitivity import Degree, Form, degree_sensitivity, listed_edge_sensitivities
+from treetop.plan.graphs.unit import Degree, Form, degree_sensitivity, listed_edge_sensitivities
 
 from . import small_graphs
 from .engine import KEY

@@ -19,9 +19,9 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop.counts.reading import read_counts
 from treetop.engine.executor import Threads
-from treetop.intake.reading import read_counts
-from treetop.measure.topdown import descent_of
+from treetop.measure.descent import descent_of
 from treetop.noise import Key, Keystream
 
 from .audits import (

@@ -12,10 +12,10 @@ import pytest
 
 import treetop as tt
 from treetop.card.rebuild import rebuild_unit
-from treetop.compare.mechanisms import MECHANISMS
+from treetop.counts.bound import Bound
+from treetop.counts.reading import read_counts
 from treetop.errors import PlanFileError, UnitError
-from treetop.intake.bound import Bound
-from treetop.intake.reading import read_counts
+from treetop.lab.mechanisms.registry import MECHANISMS
 from treetop.noise import Key
 from treetop.privacy import Neighbours
 

@@ -18,7 +18,7 @@ from treetop.errors import LossError, Overspent
 from treetop.ledger import unit_text
 from treetop.noise import DiscreteGaussian
 from treetop.privacy import epsilon_from_rho, rho_from_epsilon
-from treetop.privacy.exact_accounting import exact_delta, exact_rho, level_cells
+from treetop.privacy.accountant import exact_delta, exact_rho, level_cells
 
 from .divergence import Shift, hockey_stick
 

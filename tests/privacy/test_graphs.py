@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Graph, Policies
-from treetop.intake.graph.edges import Edges
-from treetop.intake.graph.nodes import Nodes
-from treetop.intake.graph.projection import projected_degrees
+from treetop.counts.graph import Edges, Nodes
+from treetop.counts.projection import projected_degrees
 from treetop.measure import questions
-from treetop.measure.degrees import measure_degrees
+from treetop.measure.vectors import measure_degrees
 from treetop.noise import DiscreteLaplace
 from treetop.plan.graphs.degrees import PureDegreePlan
-from treetop.plan.graphs.sensitivity import Form, degree_sensitivity
+from treetop.plan.graphs.unit import Form, degree_sensitivity
 from treetop.plan.workload import Measured, Workload
 from treetop.privacy import Neighbours
 from treetop.privacy.relation import unit_of

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import treetop as tt
 from treetop import GroupSizes, GroupTablePlan
 from treetop.plan.groups.unit import Event, Form
-from treetop.publishing.groups import release_groups
+from treetop.publishing.releasing import release_groups
 
 from .dwellings import LARGEST, PLACES, TABLES, People, loss_between, neighbours, plan, read
 from .engine import Unexplained

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from treetop import Loss
-from treetop.basics.exact import plain
+from treetop._util.numbers import plain
 from treetop.errors import LossError
 from treetop.privacy import epsilon_from_rho, rho_from_epsilon
 

@@ -17,7 +17,7 @@ from treetop import Loss, Unit, privacy
 from treetop.errors import LossError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
 from treetop.privacy import Neighbours, shares
-from treetop.privacy.mechanism import cost, level_noise
+from treetop.privacy.accountant import cost, level_noise
 
 LEVELS = ["total", "place.state", "place.county", "place.town", "sex", "age", "job"]
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts
-from treetop.compare.mechanisms import MECHANISMS, Mechanism, StabilityHistogram
-from treetop.compare.mechanisms.dense import PublicTree
-from treetop.compare.mechanisms.gauss import only_leaves
+from treetop.lab.mechanisms.baselines import StabilityHistogram, only_leaves
+from treetop.lab.mechanisms.mechanism import Mechanism, PublicTree
+from treetop.lab.mechanisms.registry import MECHANISMS
 
 from .audits import DEEP
 from .cases import PLENTY

@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest, chi2, chi2_contingency
 
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Keystream, Law, NoiseStream
-from treetop.noise.block import Block
-from treetop.noise.sampler import sampler
-from treetop.noise.table import Table, two_sided
+from treetop.noise.sampler import Block, Table, sampler, two_sided
 
 from .audits import DEEP
 from .divergence import masses

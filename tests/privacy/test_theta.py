@@ -12,9 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.intake.graph.edges import Edges
-from treetop.intake.graph.nodes import Nodes
-from treetop.plan.graphs.sensitivity import Degree, reaching_sensitivity
+from treetop.counts.graph import Edges, Nodes
+from treetop.plan.graphs.unit import Degree, reaching_sensitivity
 
 from .engine import KEY
 from .small_graphs import Pairs, all_graphs, graph_of

@@ -13,14 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treetop as tt
+from treetop.counts.reading import read_counts
 from treetop.engine.executor import Threads
-from treetop.intake.reading import read_counts
 from treetop.measure import descent as descents
-from treetop.measure.frontier import Frontier
-from treetop.measure.level import CHUNK
-from treetop.measure.topdown import descent_of
+from treetop.measure.descent import descent_of
+from treetop.measure.level import CHUNK, Frontier
 from treetop.noise import Key
-from treetop.privacy.exact_accounting import exact_delta
+from treetop.privacy.accountant import exact_delta
 from treetop.repair import chebyshev, euclidean
 
 KEY = bytes(range(32))

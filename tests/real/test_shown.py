@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from treetop.measure.facts import leaf_nodes
+from treetop.measure.bounded import leaf_nodes
 from treetop.noise import Key
 from treetop.plan.file import read_plan
 from treetop.release.run import run_plan

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from treetop import PlanFile, Release, read_plan
-from treetop.intake.reading import read_counts
+from treetop.counts.reading import read_counts
 from treetop.release.errors import LevelErrors, measure_errors
 
 HERE = Path(__file__).parent

@@ -63,15 +63,15 @@ FUZZ = """
     from fractions import Fraction
     from treetop.errors import TreetopError
     from treetop.repair.least_squares import MeasuredLevel, least_squares
-    from treetop.intake.graph.edges import Edges
-    from treetop.intake.graph.nodes import Nodes
-    from treetop.intake.graph.projection import projected_degrees
+    from treetop.counts.graph import Edges
+    from treetop.counts.graph import Nodes
+    from treetop.counts.projection import projected_degrees
     from treetop.repair.cumulative import relax_direct
     from treetop.repair.rebalance import rebalance
     from treetop.plan.groups.plan import GroupPlan
-    from treetop.publishing.groups import release_groups
+    from treetop.publishing.releasing import release_groups
     from treetop.plan.groups.unit import GroupUnit
-    from treetop.intake.groups.sizes import GroupSizes
+    from treetop.counts.groups import GroupSizes
     from treetop.domain.hierarchy import Hierarchy
     from treetop.noise.sum_noise import sum_margins
     from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, NoiseStream

@@ -11,8 +11,15 @@ from numpy.typing import NDArray
 
 from treetop.noise import Key
 from treetop.repair import Tree
-from treetop.repair.families import PARTS, best_by_prices, divide_families, nearest_block, round_row
-from treetop.repair.groups import Known, whole_families
+from treetop.repair.groups import (
+    PARTS,
+    Known,
+    best_by_prices,
+    divide_families,
+    nearest_block,
+    round_row,
+    whole_families,
+)
 
 Ints = NDArray[np.int64]
 

@@ -5,22 +5,31 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.repair.settle import begin, least_kept, settled
 from treetop.repair.state import (
     ASCENDING,
     CHEBYSHEV,
     DESCENDING,
+    DONE,
     EUCLIDEAN,
     FULL,
+    MOST,
     PART,
     PHASE,
+    SCRATCH_SIZE,
     SECOND,
     STATE_SIZE,
     THRESHOLD,
     TIES,
+    advance,
+    begin,
+    find_from_top,
+    least_kept,
+    look,
+    settled,
+    start_sweeping,
+    sweep,
+    takes_all,
 )
-from treetop.repair.sweep import DONE, SCRATCH_SIZE, advance, start_sweeping, sweep
-from treetop.repair.topmost import MOST, find_from_top, look, takes_all
 
 
 def swept(state: NDArray[np.int64], x: NDArray[np.int64], block: int) -> None:

@@ -16,10 +16,8 @@ from treetop import Counts
 from treetop.engine.executor import Threads
 from treetop.measure import descent as descents
 from treetop.measure import task as tasks
-from treetop.measure.descent import Descent, run_descent
-from treetop.measure.frontier import Descended, Frontier
-from treetop.measure.level import Step, refine
-from treetop.measure.topdown import descent_of
+from treetop.measure.descent import Descent, descent_of, run_descent
+from treetop.measure.level import Descended, Frontier, Step, refine
 from treetop.noise import Key
 
 KEY = Key(bytes(range(32)))

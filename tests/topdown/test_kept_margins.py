@@ -15,8 +15,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import treetop as tt
-from treetop.domain import margin as margins_module
-from treetop.domain.margin import exact_margins
+from treetop.domain import marginal as margins_module
+from treetop.domain.marginal import exact_margins
 from treetop.measure.margins import coarser
 
 EXAMPLES = 400 if os.environ.get("TREETOP_AUDIT") == "deep" else 25

@@ -10,11 +10,10 @@ import pytest
 
 import treetop as tt
 from treetop import Counts
-from treetop.domain.margin import exact_margins
+from treetop.domain.marginal import exact_margins
 from treetop.engine.executor import Threads
-from treetop.measure.descent import Outcome, run_descent
+from treetop.measure.descent import Outcome, descent_of, run_descent
 from treetop.measure.margins import coarser
-from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 from treetop.repair import REPAIRS, chebyshev
 

@@ -12,10 +12,9 @@ import pytest
 
 import treetop as tt
 from tests.topdown.test_margins import KEY, PLACES, plan, run, table
+from treetop.counts.counts import Counts
 from treetop.errors import PlanError
-from treetop.intake.counts import Counts
-from treetop.measure.descent import run_descent
-from treetop.measure.topdown import descent_of
+from treetop.measure.descent import descent_of, run_descent
 from treetop.repair import REPAIRS, chebyshev
 
 TREES = {

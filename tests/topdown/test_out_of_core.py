@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import treetop as tt
-from treetop.measure import blocks, gathered, margins, regrouped
+from treetop.measure import blocks, margins, regrouped
 from treetop.measure import descent as descents
-from treetop.measure.descent import Outcome, run_descent
-from treetop.measure.topdown import descent_of
+from treetop.measure import level as gathered
+from treetop.measure.descent import Outcome, descent_of, run_descent
 from treetop.noise import Key
 
 KEY = Key(bytes(range(32)))

@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 
 import treetop as tt
-from treetop.domain.level import Level
-from treetop.domain.places import LARGEST_WORD, Places
+from treetop.domain.level import LARGEST_WORD, Level, Places
 from treetop.engine.executor import Threads
 from treetop.errors import HierarchyError
 from treetop.measure import blocks
 from treetop.measure import descent as descents
-from treetop.measure.descent import Outcome, run_descent
-from treetop.measure.topdown import descent_of
+from treetop.measure.descent import Outcome, descent_of, run_descent
 from treetop.noise import Key
 from treetop.noise.keystream import Keystream
 

@@ -18,9 +18,8 @@ from treetop import Counts
 from treetop.domain.level import Level
 from treetop.engine.executor import Threads
 from treetop.measure import descent as descents
-from treetop.measure.descent import Descent, run_descent
+from treetop.measure.descent import Descent, descent_of, run_descent
 from treetop.measure.level import Step
-from treetop.measure.topdown import descent_of
 from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Measured
 

@@ -17,13 +17,11 @@ from treetop import Counts
 from treetop.engine.executor import Threads
 from treetop.errors import PlanError
 from treetop.measure import descent as descents
-from treetop.measure.descent import run_descent
-from treetop.measure.evidence import NOTHING, Evidence, Remainders
-from treetop.measure.frontier import Frontier
-from treetop.measure.topdown import descent_of
+from treetop.measure.descent import descent_of, run_descent
+from treetop.measure.level import Frontier
+from treetop.measure.measure import NOTHING, Evidence, Remainders
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law
-from treetop.plan.hypotheses import number_of_tests
-from treetop.plan.resolution import HighMeasurements, Resolution, _p_values, fixed_threshold
+from treetop.plan.resolution import HighMeasurements, Resolution, _p_values, fixed_threshold, number_of_tests
 from treetop.release.tree import ReleasedTree
 
 Ints = NDArray[np.int64]

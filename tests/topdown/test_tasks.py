@@ -18,10 +18,9 @@ import treetop as tt
 from treetop import Counts
 from treetop.engine.executor import Executor, Serial, Threads
 from treetop.measure import descent as descents
-from treetop.measure.descent import Outcome, run_descent
-from treetop.measure.frontier import Descended
+from treetop.measure.descent import Outcome, descent_of, run_descent
+from treetop.measure.level import Descended
 from treetop.measure.task import Task, descend
-from treetop.measure.topdown import descent_of
 from treetop.noise import Key
 
 T = TypeVar("T")

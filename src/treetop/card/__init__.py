@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from treetop.card.content import draft_card, of_plan
-from treetop.card.facts import FORMAT, Facts
-from treetop.card.schema import validate
+from treetop.card.schema import FORMAT, Facts, validate
 from treetop.plan.plan import PurePlan
 
 __all__ = ["FORMAT", "Facts", "describe_release", "draft_card", "validate"]

@@ -7,23 +7,143 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Protocol
 
-from treetop.card import known, words
-from treetop.card.composition import amount, sentence
-from treetop.card.counted import counted
-from treetop.card.degrees import words as degree_words
-from treetop.card.facts import DERIVATION, FORMAT, Facts
+from treetop._util.numbers import plain
+from treetop.card import degree_words, group_words, words
+from treetop.card import meaning as known
 from treetop.card.first_edition import as_first_edition
-from treetop.card.groups import words as group_words
-from treetop.card.meaning import CONVERSION, EXACT, epsilon_of, exact, meaning
-from treetop.card.schema import validate_fields
+from treetop.card.meaning import CONVERSION, EXACT, epsilon_of, exact, meaning, plural
+from treetop.card.schema import DERIVATION, FORMAT, Facts, validate_fields
+from treetop.card.words import counted
+from treetop.domain.unit import only_if
+from treetop.ledger import Balance, Entry, Ledger, Reservation
 from treetop.noise.gate import WARNING
-from treetop.plan.accuracy import CONFIDENCE, LevelAccuracy
 from treetop.plan.graphs.degrees import DegreeCounts, PureDegreePlan
 from treetop.plan.groups.planned import PureGroupTablePlan
 from treetop.plan.plan import PurePlan
 from treetop.plan.resolution import Resolution
-from treetop.plan.workload import Part
+from treetop.plan.workload import CONFIDENCE, LevelAccuracy, Part
+from treetop.privacy.composition import Cells, gaussian_rho
 from treetop.privacy.loss import COMPARED_AT
+
+# What was spent on the same data before, and what this release adds, as the ledger has it.
+
+UNKNOWN_HASH = "0" * 64
+"""Stands for the hash of a reservation that is not made yet."""
+
+
+def expected_composition(ledger: Ledger, dataset: str, plan: PurePlan) -> dict[str, Any]:
+    """Return what a release would state if it were reserved now; nothing is reserved."""
+    earlier = ledger.entries(dataset)
+    charged = ledger.budget.charge(plan.spent, plan.loss.currency)
+    return _composition(ledger, dataset, charged, plan.cells, earlier, 1, UNKNOWN_HASH)
+
+
+def reserved_composition(ledger: Ledger, reservation: Reservation) -> dict[str, Any]:
+    """Return what a release states once its loss is reserved."""
+    known = ledger.entries(reservation.dataset)
+    earlier = tuple(entry for entry in known if entry.number < reservation.number)
+    (own,) = (entry for entry in known if entry.number == reservation.number)
+    return _composition(ledger, own.dataset, own.charged, own.cells, earlier, reservation.number, reservation.sha256)
+
+
+def sentence(composition: Mapping[str, Any] | None, plan: PurePlan) -> str:
+    """Say what adds up, and on what conditions the sum holds."""
+    entity, when = plan.unit.entity, only_if(plan.conditions)
+    said = _sum(composition, entity)
+    if not when:
+        return said
+    if composition is None:
+        return f"{said} The sum then holds {when}, and on the conditions of those releases."
+    return f"{said} This sum, like every loss in it, holds {when}."
+
+
+def _sum(composition: Mapping[str, Any] | None, entity: str) -> str:
+    if composition is None:
+        return (
+            "No ledger recorded this release: its loss has to be added by hand to that of every other release about "
+            f"the same {plural(entity)}."
+        )
+    earlier = len(composition["earlier"])
+    before = "no earlier release" if earlier == 0 else f"{earlier} earlier release{'s' * (earlier > 1)}"
+    return (
+        f"The ledger knows {before} of the data set “{composition['dataset']}”, in which one {entity} is protected, "
+        "always within the limits that this card states: losses for one and the same unit add up, and for different "
+        f"units they do not. With this one, {_spent(composition)} is spent."
+    )
+
+
+def _spent(composition: Mapping[str, Any]) -> str:
+    """Say how much of the budget is spent: with known noise as epsilon, since that adds up better than its rho."""
+    spent, budget = (plain(Fraction(composition[name]["exact"])) for name in ("spent_after", "budget"))
+    if "together" not in composition:
+        return f"{composition['currency']} {spent} of a budget of {budget}"
+    together = composition["together"]
+    delta = plain(Fraction(together["delta"]["exact"]))
+    return (
+        f"epsilon {plain(Fraction(together['epsilon']))} of a budget of {plain(Fraction(together['budget']['exact']))} "
+        f"at delta {delta} (by the noise of all counts that one unit can move; as rho, {spent})"
+    )
+
+
+def amount(value: Fraction) -> dict[str, Any]:
+    """Write a number exactly, with the float nearest to it."""
+    return {"exact": str(value), "value": float(value)}
+
+
+def _composition(
+    ledger: Ledger,
+    dataset: str,
+    charged: Fraction,
+    cells: Cells | None,
+    earlier: tuple[Entry, ...],
+    number: int,
+    sha256: str,
+) -> dict[str, Any]:
+    balance = Balance(dataset, ledger.budget, earlier)
+    before = balance.spent
+    return {
+        "ledger": True,
+        "dataset": dataset,
+        "currency": "epsilon" if ledger.budget.currency == "pure" else "rho",
+        "budget": amount(ledger.budget.amount),
+        "spent_before": amount(before),
+        "charged": amount(charged),
+        "spent_after": amount(before + charged),
+        "reservation": {"number": number, "sha256": sha256},
+        "earlier": [_earlier(entry) for entry in earlier],
+        **_together(balance, charged, cells),
+    }
+
+
+def _together(balance: Balance, charged: Fraction, cells: Cells | None) -> dict[str, Any]:
+    """State what all releases come to by their noise, where the budget is epsilon and delta and some noise is known."""
+    loss = balance.limit.loss
+    spent = balance.with_one_more(charged, cells)
+    if loss.epsilon is None or loss.delta is None or not spent.noise_is_known:
+        return {}
+    return {
+        "together": {
+            "budget": amount(loss.epsilon),
+            "delta": amount(loss.delta),
+            "epsilon": balance.limit.epsilon_of(spent),
+            "gaussian": amount(spent.gaussian),
+            "other": amount(spent.other),
+        }
+    }
+
+
+def _earlier(entry: Entry) -> dict[str, Any]:
+    known = None if entry.cells is None else gaussian_rho(entry.cells)
+    return {
+        "number": entry.number,
+        "title": entry.title,
+        "charged": amount(entry.charged),
+        **({} if known is None else {"gaussian": amount(known)}),
+        "state": entry.state,
+        "plan_sha256": entry.plan_sha256,
+        "card_sha256": entry.card_sha256,
+    }
+
 
 UNTITLED = "Untitled release"
 

@@ -9,10 +9,10 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from treetop.basics.exact import plain
-from treetop.basics.wording import say_size
+from treetop._util.choices import say_size
+from treetop._util.numbers import plain
 from treetop.card.meaning import BOTH, say_epsilon, say_odds
-from treetop.domain.fact import INVARIANT
+from treetop.domain.constraints import INVARIANT
 from treetop.errors import ReleaseError
 from treetop.noise import LAWS
 

@@ -6,17 +6,16 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from treetop.card.degrees import rebuild as degrees
-from treetop.card.groups import rebuild as groups
-from treetop.domain.facts import PublicFacts
-from treetop.domain.margin import MARGIN, Margins, margins_of
+from treetop.card import degree_rebuild as degrees
+from treetop.card import group_rebuild as groups
+from treetop.domain.constraints import PublicFacts
+from treetop.domain.marginal import MARGIN, Margins, margins_of
 from treetop.domain.spine import Spine
-from treetop.plan.accuracy import CONFIDENCE
-from treetop.plan.levels import table_shares
 from treetop.plan.plan import PurePlan
 from treetop.plan.resolution import Resolution
+from treetop.plan.workload import CONFIDENCE, table_shares
 from treetop.privacy import Loss, Split, Unit
-from treetop.privacy.graph_unit import Facts, GraphUnit
+from treetop.privacy.relation import Facts, GraphUnit
 
 
 def rebuild_unit(card: Mapping[str, Any]) -> Unit:

@@ -10,14 +10,12 @@ from itertools import pairwise
 from typing import Any
 
 from treetop.card.rebuild import rebuild_unit
-from treetop.ledger.budget import Budget
-from treetop.ledger.spending import Spending
+from treetop.ledger.budget import Budget, Spending
 from treetop.noise import LAWS, DiscreteGaussian, Law
 from treetop.noise.law import described_law
 from treetop.privacy import TOTAL, Loss, Unit, epsilon_from_rho, rho_from_epsilon
+from treetop.privacy.accountant import cells_moved, cost, exact_delta
 from treetop.privacy.composition import Cells, gaussian_rho
-from treetop.privacy.exact_accounting import cells_moved, exact_delta
-from treetop.privacy.mechanism import cost
 
 
 def plan_hash(card: dict[str, Any]) -> Iterator[str]:

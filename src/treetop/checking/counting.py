@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treetop.card.bond import bound, statement_sha256
-from treetop.checking.compare import differences
-from treetop.checking.measurements import evidence_findings
-from treetop.domain.boxes import Boxes
-from treetop.domain.fact import COUNTED, LISTED
-from treetop.domain.facts import TableFact
+from treetop.domain.cells import Boxes
+from treetop.domain.constraints import COUNTED, LISTED, TableFact
 from treetop.errors import ReleaseError
+from treetop.io.source import Prepare
+from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.plan.fields.ordinary import ELSEWHERE
 from treetop.plan.file import describe_plan
 from treetop.plan.plan import PurePlan
@@ -56,7 +55,98 @@ from treetop.release.margins import codes_of
 from treetop.release.measurements import FEW_NODES
 from treetop.release.release import Release
 from treetop.release.stored import parquet_file, read_table, read_text
-from treetop.sources.prepare import Prepare
+from treetop.release.tree import ReleasedTree
+
+# Where two JSON values differ, each place by its name.
+
+_EXACT = re.compile(r"[0-9]+(/[0-9]+)?|[0-9a-f]{64}")
+_ABSENT = object()
+
+
+def differences(
+    stated: object, expected: object, *, words: bool = True, where: str = ""
+) -> Iterator[tuple[str, str, str]]:
+    """Yield each place where two values differ, with both; without `words`, sentences may.
+
+    >>> list(differences({"a": [1, 2]}, {"a": [1, 3]}))
+    [('a[1]', '2', '3')]
+    """
+    if isinstance(stated, dict) and isinstance(expected, dict):
+        for name in {**stated, **expected}:
+            place = f"{where}.{name}" if where else str(name)
+            one, other = stated.get(name, _ABSENT), expected.get(name, _ABSENT)
+            yield from differences(one, other, words=words, where=place)
+    elif isinstance(stated, list) and isinstance(expected, list) and len(stated) == len(expected):
+        for index, (one, other) in enumerate(zip(stated, expected, strict=True)):
+            yield from differences(one, other, words=words, where=f"{where}[{index}]")
+    elif _differ(stated, expected) and (words or not (_is_words(stated) and _is_words(expected))):
+        yield where, _say(stated), _say(expected)
+
+
+def _differ(one: object, other: object) -> bool:
+    return one != other or isinstance(one, bool) != isinstance(other, bool)
+
+
+def _is_words(value: object) -> bool:
+    if isinstance(value, list):
+        return all(_is_words(item) for item in value)
+    return isinstance(value, str) and not _EXACT.fullmatch(value)
+
+
+def _say(value: object) -> str:
+    text = "absent" if value is _ABSENT else repr(value)
+    return text if len(text) <= 200 else f"{text[:199]}…"
+
+
+# Comparing what a folder says twice of its measurements: by node in evidence.parquet, all in measurements.parquet.
+
+Ints = NDArray[np.int64]
+
+
+def evidence_findings(
+    tree: ReleasedTree, evidence: Evidence, levels: Iterable[int], name: str = EVIDENCE
+) -> Iterator[str]:
+    """Compare what evidence says of the nodes of some levels with the measurements that were kept of these levels.
+
+    Of a level whose measurements were not kept, compare only which nodes have one: an only child has none.
+    """
+    for index in levels:
+        seen, level = evidence.levels[index - 1], tree.spine.levels[index - 1].name
+        fanout, parents = tree.fanout(index), tree.parents(index)
+        slots = np.where(fanout == 1, 0, fanout)
+        if len(seen.slots) == int(slots.sum()):
+            measured, highest = _given(tree, index, slots, seen.slots)
+            if not (np.array_equal(seen.measured, measured) and np.array_equal(seen.highest, highest)):
+                yield f"{name}, level {level}: {_first(seen, measured, highest)} {MEASUREMENTS}"
+            continue
+        alone = fanout[parents] == 1
+        without = slots == np.where(fanout == 1, 0, np.bincount(parents, minlength=len(fanout)))
+        if ((seen.measured == NOTHING) != alone).any() or ((seen.highest == NOTHING) != without).any():
+            yield f"{name}, level {level}: a node that was measured has no measurement, or one that was not has one"
+
+
+def _given(tree: ReleasedTree, index: int, slots: Ints, value: Ints) -> tuple[Ints, Ints]:
+    """Return what the measurements of a level give: each released node's own, and the highest of those beside them."""
+    parents, ranks = tree.parents(index), tree.spine.levels[index - 1].ranks(tree.at(index).nodes)
+    several = slots[parents] > 0
+    place = (np.cumsum(slots) - slots)[parents[several]] + ranks[several]
+    measured = np.full(len(parents), NOTHING)
+    measured[several] = value[place]
+    beside = np.ones(len(value), dtype=bool)
+    beside[place] = False
+    highest = np.full(len(slots), NOTHING)
+    np.maximum.at(highest, np.repeat(np.arange(len(slots)), slots)[beside], value[beside])
+    return measured, highest
+
+
+def _first(seen: LevelEvidence, measured: Ints, highest: Ints) -> str:
+    """Say where evidence differs first from what the measurements give."""
+    for what, stated, given in (("measured", seen.measured, measured), ("highest", seen.highest, highest)):
+        for row in np.flatnonzero(stated != given)[:1].tolist():
+            one, other = ("nothing" if number == NOTHING else f"{number:,}" for number in (stated[row], given[row]))
+            return f"{what} of node {row + 1:,} is {one}, but {other} follows from"
+    raise AssertionError("the two do not differ")
+
 
 NAMES = ("group", "size", "quantity", "list", "list_group", "list_region")
 """What a plan for group sizes calls columns and files: like those of the attributes, no part of the plan itself."""

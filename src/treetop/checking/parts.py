@@ -12,13 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from treetop.basics.sorting import first_disorder
-from treetop.checking.compare import differences
-from treetop.checking.counting import beyond, compared, margin_findings, told
-from treetop.checking.measurements import evidence_findings
-from treetop.domain.facts import TableFact
+from treetop._util.arrays import first_disorder
+from treetop.checking.counting import beyond, compared, differences, evidence_findings, margin_findings, told
+from treetop.counts.counts import pack
+from treetop.domain.constraints import TableFact
 from treetop.errors import ReleaseError
-from treetop.intake.counts import pack
 from treetop.release.folder import (
     COUNT_PARTS,
     EVIDENCE_PARTS,

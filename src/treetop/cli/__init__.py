@@ -15,9 +15,9 @@ from typing import Any, NoReturn
 
 import click
 
-from treetop.basics.distribution import DISTRIBUTION, VERSION
-from treetop.basics.memory import too_little
-from treetop.cli.interrupts import check_interrupt, interrupted_by, was_interrupted, watched
+from treetop._util.distribution import DISTRIBUTION, VERSION
+from treetop._util.system import too_little
+from treetop.cli.progress import check_interrupt, interrupted_by, was_interrupted, watched
 from treetop.cli.terminal import said, shown_safely
 from treetop.errors import Refusal, TreetopError
 
@@ -66,7 +66,7 @@ class _Lazy(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from treetop.basics.nearest import nearest
+            from treetop._util.choices import nearest
 
             raise click.UsageError(f"no such command {args[0]!r}{nearest(args[0], COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)

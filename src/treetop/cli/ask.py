@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.basics.regular import IrregularFile, read_at_most
-from treetop.cli.common import expect_head
-from treetop.cli.interrupts import check_interrupt, finish
-from treetop.cli.progress import Bar
+from treetop._util.files import IrregularFile, read_at_most
+from treetop.cli.progress import Bar, check_interrupt, finish
+from treetop.cli.terminal import expect_head
 
 if TYPE_CHECKING:
     from treetop.plan.file import PlanFile
@@ -151,7 +150,7 @@ def summarise(file: PlanFile, outcome: Answers, confidence: float) -> dict[str, 
 
 def render(file: PlanFile, outcome: Answers, confidence: float) -> str:
     """Return the answers for people."""
-    from treetop.plan.accuracy import text_table
+    from treetop.plan.workload import text_table
 
     sure = f"{100 * confidence:g}%"
     rows = [("question", "count", f"± {sure}", "consistent", sure, "cost")]
@@ -176,7 +175,7 @@ def render(file: PlanFile, outcome: Answers, confidence: float) -> str:
 
 def _protected(file: PlanFile) -> str:
     """Say what is protected, and on what conditions the losses of the ledger add up."""
-    from treetop.domain.guarantee import only_if
+    from treetop.domain.unit import only_if
 
     when = only_if(file.plan.conditions)
     return file.plan.unit.sentence() + (f" Losses add up with those of the plan's releases {when}." if when else "")

@@ -84,9 +84,8 @@ def _exact(file: PlanFile) -> Plan:
 
 
 def _report(file: PlanFile, release: Release, exact: Release) -> dict[str, Any]:
-    from treetop.intake.reading import read_counts
-    from treetop.release.errors import measure_errors
-    from treetop.release.margin_errors import measure_margin_errors
+    from treetop.counts.reading import read_counts
+    from treetop.release.errors import measure_errors, measure_margin_errors
 
     counts = read_counts(file.source, file.plan.spine, file.columns, file.count)
     return {
@@ -109,7 +108,7 @@ def _report(file: PlanFile, release: Release, exact: Release) -> dict[str, Any]:
 
 
 def _show(file: PlanFile, report: dict[str, Any], out: Path | None, page: Path | None) -> None:
-    from treetop.plan.accuracy import text_table
+    from treetop.plan.workload import text_table
 
     click.echo(f"{report['title']}\n{file.plan.kept_loss.sentence()}\n{file.plan.unit.sentence()}\n")
     click.echo("Before any data is read, the plan knows how accurate it will be:\n")

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.basics.resolved import resolved
-from treetop.cli.common import print_csv, render_rows, say_json, say_warning, standard_output
-from treetop.cli.terminal import style
-from treetop.errors.showing import printable
+from treetop._util.files import resolved
+from treetop.cli.terminal import print_csv, render_rows, say_json, say_warning, standard_output, style
+from treetop.errors import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,7 +59,7 @@ def command(
 
 def render(summary: dict[str, Any]) -> str:
     """Return how estimates differ from released counts, for people."""
-    from treetop.plan.accuracy import text_table
+    from treetop.plan.workload import text_table
 
     rows = [("level", "estimated nodes", "released nodes", "typical sd", "mean difference")]
     for row in summary["levels"]:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.cli.common import tell
-from treetop.cli.terminal import raw
+from treetop.cli.terminal import raw, tell
 
 if TYPE_CHECKING:
     from treetop.exporting import Exported, Format

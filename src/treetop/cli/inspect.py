@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.errors import PlanFileError
-from treetop.errors.showing import printable
+from treetop.errors import PlanFileError, printable
 
 if TYPE_CHECKING:
-    from treetop.choose.first_look import FirstLook
-    from treetop.intake.inspect import Inspection
+    from treetop.advice.first_look import FirstLook
+    from treetop.inspection import Inspection
 
 _REASONS = 6
 """So many columns that are no levels are told, with the reason."""
@@ -64,11 +63,10 @@ def command(
 
     TABLE is a CSV, Parquet, Excel or fixed-width file, a database file or URL (with --query) or - for standard input.
     """
-    from treetop.choose.first_look import first_look
-    from treetop.intake.inspect import inspect_table
+    from treetop.advice.first_look import first_look
+    from treetop.inspection import inspect_table
+    from treetop.io.source import Source, parse
     from treetop.plan.file import draft_plan
-    from treetop.sources.positions import parse
-    from treetop.sources.source import Source
 
     if out is not None and out.exists():
         raise PlanFileError(f"{out} exists already and is kept: name another file, or move it away")
@@ -113,8 +111,8 @@ def _by_column(pairs: Iterator[tuple[str, str]]) -> dict[str, list[str]] | None:
 
 def render(inspection: Inspection, look: FirstLook | None = None) -> str:
     """Return the description for people."""
-    from treetop.intake.inspect import SAMPLE
-    from treetop.plan.accuracy import text_table
+    from treetop.inspection.lookup import SAMPLE
+    from treetop.plan.workload import text_table
 
     rows = [("column", "type", "distinct", "missing", "looks like", "such as")]
     rows += [

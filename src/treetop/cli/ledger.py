@@ -12,14 +12,12 @@ from typing import Any
 
 import click
 
-from treetop.basics.exact import plain
-from treetop.cli.common import expect_head, tell
-from treetop.cli.terminal import style
-from treetop.errors import LedgerError
-from treetop.errors.showing import printable
+from treetop._util.numbers import plain
+from treetop.cli.terminal import expect_head, style, tell
+from treetop.errors import LedgerError, printable
 from treetop.ledger import Balance, Entry, Ledger, warn_of_network
 from treetop.ledger.budget import Budget, plain_down
-from treetop.ledger.names import alike, listed
+from treetop.ledger.entry import alike, listed
 from treetop.privacy.loss import Loss
 
 # The digits of an exponent are limited because 1e999999999 would be written out in full.

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.cli.common import print_csv, render_rows, say_json, say_warning, standard_output, without_rule
-from treetop.errors import QueryError
-from treetop.errors.showing import printable
+from treetop.cli.terminal import print_csv, render_rows, say_json, say_warning, standard_output, without_rule
+from treetop.errors import QueryError, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,8 +59,8 @@ def command(
     tables, and with --csv and --json.
     """
     from treetop.domain.conditions import parse_conditions
-    from treetop.release.outside import noted, with_outside
     from treetop.release.release import Release
+    from treetop.release.selection import noted, with_outside
 
     if as_csv and as_json:
         raise click.UsageError("--csv and --json are two ways to print the same: choose one")
@@ -127,7 +126,7 @@ def _table(chosen: Selection, levels: Sequence[str], confidence: float | None) -
 
 def _remarks(chosen: Selection, table: pa.Table, shown: pa.Table) -> Iterator[str]:
     """Yield what a reader should know beside the numbers: what is counted, what may belong, and what does not fit."""
-    from treetop.release.outside import outside
+    from treetop.release.selection import outside
 
     yield from chosen.card.get("counted", {}).get("sentences", ())
     unresolved = chosen.partly_unresolved + _in_no_row(chosen, table)
@@ -154,7 +153,7 @@ def _summary(
     shown: pa.Table,
     confidence: float | None,
 ) -> dict[str, Any]:
-    from treetop.release.outside import with_outside
+    from treetop.release.selection import with_outside
 
     summary: dict[str, Any] = {"title": chosen.card.get("title"), "where": asked, "count": chosen.total}
     if counted := chosen.card.get("counted"):
@@ -181,9 +180,9 @@ def _print_derived(
     options: dict[str, Any],
     formats: tuple[bool, bool],
 ) -> None:
-    from treetop.plan.accuracy import text_table
+    from treetop.plan.workload import text_table
     from treetop.release.degrees import DegreeTables
-    from treetop.release.groups.derived import GroupTables
+    from treetop.release.derived import GroupTables
 
     as_csv, as_json = formats
     tables = DegreeTables.of(chosen) if "degrees" in chosen.card["plan"] else GroupTables(chosen)
@@ -210,8 +209,7 @@ def _print_derived(
 
 
 def _draw(chosen: Selection, file: Path, level: str | None, confidence: float | None) -> None:
-    from treetop.release.degree_plot import draw_degrees
-    from treetop.release.degrees import DegreeTables
+    from treetop.release.degrees import DegreeTables, draw_degrees
 
     draw_degrees(DegreeTables.of(chosen), file, level, confidence)
     click.echo(f"{file}: drawn.", err=True)

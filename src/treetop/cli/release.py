@@ -8,10 +8,8 @@ from typing import Any
 
 import click
 
-from treetop.cli.common import expect_head
-from treetop.cli.interrupts import check_interrupt, finish
-from treetop.cli.progress import Bar
-from treetop.cli.terminal import style
+from treetop.cli.progress import Bar, check_interrupt, finish
+from treetop.cli.terminal import expect_head, style
 
 
 def _key(text: str) -> bytes:

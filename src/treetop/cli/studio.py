@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from treetop.basics.distribution import install_extra
+from treetop._util.distribution import install_extra
 
 _NEEDS = ("starlette", "uvicorn", "python_multipart")
 
@@ -25,7 +25,7 @@ def command(folder: Path, plan: str | None, port: int, opens: bool) -> None:
     """
     if any(find_spec(name) is None for name in _NEEDS):
         raise click.ClickException(f"the studio needs a few packages more: {install_extra('studio')}")
-    from treetop.cli.interrupts import finish
+    from treetop.cli.progress import finish
     from treetop.studio import serve
 
     def ready(link: str) -> None:

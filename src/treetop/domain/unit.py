@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from hashlib import sha256
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from treetop.basics.choices import Choices
-from treetop.basics.exact import whole
-from treetop.basics.frozen import FrozenMap
-from treetop.basics.wording import with_article
-from treetop.errors import UnitError
+from treetop._util.choices import Choices, with_article
+from treetop._util.lazy import FrozenMap
+from treetop._util.numbers import whole
+from treetop.errors import PlanError, UnitError
 
 Neighbours: TypeAlias = Literal["replace", "add-remove"]
 """The name of a rule that says which data sets are neighbours; what it means is in NEIGHBOURS."""
@@ -343,3 +344,82 @@ def _ways(given: object, id: str | None) -> tuple[IdClean, ...]:
 
 def _records(number: int) -> str:
     return "1 record" if number == 1 else f"{number} records"
+
+
+# What happens to edges that are not proper ones.
+
+Policy: TypeAlias = Literal["error", "drop", "keep"]
+
+_CHOICES = {"self_loops": ("error", "drop"), "repeated": ("error", "drop", "keep"), "unknown": ("error", "drop")}
+_DROPPED = {"self_loops": "self-loops", "repeated": "repeated edges", "unknown": "edges to unknown nodes"}
+
+
+@dataclass(frozen=True)
+class Policies:
+    """What happens to edges that are not proper ones."""
+
+    self_loops: Policy = "error"
+    """Edges from a node to itself: refused or dropped."""
+    repeated: Policy = "error"
+    """Further edges between the same two ends, in either direction where edges have none: refused, dropped or kept."""
+    unknown: Policy = "error"
+    """Edges to ids that the node table does not have: refused or dropped."""
+
+    def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            if (given := getattr(self, name)) not in choices:
+                raise PlanError(f"{name} is {given!r}: choose one of {', '.join(choices)}")
+
+    @property
+    def drop(self) -> bool:
+        """Whether an edge of the file may be no part of the graph."""
+        return "drop" in (self.self_loops, self.repeated, self.unknown)
+
+    @property
+    def dropped(self) -> str:
+        """What is dropped, in words."""
+        return " and ".join(words for name, words in _DROPPED.items() if getattr(self, name) == "drop")
+
+    def describe(self) -> dict[str, str]:
+        """Return them as plain values."""
+        return {name: getattr(self, name) for name in _CHOICES}
+
+
+# What a guarantee is conditional on: what neighbours must agree on, and what is declared about units.
+
+_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class GuaranteeCondition:
+    """One condition of a guarantee, public like the plan that states it."""
+
+    words: str
+    """The condition, as a clause that follows "only if"."""
+    trees: Mapping[str, str] = field(default_factory=dict)
+    """By attribute that it is about, the SHA-256 of the hierarchy."""
+    states: Any = None
+    """What else tells it from a condition in the same words, as plain values."""
+
+
+def only_if(conditions: Sequence[GuaranteeCondition]) -> str:
+    """Join the clauses of conditions; empty if there are none.
+
+    >>> only_if([GuaranteeCondition("it rains"), GuaranteeCondition("it is cold")])
+    'only if it rains and it is cold'
+    """
+    return f"only if {' and '.join(one.words for one in conditions)}" if conditions else ""
+
+
+def fingerprint(conditions: Sequence[GuaranteeCondition], reading: Mapping[str, Any]) -> str:
+    """Return 16 hexadecimal digits of a SHA-256 over conditions and how the table that they are about is read.
+
+    `reading` holds plain values; of its `columns`, by attribute, only those that the conditions are about count.
+    """
+    columns: Mapping[str, str] = reading.get("columns") or {}
+    told = [
+        [one.words, [[name, tree, columns.get(name, name)] for name, tree in sorted(one.trees.items())], one.states]
+        for one in conditions
+    ]
+    read = {name: value for name, value in reading.items() if name != "columns"}
+    return sha256(json.dumps([told, read], sort_keys=True).encode()).hexdigest()[:_DIGITS]

@@ -9,9 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from treetop.basics.distribution import install_extra
-from treetop.engine.parcel import Errand, explain, journey, pack, unpack, work
-from treetop.engine.versions import prove
+from treetop._util.distribution import install_extra
+from treetop.engine.parcel import Errand, explain, journey, pack, prove, unpack, work
 from treetop.errors import EngineError
 
 T = TypeVar("T")

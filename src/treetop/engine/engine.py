@@ -13,14 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from treetop.basics.choices import Choices
-from treetop.basics.memory import available
+from treetop._util.choices import Choices
+from treetop._util.system import available
 from treetop.engine.dask import Dask, client
 from treetop.engine.executor import Executor, Threads
-from treetop.engine.frames import is_frame
 from treetop.engine.processes import Processes
-from treetop.engine.sessions import session
-from treetop.engine.spark import Spark
+from treetop.engine.spark import Spark, is_frame, session
 from treetop.engine.staging import staging
 from treetop.errors import EngineError
 

@@ -15,15 +15,19 @@ import hmac
 import io
 import os
 import pickle
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
+from treetop._util.distribution import DISTRIBUTION, VERSION
+from treetop.engine.executor import Executor
 from treetop.errors import EngineError
 from treetop.noise import Key
 
@@ -304,3 +308,31 @@ def _wait_for(path: Path) -> None:
     while not path.exists() and path.parent.exists() and time.monotonic() < end:
         time.sleep(0.05)
         list(path.parent.iterdir())
+
+
+# Versions: driver and workers are to have the same, as what is computed may depend on them.
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that are installed here."""
+    found = {name: version(name) for name in ("numpy", "numba")}
+    return {"Python": f"{sys.version_info.major}.{sys.version_info.minor}", DISTRIBUTION: VERSION, **found}
+
+
+def versions_there(_: int) -> dict[str, str]:
+    """Return the versions where a task is run."""
+    return versions()
+
+
+def prove(executor: Executor) -> None:
+    """Run a few small tasks, and refuse workers that have other versions."""
+    here = versions()
+    for there in executor.map(versions_there, range(2)):
+        compare(here, there)
+
+
+def compare(here: Mapping[str, str], there: Mapping[str, str]) -> None:
+    """Refuse workers with other versions than the driver has."""
+    for name, own in here.items():
+        if there.get(name) != own:
+            raise EngineError(f"workers have {name} {there.get(name)}, and the driver {own}: install the same on both")

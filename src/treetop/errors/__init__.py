@@ -2,7 +2,98 @@
 
 from __future__ import annotations
 
-from treetop.errors.showing import brief, discreet
+import re
+from collections.abc import Iterator
+
+# Text that may be shown: without passwords, without what drives a terminal, and of a length that people read.
+
+_LONGEST_WORD = 300
+_LONGEST = 6000
+_ENDS = 120
+_USER = re.compile(r"[a-z][a-z0-9+.-]+:/+[^\s:@/?#]*:", re.IGNORECASE)
+_BEFORE = " \t'\"`(["
+_KEY = re.compile(
+    r"""(pass(?:word|phrase|wd)|pwd)(\s?=\s?)('(?:[^'\\]|\\.)*'|\S*[^\s"',:;\])}])""", re.IGNORECASE | re.DOTALL
+)
+# Every control, format, separator and surrogate character of Unicode, but for line feed, tab, and the two joiners that
+# words are written with.
+_DRIVES = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b\u200e\u200f"
+    "\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000110bd\U000110cd\U00013430-\U0001343f"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+
+
+def discreet(text: str) -> str:
+    """Blot out passwords: of a URL wherever it stands, also one that was taken for a path, and after `password=`.
+
+    >>> discreet("postgresql:/ann:secret@db: no such file; host=db password=secret")
+    'postgresql:/ann:***@db: no such file; host=db password=***'
+    """
+    text = "\n".join(map(_without_user_password, text.split("\n"))) if "@" in text else text
+    return _KEY.sub(r"\1\2***", text) if "=" in text else text
+
+
+def brief(text: str) -> str:
+    """Leave out the middle of very long words, such as a code of a megabyte, and of a very long text.
+
+    >>> brief("the code " + 1000 * "x" + " is unknown").replace("x", "")
+    'the code [… 760 characters …] is unknown'
+    """
+    text = re.sub(rf"\S{{{_LONGEST_WORD},}}", lambda word: _ends(word[0], _ENDS), text) if _is_long(text) else text
+    return text if len(text) <= _LONGEST else _ends(text, _LONGEST // 2)
+
+
+def visible(text: str) -> str:
+    r"""Write out what would drive a terminal or hide in a text, as JSON does: an escape is shown as \u001b.
+
+    >>> print(visible("Trips\x1b[2J"))
+    Trips\u001b[2J
+    """
+    return _DRIVES.sub(lambda sign: _written_out(sign[0]), text)
+
+
+def printable(text: str) -> str:
+    """Return a text for one line or cell: without line breaks either, and nothing longer for it."""
+    return _DRIVES.sub("\N{REPLACEMENT CHARACTER}", re.sub("[\n\t]", "\N{REPLACEMENT CHARACTER}", text))
+
+
+def _without_user_password(line: str) -> str:
+    shown = ""
+    for part in _parts(line):
+        user = _USER.search(part)
+        while user is not None and part.startswith("***@", user.end()):  # this one is blotted out already
+            user = _USER.search(part, user.end())
+        # An unescaped password may hold any sign, even @: so it reaches to the last one.
+        at = part.rfind("@")
+        shown += part if user is None or at < user.end() else f"{part[: user.end()]}***{part[at:]}"
+    return shown
+
+
+def _parts(line: str) -> Iterator[str]:
+    """Divide a line before each URL that begins a word, if the one before it is over: it has had its @."""
+    start, at = 0, line.find("@")
+    for user in _USER.finditer(line):
+        begins = user.start() == 0 or line[user.start() - 1] in _BEFORE
+        if begins and start <= at < user.start():
+            yield line[start : user.start()]
+            start, at = user.start(), line.find("@", user.start())
+    yield line[start:]
+
+
+def _is_long(text: str) -> bool:
+    return len(text) > _LONGEST_WORD
+
+
+def _ends(text: str, kept: int) -> str:
+    return f"{text[:kept]}[… {len(text) - 2 * kept:,} characters …]{text[-kept:]}"
+
+
+def _written_out(sign: str) -> str:
+    if ord(sign) < 1 << 16:
+        return f"\\u{ord(sign):04x}"
+    high, low = divmod(ord(sign) - (1 << 16), 1 << 10)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
 
 
 class TreetopError(Exception):

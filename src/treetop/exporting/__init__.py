@@ -11,17 +11,14 @@ import pyarrow as pa
 
 from treetop.errors import ReleaseError
 from treetop.exporting.any_table import CSV, EXCEL
-from treetop.exporting.flows import FLOWMAP, KEPLER, OD, QGIS, SKMOB
+from treetop.exporting.flows import FLOWMAP, KEPLER, OD, QGIS, RECORDS, SKMOB
 from treetop.exporting.formats import FORMATS, Content, Format, Options, Request, named, register_export
-from treetop.exporting.formulas import count_guarded
 from treetop.exporting.levels import ENDS, counts_at, depths_of, trees_of
 from treetop.exporting.map import MAP
 from treetop.exporting.places import Places, place_attribute, read_places, saved_places
-from treetop.exporting.records import RECORDS
-from treetop.exporting.sheet import Page, Sheet, say_bytes
+from treetop.exporting.sheet import Page, Sheet, Workbook, count_guarded, say_bytes
 from treetop.exporting.site import SITE
 from treetop.exporting.target import Target
-from treetop.exporting.workbook import Workbook
 from treetop.release.release import Release
 from treetop.release.selection import Selection
 

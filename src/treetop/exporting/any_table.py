@@ -7,19 +7,153 @@ Rows are in the order in which the codes were listed, attribute by attribute; of
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from treetop.errors import ReleaseError
 from treetop.exporting.formats import Content, Format, Request
 from treetop.exporting.levels import ENDS, Depths, trees_of
-from treetop.exporting.readme import readme
-from treetop.exporting.sheet import Sheet
-from treetop.exporting.streamed import as_listed, parts_at
-from treetop.exporting.workbook import LARGEST, Workbook
-from treetop.release.outside import with_outside
-from treetop.release.selection import MOST_ROWS, Selection, with_names
+from treetop.exporting.sheet import LARGEST, Sheet, Workbook, readme
+from treetop.release.parts import Leaves, Parts
+from treetop.release.selection import MOST_ROWS, Selection, with_names, with_outside
+
+# Tables of a release in parts, written without holding it: as they are, or in the order in which codes were listed.
+
+ROWS = 1 << 20
+"""About so many rows are sorted at a time."""
+MOST_FILES = 256
+"""Rows are dealt out to no more files than this."""
+
+
+def parts_at(release: Selection, depths: Depths) -> Parts | None:
+    """Return the parts of a release, where all leaves of it are asked for; None where it is in memory."""
+    finest = all(depths[name] == len(tree.levels) - 1 for name, tree in trees_of(release).items())
+    return release.whole.parts if finest and not release.ranges else None
+
+
+def leaves_of(release: Selection) -> Iterator[Leaves]:
+    """Yield the leaves of a release, some at a time."""
+    if release.whole.parts is not None and not release.ranges:
+        yield from release.whole.parts.groups_meeting({})
+    else:
+        yield release.nodes, release.count
+
+
+def as_they_are(file: str, release: Selection, parts: Parts, columns: Sequence[str], names: Sequence[str]) -> Sheet:
+    """Return some columns of all leaves, under other names, in the order of the spine."""
+    tables = (table.select(columns).rename_columns(names) for table in release.batches())
+    batches = (batch for table in tables for batch in table.to_batches())
+    kinds = [pa.int64() if column in ("count", "lower", "upper") else pa.string() for column in columns]
+    schema = pa.schema(list(zip(names, kinds, strict=True)))
+    return Sheet(file, schema, batches, parts.leaves, release.total, _size(release, columns))
+
+
+def as_listed(file: str, release: Selection, parts: Parts, names: Sequence[str], near: Path) -> Sheet:
+    """Return all leaves with names and bounds, attribute by attribute in the order in which codes were listed."""
+    dealt = _Dealt(release, parts, names, near)
+    schema = dealt.table(np.empty(0, dealt.kind)).schema
+    return Sheet(file, schema, dealt.batches(), parts.leaves, release.total, _size(release, schema.names))
+
+
+@dataclass(frozen=True, eq=False)
+class _Dealt:
+    """Rows by the codes of their first attribute."""
+
+    release: Selection
+    parts: Parts
+    names: Sequence[str]
+    near: Path
+
+    @property
+    def kind(self) -> np.dtype[np.void]:
+        """A row, as it lies in a file."""
+        numbers = ["count"] + ([] if self.release.confidence is None else ["lower", "upper"])
+        return np.dtype([(name, np.int32) for name in self._fields] + [(name, np.int64) for name in numbers])
+
+    @property
+    def _fields(self) -> list[str]:
+        return [f"node{attribute}" for attribute in range(len(self.parts.spine.trees))]
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Deal all rows out, and yield them sorted."""
+        with ExitStack() as opened:
+            bounds = self._bounds()
+            files = [opened.enter_context(tempfile.TemporaryFile(dir=self.near)) for _ in range(len(bounds) - 1)]
+            for rows in self._rows():
+                rank = self._ranks(rows)[0]
+                own = np.searchsorted(bounds, rank, side="right") - 1
+                order = np.argsort(own, kind="stable")
+                ends = np.searchsorted(own[order], np.arange(len(files) + 1))
+                for number in np.flatnonzero(np.diff(ends)).tolist():
+                    files[number].write(rows[order[ends[number] : ends[number + 1]]].data)
+            for file in files:
+                file.seek(0)
+                rows = np.frombuffer(file.read(), self.kind)
+                file.truncate(0)
+                yield from self.table(rows[np.lexsort(self._ranks(rows)[::-1])]).to_batches(ROWS)
+
+    def _bounds(self) -> NDArray[np.int64]:
+        """Return, by their place in the listing, the codes of the first attribute with which a new file begins."""
+        first = list(self.parts.spine.attributes).index(self.names[0])
+        tree = self.parts.spine.trees[first]
+        number = np.zeros(tree.sizes[-1], np.int64)
+        for nodes, _ in self.parts.groups_meeting({}):
+            number += np.bincount(nodes[first], minlength=len(number))
+        listed = np.empty_like(number)
+        listed[tree.listing(len(tree.levels) - 1)] = number
+        after = np.cumsum(listed)
+        files = int(min(-(-after[-1] // ROWS), MOST_FILES))
+        inner = np.searchsorted(after, after[-1] * np.arange(1, files) // files, side="right")
+        return np.unique(np.concatenate([[0], inner, [len(number)]]))
+
+    def _rows(self) -> Iterator[NDArray[np.void]]:
+        confidence, leaf = self.release.confidence, len(self.parts.spine.levels)
+        for part in self.parts:
+            rows = np.empty(len(part.tree.count), self.kind)
+            for field, nodes in zip(self._fields, part.tree.nodes, strict=True):
+                rows[field] = nodes
+            rows["count"] = part.tree.count
+            if confidence is not None:
+                bounds = part.measured.intervals(confidence)[leaf]
+                rows["lower"], rows["upper"] = bounds.lower, bounds.upper
+            yield rows
+
+    def _ranks(self, rows: NDArray[np.void]) -> list[NDArray[np.int64]]:
+        """Return, for each attribute in the order of the columns, the place of each row's code in its listing."""
+        trees, order = trees_of(self.release), list(self.parts.spine.attributes)
+        return [
+            trees[name].listing(len(trees[name].levels) - 1)[rows[self._fields[order.index(name)]]]
+            for name in self.names
+        ]
+
+    def table(self, rows: NDArray[np.void]) -> pa.Table:
+        """Return rows with their codes and names."""
+        trees, order = trees_of(self.release), list(self.parts.spine.attributes)
+        nodes = {name: rows[self._fields[order.index(name)]].astype(np.int64) for name in self.names}
+        columns = {name: trees[name].codes[-1].take(pa.array(nodes[name])) for name in self.names}
+        numbers = [name for name in self.kind.names or () if name not in self._fields]
+        table = pa.table(columns | {name: pa.array(np.ascontiguousarray(rows[name])) for name in numbers})
+        for name in self.names:
+            table = with_names(table, name, trees[name], len(trees[name].levels) - 1, nodes[name])
+        return with_outside(table)
+
+
+def _size(release: Selection, columns: Sequence[str]) -> int:
+    """Return about how many bytes all leaves have as CSV, with codes, names and counts of the usual length."""
+    trees, width = trees_of(release), 0
+    for column in columns:
+        tree = trees.get(column) or trees.get(column.removesuffix("_name"))
+        width += 8 if tree is None else 3 + int(pc.sum(pc.binary_length(tree.codes[-1])).as_py() or 0) // tree.sizes[-1]
+    return width * release.leaves
+
 
 NO_INTERVALS = (
     f"lower and upper are left out: sums at coarser levels have them up to {MOST_ROWS:,} rows. The finest level has "

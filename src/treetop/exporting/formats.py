@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, TypedDict
 
-from treetop.basics.nearest import nearest
+from treetop._util.choices import nearest
 from treetop.errors import ReleaseError
 from treetop.exporting.levels import Depths
 from treetop.exporting.places import Places
-from treetop.exporting.sheet import Page, Sheet
-from treetop.exporting.workbook import Workbook
+from treetop.exporting.sheet import Page, Sheet, Workbook
 from treetop.release.selection import Selection
 
 Progress: TypeAlias = Callable[[int], object]
@@ -46,7 +45,7 @@ class Options(TypedDict, total=False):
     """Whether counts of places that are not known are left out; otherwise they are refused."""
     as_is: bool
     """Whether a CSV file has codes that a spreadsheet would compute as they are; otherwise they have an apostrophe
-    before them, which `treetop.exporting.formulas` takes off again."""
+    before them, which `treetop.exporting.sheet` takes off again."""
     force: bool
     """Whether an earlier export is replaced."""
     large: bool

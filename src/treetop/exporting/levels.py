@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from treetop.basics.nearest import nearest
+from treetop._util.choices import nearest
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import QueryError
 from treetop.release.selection import Selection, with_names

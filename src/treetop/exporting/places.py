@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from treetop.basics.nearest import nearest
+from treetop._util.choices import nearest
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError
 from treetop.exporting.levels import trees_of
+from treetop.io import table as tables
+from treetop.io.batch import as_text
+from treetop.io.source import Source, as_public
 from treetop.release.folder import PLACES
 from treetop.release.selection import Selection
-from treetop.sources import table as tables
-from treetop.sources.batch import as_text
-from treetop.sources.source import Source, as_public
 
 _USUAL = {
     "latitude": ("latitude", "lat", "y"),

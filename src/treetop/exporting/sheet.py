@@ -4,14 +4,195 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from treetop.exporting.formulas import guard_rows, guard_schema
+from treetop._util.distribution import install_extra
+from treetop.errors import ReleaseError
+from treetop.exporting.levels import Depths, trees_of
+from treetop.exporting.statements import is_exact, told_exactly
+from treetop.release.selection import Selection
+
+# A workbook of Excel: rows on one sheet, what they are on another; every text stays a text, nothing is computed.
+
+LARGEST = 1_048_575
+"""The most rows below a header that a sheet has room for."""
+LONGEST = 32_767
+"""The most characters of a cell."""
+_EXACT = 1 << 53  # whole numbers beyond it are rounded by a spreadsheet
+_SAMPLE = 1000
+_OUTSIDE = "outside its range"
+
+
+@dataclass(frozen=True, eq=False)
+class Workbook:
+    """One file to be written."""
+
+    file: str
+    """Its name in a folder."""
+    table: pa.Table
+    """The rows of its first sheet."""
+    about: Sequence[tuple[object, ...]]
+    """The lines of its second."""
+    rows: int
+    """How many rows there are."""
+    total: int
+    """The sum of their counts."""
+    size: int = 0
+    """About how long it is; it is packed, and hard to tell."""
+
+    @staticmethod
+    def of(file: str, table: pa.Table, about: Sequence[tuple[object, ...]]) -> Workbook:
+        """Make a workbook of a table with a column `count`."""
+        writer()  # now: that it is missing is said before anything else is done
+        return Workbook(file, table, about, table.num_rows, int(pc.sum(table["count"]).as_py() or 0))
+
+    def guarded(self) -> Workbook:
+        """Return it as it is: a text in it is stored as a text."""
+        return self
+
+    def write(self, path: Path) -> None:
+        """Write the file."""
+        options = {
+            "constant_memory": True,
+            "strings_to_formulas": False,
+            "strings_to_urls": False,
+            "strings_to_numbers": False,
+        }
+        packed = _Packed()
+        try:
+            with (
+                TemporaryDirectory(dir=path.parent) as room,
+                writer().Workbook(packed, options | {"tmpdir": room}) as book,
+            ):
+                book.set_properties({"created": datetime(2000, 1, 1)})  # the same bytes for the same release
+                bold = book.add_format({"bold": True})
+                wrapped = book.add_format({"text_wrap": True, "valign": "top"})
+                self._rows(book.add_worksheet("counts"), bold)
+                self._about(book.add_worksheet("read me"), bold, wrapped)
+        except writer().exceptions.FileCreateError as problem:
+            raise problem.args[0] from None  # the error of the system, such as a full disk
+        except writer().exceptions.FileSizeError:
+            raise ReleaseError("an Excel file has at most 4 GB: export --to csv") from None
+        path.write_bytes(packed.getbuffer())
+
+    def _rows(self, sheet: Any, bold: Any) -> None:
+        sheet.freeze_panes(1, 0)
+        for at, name in enumerate(self.table.column_names):
+            sheet.set_column(at, at, _width(name, self.table[name]))
+            sheet.write_string(0, at, name, bold)
+        row = 0
+        for batch in self.table.to_batches(max_chunksize=1 << 16):
+            columns = [column.to_pylist() for column in batch.columns]
+            for cells in zip(*columns, strict=True):
+                row += 1
+                for at, cell in enumerate(cells):
+                    _put(sheet, row, at, cell)
+        sheet.autofilter(0, 0, max(row, 1), len(self.table.column_names) - 1)
+
+    def _about(self, sheet: Any, bold: Any, wrapped: Any) -> None:
+        sheet.set_column(0, 0, 28)
+        sheet.set_column(1, 1, 90, wrapped)
+        sheet.set_column(2, 2, 28)
+        for row, cells in enumerate(self.about):
+            for at, cell in enumerate(cells):
+                head = bold if len(cells) == 1 or at == 0 else wrapped if at == 1 else None
+                sheet.write_string(row, at, str(cell)[:LONGEST], head)
+
+
+class _Packed(BytesIO):
+    """The packed workbook, in memory: a file that the library could not finish would fail once more when collected."""
+
+    def close(self) -> None:
+        """Stay open for the library, in whatever order the two are collected."""
+
+
+def _put(sheet: Any, row: int, at: int, cell: Any) -> None:
+    """Write one cell: a count as a number, everything else as a text that is never computed."""
+    if isinstance(cell, bool):
+        if cell:
+            sheet.write_string(row, at, _OUTSIDE)
+    elif isinstance(cell, int) and abs(cell) < _EXACT:
+        sheet.write_number(row, at, cell)
+    elif cell is not None:
+        text = str(cell)
+        if len(text) > LONGEST:
+            raise ReleaseError(
+                f"a code has {len(text):,} characters, and a cell of Excel at most {LONGEST:,}: export --to csv"
+            )
+        sheet.write_string(row, at, text)
+
+
+def _width(name: str, column: pa.ChunkedArray) -> int:
+    if not pa.types.is_string(column.type):
+        return max(12, len(name) + 2)
+    longest = pc.max(pc.utf8_length(column.slice(0, _SAMPLE))).as_py() or 0
+    return int(min(max(longest, len(name), 8) + 2, 60))
+
+
+def writer() -> ModuleType:
+    """Return the library that writes workbooks."""
+    try:
+        import xlsxwriter
+    except ImportError:
+        raise ReleaseError(
+            f"an Excel file needs XlsxWriter, which is not installed: {install_extra('excel')}, or export --to csv"
+        ) from None
+    found: ModuleType = xlsxwriter
+    return found
+
+
+# Codes that a spreadsheet would compute: a CSV carries them with an apostrophe before, which can be taken off again.
+
+_FORMULA = r"^'*[=+\-@\t\r\n＝＋－＠]"
+
+
+def guard(text: str) -> str:
+    """Return a text that no spreadsheet computes.
+
+    >>> guard("=1+1"), guard("'=1+1"), guard("'s-Hertogenbosch")
+    ("'=1+1", "''=1+1", "'s-Hertogenbosch")
+    """
+    return f"'{text}" if re.match(_FORMULA, text) else text
+
+
+def unguard(text: str) -> str:
+    """Return the text that was guarded.
+
+    >>> unguard("'=1+1"), unguard("'s-Hertogenbosch")
+    ('=1+1', "'s-Hertogenbosch")
+    """
+    return text[1:] if text.startswith("'") and re.match(_FORMULA, text) else text
+
+
+def guard_schema(schema: pa.Schema) -> pa.Schema:
+    """Guard the names of columns."""
+    return pa.schema([field.with_name(guard(field.name)) for field in schema])
+
+
+def guard_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Guard the texts of a table."""
+    columns = [_guarded(column) if pa.types.is_string(column.type) else column for column in rows.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=guard_schema(rows.schema))
+
+
+def count_guarded(codes: pa.StringArray) -> int:
+    """Return how many codes are changed."""
+    return int(pc.sum(pc.match_substring_regex(codes, _FORMULA)).as_py() or 0)
+
+
+def _guarded(column: pa.StringArray) -> pa.StringArray:
+    return pc.replace_substring_regex(column, f"({_FORMULA})", r"'\1") if count_guarded(column) else column
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,3 +313,90 @@ def _kind(field: pa.Field, total: int) -> str:
     if pa.types.is_integer(field.type):
         return "Integer" if total < 1 << 31 else "Integer64"
     return "WKT" if field.name == "WKT" else "String"
+
+
+# What a workbook says of its numbers: guarantee, margins, and how to read what is small, or not listed.
+
+Row = tuple[object, ...]
+"""One line: a heading alone, or cells."""
+
+_COUNT = (
+    "A released count: a whole number with noise in it, made to add up. It is not the number in the private table{but}."
+)
+_BUT = ", apart from what is told without noise (below)"
+_WHAT_OUTSIDE_MEANS = (
+    "Marks a count outside its own range: counts were moved so that everything adds up, ranges were not. Believe the "
+    "range."
+)
+_ZEROS = (
+    "A combination that is not listed is a released zero. That is no proof that there is nobody: noise may have hidden "
+    "a small true count, and may have made a small count of nothing. Counts that are smaller than the margin of their "
+    "level say little, one by one; sums of many do."
+)
+_NO_ZEROS = (
+    "This release names only what its measurements show to be there. A combination that is not listed is not a zero: "
+    "it may have a part of what is unresolved at coarser levels. At the leaves, {unresolved:,} of {total:,} are."
+)
+_SUMS = "Add counts, not bounds: the bounds of a sum are narrower than the sums of bounds."
+_MORE = "The release's own card (card.html) states the method, every caveat, and what was spent before."
+
+
+def readme(release: Selection, depths: Depths) -> list[Row]:
+    """Return the lines of the sheet."""
+    return [*_what(release, depths), *_private(release.card), *_reading(release), *_margins(release.card)]
+
+
+def _what(release: Selection, depths: Depths) -> Iterator[Row]:
+    card, trees = release.card, trees_of(release)
+    yield (str(card.get("title") or "Release"),)
+    if card.get("description"):
+        yield "", card["description"]
+    levels = {name: tree.levels[depths[name]] for name, tree in trees.items()}
+    told = (name if level in (name, "value") else f"{name} by {level}" for name, level in levels.items())
+    yield "What is counted", f"{card['counted']['what']} by {', '.join(told)}" if "counted" in card else ", ".join(told)
+    yield from (("", sentence) for sentence in card.get("counted", {}).get("sentences", ()))
+    if release.conditions:
+        yield "Only what matches", ", ".join(release.conditions)
+    if (period := card.get("data", {}).get("period")) is not None:
+        yield "Period", period
+
+
+def _private(card: dict[str, Any]) -> Iterator[Row]:
+    yield ("Privacy",)
+    told = {
+        "Warning": "warning",
+        "Guarantee": "guarantee",
+        "What it protects": "protects",
+        "Release": "id",
+        "Day": "time",
+    }
+    yield from ((title, card[name]) for title, name in told.items() if card.get(name))
+    yield "More", _MORE
+
+
+def _reading(release: Selection) -> Iterator[Row]:
+    yield ("How to read the numbers",)
+    exact = list(told_exactly(release.card))
+    yield "count", _COUNT.format(but=_BUT if exact else "")
+    yield from (("Told without noise", one) for one in exact)
+    said = release.card.get("accuracy", {})
+    if release.confidence is not None:
+        yield "lower, upper", f"At {100 * release.confidence:g} % confidence. {said.get('interval', '')}".strip()
+        yield "outside", _WHAT_OUTSIDE_MEANS
+    if release.whole.left is None:
+        yield "Zeros", _ZEROS
+    else:
+        yield "What is not listed", _NO_ZEROS.format(unresolved=release.unresolved_total, total=release.total)
+    yield "Adding up", _SUMS
+
+
+def _margins(card: dict[str, Any]) -> Iterator[Row]:
+    levels = [*card.get("levels", ()), *card.get("margins", ())]
+    if not levels:
+        return
+    yield (f"Margins at {100 * float(card['accuracy']['confidence']):g} % confidence",)
+    yield "", card["accuracy"].get("margin", "")
+    yield "Level", "Public nodes", "± one count"
+    for level in levels:
+        margin = f"± {level['margin']:,}" if level["margin"] is not None else "exact" if is_exact(level) else "follows"
+        yield level.get("counts", level["name"]), f"{level['nodes']:,}", margin

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from treetop.basics.resolved import resolved
+from treetop._util.files import resolved
 from treetop.errors import ReleaseError
 from treetop.release.folder.place import scratch, sync
 

@@ -1,10 +1,8 @@
 """The ledger: the durable record, in one SQLite file, of what has been spent on data sets."""
 
-from treetop.ledger.book import DEFAULT_DATASET, Ledger, Reservation
-from treetop.ledger.disk import network_disk, warn_of_network
-from treetop.ledger.entry import Balance, Entry, Review
+from treetop.ledger.book import DEFAULT_DATASET, Ledger, Reservation, network_disk, warn_of_network
+from treetop.ledger.entry import Balance, Entry, OtherUnit, Review, unit_text
 from treetop.ledger.log import OldCopy
-from treetop.ledger.unit import OtherUnit, unit_text
 
 __all__ = [
     "DEFAULT_DATASET",

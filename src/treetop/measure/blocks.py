@@ -14,22 +14,18 @@ from itertools import groupby, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.copying import copy_into
-from treetop.basics.kernel import kernel
+from treetop._util.arrays import copy_into
+from treetop._util.kernel import kernel
+from treetop.counts.counts import Counts
 from treetop.engine.executor import Executor
-from treetop.intake.counts import Counts
 from treetop.measure.batch import repaired_by
-from treetop.measure.evidence import NOTHING
-from treetop.measure.frontier import Frontier
-from treetop.measure.level import Step, seeds
-from treetop.measure.measure import add_counts
+from treetop.measure.level import Frontier, Step, seeds
+from treetop.measure.measure import NOTHING, add_counts
 from treetop.measure.regrouped import Blocks, Found, Refined, cells_from
 from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Measured
-from treetop.repair.settle import begin, settled, solve
-from treetop.repair.state import EUCLIDEAN, STATE_SIZE
+from treetop.repair.state import EUCLIDEAN, SCRATCH_SIZE, STATE_SIZE, begin, settled, solve
 from treetop.repair.streamed import repair_streamed
-from treetop.repair.sweep import SCRATCH_SIZE
 from treetop.repair.two_sided import MOST_ROUNDS, MOST_SWEEPS, TOLERANCE, repair_block
 
 Ints = NDArray[np.int64]

@@ -4,31 +4,81 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.progress import Progress
-from treetop.domain.facts import PublicFacts
+from treetop._util.system import Progress
+from treetop.counts.counts import Counts, Digit, ranks_of
+from treetop.domain.cells import Depths
+from treetop.domain.constraints import NarrowLevel, PublicFacts
+from treetop.domain.level import Places
+from treetop.domain.marginal import decided_at, exact_margins, margin_at, stages_of
 from treetop.engine.executor import Executor, Serial
-from treetop.intake.counts import Counts
+from treetop.errors import PlanError
 from treetop.measure.blocks import Columns, Near, refine_blocks
-from treetop.measure.evidence import Evidence, LevelEvidence, Remainders
-from treetop.measure.facts import possible_counts, with_invariants
-from treetop.measure.frontier import Descended, Frontier
-from treetop.measure.gathered import MEMORY, Room, gathered, runs
-from treetop.measure.level import CHUNK, Step
-from treetop.measure.limited import columns_of_rows, refine_limited
-from treetop.measure.margins import Depths, Kept, Margins, Under, by_group, groups_under, measure_margins
-from treetop.measure.measure import measure_total
+from treetop.measure.bounded import columns_of_rows, possible_counts, refine_limited, with_invariants
+from treetop.measure.level import CHUNK, MEMORY, Descended, Frontier, Room, Step, gathered, runs
+from treetop.measure.margins import Kept, Margins, Table, Under, by_group, groups_under, measure_margins
+from treetop.measure.measure import NOTHING, Evidence, LevelEvidence, Remainders, measure_total
 from treetop.measure.merged import refine_merged
-from treetop.measure.naming import leave_unnamed
 from treetop.measure.regrouped import Blocks, Found, Groups
 from treetop.measure.task import Task, Tests, descend_all, least_named
 from treetop.noise import Key
+from treetop.noise.sampler import sampler
+from treetop.plan.constraints_kept import exact_beside, is_limited, limited_levels
+from treetop.plan.plan import PurePlan
+from treetop.plan.resolution import EDITION, Resolution
 from treetop.plan.workload import Exact, How, Measured, noise_of
+from treetop.repair import ORDERS, REPAIRS
+
+# Naming, where all of a level is repaired already: what children that are not named have stays at their parents.
+
+Ints = NDArray[np.int64]
+
+
+def leave_unnamed(
+    step: Step, above: Frontier, found: Descended, named: int, inherited: Ints | None = None
+) -> Descended:
+    """Leave what children that measured less than `named` have at their parents.
+
+    So it is with only children whose nearest measured ancestor has less than is `inherited`, by the level of that.
+    """
+    ((seen,),) = found.levels
+    whole, only = found.frontier, seen.measured == NOTHING
+    low = (seen.measured < named) & ~only
+    if inherited is not None:
+        low |= only & (whole.seen < inherited[whole.seen_at])
+    low &= ~step.must_be(whole.nodes)
+    if not low.any():
+        return found
+    parent = _parents(above, whole, step)
+    left = np.bincount(parent[low], found.frontier.count[low], minlength=len(above)).astype(np.int64)
+    highest = seen.highest.copy()
+    np.maximum.at(highest, parent[low], seen.measured[low])
+    ranges = (whole.start, whole.stop) if step.last else (whole.start[~low], whole.stop[~low])
+    carried = (whole.seen, whole.seen_at) if step.tests_only_children else ()
+    there = np.flatnonzero(left)
+    index = np.full(len(there), step.level.index - 1, np.int32)
+    return replace(
+        found,
+        frontier=Frontier(whole.nodes[:, ~low], whole.count[~low], *ranges, *(seen[~low] for seen in carried)),
+        levels=((LevelEvidence(seen.measured[~low], highest, seen.slots),),),
+        left=(Remainders(index, above.nodes[:, there], left[there]),),
+    )
+
+
+def _parents(above: Frontier, below: Frontier, step: Step) -> Ints:
+    """Return which node of a frontier each child belongs to: both are in spine order."""
+    nodes = below.nodes.copy()
+    step.level.go_up(nodes)
+    starts = np.append(True, (nodes[:, 1:] != nodes[:, :-1]).any(axis=0))
+    parents: Ints = np.cumsum(starts) - 1
+    return parents
+
 
 LARGEST_TRUNK = 1 << 14
 """The trunk ends at the deepest level with at most this many public nodes."""
@@ -266,3 +316,80 @@ def _most_leaves(above: Frontier, below: Sequence[Step]) -> NDArray[np.int64]:
     public = np.prod((end - begin).astype(float), axis=0)
     most: NDArray[np.int64] = np.minimum(above.count, public).astype(np.int64)
     return most
+
+
+# A plan in the engine's terms.
+
+
+@lru_cache(maxsize=32)
+def descent_of(plan: PurePlan) -> Descent:
+    """Return what a descent does for a plan; a noise that cannot be drawn is refused here, before data is read."""
+    plan.refuse_unless_top_down()
+    resolve = plan.resolve if isinstance(plan.resolve, Resolution) else None
+    if resolve is not None and resolve.edition != EDITION:
+        raise PlanError("this plan comes from the card of an earlier version, whose way to name children is no more")
+    for _, law in plan.workload.measured:
+        sampler(law)
+    total, *below = plan.levels
+    leaf = len(plan.spine.levels)
+    steps = (
+        Step(
+            level,
+            digits,
+            Places.of_level(level, plan.spine.sizes(level.index - 1)),
+            planned.how,
+            REPAIRS[plan.repair],
+            ORDERS[plan.order],
+            last=level.index == leaf,
+            resolution=resolve,
+            facts=plan.public_facts if _has_bounds(plan, level.index) else None,
+        )
+        for level, digits, planned in zip(plan.spine.levels, ranks_of(plan.spine), below, strict=True)
+    )
+    facts, beside = plan.public_facts, exact_beside(plan.spine, plan.public_facts)
+    margins, under = _margins(plan, beside) if plan.margin_tables or beside else (None, ())
+    return Descent(len(plan.spine.attributes), total.how, tuple(steps), margins, under, facts or None)
+
+
+def _has_bounds(plan: PurePlan, index: int) -> bool:
+    """Whether facts bound the nodes of a level, or say what they have."""
+    facts, depths = plan.public_facts, plan.spine.depths(index)
+    return bool(facts) and (facts.says_something(depths) or facts.decides(depths))
+
+
+def _margins(plan: PurePlan, beside: tuple[Depths, ...]) -> tuple[Margins, tuple[tuple[Under | None, ...], ...]]:
+    """Return the tables that are known before the descent, and which of them each level agrees with."""
+    spine, digits = plan.spine, ranks_of(plan.spine)
+    limited = {level.index for level in limited_levels(spine, plan.public_facts)}
+    exact = exact_margins(spine, plan.margin_tables)
+    about = zip(plan.margin_tables, plan.margin_parts, exact, strict=True)
+    tables = [Table(margin.depths, Measured(part.law), part.index, kept) for margin, part, kept in about]
+    known = [margin_at(spine, depths) for depths in beside]
+    told = {attribute for margin in (*plan.margin_tables, *known) for attribute in margin.attributes}
+    # Levels at which nothing else is refined yet are tables of an attribute alone as well, and measured once.
+    for part in plan.levels[1:]:
+        depths = spine.depths(part.index)
+        (*_, attribute) = (one for one, depth in enumerate(depths) if depth)
+        if np.count_nonzero(depths) == 1 and attribute in told and isinstance(part.how, Measured):
+            tables.append(Table(depths, part.how, part.index))
+    own: list[list[Digit]] = [[] for _ in spine.trees]
+    for level, ranks in zip(spine.levels, digits, strict=True):
+        for refined, digit in zip(level.parts, ranks, strict=True):
+            own[refined.attribute].append(digit)
+    parts = {table.part for table in tables}
+    agreed = [margin for margin, kept in zip(plan.margin_tables, exact, strict=True) if kept]
+    agreed += [margin_at(spine, table.depths) for table in tables if table.part < len(plan.levels)] + known
+    under = []
+    for level in spine.levels:
+        stages = []
+        for stage in stages_of(spine, level):
+            decided = decided_at(stage, agreed)
+            own_depth = stage.depths[stage.attribute]
+            nearly = [table for table in tables if not table.exact and table.depths[stage.attribute] >= own_depth]
+            near = tuple((tuple(map(min, table.depths, stage.depths)), table.how) for table in nearly)
+            limits = isinstance(level, NarrowLevel) or is_limited(spine, plan.public_facts, level)
+            after = level.index in limited and not limits
+            under_one = Under(decided or (), stage.depths, level.index in parts, limits, after, near)
+            stages.append(None if decided is None else under_one)
+        under.append(tuple(stages))
+    return Margins(spine.trees, tuple(map(tuple, own)), tuple(tables), beside), tuple(under)

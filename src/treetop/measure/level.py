@@ -2,30 +2,140 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from treetop.basics.kernel import kernel
-from treetop.domain.facts import PublicFacts
-from treetop.domain.level import Level
-from treetop.domain.places import Places
-from treetop.intake.counts import Counts, Digit
-from treetop.measure.batch import Children, Ints, Leaves, Parents, keep, refine_batch, refine_batch_by
-from treetop.measure.evidence import NOTHING, LevelEvidence, Remainders
-from treetop.measure.frontier import Descended, Frontier
-from treetop.measure.measure import add_counts
-from treetop.measure.within import refine_batch_within
+from treetop._util.kernel import kernel
+from treetop.counts.counts import Counts, Digit
+from treetop.domain.constraints import PublicFacts
+from treetop.domain.level import Level, Places
+from treetop.engine.staging import allocate
+from treetop.measure.batch import (
+    Children,
+    Ints,
+    Leaves,
+    Parents,
+    keep,
+    refine_batch,
+    refine_batch_by,
+    refine_batch_within,
+)
+from treetop.measure.measure import NOTHING, LevelEvidence, Remainders, add_counts
 from treetop.noise import Key, NoiseStream
 from treetop.plan.resolution import Resolution, fixed_threshold
 from treetop.plan.workload import Exact, How, Measured
 from treetop.repair import NodeRepair, RepairOrder
-from treetop.repair.settle import begin
-from treetop.repair.state import PHASE, STATE_SIZE
-from treetop.repair.sweep import DONE, SCRATCH_SIZE, advance, start_sweeping, sweep
+from treetop.repair.state import DONE, PHASE, SCRATCH_SIZE, STATE_SIZE, advance, begin, start_sweeping, sweep
+
+# A frontier: the retained nodes of one level, in spine order; and what was seen on the way down to it.
+
+
+def _nothing() -> NDArray[np.int64]:
+    return np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """Nodes with a released count above zero. The counts and nodes are public; the ranges point at private leaves."""
+
+    nodes: NDArray[np.int32]
+    """For each attribute (row) and retained node (column), the attribute's node; 0 while it is not refined."""
+    count: NDArray[np.int64]
+    """The released counts."""
+    start: NDArray[np.int64] = field(repr=False)
+    """Where the private leaves under each node start; not kept (empty) for leaves."""
+    stop: NDArray[np.int64] = field(repr=False)
+    """Where they stop; equal to the start for a node that the noise invented."""
+    seen: NDArray[np.int64] = field(default_factory=_nothing, repr=False)
+    """What was measured of each node, or of the nearest ancestor with the same leaves; not kept (empty) where only
+    children are not tested with it."""
+    seen_at: NDArray[np.int64] = field(default_factory=_nothing, repr=False)
+    """The level of that."""
+
+    @staticmethod
+    def root(attributes: int, total: int, leaves: int) -> Frontier:
+        """Return the root alone, or nothing if the total is zero."""
+        size = 1 if total > 0 else 0
+        return Frontier(
+            nodes=np.zeros((attributes, size), np.int32),
+            count=np.full(size, total, np.int64),
+            start=np.zeros(size, np.int64),
+            stop=np.full(size, leaves, np.int64),
+            seen=np.full(size, total, np.int64),
+            seen_at=np.zeros(size, np.int64),
+        )
+
+    @staticmethod
+    def join(parts: Sequence[Frontier], attributes: int) -> Frontier:
+        """Join frontiers that follow each other."""
+        if not parts:
+            return Frontier.root(attributes, 0, 0)
+        if len(parts) == 1:
+            return parts[0]
+        return Frontier(
+            nodes=np.concatenate([part.nodes for part in parts], axis=1),
+            count=np.concatenate([part.count for part in parts]),
+            start=np.concatenate([part.start for part in parts]),
+            stop=np.concatenate([part.stop for part in parts]),
+            seen=np.concatenate([part.seen for part in parts]),
+            seen_at=np.concatenate([part.seen_at for part in parts]),
+        )
+
+    def seen_below(
+        self, kept: Frontier, parent: NDArray[np.integer], measured: NDArray[np.int64], index: int
+    ) -> Frontier:
+        """Return the children that are kept at level `index` with what was measured of them, or of their parents."""
+        if len(self.seen) < len(self):
+            return kept
+        only = measured == NOTHING
+        seen, seen_at = np.where(only, self.seen[parent], measured), np.where(only, self.seen_at[parent], index)
+        return replace(kept, seen=seen, seen_at=seen_at)
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    def __getitem__(self, part: slice) -> Frontier:
+        return Frontier(
+            self.nodes[:, part],
+            self.count[part],
+            self.start[part],
+            self.stop[part],
+            self.seen[part],
+            self.seen_at[part],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Descended:
+    """Where a descent of some nodes has come to, and what it saw: as public as the noise makes it."""
+
+    frontier: Frontier
+    """The retained nodes of the level that was reached."""
+    levels: tuple[tuple[LevelEvidence, ...], ...] = field(default=(), repr=False)
+    """What was measured, level by level, as parts to be joined; nothing where no evidence is kept."""
+    left: tuple[Remainders, ...] = field(default=(), repr=False)
+    """What was left at nodes, as parts to be joined."""
+
+    @staticmethod
+    def join(parts: Sequence[Descended], attributes: int, levels: int) -> Descended:
+        """Join what was reached from nodes that follow each other, with evidence of so many levels each."""
+        return Descended(
+            Frontier.join([part.frontier for part in parts], attributes),
+            tuple(tuple(seen for part in parts for seen in part.levels[index]) for index in range(levels)),
+            tuple(left for part in parts for left in part.left),
+        )
+
+    def then(self, below: Descended) -> Descended:
+        """Go on to what was reached from here."""
+        return Descended(below.frontier, self.levels + below.levels, self.left + below.left)
+
 
 CHUNK = 1 << 17
 """Children measured at a time: so few that noise and measurements stay in the processor's cache, so many that what
@@ -341,3 +451,109 @@ def _seen(
         return Descended(kept, ((level,),))
     index = np.full(len(there), step.level.index - 1, np.int32)
     return Descended(kept, ((level,),), (Remainders(index, above.nodes[:, there], children.left[there]),))
+
+
+# What tasks of a descent give, gathered as it comes: in memory, or in files where it may be more than that holds.
+
+IN_MEMORY = 1 << 23
+"""So many bytes of an array are gathered in memory before they go to a file."""
+ROWS = 1 << 17
+"""So many rows of arrays that may be in files are looked at together."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """Where arrays are that are as long as a level has nodes."""
+
+    folder: Path | None = None
+    """A private folder, in which they are files without a name; None where they are in memory."""
+
+    def array(self, shape: tuple[int, ...], kind: DTypeLike) -> NDArray[Any]:
+        """Return an array to be written to, in whatever order."""
+        size = int(np.prod(shape)) * np.dtype(kind).itemsize
+        if self.folder is None or size <= IN_MEMORY:
+            return np.empty(shape, kind)
+        with tempfile.TemporaryFile(dir=self.folder) as file:
+            file.truncate(size)
+            allocate(file.fileno(), size)
+            return np.asarray(np.memmap(file, kind, "r+", shape=shape))
+
+    def growing(self, kind: DTypeLike = np.int64, width: tuple[int, ...] = ()) -> Growing:
+        """Return an array without rows, to which others are added."""
+        return Growing(self.folder, np.empty((0, *width), kind))
+
+
+MEMORY = Room()
+"""Where there is no folder."""
+
+
+class Growing:
+    """An array that others are added to at its end."""
+
+    def __init__(self, folder: Path | None, empty: NDArray[Any]) -> None:
+        self._folder, self._empty = folder, empty
+        self._waiting: list[NDArray[Any]] = []
+        self._bytes = 0
+        self._file: Any = None
+
+    def add(self, more: NDArray[Any]) -> None:
+        """Add some rows."""
+        self._waiting.append(more)
+        self._bytes += more.nbytes
+        if self._folder is not None and self._bytes > IN_MEMORY:
+            self._write()
+
+    def _write(self) -> None:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - the map of it outlives it
+        for one in self._waiting:
+            self._file.write(np.ascontiguousarray(one).data)
+        self._waiting, self._bytes = [], 0
+
+    def array(self) -> NDArray[Any]:
+        """Return all rows; those in a file take no memory but for what is looked at."""
+        if self._file is None:
+            return self._waiting[0] if len(self._waiting) == 1 else np.concatenate([self._empty, *self._waiting])
+        self._write()
+        self._file.flush()
+        kept = np.memmap(self._file, self._empty.dtype, "c").reshape(-1, *self._empty.shape[1:])
+        self._file.close()
+        return np.asarray(kept)
+
+
+def runs(rows: int) -> Iterator[slice]:
+    """Cut rows into some at a time."""
+    return (slice(start, min(start + ROWS, rows)) for start in range(0, rows, ROWS))
+
+
+def gathered(parts: Iterable[Descended], attributes: int, levels: int, room: Room) -> Descended:
+    """Join what was reached from nodes that follow each other, with evidence of so many levels each."""
+    if room.folder is None:
+        return Descended.join(list(parts), attributes, levels)
+    nodes = room.growing(np.int32, (attributes,))
+    names = ("count", "start", "stop", "seen", "seen_at")
+    frontier, *seen = [[room.growing() for _ in range(5)] for _ in range(1 + levels)]
+    left: list[Remainders] = []
+    for part in parts:
+        nodes.add(part.frontier.nodes.T)
+        _add(frontier, [getattr(part.frontier, name) for name in names])
+        for own, found in zip(seen, part.levels, strict=True):
+            for more in found:
+                _add(own, [more.measured, more.highest, more.slots])
+        left += part.left
+    evidence = tuple((LevelEvidence(*(column.array() for column in own[:3])),) for own in seen)
+    joined = {name: one.array() for name, one in zip(names, frontier, strict=True)}
+    return Descended(Frontier(nodes=_by_attribute(nodes.array(), room), **joined), evidence, tuple(left))
+
+
+def _add(columns: Sequence[Growing], arrays: Sequence[NDArray[Any]]) -> None:
+    for column, array in zip(columns, arrays, strict=False):
+        column.add(array)
+
+
+def _by_attribute(nodes: NDArray[np.int32], room: Room) -> NDArray[np.int32]:
+    """Return nodes attribute by attribute, each of which kernels take as it is."""
+    turned = room.array(nodes.shape[::-1], np.int32)
+    for run in runs(len(nodes)):
+        turned[:, run] = nodes[run].T
+    return turned

@@ -16,14 +16,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.checked import NO_BOUND
-from treetop.basics.copying import writable
-from treetop.basics.kernel import kernel
+from treetop._util.arrays import writable
+from treetop._util.kernel import kernel
+from treetop._util.numbers import NO_BOUND
+from treetop.counts.counts import Counts, Digit
 from treetop.domain.cells import Depths
-from treetop.domain.facts import PublicFacts
+from treetop.domain.constraints import PublicFacts
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.margin import Fit, cells_of, depths_alone, fit_to, is_within
-from treetop.intake.counts import Counts, Digit
+from treetop.domain.marginal import Fit, cells_of, depths_alone, fit_to, is_within
 from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Measured
 from treetop.repair.least_squares import MeasuredLevel, least_squares

@@ -5,16 +5,21 @@ The one exception is a total that is public, because all neighbours have the sam
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.checked import NO_BOUND
-from treetop.basics.kernel import kernel_in_place
-from treetop.domain.facts import PublicFacts
+from treetop._util.kernel import kernel_in_place
+from treetop._util.numbers import NO_BOUND
+from treetop.counts.counts import Counts
+from treetop.domain.constraints import PublicFacts
 from treetop.errors import PlanError
-from treetop.intake.counts import Counts
-from treetop.noise import Key, NoiseStream
-from treetop.plan.workload import Exact, How, Measured
+from treetop.noise import Key, Law, NoiseStream
+from treetop.noise.gate import Charge, Gate, bind
+from treetop.plan.workload import Exact, How, Measured, Part, Workload
 
 
 def measure_total(counts: Counts, how: How, key: Key, facts: PublicFacts | None = None) -> int:
@@ -79,3 +84,130 @@ def _run_end(keys: NDArray[np.uint64], shift: int, start: int, stop: int) -> int
         else:
             high = middle
     return high
+
+
+# Measuring a workload: charged first, with a key that is bound to decisions and data, each of its tables once.
+
+
+@dataclass(eq=False)
+class Measuring:
+    """One run's noise, which is paid for."""
+
+    workload: Workload
+    """What may be measured."""
+    key: Key
+    """The key of all of it, bound to decisions and data."""
+    done: set[str] = field(default_factory=set)
+    """The tables that have been measured."""
+
+    def noisy(self, part: Part, truth: NDArray[np.int64], key: Key | None = None) -> NDArray[np.int64]:
+        """Return the true cells of a table plus noise; a subkey tells its noise apart from that of other tables."""
+        if part not in self.workload.parts or not isinstance(part.how, Measured):
+            raise PlanError(f"{part.name} is not measured by this plan: nobody paid for it")
+        if part.name in self.done:
+            raise PlanError(f"{part.name} is measured twice, and was paid for once")
+        self.done.add(part.name)
+        noise = np.empty(truth.size, np.int64)
+        NoiseStream(part.how.law, key or self.key).fill(noise, 0)
+        return truth + noise.reshape(truth.shape)
+
+    def settled(self, workload: Workload) -> Measuring:
+        """Go on with a workload that follows from what was measured by now, and which is paid for: it costs no more,
+        and holds what was measured as it was."""
+        kept = all(part in workload.parts for part in self.workload if part.name in self.done)
+        if workload.spent > self.workload.spent or not kept:
+            raise PlanError("what was measured led to a plan that nobody paid for")
+        return Measuring(workload, self.key, self.done)
+
+
+def run_key(secret: Key, plan_sha256: str, counts: Counts) -> Key:
+    """Return the key of a run of a plan on counts, as a gate binds it: that of what is not charged, such as trials."""
+    decided = bytes.fromhex(plan_sha256)
+    return bind(secret, "run", decided, counts.digest_under(bind(secret, "counts", decided)))
+
+
+@contextmanager
+def measuring(
+    workload: Workload, gate: Gate, charge: Charge | None, purpose: str, *bound: bytes
+) -> Iterator[Measuring]:
+    """Charge the cost of a workload, and give the way to its noise.
+
+    `bound` are digests of what was decided and of the data. What fails in the block is `Unfinished`.
+    """
+    with gate.charged(charge, purpose, *bound) as key:
+        yield Measuring(workload, key)
+
+
+# Evidence: what a descent measured, kept for intervals and better estimates. All of it is noisy, hence public.
+
+Ints = NDArray[np.int64]
+
+NOTHING = -(2**62)
+"""Stands where there is no measurement: below every one that can be made."""
+
+
+@dataclass(frozen=True, eq=False)
+class LevelEvidence:
+    """The measurements of one level, in spine order."""
+
+    measured: Ints = field(repr=False)
+    """Of every retained node; `NOTHING` for an only child, which has its parent's count unmeasured."""
+    highest: Ints = field(repr=False)
+    """For every retained node of the level above, the highest measurement among its children that were not retained;
+    `NOTHING` where there is no such measurement: all were, or it is an only child."""
+    slots: Ints = field(repr=False)
+    """Every measurement, of all public children of retained nodes that have several; empty unless asked for."""
+
+    @staticmethod
+    def join(parts: Sequence[LevelEvidence]) -> LevelEvidence:
+        """Join what follows each other in spine order."""
+        if len(parts) == 1:
+            return parts[0]
+        return LevelEvidence(
+            measured=_joined([part.measured for part in parts]),
+            highest=_joined([part.highest for part in parts]),
+            slots=_joined([part.slots for part in parts]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """All that a descent measured, as far as it was kept."""
+
+    total: int | None
+    """What was measured of the total; None where the total is public."""
+    levels: tuple[LevelEvidence, ...] = field(repr=False)
+    """The levels below the root."""
+    laws: tuple[Law | None, ...]
+    """The noise of the total and of every level; None where nothing is measured."""
+
+
+@dataclass(frozen=True, eq=False)
+class Remainders:
+    """What was left at nodes because none of their children could be named for it; by level, then in spine order."""
+
+    level: NDArray[np.int32] = field(repr=False)
+    """The level of each such node, by its position in the spine."""
+    nodes: NDArray[np.int32] = field(repr=False)
+    """For each attribute (row) and such node (column), the attribute's node; 0 while it is not refined."""
+    count: Ints = field(repr=False)
+    """What was left there, above zero."""
+
+    @staticmethod
+    def join(parts: Sequence[Remainders], attributes: int) -> Remainders:
+        """Join what was found in parts of the tree, each in spine order."""
+        if not parts:
+            return Remainders(np.empty(0, np.int32), np.empty((attributes, 0), np.int32), np.empty(0, np.int64))
+        level = np.concatenate([part.level for part in parts])
+        nodes = np.concatenate([part.nodes for part in parts], axis=1)
+        return Remainders(level, nodes, _joined([part.count for part in parts]))[np.argsort(level, kind="stable")]
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    def __getitem__(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> Remainders:
+        return Remainders(self.level[chosen], self.nodes[:, chosen], self.count[chosen])
+
+
+def _joined(parts: list[Ints]) -> Ints:
+    return np.concatenate([np.empty(0, np.int64), *parts])

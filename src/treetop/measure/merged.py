@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.copying import writable
-from treetop.basics.kernel import kernel
+from treetop._util.arrays import writable
+from treetop._util.kernel import kernel
+from treetop.counts.counts import Counts
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.level import Refinement
 from treetop.engine.executor import Executor
-from treetop.intake.counts import Counts
 from treetop.measure.blocks import (
     BlockTask,
     Columns,
@@ -35,15 +35,11 @@ from treetop.measure.blocks import (
     repair_blocks,
     repaired_rows,
 )
-from treetop.measure.frontier import Frontier
-from treetop.measure.gathered import Room
-from treetop.measure.level import Step
+from treetop.measure.level import Frontier, Room, Step
 from treetop.measure.margins import Kept, Under, by_group, groups_under
 from treetop.measure.regrouped import Blocks, Found, Refined
 from treetop.noise import Key
-from treetop.repair.settle import begin, settled, solve
-from treetop.repair.state import CHEBYSHEV, STATE_SIZE
-from treetop.repair.sweep import SCRATCH_SIZE
+from treetop.repair.state import CHEBYSHEV, SCRATCH_SIZE, STATE_SIZE, begin, settled, solve
 
 Ints = NDArray[np.int64]
 

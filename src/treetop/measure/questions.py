@@ -21,28 +21,27 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.progress import Progress
-from treetop.basics.resolved import resolved
+from treetop._util.files import resolved
+from treetop._util.system import Progress
+from treetop.counts.bound import Bound
+from treetop.counts.counts import Counts, go_down
+from treetop.counts.reading import read_counts
+from treetop.counts.tally import MadeTable, Tally
 from treetop.domain.conditions import parse_conditions, typed_conditions
-from treetop.domain.guarantee import GuaranteeCondition
 from treetop.domain.spine import Spine
+from treetop.domain.unit import GuaranteeCondition
 from treetop.errors import DataError, LossError, PlanError, QueryError
-from treetop.intake.bound import Bound
-from treetop.intake.counts import Counts, go_down
-from treetop.intake.dropping import MadeTable
-from treetop.intake.reading import read_counts
-from treetop.intake.tally import Tally
-from treetop.measure.workload import measuring
+from treetop.io.database import sqlite_path
+from treetop.io.source import Source
+from treetop.io.table import Table
+from treetop.measure.measure import measuring
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law
 from treetop.noise.gate import Gate, digest
 from treetop.plan.plan import PurePlan
 from treetop.plan.workload import Measured, Part, Workload, cells_of
 from treetop.privacy import Loss, Sensitivity, Unit
+from treetop.privacy.accountant import cost_of, noise_for
 from treetop.privacy.composition import Cells
-from treetop.privacy.mechanism import cost_of, noise_for
-from treetop.sources.database import sqlite_path
-from treetop.sources.source import Source
-from treetop.sources.table import Table
 
 MOST_QUESTIONS = 10_000
 MOST_PATTERNS = 1 << 16

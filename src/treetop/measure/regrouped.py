@@ -18,12 +18,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.kernel import kernel
+from treetop._util.kernel import kernel
 from treetop.domain.level import Refinement
-from treetop.measure.evidence import LevelEvidence
-from treetop.measure.frontier import Descended, Frontier
-from treetop.measure.gathered import Room, runs
-from treetop.measure.level import Step
+from treetop.measure.level import Descended, Frontier, Room, Step, runs
+from treetop.measure.measure import LevelEvidence
 
 Ints = NDArray[np.int64]
 Groups = Callable[[NDArray[np.int32]], Ints]

@@ -10,17 +10,14 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.progress import Progress
+from treetop._util.system import Progress
+from treetop.counts.counts import Counts
 from treetop.engine.executor import Executor
-from treetop.intake.counts import Counts
-from treetop.measure.evidence import NOTHING
-from treetop.measure.frontier import Descended, Frontier
-from treetop.measure.gathered import Room, gathered, runs
-from treetop.measure.level import CHUNK, Step, refine
+from treetop.measure.level import CHUNK, Descended, Frontier, Room, Step, gathered, refine, runs
+from treetop.measure.measure import NOTHING
 from treetop.measure.regrouped import Found
 from treetop.noise import Key
-from treetop.plan.hypotheses import number_of_tests
-from treetop.plan.resolution import HighMeasurements
+from treetop.plan.resolution import HighMeasurements, number_of_tests
 from treetop.plan.workload import Measured, noise_of
 
 Ints = NDArray[np.int64]

@@ -13,8 +13,8 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
-from treetop.basics.buffers import U
-from treetop.basics.kernel import kernel
+from treetop._util.arrays import U
+from treetop._util.kernel import kernel
 
 KEY_BYTES = 32
 _ZEROS = memoryview(bytes(1 << 20))

@@ -13,35 +13,39 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
 
-from treetop.basics.exact import Number
-from treetop.basics.frozen import FrozenMap
-from treetop.basics.nearest import nearest
-from treetop.domain.facts import PublicFacts
-from treetop.domain.guarantee import GuaranteeCondition
-from treetop.domain.margin import DEFAULT_MARGINS, Margin, Margins, margins_of, refuse_crossing, title_of
-from treetop.domain.narrowed import is_narrow, narrowed
+from treetop._util.choices import nearest
+from treetop._util.lazy import FrozenMap
+from treetop._util.numbers import Number
+from treetop.counts.constraints import read_facts
+from treetop.counts.counts import Counts
+from treetop.counts.encode import Unknown
+from treetop.counts.graph import tables_within
+from treetop.counts.reading import read_counts
+from treetop.counts.tally import MadeTable, Tally, refuse_exact_total
+from treetop.domain.constraints import PublicFacts, is_narrow, narrowed
+from treetop.domain.marginal import DEFAULT_MARGINS, Margin, Margins, margins_of, refuse_crossing, title_of
 from treetop.domain.spine import Spine
+from treetop.domain.unit import GuaranteeCondition
 from treetop.errors import FactError, PlanError
-from treetop.intake.counts import Counts
-from treetop.intake.dropping import MadeTable, refuse_exact_total
-from treetop.intake.encode import Unknown
-from treetop.intake.facts import read_facts
-from treetop.intake.graph.graph import tables_within
-from treetop.intake.reading import read_counts
-from treetop.intake.tally import Tally
-from treetop.plan.accuracy import CONFIDENCE, Accuracy, LevelAccuracy, as_confidence
-from treetop.plan.facts import FactCheck, conditions_of, exact_beside, known_levels, refuse_private_facts
+from treetop.io.table import Table
+from treetop.plan.constraints_kept import FactCheck, conditions_of, exact_beside, known_levels, refuse_private_facts
 from treetop.plan.fields import decided
-from treetop.plan.levels import plan_tables
-from treetop.plan.preference import PREFERENCES, Prefer, preference_of
-from treetop.plan.resolution import Resolution
-from treetop.plan.workload import Part, Workload, cells_of
+from treetop.plan.resolution import PREFERENCES, Prefer, Resolution, preference_of
+from treetop.plan.workload import (
+    CONFIDENCE,
+    Accuracy,
+    LevelAccuracy,
+    Part,
+    Workload,
+    as_confidence,
+    cells_of,
+    plan_tables,
+)
 from treetop.privacy import Loss, Split, Unit
 from treetop.privacy.composition import Cells
-from treetop.privacy.graph_unit import Facts as GraphFacts
 from treetop.privacy.loss import Accounting
+from treetop.privacy.relation import Facts as GraphFacts
 from treetop.repair import ORDERS, REPAIRS, Order, Repair
-from treetop.sources.table import Table
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,19 +8,23 @@ privacy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.choices import Choices
-from treetop.basics.exact import positive
+from treetop._util.choices import Choices
+from treetop._util.numbers import positive
+from treetop.domain.constraints import NarrowLevel
+from treetop.domain.level import Level
 from treetop.errors import LossError, PlanError
 from treetop.noise import Law
-from treetop.noise.balls import nearest_float
+from treetop.noise.law import nearest_float
+from treetop.repair import Order, Repair
 
 EDITION = 2
 """The present edition. In the first, an only child was named with its parent, untested, and the intervals of the named
@@ -203,3 +207,86 @@ def _p_values(law: Law, bits: int) -> tuple[int, NDArray[np.float64]]:
 
 def _p_value(law: Law, t: int) -> float:
     return nearest_float(lambda bits: law.enclose_tail(t - 1, bits))
+
+
+# How many nodes of a level are tested: those that are measured there, and those that were measured further up.
+
+Ints = NDArray[np.int64]
+
+
+def number_of_tests(levels: Sequence[Level], index: int, nodes: NDArray[np.integer]) -> Ints:
+    """Return how many nodes of each level, the root's included, are tested by what is measured at level `index`.
+
+    That are all children of the given nodes of the level above (columns) that have several. They and the public tree
+    decide it, so that a folder tells it as well as a descent. `levels` are all of the spine.
+    """
+    if any(isinstance(level, NarrowLevel) for level in levels[index - 1 :]):
+        return _one_by_one(levels, index, nodes)
+    level = levels[index - 1]
+    tests = np.zeros(len(levels) + 1, np.int64)
+    nodes = nodes[:, level.fanout(nodes) > 1]
+    edges: dict[int, Ints] = {}  # by attribute, where what is below each of its nodes starts, the last one's stop added
+    single = np.ones(nodes.shape[1], dtype=bool)  # whether a node has one descendant of the other attributes
+    # By attribute that the level refines, how many of its children have one descendant of that.
+    children = {part.attribute: (part, part.fanout(nodes)) for part in level.parts}
+    for later in levels[index - 1 :]:
+        for below in later.parts if later.index > index else ():
+            edges[below.attribute] = below.first[edges.get(below.attribute, np.arange(len(below.first)))]
+            alone, own = np.diff(edges[below.attribute]) == 1, nodes[below.attribute]
+            if below.attribute in children:
+                part, before = children[below.attribute][0], np.concatenate([[0], np.cumsum(alone)])
+                children[below.attribute] = part, before[part.first[own + 1]] - before[part.first[own]]
+            else:
+                single &= alone[own]
+        tests[later.index] = np.prod([number[single] for _, number in children.values()], axis=0).sum()
+        if tests[later.index] == 0:  # nor any further down
+            break
+    return tests
+
+
+def _one_by_one(levels: Sequence[Level], index: int, nodes: NDArray[np.integer]) -> Ints:
+    """Return the same where some children are impossible, by listing what is measured."""
+    level, tests = levels[index - 1], np.zeros(len(levels) + 1, np.int64)
+    fanout = level.fanout(nodes)
+    children = level.children(nodes, np.where(fanout > 1, fanout, 0))
+    tests[index] = len(children[0])
+    for later in levels[index:]:
+        children = children[:, later.fanout(children) == 1]
+        later.go_down(children, np.zeros(len(children[0]), np.int64))
+        tests[later.index] = len(children[0])
+    return tests
+
+
+# Preferences: what a release favours, in one word that decides how it is repaired.
+
+Prefer = Literal["fewer-invented", "fewer-lost", "lower-error"]
+
+
+@dataclass(frozen=True)
+class Preference:
+    """What to favour."""
+
+    name: Prefer
+    """What plans call it."""
+    words: str
+    """What it favours, and at what price."""
+    repair: Repair
+    """The repair that it decides."""
+    order: Order
+    """The order that it decides."""
+
+
+PREFERENCES: Choices[Preference] = Choices(
+    "preference",
+    Preference("fewer-invented", "few counts are invented, and more small ones lost", "chebyshev", "ascending"),
+    Preference("fewer-lost", "few counts are lost, and more small ones invented", "chebyshev", "descending"),
+    Preference(
+        "lower-error", "counts are closer to the truth on average, and more are invented", "least-squares", "ascending"
+    ),
+)
+
+
+def preference_of(repair: str, order: str) -> Prefer | None:
+    """Return what a repair and an order favour, in one word; None where there is no word for it."""
+    known = (PREFERENCES[name] for name in PREFERENCES)
+    return next((one.name for one in known if (one.repair, one.order) == (repair, order)), None)

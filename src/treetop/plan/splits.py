@@ -13,12 +13,12 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from treetop.basics.exact import Number
-from treetop.basics.nearest import nearest
+from treetop._util.choices import nearest
+from treetop._util.numbers import Number
+from treetop.counts.encode import Unknown
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import LossError
-from treetop.intake.encode import Unknown
 from treetop.privacy import Loss, Unit
 
 Preset: TypeAlias = Literal["uniform", "top-heavy", "bottom-heavy"]

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import html
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from treetop.domain.unit import Unit
-from treetop.errors import PlanError
+from treetop._util.choices import nearest
+from treetop._util.numbers import Number, positive
+from treetop.counts.counts import LARGEST_TOTAL
+from treetop.domain.marginal import MARGIN, Margin
+from treetop.domain.spine import Spine
+from treetop.domain.unit import TOTAL
+from treetop.errors import LossError, PlanError
 from treetop.noise import DiscreteGaussian, Law
 from treetop.noise.sum_noise import sum_margin
+from treetop.privacy import Loss, Split, Unit, shares
+from treetop.privacy.accountant import cost, is_exact_by_default, level_noise, rho_of_levels
 from treetop.privacy.composition import Cells
 
 
@@ -139,3 +147,258 @@ def cells_of(unit: Unit, workload: Workload) -> Cells | None:
             raise PlanError(f"{part.name} costs {part.cost}, which no number of cells with its noise does")
         cells.append((law.variance, int(number)))
     return tuple(cells) or None
+
+
+# The tables of a plan, levels and margins: how the loss is divided over them, their noise, and what each costs.
+
+ALL_MARGINS = "margins"
+"""What a split calls all margins together."""
+SHARE_OF_MARGINS = Fraction(3, 10)
+"""What margins have of the loss, all together, where the split does not say."""
+WEIGHT_OF_LEAVES = 2
+"""What leaves weigh beside the other levels where margins are kept and the split is uniform: margins help the sums of
+leaves, and hardly the leaves."""
+
+
+def plan_tables(
+    spine: Spine,
+    unit: Unit,
+    loss: Loss,
+    split: Literal["uniform"] | Mapping[str, Number] | Split,
+    margins: Sequence[Margin] = (),
+    *,
+    known: Container[int] = (),
+    records_may_be_dropped: bool,
+) -> tuple[Fraction, Workload]:
+    """Return what the tables divide among them (epsilon when pure, otherwise rho), and each: levels, then margins.
+
+    The levels that are `known`, by their positions, follow from public facts and cost nothing.
+    """
+    public_total = unit.total_is_exact(records_may_be_dropped) or 0 in known
+    nodes = [(TOTAL, 1, not (public_total or unit.total_follows))]
+    nodes += [(level.name, level.nodes, level.divides and level.index not in known) for level in spine.levels]
+    measured = [name for name, _, is_measured in nodes if is_measured]
+    share = table_shares(split, measured, [margin.part for margin in margins])
+    divided = _spent_by(unit, loss, share)
+    widest = [1, *(level.widest for level in spine.levels), *(margin.nodes for margin in margins)]
+    nodes += [(margin.part, margin.nodes, True) for margin in margins]
+    parts = []
+    for index, (name, size, _) in enumerate(nodes):
+        if name not in share:
+            is_exact = public_total if index == 0 else index in known and spine.levels[index - 1].divides
+            parts.append(Part(index, name, size, Fraction(0), Exact() if is_exact else PassThrough()))
+            continue
+        law = level_noise(unit, divided, name, share[name])
+        _refuse_overflow(name, law, widest[index])
+        parts.append(Part(index, name, size, share[name], Measured(law), cost(unit, name, law)))
+    workload = Workload(tuple(parts))
+    if workload.spent > divided.budget:  # exact arithmetic: a bug, not rounding
+        raise PlanError(f"the levels would cost {workload.spent}, more than the loss {divided.budget}")
+    return divided.budget, workload
+
+
+def table_shares(
+    split: Literal["uniform"] | Mapping[str, Number] | Split, levels: Sequence[str], margins: Sequence[str]
+) -> dict[str, Fraction]:
+    """Return each measured table's share of the loss.
+
+    A split that names no margin divides among the levels what the margins leave; one that names margins alone says what
+    these have of the loss, and the levels divide the rest.
+    """
+    if not levels:
+        return {}
+    if not margins:
+        return dict(zip(levels, shares(split, levels), strict=True))
+    named = split.shares if isinstance(split, Split) else split if isinstance(split, Mapping) else {}
+    beside = [name for name in named if name == ALL_MARGINS or name.startswith(MARGIN)]
+    if not beside:
+        weights = split if split != "uniform" else _usual(levels)
+        own = dict(zip(levels, shares(weights, levels), strict=True))
+        left = {name: (1 - SHARE_OF_MARGINS) * share for name, share in own.items()}
+        return left | dict.fromkeys(margins, SHARE_OF_MARGINS / len(margins))
+    if len(beside) == len(named):
+        return _with_shares_of_margins(named, levels, margins)
+    stated = _stated(named, margins)
+    every = [*levels, *margins]
+    return dict(zip(every, shares(Split(stated) if isinstance(split, Split) else stated, every), strict=True))
+
+
+def without_margins(split: Literal["uniform"] | Mapping[str, Number] | Split) -> Literal["uniform"] | Split:
+    """Return how a split divides the loss among levels alone."""
+    named = split.shares if isinstance(split, Split) else split if isinstance(split, Mapping) else {}
+    own = {name: weight for name, weight in named.items() if name != ALL_MARGINS and not name.startswith(MARGIN)}
+    return Split.weighted(own) if own else "uniform"
+
+
+def _usual(levels: Sequence[str]) -> dict[str, Number]:
+    """How levels divide what margins leave them."""
+    return {**dict.fromkeys(levels, 1), levels[-1]: WEIGHT_OF_LEAVES}
+
+
+def _with_shares_of_margins(
+    named: Mapping[str, Number], levels: Sequence[str], margins: Sequence[str]
+) -> dict[str, Fraction]:
+    """Return the shares where only those of margins are stated."""
+    stated = _stated(named, margins)
+    for name in stated:
+        if name not in margins:
+            raise LossError(f"The split names {name!r}, which is not measured{nearest(name, margins)}.")
+    if missing := [name for name in margins if name not in stated]:
+        raise LossError(
+            f"The split leaves out {', '.join(missing)}; give them a share, or all that are not named one: "
+            f"{ALL_MARGINS} = 0.3."
+        )
+    taken = sum(stated.values(), Fraction(0))
+    if taken >= 1:
+        raise LossError(
+            f"The split names margins alone, which then are shares of the whole loss, and they take {float(taken):g} "
+            "of 1; leave the levels something, or give every level a weight as well."
+        )
+    own = shares(_usual(levels), levels)
+    return {level: (1 - taken) * share for level, share in zip(levels, own, strict=True)} | stated
+
+
+def _stated(named: Mapping[str, Number], margins: Sequence[str]) -> dict[str, Fraction]:
+    """Return the numbers of a split, with that of all margins divided evenly among those that are not named."""
+    stated = {name: positive(value, f"The weight of {name}") for name, value in named.items() if name != ALL_MARGINS}
+    rest = [name for name in margins if name not in stated]
+    if ALL_MARGINS in named:
+        if not rest:
+            raise LossError(f"The split names every margin, and {ALL_MARGINS} as well; leave one of them out.")
+        stated |= dict.fromkeys(rest, positive(named[ALL_MARGINS], "The weight of margins") / len(rest))
+    return stated
+
+
+def _spent_by(unit: Unit, loss: Loss, share: Mapping[str, Fraction]) -> Loss:
+    """The loss as the levels divide it: with exact accounting, the rho that it leaves to these shares."""
+    by_default = is_exact_by_default(unit, loss)
+    if not share or not (by_default or loss.accounting == "exact"):
+        return loss
+    try:
+        return Loss(rho=rho_of_levels(unit, loss, share))
+    except LossError:
+        if not by_default:
+            raise
+        return loss  # too extreme to be computed: rho keeps it too
+
+
+def _refuse_overflow(name: str, law: Law, widest: int) -> None:
+    """Refuse noise so wide that sums of measurements could leave 64 bits."""
+    if law.margin(Fraction(1, 2**80)) * widest + LARGEST_TOTAL >= 2**56:
+        raise LossError(f"the noise of {name} would be too wide for 64-bit counts: give the level more of the loss")
+
+
+# How accurate a plan will be, level by level, before any private data is read.
+
+CONFIDENCE = 0.95
+"""The confidence of intervals, margins and bounds, unless a plan says otherwise."""
+
+
+@dataclass(frozen=True)
+class LevelAccuracy:
+    """What to expect of the counts of one level."""
+
+    level: int
+    """The position in the spine; the total is 0, and margins come after the leaves."""
+    name: str
+    """The name of the level, or of the margin."""
+    nodes: int
+    """How many nodes the public domain has there."""
+    share: float
+    """The share of the loss that it is given."""
+    noise: float
+    """The standard deviation of one measurement; 0 where nothing is measured."""
+    margin: int
+    """"± one": one count is within this of the truth with the stated confidence, by the measurements of its level."""
+    bound: int | None
+    """All counts of the level are, at once, within this of the truth with the stated confidence; None where margins are
+    kept, since for counts that agree with two tables at once no such bound is proved."""
+    title: str = ""
+    """What is counted, in words."""
+    exact: bool = False
+    """Whether its counts are told without noise: all neighbours have the same, or facts decide them."""
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The accuracy of every level and margin. Print it for people; `to_dicts` is for programs."""
+
+    levels: tuple[LevelAccuracy, ...]
+    """One row per level, from the total down."""
+    confidence: float
+    """The probability with which margins and bounds hold."""
+    margins: tuple[LevelAccuracy, ...] = ()
+    """One row per table beside the spine."""
+
+    @property
+    def rows(self) -> tuple[LevelAccuracy, ...]:
+        """All tables: the levels, then the margins."""
+        return self.levels + self.margins
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return one dictionary a level, and then one a margin."""
+        return [asdict(row) for row in self.rows]
+
+    def __str__(self) -> str:
+        percent = f"{100 * self.confidence:g}%"
+        head = (
+            "level",
+            "name",
+            "counts",
+            "public nodes",
+            "share",
+            "noise (sd)",
+            f"± one, {percent}",
+            f"± all, {percent}",
+        )
+        cells = [(str(row.level), *_cells(row)) for row in self.levels]
+        cells += [(str(row.level), *_cells(row)) for row in self.margins]
+        # What says nothing is left out: words where names say as much, and bounds where there is none.
+        told = [any(" × " in row.title for row in self.levels), any(row.bound for row in self.levels)]
+        shown = [index for index in range(len(head)) if (index != 2 or told[0]) and (index != 7 or told[1])]
+        return text_table([[row[index] for index in shown] for row in (head, *cells)], left=(1, 2) if told[0] else (1,))
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in (str(row.level), *_cells(row))) + "</tr>"
+            for row in self.rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+_COLUMNS = ("level", "name", "counts", "nodes", "share", "noise", "margin", "bound")
+
+
+def _cells(row: LevelAccuracy) -> tuple[str, ...]:
+    start = (row.name, row.title, f"{row.nodes:,}")
+    bound = "-" if row.bound is None else f"{row.bound:,}"
+    if row.share == 0:
+        above = ("exact", "0") if row.exact else ("as above", "-") if row.level else ("as below", "-")
+        return (*start, "-", *above, bound)
+    return (*start, f"{row.share:.1%}", f"{row.noise:,.4g}", f"{row.margin:,}", bound)
+
+
+def text_table(rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> str:
+    """Lay out rows of text, the first a header, in columns; those in `left` are aligned to the left."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+
+    def line(row: Sequence[str]) -> str:
+        cells = (
+            cell.ljust(width) if i in left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        return "  ".join(cells).rstrip()
+
+    return "\n".join([line(rows[0]), "  ".join("─" * width for width in widths), *(line(row) for row in rows[1:])])
+
+
+def as_confidence(value: object) -> float:
+    """Read a confidence: a probability between 0 and 1."""
+    try:
+        confidence = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        confidence = 0.0
+    if not 0 < confidence < 1:
+        raise PlanError(f"confidence is {value!r}: give a probability between 0 and 1, such as 0.95")
+    return confidence

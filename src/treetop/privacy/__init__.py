@@ -1,14 +1,17 @@
 """Privacy: what is protected, what it may cost, and how much noise each level needs for it."""
 
 from treetop.domain.unit import TOTAL, Neighbours, Sensitivity, Unit
-from treetop.privacy.accounting import (
+from treetop.privacy.loss import (
+    Accounting,
+    Definition,
+    Loss,
+    Split,
     epsilon_from_rho,
     epsilon_from_rho_loose,
     rho_from_epsilon,
     rho_from_epsilon_loose,
+    shares,
 )
-from treetop.privacy.loss import Accounting, Definition, Loss
-from treetop.privacy.split import Split, shares
 
 __all__ = [
     "TOTAL",

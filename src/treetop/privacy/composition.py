@@ -37,8 +37,8 @@ from typing import TypeAlias
 
 from flint import arb
 
-from treetop.noise.balls import ball, float_above, precision
-from treetop.privacy.accounting import epsilon_from_rho, rho_from_epsilon
+from treetop.noise.law import ball, float_above, precision
+from treetop.privacy.loss import epsilon_from_rho, rho_from_epsilon
 
 Cells: TypeAlias = tuple[tuple[Fraction, int], ...]
 """What one unit moves by one: variances of discrete Gaussian noise, each with the number of its cells."""

@@ -2,14 +2,205 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal, TypeAlias, get_args
 
-from treetop.basics.exact import Number, delta_between_0_and_1, plain, positive, rounded_up, whole
-from treetop.basics.nearest import nearest
+from treetop._util.choices import nearest
+from treetop._util.lazy import FrozenMap
+from treetop._util.numbers import SMALLEST, Number, delta_between_0_and_1, plain, positive, rounded_up, whole
+from treetop.domain.unit import TOTAL
 from treetop.errors import IncompletePlan, LossError
-from treetop.privacy.accounting import epsilon_from_rho, rho_from_epsilon
+
+# How the loss is divided over the levels: exact shares that sum to one.
+
+
+@dataclass(frozen=True, init=False)
+class Split:
+    """Each level's share of the loss.
+
+    >>> Split({"place.state": 0.25, "place.county": 0.75}).over(["place.state", "place.county"])
+    (Fraction(1, 4), Fraction(3, 4))
+    """
+
+    shares: Mapping[str, Fraction]
+    """By level name, the exact share of the loss; together they are exactly 1."""
+
+    def __init__(self, shares: Mapping[str, Number]) -> None:
+        exact = _read(shares, "share")
+        total = sum(exact.values())
+        if total != 1:
+            remedy = ", ".join(f"{level} = {share / total}" for level, share in exact.items())
+            raise LossError(
+                f"The shares of the loss sum to {total}, not 1; "
+                f"write them as weights (Split.weighted), or as these exact shares: {remedy}."
+            )
+        object.__setattr__(self, "shares", FrozenMap(exact))
+
+    @classmethod
+    def uniform(cls, levels: Sequence[str]) -> Split:
+        """The same share for every level."""
+        return cls.weighted(dict.fromkeys(levels, 1))
+
+    @classmethod
+    def weighted(cls, weights: Mapping[str, Number]) -> Split:
+        """Shares in proportion to weights.
+
+        >>> dict(Split.weighted({"place": 2, "age": 1}).shares)
+        {'place': Fraction(2, 3), 'age': Fraction(1, 3)}
+        """
+        exact = _read(weights, "weight")
+        total = sum(exact.values())
+        return cls({level: weight / total for level, weight in exact.items()})
+
+    def over(self, levels: Sequence[str]) -> tuple[Fraction, ...]:
+        """The shares of these levels, in this order; the split must name them all and no others."""
+        _check_names(self.shares, levels)
+        return tuple(self.shares[level] for level in levels)
+
+
+def shares(split: Literal["uniform"] | Mapping[str, Number] | Split, levels: Sequence[str]) -> tuple[Fraction, ...]:
+    """Each level's share of the loss, as a plan states it: "uniform", weights by level name, or a `Split`.
+
+    >>> shares({"place.state": 1, "place.county": 3}, ["place.state", "place.county"])
+    (Fraction(1, 4), Fraction(3, 4))
+    """
+    if isinstance(split, Split):
+        return split.over(levels)
+    if isinstance(split, Mapping):
+        # Names before weights: a misspelt level is the likelier mistake.
+        _check_names(split, levels)
+        return Split.weighted(split).over(levels)
+    if split == "uniform":
+        return Split.uniform(levels).over(levels)
+    raise LossError(f'The split is {split!r}; write "uniform", or a weight for each of: {", ".join(levels)}.')
+
+
+def _read(values: Mapping[str, Number], what: str) -> dict[str, Fraction]:
+    if not values:
+        raise LossError("The split of the loss names no level; give at least one.")
+    return {level: positive(value, f"The {what} of level {level}") for level, value in values.items()}
+
+
+def _check_names(named: Mapping[str, object], levels: Sequence[str]) -> None:
+    if len(set(levels)) < len(levels):
+        raise LossError(f"A level is repeated among {', '.join(levels)}; measure each level once.")
+    for name in named:
+        if name in levels:
+            continue
+        if name == TOTAL:
+            raise LossError("The split gives the total a share, but here it is not measured; leave it out.")
+        raise LossError(
+            f"The split names the level {name!r}, which is not measured{nearest(str(name), levels)}; "
+            f"the measured levels are {', '.join(levels)}."
+        )
+    if missing := [level for level in levels if level not in named]:
+        raise LossError(f"The split leaves out {', '.join(missing)}; give every measured level a share.")
+
+
+# From rho (zero-concentrated differential privacy) to epsilon and delta, and back, on the safe side.
+
+# Orders as close to 1 as 1e-104 must leave a − 1 with digits to spare.
+_LONG = Context(prec=150, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_LOG_ORDER_LESS_1 = 240.0
+
+# Converting a rho back rounds epsilon up to a float; this slack keeps it at or below the epsilon asked for.
+_SLACK = Decimal("1e-13")
+
+
+def epsilon_from_rho(rho: Number, delta: Number) -> float:
+    """The smallest epsilon that CKS Proposition 12 gives for rho at this delta, rounded up.
+
+    >>> round(epsilon_from_rho(Fraction(293764, 114921), 1e-10), 4)
+    17.1436
+    """
+    return _tight_epsilon(positive(rho, "rho"), delta_between_0_and_1(delta))
+
+
+@lru_cache(maxsize=1024)
+def _tight_epsilon(exact_rho: Fraction, delta: Fraction) -> float:
+    with localcontext(_LONG):
+        log = _log_inverse(delta)
+        slope, target = float(exact_rho), float(log)
+        # d/da (a·rho + g(a)) = rho − (ln(1/δ) − ln a)/(a − 1)², which rises through zero once.
+        s = _best(lambda s: slope * s * s + math.log1p(s) < target)
+        return rounded_up(max(Decimal(0), (1 + s) * _decimal(exact_rho) + _offset(s, log)))
+
+
+def rho_from_epsilon(epsilon: Number, delta: Number) -> Fraction:
+    """The largest rho whose tight epsilon at this delta is at most epsilon, rounded down to 12 digits.
+
+    >>> rho_from_epsilon(1, 1e-8)
+    Fraction(172053180393, 10000000000000)
+    """
+    rho = _tight_rho(positive(epsilon, "epsilon"), delta_between_0_and_1(delta))
+    if rho < SMALLEST:
+        raise LossError(f"epsilon is {epsilon}, too small to be turned into rho; give a larger epsilon.")
+    return rho
+
+
+@lru_cache(maxsize=1024)
+def _tight_rho(exact_epsilon: Fraction, delta: Fraction) -> Fraction:
+    with localcontext(_LONG):
+        log = _log_inverse(delta)
+        goal, target = float(exact_epsilon), float(log)
+
+        def epsilon_is_above(s: float) -> bool:
+            # The epsilon of the rho whose best order is 1 + s: it falls as s grows, while it is positive.
+            return (target - math.log1p(s)) * (2 * s + 1) / (s * s) - math.log1p(1 / s) > goal
+
+        s = _best(epsilon_is_above)
+        return _down((_decimal(exact_epsilon) - _offset(s, log)) / (1 + s))
+
+
+def epsilon_from_rho_loose(rho: Number, delta: Number) -> float:
+    """The older epsilon = rho + 2√(rho·ln(1/δ)), BS Proposition 1.3: only to reproduce papers."""
+    exact_rho = positive(rho, "rho")
+    with localcontext(_LONG):
+        value = _decimal(exact_rho)
+        return rounded_up(value + 2 * (value * _log_inverse(delta)).sqrt())
+
+
+def rho_from_epsilon_loose(epsilon: Number, delta: Number) -> Fraction:
+    """The rho whose loose epsilon is epsilon, rounded down to 12 digits: only to reproduce papers."""
+    exact_epsilon = positive(epsilon, "epsilon")
+    with localcontext(_LONG):
+        value, log = _decimal(exact_epsilon), _log_inverse(delta)
+        return _down((value / ((value + log).sqrt() + log.sqrt())) ** 2)
+
+
+def _best(too_small: Callable[[float], bool]) -> Decimal:
+    """Find the best a − 1 by bisection on its logarithm, within about 1e-12 of it."""
+    low, high = -_LOG_ORDER_LESS_1, _LOG_ORDER_LESS_1
+    for _ in range(50):
+        middle = (low + high) / 2
+        if too_small(math.exp(middle)):
+            low = middle
+        else:
+            high = middle
+    return Decimal(math.exp(high))
+
+
+def _offset(s: Decimal, log_inverse_delta: Decimal) -> Decimal:
+    """Compute g(a) at a = 1 + s."""
+    return (log_inverse_delta - (1 + s).ln()) / s + (s / (1 + s)).ln()
+
+
+def _log_inverse(delta: Number) -> Decimal:
+    return -_decimal(delta_between_0_and_1(delta)).ln()
+
+
+def _decimal(value: Fraction) -> Decimal:
+    return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+def _down(value: Decimal) -> Fraction:
+    return Fraction(Context(prec=12, rounding=ROUND_FLOOR).plus(value * (1 - _SLACK)))
+
 
 Definition: TypeAlias = Literal["pure", "zcdp", "approximate"]
 Accounting: TypeAlias = Literal["zcdp", "exact"]

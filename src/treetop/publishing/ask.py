@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from treetop.basics.progress import Progress
+from treetop._util.system import Progress
 from treetop.domain.spine import Spine
 from treetop.errors import PlanError, QueryError
 from treetop.ledger import Ledger, Reservation

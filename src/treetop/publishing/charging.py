@@ -5,21 +5,27 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
-from treetop.basics.signals import held_signals
-from treetop.domain.guarantee import GuaranteeCondition
-from treetop.domain.unit import Unit
+from treetop._util.lazy import changed
+from treetop._util.signals import held_signals
+from treetop.card.content import composed, expected_composition, reserved_composition
+from treetop.counts.tally import rules_of
+from treetop.domain.unit import GuaranteeCondition, Unit
 from treetop.errors import PlanError, TreetopError, Unfinished
-from treetop.intake.dropping import rules_of
+from treetop.io.source import as_source
+from treetop.io.table import Table
 from treetop.ledger import Ledger, Reservation, unit_text, warn_of_network
-from treetop.ledger.names import listed
+from treetop.ledger.entry import listed
+from treetop.plan.groups.planned import inner
+from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss
 from treetop.privacy.composition import Cells
-from treetop.sources.source import as_source
-from treetop.sources.table import Table
+from treetop.publishing.releasing import Run, run
+from treetop.release.release import Release
 
 _log = logging.getLogger("treetop")
 
@@ -149,3 +155,51 @@ Milestone = Callable[[], object]
 
 def nothing() -> None:
     """Do nothing at a milestone."""
+
+
+# A run that is paid for: the budget is checked first, and the card states what the ledger held and holds.
+
+
+@dataclass
+class PaidRun:
+    """One run of a plan, charged to an account if there is one."""
+
+    plan: PurePlan
+    """What is run."""
+    how: Run
+    """What it is told."""
+    account: Account | None = None
+    """Who pays."""
+    before_charging: Milestone = nothing
+    """Called when the table has been read and nothing has been charged."""
+
+    def state(self, **facts: Any) -> None:
+        """State more on the card."""
+        self.how = replace(self.how, facts=replace(self.how.facts, **facts))
+
+    def check_budget(self, source: Any) -> None:
+        """Refuse what the ledger does not allow, before the table is read."""
+        if self.account is None:
+            return
+        self.account.check(self.plan, self._reading(source))
+        self.state(composition=expected_composition(self.account.ledger, self.account.dataset, self.plan))
+
+    def __call__(self, source: Any) -> Release:
+        """Run the plan; its loss is charged when the table has been read."""
+        if self.account is None:
+            return run(self.plan, source, self.how)
+        reading = self._reading(source)
+        release = run(self.plan, source, replace(self.how, charge=lambda: self._reserve(reading)))
+        composition = composed(self.how.facts.composition, self.plan)
+        card = release.card | {"composition": composition}
+        return changed(release, card=card, reservation=self.account.reservation)
+
+    def _reading(self, source: Any) -> dict[str, Any]:
+        return reading_of(inner(source), self.how.columns, self.how.facts.count)
+
+    def _reserve(self, reading: dict[str, Any]) -> None:
+        assert self.account is not None
+        self.before_charging()
+        plan = self.plan
+        reservation = self.account.reserve(plan, plan.title, plan.digest, reading)
+        self.state(composition=reserved_composition(self.account.ledger, reservation))

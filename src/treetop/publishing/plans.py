@@ -7,27 +7,26 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
 
-from treetop.basics.exact import Number
-from treetop.basics.progress import Progress
+from treetop._util.numbers import Number
+from treetop._util.system import Progress
 from treetop.card import Facts
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.policies import Policies
+from treetop.domain.unit import Policies
 from treetop.engine.engine import AUTO, Engine, as_engine
+from treetop.io.table import Table
 from treetop.ledger import Ledger
 from treetop.noise.gate import Charge
 from treetop.plan import file as plan_files
-from treetop.plan.accuracy import CONFIDENCE
 from treetop.plan.graphs.degrees import PureDegreePlan
 from treetop.plan.graphs.regional import PureRegionalPlan
-from treetop.plan.graphs.sensitivity import Degree, Form
+from treetop.plan.graphs.unit import Degree, Form
 from treetop.plan.groups.planned import PureGroupTablePlan
 from treetop.plan.plan import PurePlan
+from treetop.plan.workload import CONFIDENCE
 from treetop.privacy import Loss, Neighbours, Split
-from treetop.publishing.charging import Account, nothing, spending
-from treetop.publishing.paid import PaidRun
+from treetop.publishing.charging import Account, PaidRun, nothing, spending
 from treetop.publishing.releasing import Run
 from treetop.release.release import Release
-from treetop.sources.table import Table
 
 
 @dataclass(frozen=True, eq=False, repr=False)

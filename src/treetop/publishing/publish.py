@@ -15,25 +15,24 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from treetop.basics.deferred import changed
-from treetop.basics.progress import Progress
+from treetop._util.lazy import changed
+from treetop._util.system import Progress
+from treetop.advice.coverage import twin_coverage
+from treetop.advice.public import read_twin
 from treetop.card import Facts
-from treetop.choose.coverage import twin_coverage
-from treetop.choose.public import read_twin
 from treetop.engine.engine import AUTO, Engine, as_engine
 from treetop.errors import LedgerError, PlanError
 from treetop.exporting.places import Places, read_places
+from treetop.io.source import as_public, reads_once
+from treetop.io.table import Table, read
 from treetop.ledger import Ledger, Reservation
 from treetop.plan.file import PlanFile, describe_plan, read_plan
 from treetop.plan.file.attributes import Lookup
 from treetop.plan.plan import PurePlan
-from treetop.publishing.charging import Account, Milestone, nothing, spending
-from treetop.publishing.paid import PaidRun
+from treetop.publishing.charging import Account, Milestone, PaidRun, nothing, spending
 from treetop.publishing.releasing import Run
 from treetop.release.folder import claimed, drafted
 from treetop.release.release import Release
-from treetop.sources.source import as_public, reads_once
-from treetop.sources.table import Table, read
 
 
 @dataclass(frozen=True)

@@ -13,38 +13,36 @@ from typing import Any
 
 import numpy as np
 
-from treetop.basics.progress import Progress
+from treetop._util.system import Progress
 from treetop.card import Facts, describe_release
+from treetop.counts.bound import Bound
+from treetop.counts.counts import Counts
+from treetop.counts.encode import Encoder
+from treetop.counts.graph import Edges, Graph, Nodes
+from treetop.counts.groups import GroupSizes
+from treetop.counts.reading import read_encoded
+from treetop.counts.spill import BYTES_A_WORD, Space, read_staged
+from treetop.counts.tally import LeftOut, MadeTable, Rules, Tally, rules_of, tell_projected
 from treetop.engine.engine import AUTO, Engine, Machine
 from treetop.errors import DataError, PlanError
-from treetop.intake.bound import Bound
-from treetop.intake.counts import Counts
-from treetop.intake.dropping import MadeTable, Rules, rules_of
-from treetop.intake.encode import Encoder
-from treetop.intake.graph.edges import Edges
-from treetop.intake.graph.graph import Graph
-from treetop.intake.graph.nodes import Nodes
-from treetop.intake.groups.sizes import GroupSizes
-from treetop.intake.reading import read_encoded
-from treetop.intake.staged import BYTES_A_WORD, Space, read_staged
-from treetop.intake.tally import LeftOut, Tally, tell_projected
-from treetop.measure.degrees import measured_degrees
-from treetop.measure.facts import refuse_contradiction
-from treetop.measure.groups import measured_groups
-from treetop.measure.topdown import descent_of
-from treetop.measure.workload import measuring
+from treetop.io.table import Table, rows_at_most
+from treetop.measure.bounded import refuse_contradiction
+from treetop.measure.descent import descent_of
+from treetop.measure.measure import measuring
+from treetop.measure.vectors import measured_degrees, measured_groups
 from treetop.noise import Key
 from treetop.noise.gate import Charge, Gate, bind
 from treetop.plan.graphs.degrees import DegreeCounts, PureDegreePlan
 from treetop.plan.graphs.regional import PureRegionalPlan
+from treetop.plan.groups.plan import GroupPlan
 from treetop.plan.groups.planned import PureGroupTablePlan, inner, leaves_above_zero
 from treetop.plan.plan import PurePlan
 from treetop.plan.workload import noise_of
+from treetop.release.derived import GroupRelease
 from treetop.release.intervals.cells import Cells, measurements_of
 from treetop.release.measurements import Measurements
 from treetop.release.release import Release
 from treetop.release.run import run_plan
-from treetop.sources.table import Table, rows_at_most
 
 
 @dataclass(frozen=True)
@@ -237,3 +235,24 @@ def _cells(plan: PurePlan, cells: Mapping[int, Cells], how: Run) -> Measurements
     if plan.confidence is None and not how.keep_measurements:
         return None
     return measurements_of(plan.spine, [noise_of(level.how) for level in plan.levels], cells)
+
+
+# Running the mechanism for group sizes by itself, for comparisons.
+
+
+def release_groups(
+    plan: GroupPlan,
+    sizes: GroupSizes,
+    key: Key | None = None,
+    threads: int = 1,
+    *,
+    before_measuring: Charge | None = None,
+) -> GroupRelease:
+    """Measure the private sizes once and return what may be published.
+
+    `before_measuring` is called when nothing has been spent yet: it charges a ledger. The key is fresh; with one that a
+    test gives, the release says that it is not private.
+    """
+    gate = Gate(key)
+    with measured_groups(plan, sizes, gate, before_measuring, threads) as found:
+        return GroupRelease(plan, found.counts, gate.private)

@@ -8,16 +8,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from treetop.card import known
+from treetop.advice.expected import margins_not_kept
+from treetop.advice.largest import largest_advice
+from treetop.advice.outlook import known_outlook
+from treetop.card import meaning as known
 from treetop.card.content import words_of
 from treetop.card.meaning import exact, loss_summary, meaning
 from treetop.card.words import reckless, worse_than_none
-from treetop.choose.expected import margins_not_kept
-from treetop.choose.largest import largest_advice
-from treetop.choose.outlook import known_outlook
-from treetop.plan.accuracy import LevelAccuracy
 from treetop.plan.file import PlanFile, read_plan
 from treetop.plan.groups.planned import PureGroupTablePlan
+from treetop.plan.workload import LevelAccuracy
 from treetop.publishing.publish import Published
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.deferred import deferring
+from treetop._util.lazy import deferring
 from treetop.card.rebuild import rebuild_unit
-from treetop.domain.facts import PublicFacts
+from treetop.domain.constraints import PublicFacts
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
 from treetop.ledger import Reservation
-from treetop.measure.evidence import Evidence, Remainders
+from treetop.measure.measure import Evidence, Remainders
 from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.margins import MarginTable
 from treetop.release.measured import Measured

@@ -10,16 +10,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from treetop.basics.copying import writable
+from treetop._util.arrays import writable
 from treetop.domain.cells import Cells
-from treetop.domain.facts import PublicFacts
-from treetop.domain.margin import Margin, cells_of, exact_margins, margins_of
+from treetop.domain.constraints import PublicFacts
+from treetop.domain.marginal import Margin, cells_of, exact_margins, margins_of
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
-from treetop.measure.gathered import runs
+from treetop.measure.level import runs
 from treetop.measure.margins import Kept, coarser
 from treetop.noise import Law
-from treetop.plan.facts import kept_exactly
+from treetop.plan.constraints_kept import kept_exactly
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.nodes import risk_of
 from treetop.release.stored import read_table, whole_numbers

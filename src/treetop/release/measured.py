@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from treetop.domain.facts import PublicFacts
-from treetop.measure.evidence import Evidence
+from treetop.domain.constraints import PublicFacts
+from treetop.measure.measure import Evidence
 from treetop.release.estimates.align import descended
 from treetop.release.intervals.named import named_risks
 from treetop.release.intervals.nodes import LevelIntervals, node_intervals, risk_of

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from treetop.basics.sorting import first_disorder
+from treetop._util.arrays import first_disorder
+from treetop.counts.counts import pack
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
-from treetop.intake.counts import pack
-from treetop.measure.evidence import Evidence
+from treetop.measure.measure import Evidence
 from treetop.noise import Law
 from treetop.release.codes import nodes_at
 from treetop.release.stored import whole_numbers

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.domain.facts import PublicFacts
+from treetop.domain.constraints import PublicFacts
 from treetop.domain.spine import Spine
-from treetop.measure.evidence import NOTHING, Evidence, LevelEvidence
+from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.release.intervals.boxes import Range
 from treetop.release.measured import Measured
 from treetop.release.measurements import FEW_NODES

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from treetop.basics.resolved import resolved
-from treetop.domain.margin import MARGIN
+from treetop._util.files import resolved
+from treetop.domain.marginal import MARGIN
 from treetop.errors import ReleaseError
 from treetop.release.contents import Contents
 from treetop.release.estimates.again import estimated_again
@@ -18,8 +18,7 @@ from treetop.release.folder import NODES, PLACES, check_place, drafted, load, sa
 from treetop.release.folder.unresolved import unresolved_table
 from treetop.release.intervals.nodes import Interval, LevelIntervals
 from treetop.release.measurements import Measurements
-from treetop.release.notebook import shown
-from treetop.release.selection import Selection, level_index
+from treetop.release.selection import Selection, level_index, shown
 from treetop.release.stored import read_table
 
 

@@ -6,11 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from treetop.basics.progress import Progress
+from treetop._util.system import Progress
+from treetop.counts.counts import Counts
 from treetop.engine.executor import Executor, Threads
-from treetop.intake.counts import Counts
-from treetop.measure.descent import run_descent
-from treetop.measure.topdown import descent_of
+from treetop.measure.descent import descent_of, run_descent
 from treetop.noise import Key
 from treetop.plan.plan import PurePlan
 from treetop.release.estimates.again import with_lower_error

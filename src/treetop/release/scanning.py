@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from treetop.basics.memory import refuse_beyond_memory
+from treetop._util.system import refuse_beyond_memory
 from treetop.domain.spine import Spine
 from treetop.release.codes import codes_at
 from treetop.release.intervals.boxes import Range, condition_depths

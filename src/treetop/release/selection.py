@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import html
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from treetop.domain.level import Refinement
 from treetop.domain.spine import TIMES, Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import QueryError, ReleaseError
-from treetop.measure.evidence import Remainders
+from treetop.measure.measure import Remainders
 from treetop.plan.graphs.degrees import DEGREE
 from treetop.plan.groups.planned import SIZE
 from treetop.release.codes import codes_at
@@ -28,7 +29,6 @@ from treetop.release.intervals.nodes import Interval
 from treetop.release.intervals.sums import box_intervals
 from treetop.release.margins import MarginTable, find
 from treetop.release.measured_parts import MeasuredParts
-from treetop.release.notebook import shown
 from treetop.release.scanning import leaves_within, part_rows, sum_within, summed_within, table_of_parts
 from treetop.release.tree import ReleasedTree, spans
 
@@ -332,3 +332,81 @@ def _groups(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
         width = int(column.max(initial=0)) + 1
         _, first, inverse = np.unique(inverse * width + column, return_index=True, return_inverse=True)
     return first, inverse
+
+
+# Released counts that lie outside their own interval: counts are made to add up, intervals are not.
+
+OUTSIDE = "outside"
+"""The column that marks such counts."""
+
+
+def outside(table: pa.Table) -> NDArray[np.bool_]:
+    """Return which counts of a table with `count`, `lower` and `upper` lie outside their interval."""
+    count, lower, upper = (table[name].to_numpy() for name in ("count", "lower", "upper"))
+    found: NDArray[np.bool_] = (count < lower) | (count > upper)
+    return found
+
+
+def with_outside(table: pa.Table) -> pa.Table:
+    """Return a table with the column `outside`, if it has intervals.
+
+    >>> with_outside(pa.table({"count": [5, 9], "lower": [4, 1], "upper": [6, 8]}))["outside"].to_pylist()
+    [False, True]
+    """
+    has_intervals = {"count", "lower", "upper"} <= set(table.column_names)
+    return table.append_column(OUTSIDE, pa.array(outside(table))) if has_intervals else table
+
+
+def noted(table: pa.Table) -> pa.Table:
+    """Return a table for people: with the column `note` if a count lies outside its interval, and as it is if none."""
+    if "lower" not in table.column_names or not (found := outside(table)).any():
+        return table
+    return table.append_column("note", pa.array([OUTSIDE if one else "" for one in found]))
+
+
+# How a notebook shows a release, or a part of one: its largest counts with their intervals, and its guarantee.
+
+if TYPE_CHECKING:
+    pass
+
+MOST = 10
+"""So many rows are shown."""
+
+
+def shown(part: Selection) -> str:
+    """Return a page for a notebook: the total, what it is private for, and the counts of the first level that tells."""
+    card, where = part.card, ", ".join(part.conditions)
+    title = html.escape(": ".join(filter(None, [card["title"] or "Release", where])))
+    guarantee = html.escape(card["warning"] or card["guarantee"])
+    counted = "".join(f"<br>{html.escape(one)}" for one in card.get("counted", {}).get("sentences", ()))
+    head = f"<p><b>{title}</b>: {_total(part)} in {part.leaves:,} leaves{counted}<br>{guarantee}</p>"
+    return head + _table(part)
+
+
+def _total(part: Selection) -> str:
+    if part.confidence is None:
+        return f"{part.total:,}"
+    bounds = part.interval()
+    mark = "" if bounds.lower <= part.total <= bounds.upper else ", which it lies outside of"
+    return f"{part.total:,} ({part.confidence:.0%} noise interval {bounds.lower:,} – {bounds.upper:,}{mark})"
+
+
+def _table(part: Selection) -> str:
+    """Return the largest counts of the first level that divides what is there; of the last one where none does."""
+    found = pa.table({})
+    for level in part.spine.levels:
+        found = part.by(level.name, names=True)
+        if found.num_rows > 1:
+            break
+    if not found.num_rows:
+        return ""
+    largest = noted(found.sort_by([("count", "descending")]).slice(0, MOST))
+    rows = "".join(_row(one.values(), "td") for one in largest.to_pylist())
+    more = found.num_rows - largest.num_rows
+    rest = f"<p>and {more:,} more rows</p>" if more else ""
+    return f"<table><thead>{_row(largest.column_names, 'th')}</thead><tbody>{rows}</tbody></table>{rest}"
+
+
+def _row(cells: Iterable[object], tag: str) -> str:
+    texts = (f"{cell:,}" if isinstance(cell, int) else html.escape(str(cell)) for cell in cells)
+    return f"<tr>{''.join(f'<{tag}>{text}</{tag}>' for text in texts)}</tr>"

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from treetop.basics.regular import read_regular, refuse_irregular
+from treetop._util.files import read_regular, refuse_irregular
 from treetop.errors import ReleaseError
 
 LARGEST_TEXT = 1 << 28

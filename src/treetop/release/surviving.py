@@ -12,9 +12,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.measure.evidence import NOTHING
-from treetop.plan.hypotheses import number_of_tests
-from treetop.plan.resolution import HighMeasurements
+from treetop.measure.measure import NOTHING
+from treetop.plan.resolution import HighMeasurements, number_of_tests
 from treetop.release.measured import Measured
 
 RATE = Fraction(1, 20)

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.counts.counts import pack
 from treetop.domain.spine import Spine
-from treetop.intake.counts import pack
-from treetop.measure.evidence import Remainders
+from treetop.measure.measure import Remainders
 
 Ints = NDArray[np.int64]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.domain.cells import Cells
-from treetop.domain.facts import PublicFacts
+from treetop.domain.constraints import PublicFacts
 from treetop.domain.spine import Spine
 from treetop.release.contents import Contents
 from treetop.release.intervals.nodes import LevelIntervals

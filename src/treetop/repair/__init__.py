@@ -1,7 +1,6 @@
 """Repairs: measurements become non-negative integers that sum to their parent. Pure functions on integers."""
 
-from treetop.repair.cumulative import relax_cumulative
-from treetop.repair.isotonic import isotonic, relax_isotonic
+from treetop.repair.cumulative import isotonic, relax_cumulative, relax_isotonic
 from treetop.repair.node import (
     ORDERS,
     REPAIRS,

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.checked import NO_BOUND
-from treetop.basics.copying import copy_into
-from treetop.basics.kernel import kernel
+from treetop._util.arrays import copy_into
+from treetop._util.kernel import kernel
+from treetop._util.numbers import NO_BOUND
 from treetop.repair import state as at
-from treetop.repair.settle import begin, below
+from treetop.repair.state import begin, below
 
 Ints = NDArray[np.int64]
 

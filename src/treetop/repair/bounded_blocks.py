@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.copying import copy_into
-from treetop.basics.kernel import kernel
+from treetop._util.arrays import copy_into
+from treetop._util.kernel import kernel
 from treetop.repair.whole_blocks import transposed
 
 Ints = NDArray[np.int64]

@@ -9,14 +9,22 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from treetop.basics.checked import NO_BOUND, check_sum, whole_number, whole_numbers
-from treetop.basics.choices import Choices
-from treetop.basics.copying import writable
+from treetop._util.arrays import writable
+from treetop._util.choices import Choices
+from treetop._util.numbers import NO_BOUND, check_sum, whole_number, whole_numbers
 from treetop.errors import NumberError
 from treetop.repair.bounded import repair_bounded
-from treetop.repair.settle import begin, settled, solve
-from treetop.repair.state import ASCENDING, CHEBYSHEV, DESCENDING, EUCLIDEAN, STATE_SIZE
-from treetop.repair.sweep import SCRATCH_SIZE
+from treetop.repair.state import (
+    ASCENDING,
+    CHEBYSHEV,
+    DESCENDING,
+    EUCLIDEAN,
+    SCRATCH_SIZE,
+    STATE_SIZE,
+    begin,
+    settled,
+    solve,
+)
 
 Order = Literal["ascending", "descending"]
 Repair = Literal["chebyshev", "euclidean", "least-squares"]

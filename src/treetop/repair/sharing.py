@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.kernel import kernel
+from treetop._util.kernel import kernel
 from treetop.repair.bounded import repair_bounded
-from treetop.repair.settle import begin, settled, solve
-from treetop.repair.state import ASCENDING, CHEBYSHEV, EUCLIDEAN, STATE_SIZE
-from treetop.repair.sweep import SCRATCH_SIZE
+from treetop.repair.state import ASCENDING, CHEBYSHEV, EUCLIDEAN, SCRATCH_SIZE, STATE_SIZE, begin, settled, solve
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]

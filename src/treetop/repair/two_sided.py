@@ -24,9 +24,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.buffers import U
-from treetop.basics.copying import copy_into
-from treetop.basics.kernel import kernel
+from treetop._util.arrays import U, copy_into
+from treetop._util.kernel import kernel
 from treetop.repair.whole_blocks import candidates, round_block, transposed
 
 Ints = NDArray[np.int64]

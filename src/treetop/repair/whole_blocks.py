@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.kernel import kernel
+from treetop._util.kernel import kernel
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]

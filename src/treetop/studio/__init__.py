@@ -4,7 +4,7 @@ The plan file is the state. Whatever a page does could be done in an editor and 
 there is seen here. Pages are plain forms; a small script of our own only makes them quicker.
 """
 
-from treetop.studio.redirect import RedirectFile
+from treetop.studio.guard import RedirectFile
 from treetop.studio.server import opened, serve
 
 __all__ = ["RedirectFile", "opened", "serve"]

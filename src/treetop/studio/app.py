@@ -24,8 +24,7 @@ from starlette.responses import (
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from treetop.errors import TreetopError
-from treetop.errors.showing import visible
+from treetop.errors import TreetopError, visible
 from treetop.exporting.site import SITE
 from treetop.release.folder import PAGE as CARD_PAGE
 from treetop.studio import look

@@ -10,14 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from treetop.choose.made_up import MadeUp, made_up
+from treetop.advice.made_up import MadeUp, made_up
 from treetop.domain.spine import Spine
-from treetop.errors import DataError, LedgerError, PlanError, PlanFileError, TreetopError
-from treetop.errors.showing import visible
-from treetop.intake.inspect import Inspection, inspect_table
+from treetop.errors import DataError, LedgerError, PlanError, PlanFileError, TreetopError, visible
+from treetop.inspection import Inspection, inspect_table
+from treetop.io.source import Source
 from treetop.ledger import Ledger
 from treetop.release.release import Release
-from treetop.sources.source import Source
 from treetop.studio.folder import LEDGERS, PLANS, Folder
 from treetop.studio.guard import Keys
 from treetop.studio.job import Job

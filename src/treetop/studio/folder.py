@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from treetop.basics.resolved import resolved
+from treetop._util.files import resolved
 from treetop.errors import DataError, ReleaseError, TreetopError
+from treetop.io.database import sqlite_path
+from treetop.io.source import Source, reads_once
 from treetop.release.folder import CARD, COUNTS, INDEX
-from treetop.sources.database import sqlite_path
-from treetop.sources.source import Source, reads_once
 
 TABLES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".xlsx", ".xls", ".ods", ".gz", ".zst", ".bz2", ".db", ".sqlite")
 """How files end that may be tables."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from treetop.errors import TreetopError, Unfinished
-from treetop.errors.showing import visible
+from treetop.errors import TreetopError, Unfinished, visible
 from treetop.publishing.plans import PlanFile
 from treetop.publishing.publish import publish
 from treetop.publishing.summary import release_summary

@@ -8,8 +8,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from treetop.basics.wording import say_size
-from treetop.errors.showing import printable
+from treetop._util.choices import say_size
+from treetop.errors import printable
 
 STEPS = {
     "table": "Table",

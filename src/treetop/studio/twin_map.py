@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.choose.made_up import Tried
+from treetop.advice.made_up import Tried
 from treetop.exporting.levels import ENDS
 from treetop.exporting.places import Places
 from treetop.publishing.plans import PlanFile

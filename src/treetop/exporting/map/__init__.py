@@ -17,7 +17,7 @@ from treetop.exporting.map.opening import opening
 from treetop.exporting.map.page import render
 from treetop.exporting.places import Places
 from treetop.exporting.sheet import Page
-from treetop.plan.accuracy import CONFIDENCE
+from treetop.plan.workload import CONFIDENCE
 from treetop.release.selection import Selection
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.nearest import nearest
+from treetop._util.choices import nearest
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from treetop.exporting.exactness import carries_no_noise
 from treetop.exporting.levels import Depths, counts_at, trees_of
+from treetop.exporting.map.arcs import pack, pack_rings
 from treetop.exporting.map.atlas import Atlas, Spots
-from treetop.exporting.map.pack import pack, pack_rings
-from treetop.plan.accuracy import CONFIDENCE
+from treetop.exporting.statements import carries_no_noise
+from treetop.plan.workload import CONFIDENCE
 from treetop.release.intervals.nodes import risk_of
 from treetop.release.margins import find
 from treetop.release.selection import Selection

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from treetop.domain.hierarchy import Hierarchy
 from treetop.exporting.levels import Depths, counts_at, trees_of
+from treetop.exporting.map.atlas import Traffic, unrolled
 from treetop.exporting.map.boundaries import Boundaries
-from treetop.exporting.map.meridian import Traffic, unrolled
 from treetop.exporting.places import Places
 from treetop.release.selection import Selection
 

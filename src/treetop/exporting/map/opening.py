@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.exporting.map.frame import Frame
+from treetop.exporting.map.atlas import Frame
 
 _SPARED = 0.05  # of all that is counted
 _FEW = 0.15  # of the places

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from treetop.exporting import html
+from treetop.exporting import language as html
 from treetop.exporting.language import Language
-from treetop.exporting.said import counted, exceptions
+from treetop.exporting.statements import counted, exceptions
 
 if TYPE_CHECKING:
     from markupsafe import Markup

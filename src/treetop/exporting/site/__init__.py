@@ -11,19 +11,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from treetop.basics.distribution import install_extra
+from treetop._util.distribution import install_extra
 from treetop.errors import ReleaseError
 from treetop.exporting.any_table import notes_of, rows_at
 from treetop.exporting.formats import Content, Format, Request
-from treetop.exporting.formulas import count_guarded
 from treetop.exporting.language import ENGLISH, language
 from treetop.exporting.map import is_mapped, make_map
-from treetop.exporting.readme import readme
-from treetop.exporting.sheet import Page, Sheet
+from treetop.exporting.sheet import LARGEST, LONGEST, Page, Sheet, Workbook, count_guarded, readme
 from treetop.exporting.site.guarantee import GuaranteePage
-from treetop.exporting.site.page import MainPage
-from treetop.exporting.site.rows import rows_of
-from treetop.exporting.workbook import LARGEST, LONGEST, Workbook
+from treetop.exporting.site.page import MainPage, rows_of
 from treetop.release.folder import drafted
 from treetop.release.folder.read import PAGE as CARD
 

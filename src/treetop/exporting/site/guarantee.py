@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from treetop.basics.distribution import DISTRIBUTION
-from treetop.exporting import html
-from treetop.exporting.exactness import compared, invariants, is_exact
+from treetop._util.distribution import DISTRIBUTION
+from treetop.exporting import language as html
 from treetop.exporting.language import Language
 from treetop.exporting.levels import ENDS
-from treetop.exporting.said import counted, exceptions, protection
-from treetop.plan.accuracy import CONFIDENCE
+from treetop.exporting.statements import compared, counted, exceptions, invariants, is_exact, protection
+from treetop.plan.workload import CONFIDENCE
 
 if TYPE_CHECKING:
     from markupsafe import Markup

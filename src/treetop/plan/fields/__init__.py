@@ -8,8 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from treetop.plan.fields import graph, groups, ordinary
-from treetop.plan.fields.field import DEGREES, FAMILIES, GROUPS, SPINE, Field, Ran, Values, follow
-from treetop.plan.fields.section import Section
+from treetop.plan.fields.field import DEGREES, FAMILIES, GROUPS, SPINE, Field, Ran, Section, Values, follow
 from treetop.plan.resolution import Resolution
 
 if TYPE_CHECKING:

@@ -5,11 +5,26 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, get_args
 
-from treetop.domain.policies import Policy
-from treetop.plan.fields.field import DEGREES, SPINE, Field, Values
-from treetop.plan.fields.kinds import DELIMITER, FILE, FLAG, INTEGER, NAME, NUMBER, TEXTS, WHOLE, WHOLES, Kind, choice
-from treetop.plan.fields.section import Section
-from treetop.plan.graphs.sensitivity import Degree, Form
+from treetop.domain.unit import Policy
+from treetop.plan.fields.field import (
+    DEGREES,
+    DELIMITER,
+    FILE,
+    FLAG,
+    INTEGER,
+    NAME,
+    NUMBER,
+    SPINE,
+    TEXTS,
+    WHOLE,
+    WHOLES,
+    Field,
+    Kind,
+    Section,
+    Values,
+    choice,
+)
+from treetop.plan.graphs.unit import Degree, Form
 from treetop.privacy.relation import RELATIONS
 
 CLEANING = "graph.clean.COLUMN"

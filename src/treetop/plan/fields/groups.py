@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, get_args
 
-from treetop.intake.groups.read import Rows
-from treetop.plan.fields.field import GROUPS, Field, Ran, Values
-from treetop.plan.fields.kinds import FILE, NAME, WHOLE, Kind, choice
+from treetop.counts.groups import Rows
+from treetop.plan.fields.field import FILE, GROUPS, NAME, WHOLE, Field, Kind, Ran, Values, choice
 from treetop.plan.fields.ordinary import always
 from treetop.plan.groups.plan import Public
-from treetop.plan.groups.table_unit import GroupTableUnit
-from treetop.plan.groups.unit import Event, Form
+from treetop.plan.groups.unit import Event, Form, GroupTableUnit
 
 
 def _is_people(read: Values) -> bool:

@@ -8,43 +8,49 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, get_args
 
-from treetop.basics.nearest import nearest
-from treetop.domain.branches import Ragged
-from treetop.domain.fact import INVARIANT
-from treetop.domain.margin import DEFAULT_MARGINS
+from treetop._util.choices import nearest
+from treetop.domain.constraints import INVARIANT
+from treetop.domain.hierarchy import Ragged
+from treetop.domain.marginal import DEFAULT_MARGINS
 from treetop.domain.spine import RESERVED, Spine
 from treetop.domain.unit import Neighbours
+from treetop.io.source import BlankLines
 from treetop.noise import LAWS
-from treetop.plan.accuracy import CONFIDENCE, as_confidence
-from treetop.plan.fields.field import DEGREES, FAMILIES, GROUPS, SPINE, Field, Ran, Values
-from treetop.plan.fields.kinds import (
+from treetop.plan.fields.field import (
+    DEGREES,
     DELIMITER,
     ENCODING,
+    FAMILIES,
     FILE,
     FLAG,
+    GROUPS,
     KEEP,
     NAME,
     NOUN,
     NUMBER,
+    OPEN,
     POSITIONS,
+    SPINE,
     TEXT,
     TEXTS,
     WHOLE,
     WHOLES,
+    Field,
     Kind,
+    Ran,
+    Section,
+    Values,
     choice,
     either,
     table,
 )
-from treetop.plan.fields.section import OPEN, Section
-from treetop.plan.groups.table_unit import GroupTableUnit
-from treetop.plan.preference import PREFERENCES
-from treetop.plan.resolution import Resolution
+from treetop.plan.groups.unit import GroupTableUnit
+from treetop.plan.resolution import PREFERENCES, Resolution
 from treetop.plan.splits import SPLITS
-from treetop.privacy.exact_accounting import is_exact_by_default
+from treetop.plan.workload import CONFIDENCE, as_confidence
+from treetop.privacy.accountant import is_exact_by_default
 from treetop.privacy.loss import Accounting, Loss
 from treetop.repair import REPAIRS, Order
-from treetop.sources.source import BlankLines
 
 ATTRIBUTE = "attributes.NAME"
 """The section of an attribute, as it is declared."""

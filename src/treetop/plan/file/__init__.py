@@ -1,12 +1,11 @@
 """Plan files: reading them, writing a plan as it was run, drafting one, and their schema."""
 
-from treetop.plan.file.describe import describe_plan
-from treetop.plan.file.difference import Difference, differences
+from treetop.plan.file.describe import describe_plan, plan_schema
 from treetop.plan.file.draft import draft_plan
+from treetop.plan.file.edit import Difference, differences
 from treetop.plan.file.paths import named_files
-from treetop.plan.file.planfile import PlanFile
 from treetop.plan.file.reader import family_of, parse_plan, plan_text, read_plan
-from treetop.plan.file.schema import plan_schema
+from treetop.plan.file.stated import PlanFile
 
 __all__ = [
     "Difference",

@@ -12,17 +12,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from treetop.basics.nearest import nearest
-from treetop.domain.branches import Ragged, read_columns
-from treetop.domain.hierarchy import Hierarchy
+from treetop._util.choices import nearest
+from treetop.domain.hierarchy import Hierarchy, Ragged, read_columns
 from treetop.domain.spine import problem_with_name
 from treetop.errors import DataError, HierarchyError
+from treetop.io import table as tables
+from treetop.io.batch import as_text, first_missing
+from treetop.io.source import Source, as_public
 from treetop.plan import fields
+from treetop.plan.fields.field import Section
 from treetop.plan.fields.ordinary import ATTRIBUTE
-from treetop.plan.fields.section import Section
-from treetop.sources import table as tables
-from treetop.sources.batch import as_text, first_missing
-from treetop.sources.source import Source, as_public
 
 _OF_A_FILE = (
     "codes", "child", "parent", "ragged", "name", "names", "latitude", "longitude", "delimiter", "encoding",

@@ -9,14 +9,14 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import get_args
 
-from treetop.basics.resolved import resolved
+from treetop._util.files import resolved
 from treetop.domain.unit import IdClean
-from treetop.intake.inspect import Inspection, Suggestion
-from treetop.intake.inspect.suggest import sound_levels
+from treetop.inspection import Inspection
+from treetop.inspection.suggest import Suggestion, sound_levels
+from treetop.io.source import PACKED
 from treetop.plan import fields
 from treetop.plan.fields.ordinary import ATTRIBUTE
 from treetop.plan.file.describe import key, value
-from treetop.sources.files import PACKED
 
 _WIDTH = 96
 _VALUES = '# values = ["first", "second"]'

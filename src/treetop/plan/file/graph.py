@@ -7,19 +7,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from treetop.basics.nearest import nearest
-from treetop.domain.policies import Policies
+from treetop._util.choices import nearest
+from treetop.counts.graph import SOURCE, TARGET, Changes, Cleaning, EdgeTable, Graph, NodeTable
+from treetop.domain.unit import Policies
 from treetop.errors import PlanFileError, TreetopError
-from treetop.intake.graph.cleaning import Changes, Cleaning
-from treetop.intake.graph.graph import SOURCE, TARGET, EdgeTable, Graph, NodeTable
+from treetop.io.source import Source
 from treetop.plan import fields
+from treetop.plan.fields.field import NAME, Section
 from treetop.plan.fields.graph import CLEANING
-from treetop.plan.fields.kinds import NAME
-from treetop.plan.fields.section import Section
 from treetop.privacy import Unit
-from treetop.privacy.graph_unit import GraphUnit
-from treetop.privacy.relation import check_entity, check_relation, one_edge
-from treetop.sources.source import Source
+from treetop.privacy.relation import GraphUnit, check_entity, check_relation, one_edge
 
 DEGREES = "degrees"
 _TABLES = {"edges": "edges", "nodes": "nodes", DEGREES: "edges"}

@@ -4,37 +4,267 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from treetop.basics.exact import Number
-from treetop.basics.nearest import nearest
-from treetop.domain.facts import PublicFacts
+from treetop._util.choices import nearest
+from treetop._util.lazy import FrozenMap
+from treetop._util.numbers import Number
+from treetop.counts.constraints import read_facts
+from treetop.counts.encode import Unknown
+from treetop.counts.groups import ALLOWED, GroupList, Rows
+from treetop.counts.tally import selected
+from treetop.domain.constraints import COUNTED, LISTED, SAME, Fact, PublicFacts, narrowed
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.narrowed import narrowed
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
-from treetop.errors import HierarchyError, LossError, PlanError, PlanFileError
-from treetop.intake.dropping import selected
-from treetop.intake.encode import Unknown
+from treetop.errors import FactError, HierarchyError, LossError, PlanError, PlanFileError
+from treetop.io.source import Source, leaves_out
 from treetop.plan import fields
-from treetop.plan.facts import known_levels
-from treetop.plan.fields.ordinary import ELSEWHERE, ORDERS
-from treetop.plan.fields.section import Section
+from treetop.plan.constraints_kept import known_levels
+from treetop.plan.fields.field import NAME, Section
+from treetop.plan.fields.ordinary import ELSEWHERE, FACT, ORDERS
 from treetop.plan.file.attributes import read_hierarchies
-from treetop.plan.file.degrees import counts_degrees, read_degrees, with_source
-from treetop.plan.file.facts import located, stated_facts
-from treetop.plan.file.graph import as_ordinary, read_graph
-from treetop.plan.file.groups import read_groups
-from treetop.plan.file.planfile import PlanFile
-from treetop.plan.file.stated import Stated, read_stated
+from treetop.plan.file.graph import DEGREES, as_ordinary, read_graph, refuse_data
+from treetop.plan.file.stated import PlanFile, Stated, read_stated
+from treetop.plan.graphs.degrees import DEGREE, DegreeCounts, PureDegreePlan
+from treetop.plan.graphs.regional import NEIGHBOURS, PureRegionalPlan
+from treetop.plan.groups.planned import SIZE, PureGroupTablePlan
+from treetop.plan.groups.unit import GroupUnit
 from treetop.plan.plan import PurePlan
 from treetop.plan.splits import named_split
 from treetop.privacy import Loss, Unit
-from treetop.sources.source import Source, leaves_out
+from treetop.privacy.relation import check_entity
+
+# The facts of a plan file: what is public and must stay true, by the tables that it is about.
+
+
+def stated_facts(stated: Stated, spine: Spine) -> PublicFacts:
+    """Read what [facts] states, its files found from the plan file's folder."""
+    section = Section(str(stated.path), "facts", stated.values[""]["facts"])
+    facts = {name: _fact(section, name, stated.path.parent) for name in section.values}
+    with section.located():
+        return read_facts(spine, facts)
+
+
+@contextmanager
+def located(path: Path) -> Iterator[None]:
+    """Name the file and the section in whatever is refused of facts within."""
+    try:
+        yield
+    except FactError as problem:
+        raise type(problem)(f"{path}: [facts] {str(problem).removeprefix('facts: ')}") from problem
+
+
+def _fact(section: Section, name: str, folder: Path) -> Fact:
+    given = section.values[name]
+    if not isinstance(given, str | dict):
+        section.refuse(name, 'a file of counts, or a table, such as { at_most = "dwellings.csv" }')
+    if isinstance(given, dict) and given and not set(given) & set(fields.names(FACT)):
+        level = next(iter(given))
+        raise section.problem(
+            f"{name} is not a table, and {level!r} no field of one: names with dots stand in quotes, as in "
+            f'"{name}.{level}" = "{name}.csv"'
+        )
+    own = Section(section.file, section.dotted(f'"{name}"'), {"exact": given} if isinstance(given, str) else given)
+    values: dict[str, Any] = fields.read(own.only(fields.names(FACT)), FACT)
+    with own.located():
+        for kind in (*COUNTED, *LISTED):
+            if values[kind] is not None and (kind in COUNTED or values[kind] != SAME):
+                values[kind] = folder / values[kind]
+        return Fact(**values)
+
+
+# The section [groups] of a plan file: group sizes from people, groups or histograms, and a public list of groups.
+
+
+def read_groups(stated: Stated) -> PlanFile:
+    """Make a plan of a file with a section [groups]; private data is not touched."""
+    groups, unit, data = (stated.values[name] for name in ("groups", "unit", "data"))
+    section, path = stated.sections["groups"], stated.path
+    _refuse_beside_groups(stated)
+    stated.refuse_open()
+
+    ((place, attribute),) = stated.attributes.items()
+    rows: Rows = groups["rows"]
+    stated.refuse_private_files()
+    regions = attribute.read(path.parent)
+    stated.check_digest(place, regions)
+    columns = _columns(stated, rows, place)
+    listed = _read_list(stated, attribute.column, regions)
+    with section.located():
+        protected = GroupUnit(unit["entity"], groups["event"], groups["most"])
+    if unit["id"] is not None and rows != "people":
+        raise stated.sections["unit"].problem("id tells people apart, and a row is not a person: leave it out")
+    loss = stated.loss()
+    with stated.sections["loss"].located(LossError), section.located(PlanError):
+        plan = PureGroupTablePlan.make(
+            regions,
+            groups["largest"],
+            protected,
+            loss,
+            rows=rows,
+            number=groups["number"],
+            listed=listed,
+            form=groups["form"],
+            split=stated.values["loss"]["split"],
+            public=groups["public"],
+            repair=groups["repair"],
+            id=columns.get("group") if groups["event"] == "group" else unit["id"],
+            place=place,
+            title=stated.values[""]["title"],
+            population=unit["population"],
+            confidence=stated.values["release"]["confidence"] if stated.values["release"]["intervals"] else None,
+        )
+    with stated.sections["data"].located():
+        options = {name: data[name] for name in ("blank_lines", "query", "keep", "drop")}
+        plan.check_table(Source(stated.source or "-", **options))
+    return stated.plan_file(plan, columns, groups=FrozenMap(section.values))
+
+
+def _refuse_beside_groups(stated: Stated) -> None:
+    """Refuse what plans for other counts may have."""
+    attributes, section = stated.attributes, stated.sections
+    if len(attributes) > 1:
+        raise PlanFileError(
+            f"{stated.path}: [attributes] group sizes have one, the place of the groups, but there are "
+            f"{', '.join(attributes)}: the size is counted by itself"
+        )
+    for name, attribute in attributes.items():
+        if name.casefold() in ("group", SIZE, "quantity"):
+            raise attribute.section.problem("is called as a column of group sizes is: call the place another")
+    if stated.values["data"]["unknown"] != "error":
+        raise section["data"].problem("unknown: the number of groups is public, so none is left out: correct the table")
+    if not stated.values["release"]["intervals"] and section["release"].has("confidence"):
+        raise section["release"].problem("intervals are off, but have a confidence: keep one")
+    if stated.values["loss"]["accounting"] == "exact":
+        raise section["loss"].problem("accounting: exact accounting is not for group sizes: leave it out")
+
+
+def _columns(stated: Stated, rows: Rows, place: str) -> dict[str, str]:
+    """Return the columns of the private table; people need no region, since the list has that of their group."""
+    groups, section, count = stated.values["groups"], stated.sections["groups"], stated.values["data"]["count"]
+    attribute = stated.attributes[place]
+    columns = {} if rows == "people" and not attribute.section.has("column") else {place: attribute.column}
+    defaults = {"people": {"group": "group"}, "groups": {"size": SIZE}, "histogram": {"size": SIZE}}[rows]
+    for key in ("group", "size", "quantity"):
+        if groups[key] is not None and key not in ALLOWED[rows]:
+            raise section.problem(f"{key}: not where rows are {rows}: leave it out")
+        if (name := groups[key] or defaults.get(key)) is not None:
+            columns[key] = name
+    if rows == "histogram" and count is None:
+        raise stated.sections["data"].problem("count is missing: name the column with the number of groups of a row")
+    if rows != "histogram" and count is not None:
+        raise stated.sections["data"].problem(f"count: a row is one of the {rows}: leave it out")
+    if rows == "people" and groups["quantity"] is None and groups["most"] > 1:
+        raise section.problem("most: every row adds 1, unless quantity names a column")
+    return columns
+
+
+def _read_list(stated: Stated, column: str, regions: Hierarchy) -> GroupList | None:
+    groups, section = stated.values["groups"], stated.sections["groups"]
+    if groups["list"] is None:
+        for key in ("list_group", "list_region", "list_sha256"):
+            if groups[key] is not None:
+                raise section.problem(f"{key} is about a list, and none is named: give list")
+        return None
+    file = stated.path.parent / groups["list"]
+    with section.located():
+        named = groups["list_group"] or groups["group"] or "group"
+        listed = GroupList.read(file, regions, named, groups["list_region"] or column)
+    digest = groups["list_sha256"]
+    if digest is not None and digest.lower() != listed.digest:
+        raise section.problem(
+            f"the list has SHA-256 {listed.digest}, but list_sha256 is {digest}: the plan was made for another list"
+        )
+    return listed
+
+
+# A plan file whose section [graph] counts degrees, of the whole graph or, with one attribute, by place.
+
+
+def counts_degrees(values: Mapping[str, Any]) -> bool:
+    """Whether a plan file is about degrees."""
+    graph = values.get("graph")
+    return isinstance(graph, Mapping) and graph.get("counts") == DEGREES
+
+
+def with_source(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
+    """Return a plan file's values with the entity of the relation, and with the edges as the private table."""
+    top = Section(file, "", values)
+    unit, data, graph = (top.table(name) for name in ("unit", "data", "graph"))
+    refuse_data(data)
+    relation, edges = (NAME.read(graph, name) for name in ("relation", "edges"))
+    named = {}
+    if relation is not None:
+        with unit.located():
+            named = {"entity": check_entity(relation, NAME.read(unit, "entity"))}
+    source = {} if edges is None else {"source": edges}
+    return {**values, "unit": {**unit.values, **named}, "data": {**data.values, **source}}
+
+
+def read_degrees(stated: Stated) -> PlanFile:
+    """Make a plan of a file that counts degrees; private data is not touched."""
+    section, folder, told = stated.sections, stated.path.parent, stated.values["graph"]
+    unknown = stated.values["data"]["unknown"]
+    _refuse_beside_degrees(stated)
+    stated.refuse_open()
+    stated.refuse_private_files()
+    columns = {name: attribute.column for name, attribute in stated.attributes.items()}
+    trees = {name: attribute.read(folder) for name, attribute in stated.attributes.items()}
+    for name, tree in trees.items():
+        stated.check_digest(name, tree)
+    graph = read_graph(section["graph"], told, folder, columns, None, unknown)
+    assert graph is not None
+    loss = stated.loss()
+    with section["loss"].located(LossError), section["graph"].located(PlanError):
+        plan = _plan(stated, trees, loss=loss, policies=graph.graph.policies)
+    described = graph.described(stated.values[""]["description"])
+    return stated.plan_file(plan, columns, graph=graph, description=described)
+
+
+def _plan(stated: Stated, trees: Mapping[str, Hierarchy], **more: Any) -> DegreeCounts:
+    told, unit, release = (stated.values[name] for name in ("graph", "unit", "release"))
+    both: dict[str, Any] = {
+        **{name: told[name] for name in ("relation", "largest", "form", "directed", "degree")},
+        "contributions": unit["contributions"],
+        "title": stated.values[""]["title"],
+        "population": unit["population"],
+        "confidence": release["confidence"] if release["intervals"] else None,
+        **more,
+    }
+    if not trees:
+        choosing = told["choosing"]
+        return PureDegreePlan.make(neighbours=unit["neighbours"], entity=unit["entity"], choosing=choosing, **both)
+    ((place, regions),) = trees.items()
+    only = NEIGHBOURS.get(told["relation"], unit["neighbours"])
+    if unit["neighbours"] != only:
+        raise stated.sections["unit"].problem(
+            f'neighbours is {unit["neighbours"]!r}: degrees by place under "{told["relation"]}" are for {only!r}'
+        )
+    return PureRegionalPlan.make(regions, place=place, split=stated.values["loss"]["split"], **both)
+
+
+def _refuse_beside_degrees(stated: Stated) -> None:
+    """Refuse what plans for other counts may have."""
+    attributes, section, release = stated.attributes, stated.sections, stated.values["release"]
+    if len(attributes) > 1:
+        raise PlanFileError(
+            f"{stated.path}: [attributes] degrees have at most one, the place of the people, but there are "
+            f"{', '.join(attributes)}: the degree is counted by itself"
+        )
+    for name, attribute in attributes.items():
+        if name.casefold() == DEGREE:
+            raise attribute.section.problem("is called as the degrees are: call the place another")
+    if stated.values["data"]["unknown"] not in ("error", "drop"):
+        raise section["data"].problem('unknown: write "error", or "drop" for edges to people who are not in the table')
+    if not release["intervals"] and section["release"].has("confidence"):
+        raise section["release"].problem("intervals are off, but have a confidence: keep one")
+
 
 _ENDS = ("origin", "destination")
 BOTTOM_UP = "bottom-up"

@@ -10,31 +10,24 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.exact import Number
+from treetop._util.numbers import Number
+from treetop.counts.counts import Counts
+from treetop.counts.graph import Edges, Graph, Nodes
+from treetop.counts.projection import projected_degrees, projections, shortened
+from treetop.counts.tally import Tally, may_drop
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.policies import Policies
 from treetop.domain.spine import Spine
+from treetop.domain.unit import Policies
 from treetop.errors import LossError, PlanError
-from treetop.intake.counts import Counts
-from treetop.intake.dropping import may_drop
-from treetop.intake.graph.edges import Edges
-from treetop.intake.graph.graph import Graph
-from treetop.intake.graph.nodes import Nodes
-from treetop.intake.graph.projection import projected_degrees, projections
-from treetop.intake.graph.shortening import shortened
-from treetop.intake.tally import Tally
+from treetop.io.table import Table
 from treetop.noise import Key, Law
-from treetop.plan.accuracy import CONFIDENCE
 from treetop.plan.fields import DEGREES, decided
-from treetop.plan.graphs.sensitivity import Degree, Form, degree_sensitivity
-from treetop.plan.graphs.theta import HELD, Choice, name_of
-from treetop.plan.graphs.unit import DegreeFacts, DegreeUnit
+from treetop.plan.graphs.unit import HELD, Choice, Degree, DegreeFacts, DegreeUnit, Form, degree_sensitivity, name_of
 from treetop.plan.groups.planned import spine_of_numbers
 from treetop.plan.plan import PurePlan
-from treetop.plan.workload import Measured, Part, Workload
+from treetop.plan.workload import CONFIDENCE, Measured, Part, Workload
 from treetop.privacy import Loss, Neighbours
-from treetop.privacy.mechanism import cost, level_noise, noise_for
-from treetop.sources.table import Table
+from treetop.privacy.accountant import cost, level_noise, noise_for
 
 DEGREE = "degree"
 """The attribute of the degrees, and its one level."""

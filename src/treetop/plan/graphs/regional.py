@@ -11,27 +11,25 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.exact import Number
+from treetop._util.numbers import Number
+from treetop.counts.counts import Counts
+from treetop.counts.graph import Edges, Nodes
+from treetop.counts.groups import GroupSizes, check_cells
+from treetop.counts.tally import Tally
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.policies import Policies
+from treetop.domain.unit import Policies
 from treetop.errors import DataError, PlanError
-from treetop.intake.counts import Counts
-from treetop.intake.graph.edges import Edges
-from treetop.intake.graph.nodes import Nodes
-from treetop.intake.groups.sizes import GroupSizes, check_cells
-from treetop.intake.tally import Tally
+from treetop.io.header import refuse_code
+from treetop.io.table import Table
 from treetop.noise import Key
-from treetop.plan.accuracy import CONFIDENCE
 from treetop.plan.graphs.degrees import DEGREE, DegreeCounts, degree_fields
-from treetop.plan.graphs.sensitivity import Degree, Form
-from treetop.plan.graphs.unit import DegreeFacts, DegreeUnit
+from treetop.plan.graphs.unit import Degree, DegreeFacts, DegreeUnit, Form
 from treetop.plan.groups import unit as groups
 from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
 from treetop.plan.groups.planned import core_of, leaves_above_zero, together
+from treetop.plan.workload import CONFIDENCE
 from treetop.privacy import Loss, Neighbours, Sensitivity, Split
 from treetop.privacy.relation import check_relation
-from treetop.sources.header import refuse_code
-from treetop.sources.table import Table
 
 _FORMS: Mapping[Form, groups.Form] = {"histogram": "direct", "cumulative": "cumulative"}
 NEIGHBOURS: Mapping[str, Neighbours] = {"edge": "add-remove", "user-out": "replace"}

@@ -2,24 +2,176 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias, get_args
 
-from treetop.basics.exact import whole
-from treetop.basics.nearest import nearest
-from treetop.basics.wording import with_article
+from treetop._util.choices import nearest, with_article
+from treetop._util.numbers import Number, positive, whole
 from treetop.domain.unit import Neighbours, Sensitivity, Unit
 from treetop.errors import PlanError
-from treetop.plan.graphs.sensitivity import (
-    Degree,
-    Form,
-    degree_sensitivity,
-    listed_edge_sensitivities,
-    reaching_sensitivity,
-)
-from treetop.plan.graphs.theta import theta_of
-from treetop.privacy.graph_unit import Facts
-from treetop.privacy.relation import EDGE, USER_OUT, check_entity, one_edge
+from treetop.privacy.relation import EDGE, USER_OUT, Facts, check_entity, one_edge
+
+# How far one unit can move the numbers of people of each degree, by relation, kind of degree and form.
+
+Form: TypeAlias = Literal["histogram", "cumulative"]
+"""What is measured: how many people have each degree, or each degree and those below."""
+Degree: TypeAlias = Literal["out", "in", "total"]
+"""Which edges of a person are counted: those that go out, those that come in, or all."""
+
+_ENDS: dict[tuple[int, Form, Neighbours], Sensitivity] = {
+    (2, "histogram", "add-remove"): Sensitivity(4, 8),
+    (2, "cumulative", "add-remove"): Sensitivity(2, 4),
+    (2, "histogram", "replace"): Sensitivity(8, 24),
+    (2, "cumulative", "replace"): Sensitivity(4, 8),
+    (1, "histogram", "add-remove"): Sensitivity(2, 2),
+    (1, "cumulative", "add-remove"): Sensitivity(1, 1),
+    (1, "histogram", "replace"): Sensitivity(4, 6),
+    (1, "cumulative", "replace"): Sensitivity(2, 2),
+}
+
+
+def degree_sensitivity(
+    relation: str, degree: Degree, form: Form, neighbours: Neighbours, largest: int, most: int = 1
+) -> Sensitivity:
+    """How far one unit can move the measured counts.
+
+    `largest` is theta under "node"; `most` is how many edges of a list count where they are those of others, too.
+
+    >>> degree_sensitivity("node", "total", "histogram", "add-remove", 3)
+    Sensitivity(l1=7, l2_squared=25)
+    """
+    if relation == "edge":
+        return _ENDS[2 if degree == "total" else 1, form, neighbours]
+    exchanged = neighbours == "replace"
+    if relation == "user-out":
+        return _of_list(degree, form, exchanged, largest, most)
+    l1, squared = _of_node(degree, form, largest)
+    return Sensitivity(2 * l1, 4 * squared) if exchanged else Sensitivity(l1, squared)
+
+
+def listed_edge_sensitivities(degree: Degree, form: Form) -> tuple[Sensitivity, ...]:
+    """How far one edge of a list can move the measured counts under "user-out": as one more, or in another's place.
+
+    >>> listed_edge_sensitivities("in", "histogram")
+    (Sensitivity(l1=2, l2_squared=2), Sensitivity(l1=4, l2_squared=6))
+    """
+    added = _ENDS[2 if degree == "total" else 1, form, "add-remove"]
+    return (added,) if degree == "out" else (added, _ENDS[1, form, "replace"])
+
+
+def reaching_sensitivity(neighbours: Neighbours, theta: int) -> Sensitivity:
+    """How far one person can move the number of people who reach theta after the projection, under "node".
+
+    >>> reaching_sensitivity("add-remove", 3)
+    Sensitivity(l1=4, l2_squared=16)
+    """
+    far = (theta + 1) * (2 if neighbours == "replace" else 1)
+    return Sensitivity(far, far**2)
+
+
+def _of_list(degree: Degree, form: Form, exchanged: bool, largest: int, m: int) -> Sensitivity:
+    if degree == "out":
+        if form == "cumulative":
+            return Sensitivity(largest, largest)
+        return Sensitivity(2, 2) if exchanged else Sensitivity(1, 1)
+    own = degree == "total"
+    if form == "histogram":
+        if exchanged:
+            return Sensitivity(4 * m, 6 * m**2 + 2 * own)
+        return Sensitivity(2 * (m + own), 2 * (m + own) ** 2)
+    if exchanged:
+        return Sensitivity(2 * m, 2 * m**2 + 2 * own)
+    return Sensitivity(2 * m, m**2 + 3 * m) if own else Sensitivity(m, m**2)
+
+
+def _of_node(degree: Degree, form: Form, theta: int) -> Sensitivity:
+    if degree == "total":
+        if form == "histogram":
+            return Sensitivity(2 * theta + 1, theta**2 + (theta + 1) ** 2)
+        return Sensitivity(theta + 1, theta**2 + 1)
+    if form == "histogram":
+        return Sensitivity(4 * theta + 1, 6 * theta**2 + 2 * theta + 1)
+    return Sensitivity(2 * theta + 1, 2 * theta**2 + 1)
+
+
+# A private choice of theta, the largest degree under "node", among public candidates: it is measured and paid for.
+
+THETA = "theta "
+"""How the name of what is measured of a candidate begins."""
+SHARE = Fraction(1, 5)
+"""What the choice has of the loss, all candidates together, where nothing is said."""
+MOST = 32
+"""More candidates than these would leave each of them little but noise."""
+HELD = Fraction(1, 3)
+"""The risk of the half width by which the rule weighs noise: about one standard deviation."""
+
+
+def name_of(theta: int) -> str:
+    """Return the name of what is measured of a candidate.
+
+    >>> name_of(30), theta_of("theta 30"), theta_of("degree")
+    ('theta 30', 30, None)
+    """
+    return f"{THETA}{theta}"
+
+
+def theta_of(name: str) -> int | None:
+    """Return the candidate that a measurement is about; None where it is about none."""
+    return int(name.removeprefix(THETA)) if name.startswith(THETA) else None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Among which candidates theta is chosen, what that costs and, once it is done, what was measured."""
+
+    candidates: tuple[int, ...]
+    """The public candidates, from small to large."""
+    share: Fraction = SHARE
+    """What the choice has of the loss: every candidate as much."""
+    measured: tuple[int, ...] | None = None
+    """How many people reach each candidate, plus noise; None before it was measured."""
+
+    @staticmethod
+    def of(candidates: Sequence[int], share: Number | None = None) -> Choice:
+        """Return a choice that is still to be made.
+
+        >>> Choice.of([100, 10, 30])
+        Choice(candidates=(10, 30, 100), share=Fraction(1, 5), measured=None)
+        """
+        if not all(whole(one) is not None for one in candidates):
+            raise PlanError(f"largest is {list(candidates)}: candidates are whole numbers, from 1 to a million")
+        listed = tuple(sorted(candidates))
+        if len(set(listed)) < len(listed) or not 2 <= len(listed) <= MOST:
+            raise PlanError(
+                f"largest is {list(candidates)}: to have theta chosen, give 2 to {MOST} different candidates, such as "
+                "[10, 20, 50, 100, 200]"
+            )
+        part = SHARE if share is None else positive(share, "The share of the choice (choosing)")
+        if part >= 1:
+            raise PlanError(f"choosing is {share}: the choice takes a part of the loss, less than 1, such as 0.2")
+        return Choice(listed, part)
+
+    @property
+    def share_of_each(self) -> Fraction:
+        """What every candidate has of the loss."""
+        return self.share / len(self.candidates)
+
+    @property
+    def left(self) -> Fraction:
+        """What the choice leaves of the loss, for the degrees themselves."""
+        return 1 - self.share
+
+    def best(self, noise: Sequence[int], measured: Sequence[int]) -> int:
+        """Return the candidate that the rule takes, of the noise of a release with each and of what was measured.
+
+        >>> Choice.of([10, 30, 100]).best([20, 60, 200], [900, 80, -50])
+        30
+        """
+        cost = [max(0, people) + width for people, width in zip(measured, noise, strict=True)]
+        return self.candidates[cost.index(min(cost))]
+
 
 _PROTECTED: dict[str, str] = {
     "edge": EDGE.words,

@@ -11,16 +11,16 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.exact import Number, whole
-from treetop.basics.memory import refuse_beyond_memory
-from treetop.basics.nearest import nearest
+from treetop._util.choices import nearest
+from treetop._util.numbers import Number, whole
+from treetop._util.system import refuse_beyond_memory
+from treetop.counts.groups import CELL_BYTES, check_cells
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import LossError, PlanError
-from treetop.intake.groups.sizes import CELL_BYTES, check_cells
 from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.plan.workload import Measured, Part, PassThrough, Workload
 from treetop.privacy import TOTAL, Loss, Split, shares
-from treetop.privacy.mechanism import cost_of, noise_for
+from treetop.privacy.accountant import cost_of, noise_for
 from treetop.repair import Tree, whole_weights
 from treetop.repair import groups as repairs
 

@@ -17,28 +17,23 @@ from typing import Any, Literal, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.exact import Number, whole
-from treetop.basics.nearest import nearest
-from treetop.domain.guarantee import GuaranteeCondition
+from treetop._util.choices import nearest
+from treetop._util.numbers import Number, whole
+from treetop.counts.counts import Counts
+from treetop.counts.groups import Columns, GroupList, Reader, Rows, check_cells
+from treetop.counts.tally import Tally, selected
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
-from treetop.domain.unit import TOTAL
+from treetop.domain.unit import TOTAL, GuaranteeCondition
 from treetop.errors import DataError, PlanError
-from treetop.intake.counts import Counts
-from treetop.intake.dropping import selected
-from treetop.intake.groups.lists import GroupList
-from treetop.intake.groups.read import Columns, Reader, Rows
-from treetop.intake.groups.sizes import check_cells
-from treetop.intake.tally import Tally
-from treetop.plan.accuracy import CONFIDENCE
+from treetop.io.source import VIEW, as_source, leaves_out
+from treetop.io.table import Table
 from treetop.plan.fields import GROUPS, decided
 from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
-from treetop.plan.groups.table_unit import GroupTableUnit
-from treetop.plan.groups.unit import Form, GroupUnit
+from treetop.plan.groups.unit import Form, GroupTableUnit, GroupUnit
 from treetop.plan.plan import PurePlan
+from treetop.plan.workload import CONFIDENCE
 from treetop.privacy import Loss, Split
-from treetop.sources.source import VIEW, as_source, leaves_out
-from treetop.sources.table import Table
 
 SIZE = "size"
 """The attribute of the sizes, and its one level."""

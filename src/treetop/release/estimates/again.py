@@ -12,7 +12,7 @@ from typing import TypeVar
 from treetop.card import Facts, describe_release
 from treetop.card.rebuild import rebuild_plan
 from treetop.errors import ReleaseError
-from treetop.plan.accuracy import CONFIDENCE
+from treetop.plan.workload import CONFIDENCE
 from treetop.release.contents import Contents
 from treetop.release.estimates.align import align
 from treetop.release.estimates.whole_numbers import lower_error, lower_error_under

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.counts.counts import pack
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
-from treetop.intake.counts import pack
-from treetop.measure.evidence import NOTHING, Evidence, LevelEvidence
+from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.release.estimates.measured_tree import TreeLevel, measured_tree
 from treetop.release.measurements import Measurements
 from treetop.release.tree import ReleasedTree, spans_at

@@ -2,29 +2,283 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from treetop.basics.nearest import nearest
+from treetop._util.choices import nearest
+from treetop.domain.cells import Depths
+from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.level import Level
-from treetop.domain.margin import title_of
+from treetop.domain.marginal import cells_of, depths_alone, title_of
+from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import QueryError
+from treetop.measure.margins import groups_of
 from treetop.release.codes import codes_at
 from treetop.release.contents import Contents
 from treetop.release.estimates.again import all_measurements
-from treetop.release.estimates.joined import joined_estimates
 from treetop.release.estimates.measured_tree import TreeLevel, measured_tree
-from treetop.release.margins import codes_of
-from treetop.release.tree import ReleasedTree
-from treetop.repair.least_squares import LevelEstimates
+from treetop.release.margins import MarginTable, codes_of
+from treetop.release.tree import ReleasedTree, spans_at
+from treetop.repair.least_squares import LevelEstimates, MeasuredLevel, least_squares
+
+# Least squares over a measured tree and the margins beside it, together.
 
 Ints = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
+MOST_LINKS = 256
+"""So many equations tie the trees at most."""
+_WORK = 20_000_000
+"""So many nodes times equations are passed over at most, where that leaves any."""
+_NOTHING = 1e-9
+"""Of the equations' largest variance: what varies less than this follows from others."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Tree:
+    """One tree of measurements, and which of its nodes stand in which equations."""
+
+    levels: Sequence[MeasuredLevel]
+    """From the root down."""
+    depths: Depths = ()
+    """Of a margin, how many levels of every attribute its finest nodes tell apart."""
+    links: dict[int, list[tuple[Ints, Ints, float]]] = field(default_factory=dict)
+    """By level: nodes, the equations that they stand in, and their sign."""
+
+    def link(self, level: int, node: Ints, equation: Ints, sign: float) -> None:
+        self.links.setdefault(level, []).append((node, equation, sign))
+
+    def equations(self) -> list[int]:
+        """Return the equations that it stands in."""
+        entries = [equation for level in self.links.values() for _, equation, _ in level]
+        return np.unique(np.concatenate(entries)).tolist() if entries else []
+
+    def gaps(self, values: Sequence[Reals], size: int) -> Reals:
+        """Return C z for values of all nodes."""
+        found = np.zeros(size)
+        for level, entries in self.links.items():
+            for node, equation, sign in entries:
+                found += np.bincount(equation, sign * values[level][node], minlength=size)
+        return found
+
+    def spread(self, weights: Reals) -> list[Reals]:
+        """Return ΣCᵀ times weights of the equations, for all nodes."""
+        given = [np.zeros(len(level)) for level in self.levels]
+        for at, entries in self.links.items():
+            for node, equation, sign in entries:
+                given[at] += np.bincount(node, sign * weights[equation], minlength=len(given[at]))
+        for at in range(len(self.levels) - 1, 0, -1):  # an only child that was not measured is its parent
+            level = self.levels[at]
+            blind = ~np.isfinite(level.variance) & _only(level, len(given[at - 1]))
+            given[at - 1] += np.bincount(level.parent[blind], given[at][blind], minlength=len(given[at - 1]))
+            given[at][blind] = 0.0
+        for at, (above, below) in enumerate(pairwise(self.levels)):  # what was not measured is its children
+            blind = ~np.isfinite(above.variance)
+            given[at + 1] += np.where(blind, given[at], 0.0)[below.parent]
+            given[at][blind] = 0.0
+        # The estimate from measurements s²·g is Σg: weighted by 1/s² they are g.
+        made = [
+            MeasuredLevel(level.parent, own * np.where(own == 0.0, 0.0, level.variance), level.variance)
+            for level, own in zip(self.levels, given, strict=True)
+        ]
+        return [level.value for level in least_squares(made)]
+
+
+def _only(level: MeasuredLevel, above: int) -> NDArray[np.bool_]:
+    only: NDArray[np.bool_] = (np.bincount(level.parent, minlength=above) == 1)[level.parent]
+    return only
+
+
+def joined_estimates(
+    spine: Spine, tree: Sequence[TreeLevel], margins: Sequence[MarginTable]
+) -> tuple[list[LevelEstimates], list[LevelEstimates]]:
+    """Return the estimates of every level of the measured tree, and of every margin."""
+    own, beside = _Tree(tree), _margin_trees(spine.trees, tree[0], margins)
+    size = _tie(spine, own, tree, beside)
+    found = _solved([own, *beside], size)
+    by_depths = {}
+    for one, levels in zip(beside, found[1:], strict=True):
+        for depths, level in zip(_depths_of(one), levels[1:], strict=True):
+            by_depths[depths] = level
+    return found[0], [by_depths[table.margin.depths] for table in margins]
+
+
+def _margin_trees(trees: Sequence[Hierarchy], root: TreeLevel, margins: Sequence[MarginTable]) -> list[_Tree]:
+    """Return the tree of each attribute alone that has margins, and a tree of two levels for each other table."""
+    known = root if root.variance[0] == 0.0 else MeasuredLevel(root.parent, np.zeros(1), np.full(1, np.inf))
+    found = []
+    for attribute, tree in enumerate(trees):
+        alone = {table.margin.depths[attribute]: table for table in margins if table.margin.attributes == (attribute,)}
+        levels: list[MeasuredLevel] = [known]
+        for depth in range(1, max(alone, default=0) + 1):
+            first = tree.first[depth - 1]
+            parent = np.repeat(np.arange(len(first) - 1), np.diff(first))
+            levels.append(_measured(parent, alone.get(depth)))
+        if alone:
+            found.append(_Tree(levels, depths_alone(len(trees), attribute, max(alone))))
+    for table in margins:
+        if len(table.margin.attributes) > 1:
+            parent = np.zeros(table.margin.nodes, np.int64)
+            found.append(_Tree([known, _measured(parent, table)], table.margin.depths))
+    return found
+
+
+def _measured(parent: Ints, table: MarginTable | None) -> MeasuredLevel:
+    if table is None:
+        return MeasuredLevel(parent, np.zeros(len(parent)), np.full(len(parent), np.inf))
+    return MeasuredLevel(parent, table.measured, np.full(len(parent), table.law.standard_deviation**2))
+
+
+def _depths_of(one: _Tree) -> Iterator[Depths]:
+    """Yield how many levels of every attribute each level below the root of a margin's tree tells apart."""
+    if np.count_nonzero(one.depths) > 1:
+        yield one.depths
+        return
+    (attribute,) = np.flatnonzero(one.depths).tolist()
+    for depth in range(1, one.depths[attribute] + 1):
+        yield depths_alone(len(one.depths), attribute, depth)
+
+
+_Side = tuple[_Tree, list[tuple[int, Ints]]]
+"""Nodes of a tree by level, each with the cell that it lies in, or −1."""
+_Tie = tuple[Ints, _Side, _Side]
+"""The cells that have an equation, and what is equal in them."""
+
+
+def _tie(spine: Spine, own: _Tree, tree: Sequence[TreeLevel], beside: Sequence[_Tree]) -> int:
+    """Write the equations, as many as there may be, and return how many there are."""
+    nodes = sum(len(level) for one in (own, *beside) for level in one.levels)
+    most = min(MOST_LINKS, max(_WORK // nodes, 16))
+    cells = {depths: _Cells.of(spine, tree, depths) for one in beside for depths in _coarser_depths(one.depths)}
+    largest = most
+    while True:
+        ties = [tie for one in beside for tie in _closed_ties(spine, own, one, cells, largest)]
+        ties += [tie for i, one in enumerate(beside) for other in beside[:i] for tie in _shared(spine, one, other)]
+        ties = [tie for tie in ties if len(tie[0]) <= largest]
+        if sum(len(numbers) for numbers, *_ in ties) <= most:
+            break
+        largest //= 2
+    size = 0
+    for numbers, *sides in ties:
+        for (one, labels), sign in zip(sides, (1.0, -1.0), strict=True):
+            for level, label in labels:
+                place = np.minimum(np.searchsorted(numbers, label), len(numbers) - 1)
+                there = np.flatnonzero(numbers[place] == label)
+                one.link(level, there, size + place[there], sign)
+        size += len(numbers)
+    return size
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """The cells of one table, and what of the measured tree lies in them."""
+
+    labels: list[tuple[int, Ints]]
+    """By level of the tree, the cell that each node lies in; −1 for nodes that others stand for."""
+    closed: NDArray[np.bool_]
+    """Which cells are made up of measured nodes."""
+
+    @staticmethod
+    def of(spine: Spine, tree: Sequence[TreeLevel], depths: Depths) -> _Cells:
+        trees = spine.trees
+        shape = tuple(one.sizes[depth - 1] for one, depth in zip(trees, depths, strict=True) if depth)
+        told = [attribute for attribute, depth in enumerate(depths) if depth]
+        last = next(
+            index for index in range(len(tree)) if all(map(int.__ge__, spine.depths(index), depths))
+        )  # from there on nodes lie in one cell each
+        is_open = np.zeros(shape, np.bool_)
+        labels = []
+        for index in range(last):
+            level = tree[index]
+            ends = np.setdiff1d(np.arange(len(level)), tree[index + 1].parent)
+            start, stop = spans_at(spine, index, level.nodes[:, ends])
+            leaves = [len(one.levels) for one in trees]
+            low, high = cells_of(trees, depths, leaves, start), cells_of(trees, depths, leaves, stop - 1)
+            label = np.full(len(level), -1)
+            label[ends[low == high]] = low[low == high]
+            labels.append((index, label))
+            apart = low != high
+            between = [trees[one].ancestors(depths[one] - 1) for one in told]
+            firsts = [own[start[one][apart]] for one, own in zip(told, between, strict=True)]
+            lasts = [own[stop[one][apart] - 1] for one, own in zip(told, between, strict=True)]
+            for row in np.unique(np.stack([*firsts, *lasts], axis=1), axis=0).tolist() if told else []:
+                is_open[tuple(slice(a, b + 1) for a, b in zip(row[: len(told)], row[len(told) :], strict=True))] = True
+        labels.append((last, cells_of(trees, depths, spine.depths(last), tree[last].nodes)))
+        return _Cells(labels, ~is_open.ravel())
+
+
+def _coarser_depths(depths: Depths) -> Iterator[Depths]:
+    yield from product(*(range(depth + 1) for depth in depths))
+
+
+def _steps(depths: Depths, most: Depths) -> Iterator[Depths]:
+    for attribute, depth in enumerate(depths):
+        if depth < most[attribute]:
+            yield (*depths[:attribute], depth + 1, *depths[attribute + 1 :])
+
+
+def _closed_ties(spine: Spine, own: _Tree, one: _Tree, cells: Mapping[Depths, _Cells], largest: int) -> Iterator[_Tie]:
+    """Yield what ties a margin to the measured tree: its closed cells, but for those whose parts are closed as well."""
+    for depths in _coarser_depths(one.depths):
+        found = cells[depths]
+        wanted = found.closed.copy()
+        for finer in _steps(depths, one.depths):
+            below = cells[finer].closed
+            if len(below) <= largest:
+                wanted &= np.bincount(groups_of(spine.trees, finer, depths), ~below, minlength=len(wanted)) > 0
+        # A public total is the root of every tree: an equation for it would say nothing.
+        if wanted.any() and (any(depths) or own.levels[0].variance[0] > 0.0):
+            yield np.flatnonzero(wanted), (own, found.labels), _side(spine, one, depths)
+
+
+def _shared(spine: Spine, one: _Tree, other: _Tree) -> Iterator[_Tie]:
+    """Yield what ties two margins: the table that both of them tell."""
+    depths = tuple(map(min, one.depths, other.depths))
+    if any(depths):
+        sides = _side(spine, one, depths), _side(spine, other, depths)
+        yield np.unique(sides[0][1][0][1]), *sides
+
+
+def _side(spine: Spine, one: _Tree, depths: Depths) -> _Side:
+    return one, [(len(one.levels) - 1, groups_of(spine.trees, one.depths, depths))]
+
+
+def _solved(trees: Sequence[_Tree], size: int) -> list[list[LevelEstimates]]:
+    """Return the estimates of all trees that fulfil the equations, with their variances."""
+    alone = [least_squares(one.levels) for one in trees]
+    if size == 0:
+        return alone
+    system, gaps = np.zeros((size, size)), np.zeros(size)
+    for one, levels in zip(trees, alone, strict=True):
+        gaps += one.gaps([level.value for level in levels], size)
+        for equation in one.equations():
+            system[:, equation] += one.gaps(one.spread(np.eye(1, size, equation)[0]), size)
+    variance, direction = np.linalg.eigh((system + system.T) / 2)
+    kept = variance > _NOTHING * variance[-1]
+    roots = direction[:, kept] / np.sqrt(variance[kept])  # the pseudo-inverse is roots·rootsᵀ
+    found = []
+    for one, levels in zip(trees, alone, strict=True):
+        moved = one.spread(roots @ (roots.T @ gaps))
+        known = [np.zeros(len(level.value)) for level in levels]
+        for root in roots.T:
+            for at, part in enumerate(one.spread(root)):
+                known[at] += part**2
+        found.append(
+            [
+                LevelEstimates(level.value - away, np.maximum(level.variance - less, 0.0))
+                for level, away, less in zip(levels, moved, known, strict=True)
+            ]
+        )
+    return found
+
+
 
 
 @dataclass(frozen=True, eq=False)

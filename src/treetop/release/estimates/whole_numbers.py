@@ -9,29 +9,445 @@ absolute error. All of it works on noisy values, so it costs no privacy.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.basics.checked import whole_number, whole_numbers
-from treetop.basics.copying import writable
-from treetop.domain.level import Refinement
-from treetop.domain.margin import cells_of, decided_at, depths_alone, stages_of
+from treetop._util.arrays import copy_into, writable
+from treetop._util.kernel import kernel
+from treetop._util.numbers import whole_number, whole_numbers
+from treetop.counts.counts import pack
+from treetop.domain.level import Level, Refinement
+from treetop.domain.marginal import cells_of, decided_at, depths_alone, stages_of
 from treetop.domain.spine import Spine
-from treetop.intake.counts import pack
-from treetop.measure.blocks import cells_of_rows
+from treetop.measure.blocks import FAR, cells_of_rows
+from treetop.measure.merged import Rows, fit_rows
 from treetop.noise import Law
-from treetop.release.estimates import prior
 from treetop.release.estimates.measured_tree import measured_tree
-from treetop.release.estimates.merged_rows import rows_of_last
-from treetop.release.estimates.sharing import share_by_probability
-from treetop.release.estimates.under_margins import share_under_margin
 from treetop.release.margins import MarginTable, columns_of, find
-from treetop.release.measurements import Measurements
-from treetop.release.tree import ReleasedTree, spans_at
+from treetop.release.measurements import LevelMeasurements, Measurements
+from treetop.release.tree import LevelNodes, ReleasedTree, spans_at
 from treetop.repair.least_squares import from_below
 from treetop.repair.sharing import share_by_least_squares
+from treetop.repair.state import ASCENDING, EUCLIDEAN, SCRATCH_SIZE, STATE_SIZE, begin, mix, settled, solve
+from treetop.repair.two_sided import open_block
+from treetop.repair.whole_blocks import candidates, round_block
+
+# How the true counts of a level are spread, learned from the noisy measurements alone: empirical Bayes.
+
+STEPS = 129
+"""How many thresholds of the probability are told apart, evenly in standard deviations of a normal law up to 8."""
+ENOUGH = 1000
+"""A class of children has at least so many, or is joined with the next."""
+ROUNDS = 400
+"""Of expectation maximisation: enough for the bulk, too few to make spikes of single measurements."""
+_CELLS = 32
+"""A standard deviation of the noise is cut into at most so many cells."""
+_BELOW, _WITHIN, _ABOVE = 7, 9, 14
+"""In standard deviations: tables hold measurements from -7 up to 9, and true counts up to 14."""
+_GROWTH = 0.35
+"""How much wider each bin of true counts is than those before it together."""
+
+
+class Posterior(NamedTuple):
+    """For the children of one level: how many units each should have, by how sure each unit is."""
+
+    cell: int
+    """The width of a cell of the tables."""
+    lowest: int
+    """The least measurement that they hold."""
+    units: Ints
+    """By class, step and cell of the measurement: the largest y with P(count ≥ y) above the step's probability."""
+    shift: Ints
+    """By step: the same less the measurement, for measurements above those of the tables."""
+
+
+def thresholds() -> Reals:
+    """Return the probabilities of the steps, falling: of a normal law above -8, …, 8 standard deviations."""
+    return np.array([0.5 * math.erfc(u / math.sqrt(2)) for u in np.linspace(-8, 8, STEPS)])
+
+
+def learn(law: Law, measured: Ints, kind: Ints) -> Posterior:
+    """Learn the spread of true counts in every class of children (`kind`, from 0) from their measurements."""
+    sigma = law.standard_deviation
+    cell = max(round(sigma / _CELLS), 1)
+    lowest = -int(_BELOW * sigma) // cell * cell
+    cells = max((int(_WITHIN * sigma) - lowest) // cell, 1)
+    true = np.arange(max(int(_ABOVE * sigma) // cell, 4) + 1) * cell
+    # The middle of a cell stands for it.
+    off = np.abs(lowest + cell * np.arange(cells)[:, None] + (cell - 1) / 2 - true[None, :])
+    likelihood = np.exp(-float(law.rate) * off**law.power)
+    at = np.clip((measured - lowest) // cell, 0, cells)
+    classes = int(kind.max(initial=-1)) + 1
+    seen = np.bincount(kind * (cells + 1) + at, minlength=classes * (cells + 1)).reshape(classes, cells + 1)
+    limits = thresholds()
+    units = np.stack([_prior_units(likelihood * _spread(row[:-1], likelihood), limits) * cell for row in seen])
+    # Of a large count nothing is known but its measurement: P(count ≥ y) = P(N ≤ x − y).
+    shift = np.array([-law.quantile(Fraction(limit)) for limit in limits.tolist()], np.int64)
+    return Posterior(cell, lowest, units, shift)
+
+
+def classes(average: Reals) -> Ints:
+    """Tell children apart by what their parents have for each, in octaves; classes that are too small are joined."""
+    octave = np.clip(np.floor(np.log2(np.maximum(average, 1e-3))), -12, 40).astype(np.int64) + 12
+    sizes = np.bincount(octave)
+    joined, current, size = np.zeros(len(sizes), np.int64), 0, 0
+    for i in np.flatnonzero(sizes).tolist():
+        if size >= ENOUGH and sizes[i:].sum() >= ENOUGH:
+            current, size = current + 1, 0
+        joined[i] = current
+        size += int(sizes[i])
+    return joined[octave]
+
+
+def _spread(seen: Ints, likelihood: Reals) -> Reals:
+    """Return the probabilities of the true counts under which the measurements are likeliest; smooth within bins."""
+    edges = [0, 1]
+    while edges[-1] < likelihood.shape[1]:
+        edges.append(edges[-1] + max(1, int(edges[-1] * _GROWTH)))
+    edges[-1] = likelihood.shape[1]
+    width = np.diff(edges)
+    there = seen > 0
+    bins = np.add.reduceat(likelihood[there], edges[:-1], axis=1) / width
+    weight = np.full(len(width), 0.5 / max(len(width) - 1, 1))
+    weight[0] = 0.5
+    number = seen[there].astype(np.float64)
+    for _ in range(ROUNDS if number.sum() > 0 else 0):
+        weight *= bins.T @ (number / np.maximum(bins @ weight, 1e-300)) / number.sum()
+    weight = (weight + 1e-7) / (weight + 1e-7).sum()
+    return np.repeat(weight / width, width)
+
+
+def _prior_units(joint: Reals, limits: Reals) -> Ints:
+    """Return, by step and cell, how many true counts above zero are at least that probable to be reached."""
+    chance = joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)
+    reached = np.cumsum(chance[:, ::-1], axis=1)[:, ::-1][:, 1:]
+    found = np.stack([np.searchsorted(-row, -limits) for row in reached], axis=1)
+    return np.maximum.accumulate(found, axis=0).astype(np.int64)
+
+
+# Sharing a node's count among its children, as whole numbers, by what Bayes' rule says of them.
+
+
+@kernel
+def share_by_probability(
+    first: Ints, measured: Ints, kind: Ints, learned: Posterior, count: Ints, seed: int, out: Ints
+) -> None:
+    """Share counts among children so that the expected sum of absolute errors is least.
+
+    A unit more for a child that has y changes its expected error by 1 − 2·P(count > y), which grows with y. So it is
+    best to give unit by unit to the child for which the next one is likeliest (exactly, up to the distance between two
+    steps): all units above one threshold, which is found by bisection, then what is left to those right below it.
+    """
+    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
+    steps = len(learned.shift)
+    for i in range(len(count)):
+        a, b = first[i], first[i + 1]
+        if count[i] <= 0 or b - a <= 1:
+            out[a:b] = count[i]
+            continue
+        low, high = -1, steps
+        while high - low > 1:
+            middle = (low + high) // 2
+            total = np.int64(0)
+            for j in range(a, b):
+                total += due(learned, kind[j], measured[j], middle)
+            if total <= count[i]:
+                low = middle
+            else:
+                high = middle
+        left = count[i]
+        for j in range(a, b):
+            out[j] = due(learned, kind[j], measured[j], max(low, 0))
+            left -= out[j]
+        if left == 0:
+            continue
+        if low < 0 or high == steps:  # beyond the steps: all children give, or take, alike
+            begin(state, b - a, count[i], EUCLIDEAN, ASCENDING, np.uint64(seed + a))
+            solve(state, scratch, out[a:b])
+            for j in range(a, b):
+                out[j] = settled(state, out[j])
+            continue
+        room = np.empty(b - a, np.int64)
+        for j in range(a, b):
+            room[j - a] = max(due(learned, kind[j], measured[j], high) - out[j], 0)
+        give(room, measured[a:b], left, seed + a, out[a:b])
+
+
+@kernel
+def due(learned: Posterior, kind: int, measured: int, step: int) -> np.int64:
+    """Return how many units a child has at a step."""
+    at = max((measured - learned.lowest) // learned.cell, 0)
+    if at < learned.units.shape[2]:
+        return np.int64(learned.units[kind, step, at])
+    return np.int64(max(measured + learned.shift[step], 0))
+
+
+@kernel
+def give(room: Ints, measured: Ints, left: int, seed: int, out: Ints) -> None:
+    """Give what is left to the children that have room at the next step, in proportion to it; equals at random."""
+    order = np.empty(len(out), np.int64)
+    total = 0
+    for j in range(len(out)):
+        total += room[j]
+        order[j] = (measured[j] << 20) | np.int64(mix(np.uint64(seed + j)) >> np.uint64(44))
+    passed, given = np.int64(0), np.int64(0)
+    for j in np.argsort(-order):
+        passed += room[j]
+        # In floats, since the product may leave 64 bits; whatever that rounds, the sum is exact.
+        due_ = np.int64(left)
+        if passed < total:
+            due_ = np.int64(min(due_, np.ceil(float(left) * float(passed) / total)))
+        part = due_ - given
+        out[j] += part
+        given += part
+
+
+# Rows of a merged last level: what its attributes but the last leave to it, by how probable each unit is.
+
+
+def rows_of_last(
+    law: Law, level: Level, above: LevelNodes, seen: LevelMeasurements, tables: Sequence[Ints | None]
+) -> Rows:
+    """Return the rows, zeros among them, of all nodes above that the level divides; by one attribute, these themselves.
+
+    `tables` are the margins of the attributes that it refines, None where there is none.
+    """
+    fanout = level.fanout(above.nodes)
+    there = fanout > 1
+    place = np.cumsum(fanout) - fanout  # ties are broken alike whenever they are computed
+    rows = Rows(above.nodes[:, there].astype(np.int32), above.count[there], fanout[there], place[there])
+    for at, (part, table) in enumerate(zip(level.parts[:-1], tables, strict=False)):
+        sums = _sums(law, rows, part, seen, list(zip(level.parts, tables, strict=True))[at:])
+        if table is not None:
+            groups, far = np.zeros(len(rows.count), np.int64), FAR * law.standard_deviation
+            sums = fit_rows(rows, part, groups, table[None, :], sums, sums, far, ASCENDING)
+        rows = rows.refined(part, sums)
+    return rows
+
+
+def _sums(
+    law: Law, rows: Rows, part: Refinement, seen: LevelMeasurements, left: Sequence[tuple[Refinement, Ints | None]]
+) -> Ints:
+    """Share the counts of rows among all their cells, and sum up those of each child by an attribute.
+
+    Cells are told apart by what rows and margins lead to expect of them.
+    """
+    if len(seen) == 0:
+        return np.zeros(0, np.int64)
+    expected = np.repeat(rows.count.astype(np.float64), rows.cells)
+    for one, table in left:
+        node = seen.nodes[one.attribute]
+        if table is None:
+            expected /= np.diff(one.first)[one.above[node]]
+        else:
+            expected *= table[node] / np.maximum(np.add.reduceat(table, one.first[:-1])[one.above[node]], 1)
+    useful, kind = expected > 0, np.zeros(len(seen), np.int64)
+    kind[useful] = classes(expected[useful])
+    learned = learn(law, seen.value[useful], kind[useful])
+    out = np.zeros(len(seen), np.int64)
+    share_by_probability(np.concatenate([[0], np.cumsum(rows.cells)]), seen.value, kind, learned, rows.count, 0, out)
+    fanout = part.fanout(rows.nodes)
+    inner = np.repeat(rows.cells // fanout, fanout)
+    sums: Ints = np.add.reduceat(out, np.cumsum(inner) - inner)
+    return sums
+
+
+# Counts of lower error under margins: the last level shared by how probable each unit is, rows and columns exact.
+
+Reals = NDArray[np.float64]
+
+_SWEEPS = 30
+_NONE = cast(int, np.int64(0))  # a plain 0 is a type of its own to Numba, with a variant of each kernel
+"""So often rows and columns take turns."""
+_NEAR = 0.5
+"""A fit ends when no column is off by more."""
+_AHEAD = 24.0
+"""Cells that have units up to so many steps, three standard deviations, from their row's first threshold are fitted."""
+_FAR = 8.0
+"""So many steps, a standard deviation, is the farthest that a column goes at a time."""
+
+
+def share_under_margin(law: Law, first: Ints, measured: Ints, node: Ints, columns: Ints, count: Ints) -> Ints:
+    """Share counts of rows among cells; `first` says where each row's cells start, `node` which column a cell is.
+
+    Rows with the same cells are one block; nothing else of the columns belongs to a block.
+    """
+    fanout = np.diff(first)
+    several = fanout > 1
+    owner = np.repeat(np.arange(len(fanout)), fanout)
+    eldest = node[np.minimum(first[:-1], max(len(node) - 1, 0))] if len(node) else np.zeros(len(fanout), np.int64)
+    order = np.argsort(eldest, kind="stable")
+    before = np.concatenate([[0], np.cumsum(columns)])
+    together = (before[eldest + fanout] - before[eldest])[owner]
+    expected = count[owner] * (columns[node] / np.maximum(together, 1))
+    useful = several[owner] & (expected > 0)
+    kind = np.zeros(len(measured), np.int64)
+    kind[useful] = classes(expected[useful])
+    learned = learn(law, measured[useful], kind[useful])
+    out = np.zeros(len(measured), np.int64)
+    _share_blocks(first, order, eldest, writable(measured), kind, learned, writable(columns), writable(count), out)
+    return out
+
+
+@kernel
+def _share_blocks(
+    first: Ints, order: Ints, eldest: Ints, measured: Ints, kind: Ints, learned: Posterior, columns: Ints, count: Ints,
+    out: Ints,
+) -> None:  # fmt: skip
+    at = 0
+    while at < len(order):
+        end = at + 1
+        while end < len(order) and eldest[order[end]] == eldest[order[at]]:
+            end += 1
+        width = first[order[at] + 1] - first[order[at]]
+        own = columns[eldest[order[at]] : eldest[order[at]] + width]
+        if width == 1:
+            for row in order[at:end]:
+                out[first[row]] = count[row]
+        elif end - at == 1 and own.sum() == count[order[at]]:
+            copy_into(out[first[order[at]] :], own)
+        else:
+            _share_block(order[at:end], first, measured, kind, learned, own, count, out)
+        at = end
+
+
+@kernel
+def _share_block(
+    rows: Ints, first: Ints, measured: Ints, kind: Ints, learned: Posterior, columns: Ints, count: Ints, out: Ints
+) -> None:
+    height, width = len(rows), len(columns)
+    near = np.zeros(height * width, np.bool_)
+    target = np.empty(height * width)
+    wanted, a = np.empty(height, np.int64), np.empty(height)
+    for i in range(height):
+        at, wanted[i] = first[rows[i]], count[rows[i]]
+        a[i] = _first_step(learned, kind[at : at + width], measured[at : at + width], columns, wanted[i])
+        for j in range(width):
+            target[i * width + j] = measured[at + j]
+            near[i * width + j] = _units(learned, kind[at + j], measured[at + j], a[i] + _AHEAD) > 0.0
+    open_block(target, near, columns)
+    start, column, _ = candidates(target, near, wanted, columns, _NONE, _NONE)
+    cell_kind, cell_measured = np.empty(len(column), np.int64), np.empty(len(column), np.int64)
+    for i in range(height):
+        for k in range(start[i], start[i + 1]):
+            at = first[rows[i]] + column[k]
+            cell_kind[k], cell_measured[k] = kind[at], measured[at]
+    fitted = _fit(start, column, cell_kind, cell_measured, learned, wanted, columns, a)
+    whole = np.empty(height * width, np.int64)
+    round_block(target, near, start, column, fitted, wanted, columns, _NONE, whole)
+    for i in range(height):
+        copy_into(out[first[rows[i]] :], whole[i * width : (i + 1) * width])
+
+
+@kernel
+def _units(learned: Posterior, kind: int, measured: int, step: float) -> float:
+    """Return how many units a cell has at a threshold: between two steps, in proportion."""
+    last = len(learned.shift) - 1
+    at = min(max(step, 0.0), float(last))
+    low = int(at)
+    units = float(due(learned, kind, measured, low))
+    if at > low:
+        units += (at - low) * (due(learned, kind, measured, low + 1) - units)
+    return units
+
+
+@kernel
+def _first_step(learned: Posterior, kind: Ints, measured: Ints, columns: Ints, count: int) -> float:
+    """Return the last step at which a row has no more than its count, were there no columns."""
+    low, high = 0, len(learned.shift)
+    while high - low > 1:
+        middle = (low + high) // 2
+        total = np.int64(0)
+        for j in range(len(measured)):
+            if columns[j] > 0:
+                total += due(learned, kind[j], measured[j], middle)
+        if total <= count:
+            low = middle
+        else:
+            high = middle
+    return float(low)
+
+
+@kernel
+def _fit(
+    start: Ints, column: Ints, kind: Ints, measured: Ints, learned: Posterior, rows: Ints, columns: Ints, a: Reals
+) -> Reals:
+    """Return what every candidate has when rows have their counts, and columns nearly."""
+    b, total, slope = np.zeros(len(columns)), np.empty(len(columns)), np.empty(len(columns))
+    fitted = np.empty(len(column))
+    for _ in range(_SWEEPS):
+        total[:] = 0.0
+        slope[:] = 0.0
+        for i in range(len(rows)):
+            own = slice(start[i], start[i + 1])
+            a[i] = _row_step(column[own], kind[own], measured[own], learned, b, rows[i], a[i], fitted[own])
+            for k in range(start[i], start[i + 1]):
+                total[column[k]] += fitted[k]
+                slope[column[k]] += _units(learned, kind[k], measured[k], a[i] + b[column[k]] + 1.0) - fitted[k]
+        worst = 0.0
+        for j in range(len(columns)):
+            lacking = columns[j] - total[j]
+            worst = max(worst, abs(lacking))
+            b[j] += min(max(0.7 * lacking / max(slope[j], 0.1), -_FAR), _FAR)
+        if worst < _NEAR:
+            break
+    return fitted
+
+
+@kernel
+def _row_step(
+    column: Ints, kind: Ints, measured: Ints, learned: Posterior, b: Reals, count: int, step: float, fitted: Reals
+) -> float:
+    """Find the threshold at which a row has its count, by narrowing from nearby; write what its cells have there.
+
+    Beyond the steps all cells give, or take, alike.
+    """
+    low, high, stride = step, step, 0.5
+    low_total = high_total = _row(column, kind, measured, learned, b, step, fitted)
+    most = 3.0 * len(learned.shift)
+    while low_total > count and low > -most:
+        high, high_total = low, low_total
+        low -= stride
+        stride *= 3.0
+        low_total = _row(column, kind, measured, learned, b, low, fitted)
+    while high_total < count and high < most:
+        low, low_total = high, high_total
+        high += stride
+        stride *= 3.0
+        high_total = _row(column, kind, measured, learned, b, high, fitted)
+    total = low_total
+    step = low
+    for turn in range(40):
+        if abs(total - count) < 1e-6 or high - low < 1e-9 or high_total <= low_total:
+            break
+        share = 0.5 if turn % 3 == 2 else (count - low_total) / (high_total - low_total)
+        step = low + share * (high - low)
+        total = _row(column, kind, measured, learned, b, step, fitted)
+        if total > count:
+            high, high_total = step, total
+        else:
+            low, low_total = step, total
+    total = _row(column, kind, measured, learned, b, step, fitted)
+    for k in range(len(fitted)):
+        fitted[k] *= count / total if total > 0.0 else 0.0
+    if total == 0.0:
+        fitted[:] = count / len(fitted)
+    return step
+
+
+@kernel
+def _row(column: Ints, kind: Ints, measured: Ints, learned: Posterior, b: Reals, step: float, fitted: Reals) -> float:
+    total = 0.0
+    for k in range(len(fitted)):
+        fitted[k] = _units(learned, kind[k], measured[k], step + b[column[k]])
+        total += fitted[k]
+    return total
+
 
 Ints = NDArray[np.int64]
 
@@ -141,8 +557,8 @@ def _share_last(
     average = np.repeat(count / np.maximum(fanout, 1), fanout)
     useful = measured & (average > 0)
     kind = np.zeros(len(value), np.int64)
-    kind[useful] = prior.classes(average[useful])
-    learned = prior.learn(law, value[useful], kind[useful])
+    kind[useful] = classes(average[useful])
+    learned = learn(law, value[useful], kind[useful])
     share_by_probability(first, writable(value), kind, learned, writable(count), seed, out)
 
 

@@ -1,8 +1,6 @@
 """The release folder: written whole or not at all, and read back with its own hierarchies."""
 
 from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, made_from_all
-from treetop.release.folder.facts import FACTS
-from treetop.release.folder.names import NAMES, PLACES, names_table
 from treetop.release.folder.parts import (
     COUNT_PARTS,
     EVIDENCE_PARTS,
@@ -22,13 +20,17 @@ from treetop.release.folder.public import PUBLIC
 from treetop.release.folder.read import (
     CARD,
     COUNTS,
+    FACTS,
     HIERARCHIES,
+    NAMES,
     NODES,
     PAGE,
+    PLACES,
     PLAN,
     file_sha256,
     in_parts,
     load,
+    names_table,
     read_card,
     read_contents,
     read_domain,

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from treetop.errors import ReleaseError
-from treetop.measure.evidence import NOTHING, Evidence, LevelEvidence
+from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.noise import Law
 from treetop.noise.law import described_law
 from treetop.release.contents import Contents

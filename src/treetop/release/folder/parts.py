@@ -22,14 +22,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from treetop.basics.memory import refuse_beyond_memory
-from treetop.basics.sorting import first_disorder
-from treetop.domain.facts import PublicFacts
+from treetop._util.arrays import first_disorder
+from treetop._util.system import refuse_beyond_memory
+from treetop.counts.codebook import Codebook
+from treetop.counts.counts import pack
+from treetop.domain.constraints import PublicFacts
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
-from treetop.intake.codebook import Codebook
-from treetop.intake.counts import pack
-from treetop.measure.evidence import NOTHING, Evidence, LevelEvidence
+from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.noise import Law
 from treetop.release.codes import nodes_at
 from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, filled, nullable

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from treetop.basics.sorting import first_disorder
+from treetop._util.arrays import first_disorder
+from treetop.counts.counts import pack
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
-from treetop.intake.counts import pack
-from treetop.measure.evidence import Remainders
+from treetop.measure.measure import Remainders
 from treetop.release.codes import nodes_at
 from treetop.release.contents import Contents
 from treetop.release.intervals.remainders import remainder_intervals

@@ -14,22 +14,32 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from treetop.basics.threads import behind
+from treetop._util.system import behind
 from treetop.card.bond import bind
-from treetop.card.facts import Facts
 from treetop.card.html import render, template
 from treetop.card.rebuild import rebuild_plan
-from treetop.card.schema import validate
+from treetop.card.schema import Facts, validate
 from treetop.errors import ReleaseError
 from treetop.plan.file import describe_plan
 from treetop.release.contents import Contents
 from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, evidence_table, evidence_tables
-from treetop.release.folder.facts import FACTS, facts_table
-from treetop.release.folder.names import NAMES, PLACES, names_table
 from treetop.release.folder.parts import write_parts
 from treetop.release.folder.place import check_name, claimed, scratch, sync, take_place, writing
 from treetop.release.folder.public import PUBLIC, public_table
-from treetop.release.folder.read import CARD, COUNTS, HIERARCHIES, NODES, PAGE, PLAN, file_sha256
+from treetop.release.folder.read import (
+    CARD,
+    COUNTS,
+    FACTS,
+    HIERARCHIES,
+    NAMES,
+    NODES,
+    PAGE,
+    PLACES,
+    PLAN,
+    facts_table,
+    file_sha256,
+    names_table,
+)
 from treetop.release.folder.unresolved import UNRESOLVED, unresolved_table
 from treetop.release.margins import MARGINS, MarginTable, margins_table
 from treetop.release.parts import Parts, cut

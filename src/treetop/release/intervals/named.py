@@ -8,7 +8,7 @@ rate). The risk is never more than α, so that the interval of a node that was c
 
 The upper bounds of the nodes above do not cut it: one of them that fails would fail for all that is named below it.
 
-An only child has the measurement of its parent, but is one of the tests of its own level (`treetop.plan.hypotheses`).
+An only child has the measurement of its parent, but is one of the tests of its own level (`treetop.plan.resolution`).
 How many tests there are follows from the public tree and from what is released, so that anybody can compute it.
 """
 
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.noise import Law
-from treetop.plan.hypotheses import number_of_tests
+from treetop.plan.resolution import number_of_tests
 from treetop.release.tree import ReleasedTree
 
 Ints = NDArray[np.int64]

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.errors import QueryError
-from treetop.measure.evidence import NOTHING, Evidence
+from treetop.measure.measure import NOTHING, Evidence
 from treetop.noise import Law
 from treetop.noise.sum_noise import sum_margin
 from treetop.release.intervals.named import named_margins, named_risks

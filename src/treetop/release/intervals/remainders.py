@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.measure.evidence import NOTHING
+from treetop.measure.measure import NOTHING
 from treetop.noise import Law
 from treetop.release.intervals.nodes import risk_of
 from treetop.release.measured import Measured

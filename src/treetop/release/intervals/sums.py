@@ -33,8 +33,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.domain.facts import PublicFacts
-from treetop.measure.evidence import NOTHING, Evidence, LevelEvidence
+from treetop.domain.constraints import PublicFacts
+from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.noise import Law
 from treetop.noise.sum_noise import selected_margins, sum_margin, sum_margins
 from treetop.release.intervals.boxes import Boxes

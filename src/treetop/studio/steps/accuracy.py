@@ -7,12 +7,11 @@ from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from treetop.basics.exact import plain
+from treetop._util.numbers import plain
+from treetop.advice.advise import advise, at_epsilon, epsilon_for
+from treetop.advice.fill_in import filled_in
+from treetop.advice.made_up import MOST, Row, try_out
 from treetop.card.meaning import meaning, say_epsilon, say_odds
-from treetop.choose.accepted import at_epsilon, epsilon_for
-from treetop.choose.advise import advise
-from treetop.choose.fill_in import filled_in
-from treetop.choose.made_up import MOST, Row, try_out
 from treetop.errors import PlanError, PlanFileError, TreetopError
 from treetop.plan.plan import PurePlan
 from treetop.privacy import Loss

@@ -10,14 +10,13 @@ from typing import Any
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import problem_with_name
 from treetop.errors import PlanFileError, TreetopError
-from treetop.intake.inspect import Inspection
+from treetop.inspection import Inspection
 from treetop.plan.file import draft_plan
 from treetop.plan.file.edit import Changes, without_section
 from treetop.studio.bench import Bench
 from treetop.studio.folder import TABLES
 from treetop.studio.forms import Form
-from treetop.studio.spine_order import spine_changes
-from treetop.studio.state import PlanText
+from treetop.studio.state import PlanText, spine_changes
 from treetop.studio.steps import Done
 from treetop.studio.steps.table import matched, raw
 

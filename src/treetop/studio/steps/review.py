@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from treetop.basics.exact import plain
+from treetop._util.numbers import plain
 from treetop.card import words
 from treetop.card.meaning import say_epsilon, say_odds
 from treetop.errors import LedgerError, TreetopError

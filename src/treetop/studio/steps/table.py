@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from treetop.errors import DataError, IncompletePlan, PlanFileError, TreetopError
-from treetop.intake.inspect import Inspection
-from treetop.intake.inspect.matching import Matched, match_codes
+from treetop.inspection import Inspection
+from treetop.inspection.suggest import Matched, match_codes
+from treetop.io.source import Source
 from treetop.plan.file import draft_plan
 from treetop.plan.file.edit import Changes
-from treetop.sources.source import Source
 from treetop.studio.bench import Bench, refuse_database
 from treetop.studio.folder import TABLES, free
 from treetop.studio.forms import Form

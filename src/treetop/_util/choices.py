@@ -1,0 +1,138 @@
+"""The nearest of the names that there are: what a message suggests when one is not known."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from treetop.errors import PlanError
+
+
+def nearest(name: str, choices: Iterable[str]) -> str:
+    """Return " (did you mean …?)" for the choice that is closest to `name`, or nothing.
+
+    The case of letters does not matter, a beginning is near to the whole, and so is the last part of a dotted name.
+
+    >>> nearest("Prov", ["region", "province"]), nearest("prov", ["origin.region", "origin.province"])
+    (" (did you mean 'province'?)", " (did you mean 'origin.province'?)")
+    >>> nearest("xyz", ["region", "province"])
+    ''
+    """
+    listed = list(choices)
+    found = _closest(name.casefold(), {one.casefold(): one for one in reversed(listed)})
+    if found is None:
+        found = _closest(name.casefold(), {one.casefold().rpartition(".")[2]: one for one in reversed(listed)})
+    return "" if found is None else f" (did you mean {found!r}?)"
+
+
+def _closest(name: str, choices: dict[str, str]) -> str | None:
+    close = difflib.get_close_matches(name, choices, n=1)
+    begun = [one for one in choices if len(name) > 1 and one.startswith(name)]
+    if close or not begun:
+        return choices[close[0]] if close else None
+    return choices[min(begun, key=len)]
+
+
+# Registered choices: what can be named in a plan, each with the words that a card says about it.
+
+
+class Choice(Protocol):
+    """Something that can be chosen by its name."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in plans and cards."""
+
+    @property
+    def words(self) -> Any:
+        """What a card says about it: a sentence, or several."""
+
+
+C = TypeVar("C", bound=Choice)
+
+
+class Choices(Mapping[str, C]):
+    """The choices of one kind, by name, in the order in which they were registered."""
+
+    def __init__(self, kind: str, *choices: C) -> None:
+        self._kind = kind
+        self._by_name: dict[str, C] = {}
+        for choice in choices:
+            self.register(choice)
+
+    def register(self, choice: C) -> C:
+        """Add a choice. It needs a name of its own, and words: a card must not be silent about what was done."""
+        name, words = getattr(choice, "name", None), getattr(choice, "words", None)
+        if not isinstance(name, str) or not name.strip():
+            raise PlanError(f"a {self._kind} needs a name, not {name!r}")
+        if name in self._by_name:
+            raise PlanError(f"there is already a {self._kind} {name!r}")
+        sentences = (words,) if isinstance(words, str) else words
+        if not sentences or not all(isinstance(sentence, str) and sentence.strip() for sentence in sentences):
+            raise PlanError(f"the {self._kind} {name!r} has no words for the card: say what it does")
+        self._by_name[name] = choice
+        return choice
+
+    def __getitem__(self, name: str) -> C:
+        try:
+            return self._by_name[name]
+        except KeyError:
+            hint = nearest(name, self._by_name)
+            raise PlanError(f"there is no {self._kind} {name!r}{hint}; known: {', '.join(self)}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def named(self, wanted: Callable[[C], bool]) -> Collection[str]:
+        """Return the names of some of them, also of such as are registered later."""
+        return _Named(self, wanted)
+
+
+@dataclass(frozen=True)
+class _Named(Collection[str]):
+    choices: Choices[Any]
+    wanted: Callable[[Any], bool]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self.choices if self.wanted(self.choices[name]))
+
+    def __contains__(self, name: object) -> bool:
+        return any(name == one for one in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+# Small words of English that a noun decides.
+
+
+def with_article(noun: str) -> str:
+    """Return a noun after "a" or "an", by its first letter.
+
+    >>> with_article("trip"), with_article("airport code"), with_article("Employee"), with_article("user list")
+    ('a trip', 'an airport code', 'an Employee', 'a user list')
+    """
+    vowel = noun[:1].lower() in tuple("aeiou") and not noun.lower().startswith(("uni", "use", "eu", "one"))
+    return f"{'an' if vowel else 'a'} {noun}"
+
+
+def say_size(count: float) -> str:
+    """Write a number of bytes in the unit that is shortest to read.
+
+    >>> say_size(999), say_size(2_345_678)
+    ('999 B', '2.35 MB')
+    """
+    size, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if size < 1000:
+            break
+        size, unit = size / 1000, larger
+    return f"{size:.3g} {unit}"

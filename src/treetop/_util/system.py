@@ -1,0 +1,189 @@
+"""How much memory there is: what is known not to fit is refused before anything is spent on it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from queue import Full, Queue
+from threading import Thread, main_thread
+from typing import TypeAlias, TypeVar
+
+from treetop.errors import Refusal
+
+LEAST = 1 << 30
+"""How many bytes of address space loading everything takes, with room for a small table."""
+
+
+class TooLarge(Refusal):
+    """Something that would not fit in memory."""
+
+
+def refuse_beyond_memory(needed: int, what: str, remedy: str) -> None:
+    """Refuse what takes more bytes than are to be had, and say how many of each."""
+    there = available()
+    if there is not None and needed > there:
+        raise TooLarge(f"{what} would take about {needed:,} bytes of memory, and {there:,} are to be had: {remedy}")
+
+
+def available() -> int | None:
+    """Return how many bytes of memory this process can still get; None where nobody knows."""
+    known = [bytes_ for bytes_ in (_of_machine(), _of_group(), _of_limit()) if bytes_ is not None]
+    return max(min(known), 0) if known else None
+
+
+def _of_machine() -> int | None:
+    return _field("/proc/meminfo", "MemAvailable:")
+
+
+def limit() -> int | None:
+    """Return how many bytes of address space this process may have; None where there is no such limit."""
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return None
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if most == resource.RLIM_INFINITY else most
+
+
+def too_little() -> str | None:
+    """Say that nothing can be loaded reliably, where it cannot: libraries hang or abort below what they need."""
+    most = limit()
+    if most is None or most >= LEAST:
+        return None
+    return (
+        f"there is not enough memory: this process may use {most >> 20:,} MB, and loading the libraries takes "
+        f"{LEAST >> 20:,} MB. Raise the limit (ulimit -v)"
+    )
+
+
+def _of_limit() -> int | None:
+    most, used = limit(), _field("/proc/self/status", "VmSize:")
+    return None if most is None or used is None else most - used
+
+
+def _of_group() -> int | None:
+    """What is left of the limit of a container."""
+    limit, used = (_number(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
+    return None if limit is None or used is None else limit - used
+
+
+def _field(file: str, name: str) -> int | None:
+    """Return a field of a system file, which is in kilobytes."""
+    try:
+        lines = Path(file).read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return None
+    found = next((line.split()[1] for line in lines if line.startswith(name)), "")
+    return 1024 * int(found) if found.isdigit() else None
+
+
+def _number(file: str) -> int | None:
+    try:
+        text = Path(file).read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None
+
+
+# Work on several threads: on runs of rows, on one thing while the next is made, or on pieces as they come.
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_PATIENCE = 0.1
+"""After so many seconds without room for a result it is looked whether the program still runs."""
+
+
+def in_runs(threads: int, rows: int, work: Callable[[slice], Result], runs_of_each: int = 8) -> list[Result]:
+    """Do the work on runs of rows, some runs for each thread, and return what it gives, in order."""
+    size = max(-(-rows // (runs_of_each * max(threads, 1))), 1)
+    runs = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+    if threads <= 1 or len(runs) == 1:
+        return [work(run) for run in runs]
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        return list(pool.map(work, runs))
+
+
+def behind(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Do the work on items, on other threads, while this one makes the next item; return what it gives, in order."""
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        try:
+            pool.submit(int)
+        except RuntimeError:  # there is no thread to be had, for lack of memory
+            return [work(item) for item in items]
+        return list(pool.map(work, items))
+
+
+def as_they_come(
+    threads: int, work: Callable[[Item], Iterable[Result]], items: Sequence[Item]
+) -> Generator[Result, None, None]:
+    """Do the work on items, several at a time, and yield what it gives on any of them, which is never None.
+
+    Results of different items come in any order. Of several errors that of the first item is raised, whoever is faster.
+    """
+    waiting, failed = deque(enumerate(items)), dict[int, BaseException]()
+    coming: Queue[Result | None] = Queue(2 * threads)
+
+    def take() -> None:
+        with suppress(IndexError):  # until none is waiting
+            while True:
+                number, item = waiting.popleft()
+                try:
+                    for result in work(item):
+                        if (failed and min(failed) < number) or not _put(coming, result):
+                            break
+                except BaseException as problem:  # raised where the results are taken
+                    failed[number] = problem
+                    waiting.clear()  # all of these come after it
+        _put(coming, None)
+
+    running = _started(take, min(threads, len(items)))
+    if not running:
+        yield from (result for item in items for result in work(item))
+        return
+    left = len(running)
+    try:
+        while left:
+            if (result := coming.get()) is None:
+                left -= 1
+            else:
+                yield result
+    finally:  # also where nobody wants the rest: nothing works on when the interpreter ends
+        if left:
+            failed[-1] = GeneratorExit()
+            waiting.clear()
+        while left:
+            left -= coming.get() is None
+        for thread in running:
+            thread.join()
+    if failed:
+        raise failed[min(failed)]
+
+
+def _put(coming: Queue[Item], item: Item) -> bool:
+    """Put an item into a queue, once there is room; False where the program ends first, and nobody takes it."""
+    while main_thread().is_alive():
+        with suppress(Full):
+            coming.put(item, timeout=_PATIENCE)
+            return True
+    return False
+
+
+def _started(work: Callable[[], None], number: int) -> list[Thread]:
+    """Start so many threads, or fewer where there are no more to be had, for lack of memory."""
+    running = []
+    with suppress(RuntimeError):
+        for _ in range(number):
+            thread = Thread(target=work)
+            thread.start()
+            running.append(thread)
+    return running
+
+
+# How far a long piece of work has come, as it is told to whoever waits for it.
+
+Progress: TypeAlias = Callable[[str, float], None]
+"""Told what is being done, and how much of it is done, from 0 to 1."""

@@ -1,0 +1,227 @@
+"""Public group sizes beside a plan: a twin or a prior, read as the plan reads its own table, or as numbers of groups.
+
+What is published about groups is mostly a table of places, sizes and numbers; so that is taken as well, whatever a row
+of the private table is. A public table may have any number of groups.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from treetop.advice.prior import (
+    Kind,
+    Prior,
+    Role,
+    keeping_alike,
+    prior_levels,
+    read_alike,
+    refuse_private,
+    refuse_same_records,
+)
+from treetop.counts.counts import Counts
+from treetop.counts.groups import Columns, GroupSizes, Reader
+from treetop.domain.spine import Spine
+from treetop.errors import DataError, PlanError, PrivatePrior
+from treetop.io.source import Source, reads_once
+from treetop.measure.questions import leaves_of
+from treetop.plan.file import PlanFile
+from treetop.plan.groups.planned import SIZE, PureGroupTablePlan, inner, leaves_above_zero
+from treetop.release.release import Release
+
+MOST_CELLS = 1 << 24
+"""No more counts of a public table are held than this, unless the plan itself has more."""
+WIDE = 1_000
+"""Sizes of a public table are told apart up to this, or four times the plan's largest, where there is memory."""
+_PUBLIC_COUNTS = ("count", "number", "groups")
+"""What the column of numbers may be called in a public table."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTwin:
+    """Public group sizes, with those above the plan's largest."""
+
+    prior: Prior
+    """The sizes up to the plan's largest, to be released on trial."""
+    sizes: GroupSizes
+    """All sizes."""
+    open_ended: bool
+    """Whether the last of them stands for larger ones as well."""
+
+
+def read_group_twin(
+    plan: PureGroupTablePlan, file: PlanFile, location: str, source: str, role: Role = "twin"
+) -> tuple[GroupTwin, list[str]]:
+    """Read a public table of group sizes, and say what was not done alike; that it is not private, the caller knows."""
+    stated, present, notes = keeping_alike(inner(file.table(location)), role)
+    most = MOST_CELLS // plan.regions.sizes[-1] - 1
+    widest = max(plan.sizes.largest, min(max(WIDE, 4 * plan.sizes.largest), most))
+    reader = _reader(plan, file, present, widest)
+    sizes = _with_empty(plan, reader, reader.read(stated))
+    return _twin(plan, sizes, "public table", source, bool(sizes.number[:, -1].any())), notes
+
+
+def released_group_twin(plan: PureGroupTablePlan, location: str, source: str) -> GroupTwin:
+    """Take an earlier release of group sizes in the same regions, with at least as many sizes."""
+    release = Release.load(location)
+    if not release.card["private"]:
+        raise PrivatePrior(
+            "the release was made with a testing key, so that it is not private: if the table behind it is public, "
+            "give that table"
+        )
+    attributes = release.spine.attributes
+    if "groups" not in release.card["plan"] or plan.place not in attributes:
+        raise PlanError(f"{location} is not a release of group sizes by {plan.place}: give one, or a public table")
+    if attributes[plan.place].digest != plan.regions.digest:
+        raise PlanError(
+            f"{location} has other regions than the plan: give a release, or a table, of the plan's regions"
+        )
+    largest = attributes[SIZE].sizes[-1] - 1
+    if largest < plan.sizes.largest:
+        raise PlanError(
+            f"the sizes of {location} end at {largest:,}, and the plan tells them apart up to {plan.sizes.largest:,}: "
+            "give another public table, or try the plan with that largest"
+        )
+    sizes = sizes_of(release.spine, Counts.from_leaves(release.spine, list(release.nodes), release.count))
+    title = source or str(release.card["title"] or "an earlier release")
+    return _twin(plan, sizes, "release", title, True)
+
+
+def sizes_of(spine: Spine, counts: Counts) -> GroupSizes:
+    """Return counts of a spine of sizes and places as group sizes."""
+    place = next(name for name in spine.attributes if name != SIZE)
+    regions, sizes = spine.attributes[place], spine.attributes[SIZE]
+    (size, region), count = leaves_of(spine, counts)
+    number = np.zeros((regions.sizes[-1], sizes.sizes[-1]), np.int64)
+    np.add.at(number, (region, size), count)
+    return GroupSizes(regions, number)
+
+
+def _twin(plan: PureGroupTablePlan, sizes: GroupSizes, kind: Kind, source: str, open_ended: bool) -> GroupTwin:
+    """Top-code the sizes as the plan does."""
+    largest = plan.sizes.largest
+    number = sizes.number[:, : largest + 1].copy()
+    number[:, -1] += sizes.number[:, largest + 1 :].sum(axis=1)
+    nodes, count = leaves_above_zero(number)
+    counts = Counts.from_leaves(plan.spine, list(nodes), count)
+    prior = Prior(kind, source, plan.spine, prior_levels(plan.spine, counts), counts, counts.digest)
+    return GroupTwin(prior, sizes, open_ended)
+
+
+def _reader(plan: PureGroupTablePlan, file: PlanFile, present: list[str] | None, widest: int) -> Reader:
+    """Read as the plan does where the columns are there; otherwise as numbers of groups by place and size."""
+    own = plan.reader(file.columns, file.count)
+    if present is None or all(name in present for name in own.columns.wanted()):
+        return replace(own, largest=widest, number=None, listed=own.listed if own.rows == "people" else None)
+    columns = file.columns or {}
+    place = _first(present, columns.get(plan.place), plan.place, plan.regions.levels[-1])
+    size = _first(present, columns.get(SIZE), SIZE)
+    number = _first(present, file.count, *_PUBLIC_COUNTS)
+    if place is None or size is None or number is None:
+        missing = ", ".join(repr(name) for name in own.columns.wanted() if name not in present)
+        raise PlanError(
+            f"a public table for this plan has the plan's own columns (without {missing}), or those of a "
+            f"published one: {plan.place!r}, {SIZE!r} and 'count', the number of groups of that size in that place"
+        )
+    return Reader(own.regions, widest, "histogram", Columns(region=place, size=size, number=number), None)
+
+
+def _first(present: list[str], *names: str | None) -> str | None:
+    return next((name for name in names if name in present), None)
+
+
+def _with_empty(plan: PureGroupTablePlan, reader: Reader, sizes: GroupSizes) -> GroupSizes:
+    """Add the empty groups that the public list tells of, where the table has none and the list is long enough."""
+    if plan.listed is None or reader.rows == "people" or sizes.number[:, 0].any():
+        return sizes
+    missing = plan.listed.by_region - sizes.number.sum(axis=1)
+    if missing.min() < 0:  # groups of another year, or of another country: nobody knows which of them are empty
+        return sizes
+    number = sizes.number.copy()
+    number[:, 0] = missing
+    return GroupSizes(sizes.regions, number)
+
+
+# Public tables beside a plan: a prior or a twin, read as the plan reads its private table, which they must not be.
+
+
+def read_twin(
+    file: PlanFile, location: str, source: str | None = None, *, compare: bool = True
+) -> tuple[Prior, list[str]]:
+    """Read a public twin as the plan reads its table, which it must not be; say what was not done alike.
+
+    Without `compare` the caller has the private counts at hand, and will see to it that these are others.
+    """
+    return read_public(file, location, twin_source(location, source), "twin", compare)
+
+
+def twin_source(location: str, source: str | None) -> str:
+    """Return where a twin is from: as it was said, or where it is; a release says so itself."""
+    return source or ("" if is_release(location) else location)
+
+
+def is_release(location: str) -> bool:
+    """Whether it is a release folder."""
+    return (Path(location) / "card.json").is_file()
+
+
+def read_public(
+    file: PlanFile, location: str, source: str, role: Role, compare: bool = True
+) -> tuple[Prior, list[str]]:
+    """Take a release, or read a table as the private one is read, which it must not be; say what was not done alike."""
+    if isinstance(file.plan, PureGroupTablePlan):
+        groups, notes = read_public_groups(file, file.plan, location, source, role, compare)
+        return groups.prior, notes
+    if is_release(location):
+        return Prior.from_release(Release.load(location), source), []
+    for private in private_tables(file):
+        refuse_private(location, private, role)
+    plan = file.plan
+    stated = Source(location) if file.graph is not None else file.table(location)
+    table, bound, notes = read_alike(stated, plan.unit, role)
+    prior = Prior.from_public_table(
+        table, plan.spine, source=source, columns=file.columns, count=file.count, unknown=plan.unknown, bound=bound
+    )
+    if compare:
+        notes += _compare(file, prior, role)
+    return prior, notes
+
+
+def read_public_groups(
+    file: PlanFile, plan: PureGroupTablePlan, location: str, source: str, role: Role, compare: bool = True
+) -> tuple[GroupTwin, list[str]]:
+    """Take a release of group sizes, or read a public table of them, which the private one must not be."""
+    if is_release(location):
+        return released_group_twin(plan, location, source), []
+    for private in private_tables(file):
+        refuse_private(location, private, role)
+    twin, notes = read_group_twin(plan, file, location, source, role)
+    return twin, notes + (_compare(file, twin.prior, role) if compare else [])
+
+
+def _compare(file: PlanFile, prior: Prior, role: Role) -> list[str]:
+    """Refuse a public table with the records of the private one; say so where they cannot be compared."""
+    if file.source is None:
+        return []  # said once, for all that was asked
+    if reads_once(file.source):
+        return [f"The {role} was not compared with {Source(file.source)}: be sure that it is public."]
+    try:
+        private = file.plan.counts(file.table(file.source), file.columns, file.count)
+    except DataError:  # what it says is about private rows, and this output is not
+        return [
+            f"The {role} could not be compared with the private table, which cannot be read as the plan says: be sure "
+            f"that the {role} is public."
+        ]
+    refuse_same_records(prior.records, private, role)
+    return []
+
+
+def private_tables(file: PlanFile) -> list[Any]:
+    """Return what the plan is known to read: its table, or both tables of a graph."""
+    if file.graph is not None:
+        tables = (file.source, file.graph.graph.nodes, file.graph.graph.edges)
+        return [table for table in tables if table is not None]
+    return [] if file.source is None else [inner(file.table(file.source))]

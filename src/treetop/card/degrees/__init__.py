@@ -1,1 +1,0 @@
-"""What is said of degrees on their cards, and the way back from a card to its plan."""

@@ -1,0 +1,294 @@
+"""Public facts from files and tables: codes become cells, numbers are whole, and every fault is named with its row."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from treetop._util.choices import nearest
+from treetop._util.lazy import FrozenMap
+from treetop._util.numbers import NO_BOUND
+from treetop.counts.codebook import Codebook
+from treetop.counts.encode import Weighing
+from treetop.domain.cells import Boxes, Cells, Rule, complement, equal_codes, refuse_many
+from treetop.domain.constraints import COUNTED, INVARIANT, LISTED, SAME, Fact, PublicFacts, TableFact
+from treetop.domain.level import Ints
+from treetop.domain.marginal import depths_named
+from treetop.domain.spine import TIMES, Spine
+from treetop.errors import DataError, FactError, SpineError, TreetopError
+from treetop.io import table as tables
+from treetop.io.batch import Batch, as_text, first_missing
+from treetop.io.source import as_public, as_source
+
+COUNT = "count"
+"""The column with the numbers."""
+
+
+def read_facts(spine: Spine, given: Mapping[str, Any]) -> PublicFacts:
+    """Read facts by the tables that they are about; refuse those that cannot be understood, or not all be true."""
+    found: list[TableFact] = []
+    for name, stated in given.items():
+        try:
+            fact = _read(spine, name, Fact.of(stated))
+        except TreetopError as problem:
+            raise FactError(f"{name}: {problem}") from problem
+        for other in found:
+            if other.table.depths == fact.table.depths:
+                raise FactError(f"{name} and {other.name} are the same table: state all about it at one place")
+        found.append(fact)
+    facts = PublicFacts(spine, tuple(found))
+    facts.check()
+    return facts
+
+
+def _read(spine: Spine, name: str, fact: Fact) -> TableFact:
+    """Read one fact."""
+    table = Cells(spine, _depths(spine, name))
+    parts = [part.strip() for part in name.split(TIMES.strip())]
+    own = {kind: _Listed(table, parts, kind).read(getattr(fact, kind)) for kind in fact.kinds if kind != INVARIANT}
+    if not own:
+        refuse_many(table.number, f"{name}, of which all cells are published, has")
+    places = {kind: _place_of(getattr(fact, kind)) for kind in own}
+    found = fact_of(table, fact.kinds, own, unchecked=fact.unchecked, places=places)
+    stated = [getattr(fact, kind) for kind in own if places[kind] not in ("", SAME)]
+    found = replace(found, sources=tuple(stated))
+    if fact.sha256 is not None and fact.sha256.lower() != found.sha256:
+        raise FactError(
+            f"what is stated has SHA-256 {found.sha256}, but sha256 is {fact.sha256}: the plan was made for other facts"
+        )
+    return found
+
+
+def fact_of(
+    table: Cells,
+    kinds: tuple[str, ...],
+    own: Mapping[str, tuple[Ints, Ints]],
+    *,
+    unchecked: bool = False,
+    places: Mapping[str, str] | None = None,
+) -> TableFact:
+    """Return what is known of a table, from the cells and numbers that are stated of it, by kind."""
+    boxes = _boxes(table, {kind: own[kind] for kind in (*COUNTED, INVARIANT) if kind in own})
+    rule = None
+    for kind in LISTED:
+        if kind in own:
+            cells = own[kind][0]
+            rule = Rule(table, cells if kind == "possible" else complement(table, cells))
+    public = {kind: stated for kind, stated in own.items() if kind != INVARIANT}
+    digest = _digest(table, public) if public else ""
+    return TableFact(table, kinds, boxes, rule, unchecked, digest, FrozenMap(places or {}), FrozenMap(own))
+
+
+def _depths(spine: Spine, name: str) -> tuple[int, ...]:
+    """Return what a table tells apart; a level that the spine leaves out is named as such."""
+    try:
+        return depths_named(spine, name)
+    except SpineError as problem:
+        for part in str(name).split(TIMES.strip()):
+            attribute, _, level = part.strip().partition(".")
+            whole = spine.attributes.get(attribute)
+            if whole is not None and level in whole.levels:
+                kept = spine.trees[list(spine.attributes).index(attribute)].levels
+                if level not in kept:
+                    raise FactError(
+                        f"{part.strip()} is no level of the spine, which leaves it out, so that no count is released "
+                        f"there: put it into the spine, or state the fact at {', '.join(kept)}"
+                    ) from None
+        raise FactError(str(problem).removeprefix("margins: ").replace("margins has", "there is")) from problem
+
+
+def _boxes(table: Cells, own: Mapping[str, tuple[Ints, Ints]]) -> Boxes | None:
+    """Return the bounds of all cells that numbers are given for."""
+    if not own:
+        return None
+    bounds = []
+    for kind, (cells, numbers) in own.items():
+        none = np.zeros(len(cells), np.int64), np.full(len(cells), NO_BOUND, np.int64)
+        bounds.append(
+            Boxes(
+                table,
+                cells,
+                none[0] if kind == "at_most" else numbers,
+                none[1] if kind == "at_least" else numbers,
+            )
+        )
+    return Boxes.joined(table, bounds)
+
+
+class _Listed:
+    """Reads the cells that a fact lists, with their numbers if it has any."""
+
+    def __init__(self, table: Cells, parts: Sequence[str], kind: str) -> None:
+        self._table, self._kind = table, kind
+        self._counted = kind in COUNTED
+        names = list(table.spine.attributes)
+        # In the order in which the table's name has them, which is that of columns without names.
+        self._attributes = [names.index(part.partition(".")[0]) for part in parts]
+        self._names = [(names[one], table.spine.trees[one].levels[table.depths[one] - 1]) for one in self._attributes]
+
+    def read(self, stated: Any) -> tuple[Ints, Ints]:
+        """Return the numbers of cells, ascending, and what each has."""
+        if isinstance(stated, str) and stated == SAME and not self._counted:
+            same = self._same()
+            return same, np.zeros(len(same), np.int64)  # as for a list of the same cells, which is the same fact
+        given, where = self._as_table(stated)
+        columns = self._columns(given)
+        books = [Codebook(self._table.codes(one)) for one in self._attributes]
+        weighing = Weighing(COUNT) if self._counted else None
+        batches, cells, numbers = [], [], []
+        for read in tables.batches(given, columns + [COUNT] * self._counted):
+            batch = read if where is None else replace(read, where=where)
+            nodes = np.zeros((len(self._table.depths), len(batch.rows)), np.int64)
+            for one, column, book, name in zip(self._attributes, columns, books, self._names, strict=True):
+                nodes[one] = self._find(batch, column, book, self._table.codes(one), ".".join(name))
+            cells.append(self._table.numbers(nodes, self._table.depths))
+            numbers.append(weighing.read(batch) if weighing is not None else np.zeros(len(batch.rows), np.int64))
+            batches.append(batch)
+        every = np.concatenate(cells)
+        order = np.argsort(every, kind="stable")
+        self._refuse_twice(every, order, batches)
+        if len(every) == 0:
+            raise FactError(f"{batches[0].where}: there are no rows: list at least one cell, or leave {self._kind} out")
+        return every[order], np.concatenate(numbers)[order]
+
+    def _same(self) -> Ints:
+        """Return the cells whose codes are equal."""
+        if len(self._attributes) < 2:
+            raise FactError('"same" is about the codes of two attributes: name two, as in "origin.county * …"')
+        cells = equal_codes(self._table)
+        if len(cells) == 0:
+            raise FactError('"same": no code stands in all of these levels, so that nothing is possible')
+        return cells
+
+    def _as_table(self, stated: Any) -> tuple[Any, str | None]:
+        """Return what is stated as a table; and what messages call it, where it has no place of its own."""
+        if as_source(stated) is not None and not _is_codes(stated):
+            return as_public(stated), None
+        if hasattr(stated, "__arrow_c_stream__"):
+            return stated, f"the table of {self._kind}"
+        if self._counted and not isinstance(stated, Mapping):
+            raise FactError(f"{self._kind} is {type(stated).__name__}: give a file, a table, or a mapping to counts")
+        if not isinstance(stated, Iterable):
+            raise FactError(f"{self._kind} is {stated!r}: give a file, a table, or a list of codes")
+        rows = [key if isinstance(key, tuple | list) else (key,) for key in stated]
+        for row in rows:
+            if len(row) != len(self._attributes) or not all(isinstance(code, str) for code in row):
+                shown = row[0] if len(row) == 1 else row
+                raise FactError(
+                    f"{self._kind} has {shown!r}, which is not {len(self._attributes)} codes: codes are text, and of "
+                    "several attributes a tuple"
+                )
+        columns = {".".join(name): [row[at] for row in rows] for at, name in enumerate(self._names)}
+        made = {name: pa.array(codes, pa.string()) for name, codes in columns.items()}
+        if self._counted:
+            made[COUNT] = _numbers(list(dict(stated).values()), self._kind)
+        return pa.table(made), f"the cells of {self._kind}"
+
+    def _columns(self, given: Any) -> list[str]:
+        """Return the columns of the codes: by the names of attributes or levels, or else in order."""
+        batch = next(iter(tables.batches(given)))
+        present = [name for name in batch.rows.schema.names if name != COUNT]
+        if self._counted and len(present) == batch.rows.num_columns:
+            raise FactError(
+                f"{batch.where}: there is no column {COUNT!r}{nearest(COUNT, present)}, with the numbers; the columns "
+                f"are {', '.join(present)}"
+            )
+        levels = [level for _, level in self._names]
+        found = []
+        for attribute, level in self._names:
+            names = [f"{attribute}.{level}", attribute, *([level] if levels.count(level) == 1 else [])]
+            found.append(next((name for name in names if name in present), None))
+        if all(name is not None for name in found):
+            return [name for name in found if name is not None]
+        if not any(found) and len(present) == len(self._names):
+            return present
+        wanted = " and ".join(
+            repr(".".join(name)) for name, column in zip(self._names, found, strict=True) if not column
+        )
+        raise FactError(
+            f"{batch.where}: there is no column {wanted}; the columns are {', '.join(present)}. Name the columns of "
+            "codes as the table is named"
+        )
+
+    def _find(self, batch: Batch, column: str, book: Codebook, codes: pa.StringArray, level: str) -> Ints:
+        """Return the nodes of the codes in a column."""
+        try:
+            text = as_text(batch.rows.column(column), column)
+        except DataError as problem:
+            raise FactError(f"{batch.where}: {problem}") from problem
+        if (row := first_missing(text)) is not None:
+            raise FactError(f"{batch.place(column, row)}: the code is missing: give one, or delete the row")
+        found = book.find(text)
+        unknown = np.flatnonzero(found < 0)
+        if len(unknown):
+            row = int(unknown[0])
+            code = text[row].as_py()
+            known = codes.slice(0, 20_000).to_pylist()
+            more = f" (nor are {len(unknown) - 1:,} more)" if len(unknown) > 1 else ""
+            raise FactError(
+                f"{batch.place(column, row)}: {code!r} is not a code of {level}{nearest(code, known)}{more}: correct "
+                "the row, or delete it"
+            )
+        return found
+
+    def _refuse_twice(self, cells: Ints, order: Ints, batches: Sequence[Batch]) -> None:
+        twice = np.flatnonzero(np.diff(cells[order]) == 0)
+        if len(twice) == 0:
+            return
+        at = int(order[twice + 1].min())
+        first = int(np.flatnonzero(cells == cells[at])[0])
+        raise FactError(
+            f"{_place(batches, at)}: {self._table.words(int(cells[at]))} stands there twice, first in "
+            f"{_place(batches, first)}: keep one of the rows"
+        )
+
+
+def _place(batches: Sequence[Batch], row: int) -> str:
+    for batch in batches:
+        if row < len(batch.rows):
+            number = row if batch.numbers is None else int(batch.numbers[row])
+            return f"{batch.where}, row {batch.first + number + 1}"
+        row -= len(batch.rows)
+    return "the table"
+
+
+def _is_codes(stated: Any) -> bool:
+    """Whether a list is one of codes, and not of files: nothing in it is the name of a file's kind."""
+    return isinstance(stated, list | tuple | set) and not any(isinstance(one, Path) for one in stated)
+
+
+def _numbers(values: list[Any], kind: str) -> pa.Array:
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError) as problem:
+        raise FactError(f"{kind}: the counts are not all numbers: {problem}") from problem
+
+
+def _place_of(stated: Any) -> str:
+    """Return the name of the file that a fact is in, or of its rule; empty where it was given in memory."""
+    if isinstance(stated, str) and stated == SAME:
+        return SAME
+    source = None if _is_codes(stated) else as_source(stated)
+    return "" if source is None else Path(str(source)).name
+
+
+def _digest(table: Cells, own: Mapping[str, tuple[Ints, Ints]]) -> str:
+    """A SHA-256 of what is stated: by kind, the codes of each cell in order and its number, however it was written."""
+    digest = hashlib.sha256(table.name.encode())
+    for kind in sorted(own):
+        cells, numbers = own[kind]
+        nodes = table.nodes(cells)
+        digest.update(f"\n{kind} {len(cells)}\n".encode())
+        for one in table.attributes:
+            codes = table.codes(one).take(pa.array(nodes[one]))
+            digest.update(pc.binary_length(codes).to_numpy().astype("<i4").tobytes())
+            digest.update("".join(codes.to_pylist()).encode())
+        digest.update(numbers.astype("<i8").tobytes())
+    return digest.hexdigest()

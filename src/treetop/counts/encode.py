@@ -1,0 +1,337 @@
+"""The count column of a table: whole numbers, however they are stored, and every fault named with its row."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, Literal, NamedTuple, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from treetop._util.choices import nearest, with_article
+from treetop._util.kernel import kernel
+from treetop.counts.bound import Bound
+from treetop.counts.codebook import Codebook
+from treetop.counts.counts import KEPT_LEAVES, LARGEST_TOTAL, packed_paths
+from treetop.counts.tally import Tally
+from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.spine import Spine
+from treetop.domain.unit import IdClean
+from treetop.errors import DataError
+from treetop.io.batch import Batch, as_plain, as_text, first_missing
+from treetop.io.header import is_unvouched, refuse_code
+
+
+class Weighing:
+    """Reads the count column batch by batch, or another of whole numbers; `what` one of them is, messages say."""
+
+    def __init__(self, name: str, what: str = "count") -> None:
+        self._name = name
+        self._what = what
+        self._total = 0
+
+    def read(self, batch: Batch) -> NDArray[np.int64]:
+        """Return how many records each row stands for."""
+        name = self._name
+        column = as_plain(batch.rows.column(name))
+        if column.null_count:
+            _refuse_first(pc.is_null(column), batch, name, f"the {self._what} is missing")
+        kind = column.type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+            column = self._digits(column.cast(pa.string()), batch)
+        elif pa.types.is_floating(kind):
+            whole = pc.and_(pc.is_finite(column), pc.equal(column, pc.floor(column)))
+            _refuse_first(pc.invert(whole), batch, name, f"the {self._what} {{}} is not a whole number")
+            large = pc.greater(pc.abs(column), float(LARGEST_TOTAL))
+            _refuse_first(large, batch, name, f"the {self._what} {{}} is too large")
+        elif not (pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)):
+            raise DataError(f"{batch.where}, column {name!r} holds {kind}, not {self._what}s")
+        try:
+            weights = np.asarray((column if pa.types.is_int64(kind) else column.cast(pa.int64())).to_numpy(), np.int64)
+        except pa.ArrowInvalid as problem:
+            raise DataError(
+                f"{batch.where}, column {name!r} holds a {self._what} that is fractional or too large: {problem}"
+            ) from problem
+        if weights.min(initial=0) < 0:
+            _refuse_first(pa.array(weights < 0), batch, name, f"the {self._what} {{}} is negative")
+        self._add(weights)
+        return weights
+
+    def _digits(self, column: pa.StringArray, batch: Batch) -> pa.StringArray:
+        column = pc.utf8_trim_whitespace(column)
+        wrong = pc.invert(pc.match_substring_regex(column, r"^[+-]?[0-9]+(\.0*)?$"))
+        _refuse_first(wrong, batch, self._name, f"the {self._what} {{}} is not a whole number")
+        large = pc.match_substring_regex(column, r"[1-9][0-9]{18}")
+        _refuse_first(large, batch, self._name, f"the {self._what} {{}} is too large")
+        if pc.any(pc.match_substring_regex(column, r"[+.]")).as_py():
+            return pc.replace_substring_regex(column, r"^\+|\.0*$", "")
+        return column
+
+    def _add(self, weights: NDArray[np.int64]) -> None:
+        # In floating point first: there the sum cannot wrap around.
+        near = int(weights.sum(dtype=np.float64))
+        self._total += near if near > 2 * LARGEST_TOTAL else int(weights.sum())
+        if self._total > LARGEST_TOTAL:
+            raise DataError(
+                f"the {self._what}s add up to more than 2^53: check that the column {self._name!r} holds {self._what}s"
+            )
+
+
+def _refuse_first(bad: Any, batch: Batch, name: str, why: str) -> None:
+    row = pc.index(bad, True).as_py()
+    if row >= 0:
+        value = batch.rows.column(name)[row].as_py()
+        hint = f".{batch.hint(row)}".rstrip(".") if value is None else ""
+        raise DataError(f"{batch.place(name, row)}: {why.format(repr(value))}{hint}")
+
+
+# The spelling of ids: what is done to each before it tells one unit from another.
+
+
+def cleaned(ids: pa.StringArray, ways: Collection[IdClean]) -> pa.StringArray:
+    """Return ids with blanks at the ends, Unicode forms or case taken away, whatever order the ways are given in.
+
+    >>> cleaned(pa.array(["Ann ", "ann", "STRASSE", "straße"]), ["trim", "casefold"]).to_pylist()
+    ['ann', 'ann', 'strasse', 'strasse']
+    """
+    if not ways or not len(ids):
+        return ids
+    encoded = ids.dictionary_encode()
+    different: Any = encoded.dictionary
+    if "trim" in ways:
+        different = pc.utf8_trim_whitespace(different)
+    if "nfc" in ways:
+        different = pc.utf8_normalize(different, form="NFC")
+    if "casefold" in ways:
+        different = _casefolded(different)
+        if "nfc" in ways:  # folding may leave a letter and its accent apart
+            different = pc.utf8_normalize(different, form="NFC")
+    return different.take(encoded.indices)
+
+
+def without_zeros(ids: pa.StringArray) -> pa.StringArray:
+    """Return ids without leading zeros; one of zeros alone keeps the last."""
+    return pc.replace_substring_regex(ids, r"^0+(.)", r"\1")
+
+
+def _casefolded(texts: pa.StringArray) -> pa.StringArray:
+    if pc.all(pc.string_is_ascii(texts)).as_py() is not False:
+        return pc.ascii_lower(texts)
+    return pa.array([None if text is None else text.casefold() for text in texts.to_pylist()], pa.string())
+
+
+# Encoding rows of a private table: codes become packed paths, unknown codes are dealt with as the plan says.
+
+Unknown = Literal["error", "drop"] | Mapping[str, str]
+"""Missing codes and codes that are not in the hierarchy: refuse them, drop their rows, or count them under a leaf
+that is named for each attribute."""
+
+_REMEDY = 'Correct the table or the hierarchy; or set unknown to "drop", or to the leaf that such rows count under'
+
+
+class Rows(NamedTuple):
+    """Some rows of a private table, encoded."""
+
+    keys: list[NDArray[np.uint64]]
+    """Their packed paths, one array a word."""
+    weights: NDArray[np.int64] | None
+    """How many records each stands for; 1 when None."""
+    ids: pa.StringArray | None
+    """Their units, where they are bounded."""
+
+
+class Encoder:
+    """Turns batches of rows into packed paths: what a plan says about reading, and nothing that was read."""
+
+    def __init__(
+        self,
+        spine: Spine,
+        columns: Mapping[str, str] | None = None,
+        count: str | None = None,
+        unknown: Unknown = "error",
+        bound: Bound | None = None,
+    ) -> None:
+        self.unknown, self.bound = unknown, bound
+        self.attributes = _attributes(spine, _columns(spine, columns), unknown)
+        self._weighing = None if count is None else Weighing(count)
+        self.paths = list(zip(*(attribute.parts for attribute in self.attributes), strict=True))
+        """Per word and attribute, what each leaf adds to a path."""
+        self.words = len(self.paths)
+        """How many words a path has."""
+        named = [*(one.column for one in self.attributes), count, None if bound is None else bound.id]
+        self.wanted = [name for name in dict.fromkeys(named) if name is not None]
+        """The columns that are read."""
+
+    def rows(self, batch: Batch, tally: Tally) -> Rows:
+        """Encode the rows of a batch; a tally is told what had unknown codes."""
+        attributes, unknown = self.attributes, self.unknown
+        for attribute in attributes if batch.first == 0 and is_unvouched(batch.rows.schema) else ():
+            refuse_code(attribute.column, attribute.tree.codes, batch.where)
+        leaves = [attribute.leaves(batch, unknown) for attribute in attributes]
+        weights = None if self._weighing is None else self._weighing.read(batch)
+        ids = None if self.bound is None else _ids(batch, self.bound, unknown)
+        if unknown != "error":
+            known = _known(leaves, ids)
+            tally.add(known, weights)
+            for attribute, leaf in zip(attributes, leaves, strict=True):
+                attribute.tell(tally, batch, leaf, weights)
+            if unknown == "drop":
+                leaves = [leaf[known] for leaf in leaves]
+                weights = None if weights is None else weights[known]
+                ids = None if ids is None else ids.filter(pa.array(known))
+            else:
+                leaves = [attribute.with_other(leaf) for attribute, leaf in zip(attributes, leaves, strict=True)]
+        if self.bound is not None:
+            tally.offered += len(leaves[0]) if weights is None else int(weights.sum())
+        keys = [np.zeros(len(leaves[0]), np.uint64) for _ in self.paths]
+        for key, parts in zip(keys, self.paths, strict=True):
+            for part, leaf in zip(parts, leaves, strict=True):
+                if part is not None:
+                    _add_to_paths(part, leaf, key)
+        return Rows(keys, weights, ids)
+
+
+@dataclass(frozen=True, eq=False)
+class _Attribute:
+    """How the codes of one attribute become parts of packed paths."""
+
+    name: str
+    column: str
+    tree: Hierarchy
+    book: Codebook
+    other: int | None
+    """The leaf for unknown codes."""
+    parts: Sequence[NDArray[np.uint64] | None]
+    """Per word, what each leaf adds to the path."""
+
+    def leaves(self, batch: Batch, unknown: Unknown) -> NDArray[np.int64]:
+        """Return the leaf number of every row; -1 for an unknown code, unless that is refused."""
+        column = batch.rows.column(self.column)
+        if pa.types.is_dictionary(column.type):
+            leaves = self.book.find_coded(column.indices, as_text(column.dictionary, self.column))
+        else:
+            leaves = self.book.find(as_text(column, self.column))
+        if unknown == "error" and len(leaves) and leaves.min() < 0:
+            self._refuse(batch, leaves)
+        return leaves
+
+    def with_other(self, leaves: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the leaves with the one for unknown codes in the place of those."""
+        return leaves if self.other is None else np.where(leaves < 0, self.other, leaves)
+
+    def tell(self, tally: Tally, batch: Batch, leaves: NDArray[np.int64], weights: NDArray[np.int64] | None) -> None:
+        """Tell which codes are unknown, and how many records have them."""
+        if len(leaves) == 0 or leaves.min() >= 0:
+            return
+        unknown = np.flatnonzero(leaves < 0)
+        codes = as_text(batch.rows.column(self.column).take(pa.array(unknown)), self.column)
+        tally.add_codes(self.column, codes, None if weights is None else weights[unknown], self.book, self._width)
+
+    @cached_property
+    def _width(self) -> int:
+        return int(pc.max(pc.utf8_length(self.tree.codes[-1])).as_py())
+
+    def _refuse(self, batch: Batch, leaves: NDArray[np.int64]) -> NoReturn:
+        unknown = np.flatnonzero(leaves < 0)
+        row = int(unknown[0])
+        codes = as_text(batch.rows.column(self.column), self.column)
+        code, place = codes[row].as_py(), batch.place(self.column, row)
+        if not code:
+            raise DataError(f"{place}: the code is missing.{batch.hint(row)} {_REMEDY}")
+        others = len(codes.take(pa.array(unknown)).unique()) - 1
+        more = f" (nor are {others} more codes after it)" if others else ""
+        raise DataError(
+            f"{place}: {code!r} is not {with_article(self.tree.levels[-1])} code in the hierarchy of "
+            f"{self.name!r}{more}{self._hint(code)}. {_REMEDY}"
+        )
+
+    def _hint(self, code: str) -> str:
+        """Say what would make a code known."""
+        bare = code.strip()
+        padded = bare.zfill(self._width)
+        trimmed, zeros = self.book.find(pa.array([bare, padded])) >= 0
+        if trimmed:
+            return f". The hierarchy has {bare!r}: trim the column"
+        if zeros and bare:
+            return f". The hierarchy has {padded!r}: leading zeros were lost, read the column as text"
+        return ""
+
+
+@kernel
+def _add_to_paths(part: NDArray[np.uint64], leaf: NDArray[np.int64], key: NDArray[np.uint64]) -> None:
+    """Add what each leaf, all of which are known, contributes to a word of the paths."""
+    for row in range(len(key)):
+        key[row] |= part[np.uint64(leaf[row])]
+
+
+def _columns(spine: Spine, columns: Mapping[str, str] | None) -> dict[str, str]:
+    column_of = {attribute: attribute for attribute in spine.attributes}
+    for attribute, column in (columns or {}).items():
+        if attribute not in column_of:
+            raise DataError(
+                f"columns: there is no attribute {attribute!r}{nearest(attribute, column_of)}; "
+                f"the attributes are {', '.join(column_of)}"
+            )
+        column_of[attribute] = column
+    return column_of
+
+
+def _attributes(spine: Spine, column_of: Mapping[str, str], unknown: Unknown) -> list[_Attribute]:
+    books: dict[int, Codebook] = {}
+    attributes = []
+    paths = packed_paths(spine)
+    for index, (name, tree) in enumerate(spine.attributes.items()):
+        if id(tree) not in books:
+            books[id(tree)] = _kept_book(tree) if tree.sizes[-1] <= KEPT_LEAVES else Codebook(tree.codes[-1])
+        other = _other_leaf(unknown, name, tree) if isinstance(unknown, Mapping) else None
+        parts = [_from_given(spine.trees[index], tree, word[index]) for word in paths]
+        attributes.append(_Attribute(name, column_of[name], tree, books[id(tree)], other, parts))
+    return attributes
+
+
+@lru_cache(maxsize=4)
+def _kept_book(tree: Hierarchy) -> Codebook:
+    """Return the codebook of a small hierarchy, which is public: runs share it."""
+    return Codebook(tree.codes[-1])
+
+
+def _from_given(used: Hierarchy, given: Hierarchy, part: NDArray[np.uint64] | None) -> NDArray[np.uint64] | None:
+    """Map leaves of the hierarchy as given, where the spine may skip levels or stop at a coarser one."""
+    if part is None or given is used:
+        return part
+    depth = given.depth(used.levels[-1])
+    return part[used.encode(given.codes[depth])[given.ancestors(depth)]]
+
+
+def _other_leaf(unknown: Mapping[str, str], attribute: str, tree: Hierarchy) -> int:
+    code = unknown.get(attribute)
+    leaf = -1 if code is None else int(tree.encode(pa.array([code]))[0])
+    if leaf < 0:
+        raise DataError(
+            f"unknown codes of {attribute!r} go to {code!r}, which is not a leaf of its hierarchy: "
+            f'name one, as in unknown={{"{attribute}": "other"}}, and add it to the hierarchy'
+        )
+    return leaf
+
+
+def _ids(batch: Batch, bound: Bound, unknown: Unknown) -> pa.StringArray:
+    """Return the units of the rows; a row without one cannot be bounded."""
+    ids = cleaned(as_text(batch.rows.column(bound.id), bound.id), bound.clean)
+    row = first_missing(ids)
+    if row is not None and unknown != "drop":
+        raise DataError(
+            f"{batch.place(bound.id, row)}: the id is missing.{batch.hint(row)} Correct the table, or set unknown = "
+            '"drop"'
+        )
+    return ids
+
+
+def _known(leaves: Sequence[NDArray[np.int64]], ids: pa.StringArray | None) -> NDArray[np.bool_]:
+    known: NDArray[np.bool_] = np.logical_and.reduce([leaf >= 0 for leaf in leaves])
+    if ids is not None:
+        known &= pc.fill_null(pc.not_equal(ids, ""), False).to_numpy(zero_copy_only=False)
+    return known

@@ -1,0 +1,652 @@
+"""Graphs as they are read: people, edges, cleaning and projection, by public rules."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from treetop._util.arrays import sort_rows
+from treetop._util.choices import nearest
+from treetop._util.lazy import FrozenMap
+from treetop._util.numbers import whole_numbers
+from treetop.counts.codebook import Codebook
+from treetop.counts.tally import LeftOut, MadeTable, Tally, may_drop, rules_of
+from treetop.domain.unit import Neighbours, Policies
+from treetop.errors import DataError, NumberError, PlanError
+from treetop.io import table as tables
+from treetop.io.batch import Batch, as_text, first_missing, require
+from treetop.io.header import UNVOUCHED, is_unvouched
+from treetop.io.source import as_public
+from treetop.privacy.relation import Facts, GraphUnit, Relation, check_relation, unit_of
+
+# Cleaning the node table by public rules: a row becomes what it becomes whatever the other rows say.
+
+MISSING = "missing"
+OTHER = "other"
+_NUMBER = re.compile(r"[+-]?[0-9]{1,15}")
+
+
+@dataclass(frozen=True, eq=False)
+class Cleaning:
+    """What is done to the values of one column; without a vocabulary or a range only gaps are, and get their code.
+
+    >>> Cleaning(least=100, most=229, width=10).code("183"), Cleaning(least=100, most=229, width=10).code("900")
+    ('180-189', 'missing')
+    """
+
+    vocabulary: Mapping[str, str] | None = None
+    """For free text: by keyword, the code. The first keyword that stands in the text as words of its own counts."""
+    least: int | None = None
+    """For whole numbers: the smallest that is plausible."""
+    most: int | None = None
+    """The largest that is plausible."""
+    width: int | None = None
+    """How many numbers make a class, from the smallest on; None keeps each number as it is."""
+    missing: str = MISSING
+    """The code of a value that is missing, or implausible."""
+    other: str = OTHER
+    """The code of a text without a keyword."""
+
+    def __post_init__(self) -> None:
+        ranged = self.least is not None or self.most is not None
+        if self.vocabulary is not None and ranged:
+            raise PlanError("a column is cleaned by a vocabulary, or by a least and a most number: give one of them")
+        if self.vocabulary is not None:
+            if not self.vocabulary or not all(word.strip() for word in self.vocabulary):
+                raise PlanError("a vocabulary needs at least one keyword, and none that is blank")
+            spelt = FrozenMap({" ".join(word.casefold().split()): code for word, code in self.vocabulary.items()})
+            object.__setattr__(self, "vocabulary", spelt)
+        elif ranged and (self.least is None or self.most is None or self.least > self.most):
+            raise PlanError(f"the plausible numbers are from {self.least} to {self.most}: give the least and the most")
+        if self.width is not None and (not ranged or self.width < 1):
+            raise PlanError(f"the width of a class is {self.width}: give a whole number, 1 or more, for numbers only")
+
+    @staticmethod
+    def read(
+        table: tables.Table, keyword: str = "keyword", code: str = "code", missing: str = MISSING, other: str = OTHER
+    ) -> Cleaning:
+        """Read a public vocabulary: a keyword and its code a row, the more important ones first."""
+        rows = tables.read(as_public(table), list(dict.fromkeys([keyword, code])))
+        words, found = (as_text(rows.column(name), name).to_pylist() for name in (keyword, code))
+        for row, pair in enumerate(zip(words, found, strict=True)):
+            if not all(pair):
+                raise DataError(f"the vocabulary, row {row + 1}: a keyword and its code, and one of them is missing")
+        if len(set(words)) < len(words):
+            raise DataError("the vocabulary has a keyword twice: keep one row of it")
+        return Cleaning(vocabulary=dict(zip(words, found, strict=True)), missing=missing, other=other)
+
+    @property
+    def codes(self) -> list[str] | None:
+        """Every code that a cleaned column may hold, which its public hierarchy needs; None where values stay."""
+        if self.vocabulary is not None:
+            return sorted({*self.vocabulary.values(), self.missing, self.other})
+        if self.least is None or self.most is None:
+            return None
+        numbers = range(self.least, self.most + 1, self.width or 1)
+        return [*(self._class(number) for number in numbers), self.missing]
+
+    def code(self, value: str | None) -> str:
+        """Return the code of one value: a function of nothing else."""
+        if value is None or not value.strip():
+            return self.missing
+        if self.vocabulary is not None:
+            text = " ".join(value.casefold().split())
+            for word, code in self.vocabulary.items():
+                if word in text and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text):
+                    return code
+            return self.other
+        if self.least is None or self.most is None:
+            return value
+        number = value.strip()
+        if not _NUMBER.fullmatch(number):
+            return self.missing
+        return self._class(int(number)) if self.least <= int(number) <= self.most else self.missing
+
+    def _class(self, number: int) -> str:
+        assert self.least is not None
+        if self.width is None:
+            return str(number)
+        first = self.least + (number - self.least) // self.width * self.width
+        return f"{first}-{first + self.width - 1}"
+
+    def describe(self) -> dict[str, Any]:
+        """Return the rule as plain values."""
+        if self.vocabulary is not None:
+            return {"vocabulary": dict(self.vocabulary), "missing": self.missing, "other": self.other}
+        numbers = {"least": self.least, "most": self.most, "width": self.width}
+        return {**{key: number for key, number in numbers.items() if number is not None}, "missing": self.missing}
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a rule did to a column. Private: for the steward only."""
+
+    missing: int
+    """How many values were missing."""
+    implausible: int
+    """How many numbers were out of range, or no numbers."""
+    unread: int
+    """How many texts had no keyword."""
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """The codes of one column, by row: private."""
+
+    index: NDArray[np.int32]
+    """The position of each row's code; -1 where it is missing and no rule says what that means."""
+    codes: pa.StringArray
+    """The codes that occur."""
+
+
+def clean(column: Any, name: str, rule: Cleaning | None) -> tuple[Column, Changes | None]:
+    """Return a column's codes, as its rule makes them; without one they stay as they are."""
+    values = as_text(column, name)
+    values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    encoded = pc.dictionary_encode(values)
+    index = np.asarray(encoded.indices.fill_null(-1)).astype(np.int32)
+    if rule is None:
+        index[np.append(np.asarray(pc.equal(encoded.dictionary, "")), False)[index]] = -1
+        return Column(index, encoded.dictionary), None
+    given = [*encoded.dictionary.to_pylist(), None]
+    made = [rule.code(value) for value in given]
+    codes = sorted(set(made))
+    at = np.array([codes.index(code) for code in made], np.int32)
+    often = np.bincount(index % len(given), minlength=len(given))
+    blank = np.array([value is None or not value.strip() for value in given])
+    lost = np.array([code == rule.missing for code in made]) & ~blank
+    unread = np.array([rule.vocabulary is not None and code == rule.other for code in made]) & ~blank
+    changes = Changes(*(int(often[which].sum()) for which in (blank, lost, unread)))
+    return Column(at[index], pa.array(codes, pa.string())), changes
+
+
+# The node table in memory: a number for every id, and the codes of its attributes.
+
+MOST_NODES = 1 << 31
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Nodes:
+    """The people of a graph, numbered as they stand in their table: private."""
+
+    ids: pa.StringArray
+    """Their ids."""
+    columns: Mapping[str, Column]
+    """Their attributes, cleaned, by column."""
+    changes: Mapping[str, Changes]
+    """For the steward only: what each rule changed."""
+    book: Codebook
+    """Finds the number of an id."""
+    may_drop: str | None = None
+    """What may have left people out when they were read; None where all rows of the table are here."""
+    unvouched: bool = False
+    """Whether the names of the columns are from a first line for which nobody vouches."""
+
+    @staticmethod
+    def read(
+        table: tables.Table,
+        id: str = "id",
+        columns: Sequence[str] | None = None,
+        cleaning: Mapping[str, Cleaning] | None = None,
+    ) -> Nodes:
+        """Read some columns of a node table, or all of them, by the rules that are declared for them."""
+        rules = dict(cleaning or {})
+        wanted = None if columns is None else list(dict.fromkeys([id, *columns]))
+        rows = tables.read(tables.as_part_of_graph(table, "nodes"), wanted)
+        require([id], rows.column_names, "the node table")
+        for name in rules:
+            if columns is None and name not in rows.column_names:
+                raise DataError(
+                    f"the node table has no column {name!r} to clean{nearest(name, rows.column_names)}; the columns "
+                    f"are {', '.join(rows.column_names)}"
+                )
+        ids = _ids(rows.column(id), id)
+        names = [name for name in rows.column_names if name != id] if columns is None else list(dict.fromkeys(columns))
+        cleaned = {name: clean(rows.column(name), name, rules.get(name)) for name in names}
+        return Nodes(
+            ids,
+            {name: column for name, (column, _) in cleaned.items()},
+            {name: changes for name, (_, changes) in cleaned.items() if changes is not None},
+            Codebook(ids),
+            may_drop(table),
+            is_unvouched(rows.schema),
+        )
+
+    @cached_property
+    def width(self) -> int:
+        """How many characters the longest id has."""
+        return int(pc.max(pc.utf8_length(self.ids)).as_py() or 0)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        return "Nodes(private)"
+
+    def find(self, column: Any, name: str) -> NDArray[np.int64]:
+        """Return the numbers of ids, -1 where nobody has one."""
+        return self.book.find(as_text(column, name))
+
+    def groups(self) -> NDArray[np.int64]:
+        """Return for each node the position of its combination of codes, in the order of the codes as text."""
+        place = np.zeros(len(self), np.int64)
+        for column in self.columns.values():
+            rank = np.empty(len(column.codes) + 1, np.int64)
+            rank[np.asarray(pc.sort_indices(column.codes))] = np.arange(1, len(column.codes) + 1)
+            rank[-1] = 0
+            _, place = np.unique(place * (len(column.codes) + 1) + rank[column.index], return_inverse=True)
+        return place
+
+    def arrays(self, numbers: NDArray[np.integer[Any]] | None = None) -> dict[str, pa.DictionaryArray]:
+        """Return the codes of some nodes, or of all, by column."""
+        made = {}
+        for name, column in self.columns.items():
+            index = column.index if numbers is None else column.index[numbers]
+            made[name] = pa.DictionaryArray.from_arrays(pa.array(index, mask=index < 0), column.codes)
+        return made
+
+
+def _ids(column: Any, name: str) -> pa.StringArray:
+    ids = as_text(column, name)
+    ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
+    row = first_missing(ids)
+    if row is not None:
+        raise DataError(f"the node table, column {name!r}, row {row + 1}: the id is missing. Every node needs one")
+    if len(ids) > MOST_NODES:
+        raise DataError(f"the node table has more than {MOST_NODES:,} rows")
+    if len(ids) and len(pc.unique(ids)) < len(ids):
+        counts = pc.value_counts(ids)
+        twice = counts.field("values")[int(pc.index(pc.greater(counts.field("counts"), 1), True).as_py())].as_py()
+        raise DataError(f"the node table, column {name!r}: {twice!r} is there more than once. Give each node one row")
+    return ids
+
+
+# The edge table in memory: two node numbers an edge, with the declared policies for what is no proper edge.
+
+Numbers: TypeAlias = NDArray[np.int32]
+
+_MOST = (1 << 31) - 1
+_SAMPLE = 1 << 16
+_HALF = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Edges:
+    """The edges of a graph: private."""
+
+    source: Numbers
+    """The node where each starts."""
+    target: Numbers
+    """The node where it ends."""
+    directed: bool
+    """Whether edges have a direction; if not, the smaller number comes first unless repeated edges are kept."""
+
+    def __post_init__(self) -> None:
+        for name in ("source", "target"):
+            end = getattr(self, name)
+            if getattr(end, "dtype", None) != np.int32 or end.ndim != 1:
+                end = whole_numbers(end, "the ends of edges", most=_MOST).astype(np.int32)
+            if len(end) != len(self.source) or (len(end) and end.min() < 0):
+                raise NumberError("an edge has two ends, each the number of a node, counted from 0")
+            object.__setattr__(self, name, np.ascontiguousarray(end))
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __repr__(self) -> str:
+        return "Edges(private)"
+
+    def degrees(self, nodes: int, which: Literal["out", "in", "total"] = "total") -> NDArray[np.int64]:
+        """Return the number of edges of each node: that start there, that end there, or both."""
+        ends = {"out": [self.source], "in": [self.target], "total": [self.source, self.target]}[which]
+        degrees: NDArray[np.int64] = np.array([np.bincount(end, minlength=nodes) for end in ends]).sum(axis=0)
+        return degrees
+
+    @property
+    def mutual(self) -> float:
+        """The share of edges that stand in the table in the other direction as well, from a sample: private."""
+        if not self.directed or len(self) == 0:
+            return 0.0
+        here = _keys([self.source], [self.target], directed=True)
+        if (here[1:] < here[:-1]).any():
+            here.sort()
+        some = slice(None, None, -(-len(self) // _SAMPLE))
+        turned = _keys([self.target[some]], [self.source[some]], directed=True)
+        at = np.minimum(np.searchsorted(here, turned), len(here) - 1)
+        return float((here[at] == turned).mean())
+
+
+def read_edges(
+    table: tables.Table,
+    nodes: Nodes,
+    source: str = "source",
+    target: str = "target",
+    directed: bool = True,
+    policies: Policies | None = None,
+    left: LeftOut | None = None,
+) -> Edges:
+    """Read an edge table, batch by batch. `left` is told what is left out; without it the log is."""
+    rules, out = policies or Policies(), LeftOut() if left is None else left
+    ends: list[tuple[Numbers, Numbers]] = []
+    for batch in tables.batches(tables.as_part_of_graph(table, "edges"), list(dict.fromkeys([source, target]))):
+        found = []
+        for name in (source, target):
+            numbers = nodes.find(batch.rows.column(name), name)
+            if len(numbers) and numbers.min() < 0:
+                if rules.unknown != "drop":
+                    _refuse_unknown(batch, name, int(numbers.argmin()))
+                strangers = batch.rows.column(name).take(pa.array(np.flatnonzero(numbers < 0)))
+                out.add_codes(name, as_text(strangers, name), nodes.book, nodes.width)
+            found.append(numbers)
+        start, end = found
+        proper = (start >= 0) & (end >= 0)
+        out.rows += len(proper)
+        out.unknown += int(np.count_nonzero(~proper))
+        loops = proper & (start == end)
+        if loops.any():
+            if rules.self_loops != "drop":
+                raise DataError(
+                    f"{batch.place(source, int(loops.argmax()))}: the edge goes from a node to itself. Correct the "
+                    'table, or set self_loops to "drop"'
+                )
+            proper &= ~loops
+            out.self_loops += int(np.count_nonzero(loops))
+        if not proper.all():
+            start, end = start[proper], end[proper]
+        ends.append((start.astype(np.int32), end.astype(np.int32)))
+    starts, stops = [start for start, _ in ends], [end for _, end in ends]
+    ends.clear()
+    if rules.repeated == "keep":
+        edges = Edges(_joined(starts), _joined(stops), directed)
+    else:
+        edges = _distinct(_keys(starts, stops, directed), directed, rules)
+        out.repeated = out.rows - out.unknown - out.self_loops - len(edges)
+    if left is None:
+        out.tell()
+    return edges
+
+
+def _joined(parts: list[Numbers]) -> Numbers:
+    joined = np.concatenate([np.empty(0, np.int32), *parts])
+    parts.clear()
+    return joined
+
+
+def _keys(starts: list[Numbers], stops: list[Numbers], directed: bool) -> NDArray[np.uint64]:
+    """Return the two ends of each edge as one word; of an edge without direction the smaller end is above."""
+    keys = np.empty(sum(map(len, starts)), np.uint64)
+    at = len(keys)
+    while starts:
+        start, stop = starts.pop(), stops.pop()
+        low, high = (start, stop) if directed else (np.minimum(start, stop), np.maximum(start, stop))
+        at -= len(start)
+        keys[at : at + len(start)] = (low.astype(np.uint64) << _HALF) | high.astype(np.uint64)
+    return keys
+
+
+def _distinct(keys: NDArray[np.uint64], directed: bool, rules: Policies) -> Edges:
+    (keys,), _ = sort_rows([keys])
+    again = keys[1:] == keys[:-1]
+    if again.any():
+        if rules.repeated == "error":
+            number = int(np.count_nonzero(again))
+            raise DataError(
+                f"{number:,} edge{'s stand' if number > 1 else ' stands'} in the table more than once"
+                f"{'' if directed else ', in one direction or the other'}. Correct the table, or set repeated to "
+                '"drop" (the graph is then the set of different edges) or "keep"'
+            )
+        keys = keys[np.append(True, ~again)]
+    return Edges((keys >> _HALF).astype(np.int32), (keys & _LOW).astype(np.int32), directed)
+
+
+def _refuse_unknown(batch: Batch, name: str, row: int) -> None:
+    value = as_text(batch.rows.column(name), name)[row].as_py()
+    what = "the id is missing" if not value else f"{value!r} is not in the node table"
+    raise DataError(
+        f'{batch.place(name, row)}: {what}. Correct the tables, or set unknown to "drop" under [data] to leave such '
+        "edges out"
+    )
+
+
+# A graph as a table: its edges with the attributes of both ends, or its nodes, as an Arrow stream for a plan.
+
+_LOG = logging.getLogger(__name__)
+MUTUAL = 0.5
+"""From this share of edges in both directions on, a steward is asked whether edges really have one."""
+
+SOURCE, TARGET = "source", "target"
+"""The ends of an edge: their attributes are the columns `source.NAME` and `target.NAME` of its table."""
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Where a graph is, which neighbours it has, and how it is read; nothing is read before a table is asked for."""
+
+    nodes: tables.Table = field(repr=False)
+    """The node table: an id and attributes."""
+    edges: tables.Table | None = field(default=None, repr=False)
+    """The edge table: two ids a row."""
+    relation: str | None = None
+    """Which graphs are neighbours, by the name of the relation; None where only nodes are counted."""
+    id: str = "id"
+    """The column of the node table with the ids."""
+    source: str = SOURCE
+    """The column of the edge table with the id where an edge starts."""
+    target: str = TARGET
+    """The column of the edge table with the id where it ends."""
+    directed: bool = True
+    """Whether edges have a direction."""
+    contributions: int | None = None
+    """Under "user-out", how many out-edges of a person count."""
+    degree_bound: int | None = None
+    """Under "node", the promise: nobody has more edges, in and out together."""
+    policies: Policies = field(default_factory=Policies)
+    """What happens to self-loops, repeated edges and edges to unknown nodes."""
+    cleaning: Mapping[str, Cleaning] = field(default_factory=dict)
+    """By column of the node table, the public rule that makes its codes."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cleaning", FrozenMap(dict(self.cleaning)))
+        if self.kind is not None and (self.degree_bound is not None or not self.kind.bounded):
+            _ = self.facts  # what does not fit is refused now
+
+    @property
+    def kind(self) -> Relation | None:
+        """The relation; None where only nodes are counted."""
+        return None if self.relation is None else check_relation(self.relation)
+
+    @property
+    def facts(self) -> Facts:
+        """What is stated of the edges, and must agree with the unit of the plan that counts them."""
+        if self.relation is None:
+            raise PlanError("the graph has no neighbour relation, so its edges cannot be released: name one")
+        return Facts(self.relation, self.directed, self.degree_bound, self.policies)
+
+    def unit(self, neighbours: Neighbours | None = None, entity: str | None = None) -> GraphUnit:
+        """Return the protected unit of a release of edges between groups.
+
+        Under `replace` the total is exact only where no exchange can change the number of edges; the unit knows.
+        """
+        if self.relation is None:
+            raise PlanError("the graph has no neighbour relation, so its edges cannot be released: name one")
+        unit = unit_of(
+            self.relation,
+            neighbours,
+            contributions=self.contributions,
+            degree_bound=self.degree_bound,
+            entity=entity,
+        )
+        return GraphUnit(unit, self.facts)
+
+    def sentences(self) -> list[str]:
+        """Say what the relation protects and how edges are counted."""
+        return [] if self.kind is None else self.kind.sentences(self.degree_bound, self.directed)
+
+    def read_nodes(self, columns: Sequence[str] | None = None) -> Nodes:
+        """Read the node table."""
+        return Nodes.read(self.nodes, self.id, columns, self.cleaning)
+
+    def read_edges(self, nodes: Nodes, left: LeftOut | None = None) -> Edges:
+        """Read the edge table, and see that what was promised about it is true.
+
+        `left` is told what the policies leave out; without it the log is.
+        """
+        if self.edges is None:
+            raise DataError("the graph has no edge table: name one")
+        edges = read_edges(self.edges, nodes, self.source, self.target, self.directed, self.policies, left)
+        kind = self.kind
+        if kind is not None and kind.bounded and self.degree_bound is not None:
+            busiest = int(edges.degrees(len(nodes)).max(initial=0))
+            if busiest > self.degree_bound:
+                raise DataError(
+                    f"a node has {busiest:,} edges, and the promise is that none has more than {self.degree_bound:,}: "
+                    "nothing can be released under it. Do not take a bound from the data"
+                )
+        if kind is not None and kind.mutual and (share := edges.mutual) >= MUTUAL:
+            _LOG.warning(
+                "the edge table: %.0f %% of the edges stand in it in both directions. If friendship is mutual, one of "
+                "them is half a friendship, and no more is protected: set directed = false, and repeated = "
+                '"drop" if each is listed twice',
+                100 * share,
+            )
+        return edges
+
+    def table(self, edges: tables.Table | None = None, columns: Sequence[str] | None = None) -> EdgeTable:
+        """Return the edges as a table: `source`, and `source.NAME` and `target.NAME` for each column of the nodes."""
+        return EdgeTable(self if edges is None else replace(self, edges=edges), columns)
+
+    def node_table(self, columns: Sequence[str] | None = None) -> NodeTable:
+        """Return the nodes as a table, cleaned."""
+        return NodeTable(self, columns)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EdgeTable(MadeTable):
+    """The edges of a graph with the attributes of both ends: private, and read when the stream is."""
+
+    graph: Graph
+    """The graph."""
+    columns: Sequence[str] | None = None
+    """The columns of the node table that are needed; None for all."""
+
+    @property
+    def facts(self) -> Facts:
+        """What the plan that counts these edges must state of them."""
+        return self.graph.facts
+
+    @cached_property
+    def _nodes(self) -> Nodes:
+        return self.graph.read_nodes(self.columns)
+
+    @property
+    def public_units(self) -> int | None:
+        """How many people have a list of edges, where that is the unit: who is in the graph is then public."""
+        kind = self.graph.kind
+        return None if kind is None or kind.id is None else len(self._nodes)
+
+    @property
+    def may_drop(self) -> str | None:
+        """Say what may leave an edge out, or why a person may have none."""
+        return self.facts.may_drop or (None if self.graph.edges is None else may_drop(self.graph.edges))
+
+    @property
+    def keep(self) -> Mapping[str, Sequence[str]] | None:
+        """The values that edges are kept by."""
+        return None if self.graph.edges is None else rules_of(self.graph.edges).keep
+
+    @property
+    def drop(self) -> Mapping[str, Sequence[str]] | None:
+        """The values that leave edges out."""
+        return None if self.graph.edges is None else rules_of(self.graph.edges).drop
+
+    def opened(self, tally: Tally) -> pa.RecordBatchReader:
+        """Return the rows; the tally is told what the policies leave out."""
+        nodes = self._nodes
+        first = _batch(nodes, Edges(np.empty(0, np.int32), np.empty(0, np.int32), True))
+        tally.left = LeftOut()
+        edges = self.graph.read_edges(nodes, tally.left)  # now: what is wrong is said before anything is measured
+        if not edges.directed:
+            edges = _by_group(edges, nodes)
+        return pa.RecordBatchReader.from_batches(first.schema, _batches(nodes, edges))
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.opened(Tally()).__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return "EdgeTable(private)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NodeTable(MadeTable):
+    """The nodes of a graph, cleaned: private, and read when the stream is."""
+
+    graph: Graph
+    """The graph."""
+    columns: Sequence[str] | None = None
+    """The columns that are needed; None for all."""
+
+    @property
+    def one_row_each(self) -> bool:
+        """A person who stands in it twice is refused, so that an id that never repeats is as it should be."""
+        return True
+
+    @property
+    def may_drop(self) -> str | None:
+        """Say what may leave a node out."""
+        return may_drop(self.graph.nodes)
+
+    @property
+    def keep(self) -> Mapping[str, Sequence[str]] | None:
+        """The values that nodes are kept by."""
+        return rules_of(self.graph.nodes).keep
+
+    @property
+    def drop(self) -> Mapping[str, Sequence[str]] | None:
+        """The values that leave nodes out."""
+        return rules_of(self.graph.nodes).drop
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        nodes = self.graph.read_nodes(self.columns)
+        table = pa.table({**nodes.arrays(), self.graph.id: nodes.ids}, metadata=UNVOUCHED if nodes.unvouched else None)
+        return table.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return "NodeTable(private)"
+
+
+def tables_within(table: Any) -> list[Any]:
+    """Return the tables that are read for a table: those of a graph, or the table itself."""
+    graph = table.graph if isinstance(table, EdgeTable | NodeTable) else table
+    tables = (graph.nodes, graph.edges) if isinstance(graph, Graph) else (table,)
+    return [one for one in tables if one is not None]
+
+
+def _batches(nodes: Nodes, edges: Edges) -> Iterator[pa.RecordBatch]:
+    for start in range(0, len(edges), tables.ROWS):
+        part = slice(start, start + tables.ROWS)
+        yield _batch(nodes, Edges(edges.source[part], edges.target[part], edges.directed))
+
+
+def _batch(nodes: Nodes, edges: Edges) -> pa.RecordBatch:
+    ends = {SOURCE: nodes.arrays(edges.source), TARGET: nodes.arrays(edges.target)}
+    columns: dict[str, Any] = {SOURCE: pa.array(edges.source)}  # a number stands for the id: only who is who matters
+    columns |= {f"{end}.{name}": array for end, arrays in ends.items() for name, array in arrays.items()}
+    return pa.RecordBatch.from_pydict(columns, metadata=UNVOUCHED if nodes.unvouched else None)
+
+
+def _by_group(edges: Edges, nodes: Nodes) -> Edges:
+    """Turn each edge so that the end whose group comes first is its source."""
+    group = nodes.groups()
+    turned = group[edges.source] > group[edges.target]
+    source = np.where(turned, edges.target, edges.source)
+    return Edges(source, np.where(turned, edges.source, edges.target), edges.directed)

@@ -1,0 +1,525 @@
+"""Groups as they are read: public lists, and the sizes of private groups."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal, NoReturn, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+
+from treetop._util.choices import nearest, with_article
+from treetop._util.numbers import whole
+from treetop._util.system import Progress
+from treetop.counts.codebook import Codebook
+from treetop.counts.encode import Weighing
+from treetop.domain.hierarchy import Hierarchy
+from treetop.errors import DataError, PlanError
+from treetop.io import table as tables
+from treetop.io.batch import Batch, as_plain, as_text, first_missing
+from treetop.io.header import is_unvouched, refuse_code
+from treetop.io.source import as_public
+
+# The public list of groups: which there are, and in which region each of them is.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupList:
+    """All groups that may have somebody in them; make one with `read`. Nothing in it is private."""
+
+    regions: Hierarchy
+    """The public tree of regions."""
+    ids: pa.StringArray
+    """The id of every group."""
+    leaf: NDArray[np.int64]
+    """The leaf region of every group."""
+    name: str = field(default="the list")
+    """Where it was read from, as messages name it."""
+
+    @staticmethod
+    def read(table: tables.Table, regions: Hierarchy, group: str = "group", region: str = "region") -> GroupList:
+        """Read a public table with a row per group: its id, and the code of its leaf region.
+
+        >>> places = Hierarchy.flat(["east", "west"])
+        >>> GroupList.read(pa.table({"group": ["h1", "h2"], "region": ["west", "west"]}), places)
+        GroupList(2 groups in 2 regions)
+        """
+        book = Codebook(regions.codes[-1])
+        ids, leaves, seen = [], [], Seen("group")
+        where = "the list"
+        for batch in tables.batches(as_public(table), [group, region]):
+            leaf = read_regions(batch, region, book, regions)
+            names = read_ids(batch, group)
+            seen.add(batch, names, leaf)
+            ids.append(names)
+            leaves.append(leaf)
+            where = batch.where
+        seen.refuse_twice(group, regions)
+        return GroupList(regions, pa.concat_arrays(ids), np.concatenate(leaves), where)
+
+    @property
+    def number(self) -> int:
+        """How many groups there are."""
+        return len(self.leaf)
+
+    @cached_property
+    def by_region(self) -> NDArray[np.int64]:
+        """How many groups each leaf region has."""
+        return np.bincount(self.leaf, minlength=self.regions.sizes[-1]).astype(np.int64)
+
+    @cached_property
+    def digest(self) -> str:
+        """A SHA-256 of ids and regions, whatever the order of the rows."""
+        codes = self.regions.codes[-1].take(pa.array(self.leaf))
+        rows = pa.table({"group": self.ids, "region": codes}).sort_by("group")
+        digest = hashlib.sha256()
+        for batch in rows.to_batches(max_chunksize=1 << 16):
+            for column in batch.columns:
+                digest.update(pc.binary_length(column).to_numpy().astype("<i4").tobytes())
+                digest.update("".join(column.to_pylist()).encode())
+        return digest.hexdigest()
+
+    @cached_property
+    def book(self) -> Codebook:
+        """Finds the position of a group by its id."""
+        return Codebook(self.ids)
+
+    def find(self, batch: Batch, column: str, ids: pa.StringArray) -> NDArray[np.int64]:
+        """Return the position of every row's group, and refuse one that is not listed."""
+        found = self.book.find(ids)
+        missing = np.flatnonzero(found < 0)
+        if len(missing):
+            row = int(missing[0])
+            others = len(ids.take(pa.array(missing)).unique()) - 1
+            more = f" (nor are {others} more groups after it)" if others else ""
+            raise DataError(
+                f"{batch.place(column, row)}: the group {ids[row].as_py()!r} is not on the public list{more}: the list "
+                f"({self.name}) must hold every group that may have somebody in it. Complete it from a public source"
+            )
+        return found
+
+    def __repr__(self) -> str:
+        return f"GroupList({self.number:,} groups in {self.regions.sizes[-1]:,} regions)"
+
+
+class Seen:
+    """The ids of the rows so far, and where they stand: for finding one that stands twice."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._ids: list[pa.StringArray] = []
+        self._leaves: list[NDArray[np.int64]] = []
+        self._batches: list[Batch] = []
+
+    def add(self, batch: Batch, ids: pa.StringArray, leaf: NDArray[np.int64] | None = None) -> None:
+        """Add the rows of a batch."""
+        none = pa.RecordBatch.from_pylist([], batch.rows.schema)
+        self._batches.append(Batch(none, batch.where, batch.first, batch.done, batch.numbers))
+        self._ids.append(ids)
+        if leaf is not None:
+            self._leaves.append(leaf)
+
+    def refuse_twice(self, column: str, regions: Hierarchy) -> None:
+        """Refuse an id that stands in two rows, naming both."""
+        encoded = pa.chunked_array(self._ids, pa.string()).combine_chunks().dictionary_encode()
+        code = encoded.indices.to_numpy(zero_copy_only=False)
+        _, first = np.unique(code, return_index=True)
+        if len(first) == len(code):
+            return
+        again = np.ones(len(code), bool)
+        again[first] = False
+        row = int(again.argmax())
+        before = int(first[code[row]])
+        told = f"the {self._what} {encoded.dictionary[int(code[row])].as_py()!r}"
+        if self._leaves:
+            leaf = np.concatenate(self._leaves)
+            if leaf[row] != leaf[before]:
+                one, other = (regions.codes[-1][int(leaf[at])].as_py() for at in (before, row))
+                raise DataError(
+                    f"{self._place(row, column)}: {told} is in two regions, {one!r} in row "
+                    f"{self._number(before)} and {other!r} here: every {self._what} is in one"
+                )
+        raise DataError(
+            f"{self._place(row, column)}: {told} stands twice, first in row {self._number(before)}: give each one row"
+        )
+
+    def _place(self, row: int, column: str) -> str:
+        for batch, ids in zip(self._batches, self._ids, strict=True):
+            if row < len(ids):
+                return batch.place(column, row)
+            row -= len(ids)
+        raise IndexError(row)
+
+    def _number(self, row: int) -> str:
+        return self._place(row, "").rpartition(" ")[2]
+
+
+def read_regions(batch: Batch, column: str, book: Codebook, regions: Hierarchy) -> NDArray[np.int64]:
+    """Return the leaf region of every row; refuse a code that is not in the hierarchy."""
+    if batch.first == 0 and is_unvouched(batch.rows.schema):
+        refuse_code(column, regions.codes, batch.where)
+    codes = as_text(as_plain(batch.rows.column(column)), column)
+    found = book.find(codes)
+    wrong = np.flatnonzero(found < 0)
+    if len(wrong):
+        row = int(wrong[0])
+        code = codes[row].as_py()
+        if not code:
+            raise DataError(f"{batch.place(column, row)}: the region is missing.{batch.hint(row)}".removesuffix("."))
+        others = len(codes.take(pa.array(wrong)).unique()) - 1
+        more = f" (nor are {others} more codes after it)" if others else ""
+        hint = nearest(code, regions.codes[-1].slice(0, 20_000).to_pylist())
+        raise DataError(
+            f"{batch.place(column, row)}: {code!r} is not {with_article(regions.levels[-1])} code in the hierarchy of "
+            f"the regions{hint}{more}: the hierarchy must hold all of them"
+        )
+    return found
+
+
+def read_ids(batch: Batch, column: str) -> pa.StringArray:
+    """Return the ids of the rows; refuse a row without one."""
+    ids = as_text(as_plain(batch.rows.column(column)), column)
+    row = first_missing(ids)
+    if row is not None:
+        raise DataError(f"{batch.place(column, row)}: the id is missing.{batch.hint(row)}".removesuffix("."))
+    return ids
+
+
+# The private side of a release of group sizes: how many groups of each size are in each region.
+
+MOST_GROUPS = 1 << 34
+MOST_CELLS = 1 << 27
+CELL_BYTES = 80
+"""About what a count takes in memory while group sizes are measured and repaired."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupSizes:
+    """Private: the number of groups by leaf region and size."""
+
+    regions: Hierarchy
+    """The public tree of regions."""
+    number: NDArray[np.int64]
+    """`number[r, s]` groups of size s are in leaf region r; the last size stands for all that are larger."""
+
+    def __post_init__(self) -> None:
+        leaves = self.regions.sizes[-1]
+        if self.number.dtype != np.int64 or self.number.ndim != 2 or len(self.number) != leaves:
+            raise DataError(f"group sizes are int64 with {leaves} rows, one a leaf region, and a column for each size")
+        if self.number.shape[1] < 2:
+            raise DataError("group sizes need columns for size 0 and at least one other")
+        if self.number.min() < 0:
+            raise DataError("a number of groups is negative: check that the number column holds counts")
+        if self.number.sum(dtype=np.float64) > MOST_GROUPS:
+            raise DataError(f"there are more than {MOST_GROUPS:,} groups: check that the number column holds counts")
+
+    @staticmethod
+    def from_rows(
+        regions: Hierarchy, leaf: ArrayLike, size: ArrayLike, number: ArrayLike | None = None, *, largest: int
+    ) -> GroupSizes:
+        """Read rows of leaf region, size and number of groups; without numbers each row is one group.
+
+        Leaf regions are codes, or numbers of leaves. Groups above the `largest` size are counted there, never dropped;
+        groups without anybody in them have size 0.
+
+        >>> places = Hierarchy.flat(["east", "west"])
+        >>> GroupSizes.from_rows(places, ["east", "west", "east"], [1, 9, 0], [5, 1, 2], largest=3).number.tolist()
+        [[2, 5, 0, 0], [0, 0, 0, 1]]
+        """
+        check_cells(regions, largest)
+        rows, sizes = _leaves(regions, leaf), _whole(size, "size")
+        counts = np.ones(len(rows), np.int64) if number is None else _whole(number, "number of groups")
+        if not len(rows) == len(sizes) == len(counts):
+            raise DataError(
+                f"there are {len(rows)} leaf regions, {len(sizes)} sizes and {len(counts)} numbers: one a row"
+            )
+        for what, values in (("size", sizes), ("number of groups", counts)):
+            if len(values) and values.min() < 0:
+                raise DataError(f"row {int(values.argmin()) + 1} has the {what} {values.min()}: it cannot be negative")
+        if counts.sum(dtype=np.float64) > MOST_GROUPS:
+            raise DataError(f"there are more than {MOST_GROUPS:,} groups: check that the number column holds counts")
+        table = np.zeros((regions.sizes[-1], largest + 1), np.int64)
+        np.add.at(table, (rows, np.minimum(sizes, largest)), counts)
+        return GroupSizes(regions, table)
+
+    @property
+    def largest(self) -> int:
+        """The largest size, which stands for larger ones as well."""
+        return int(self.number.shape[1]) - 1
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A hash of all numbers. It binds the noise to the data and never leaves the process."""
+        digest = hashlib.blake2b(repr(self.number.shape).encode(), digest_size=32)
+        digest.update(np.ascontiguousarray(self.number).data.cast("B"))
+        return digest.digest()
+
+    def __repr__(self) -> str:
+        return "GroupSizes(private)"
+
+
+def _leaves(regions: Hierarchy, leaf: ArrayLike) -> NDArray[np.int64]:
+    given = np.asarray(leaf)
+    if given.ndim != 1:
+        raise DataError(f"leaf regions are one column, not an array of shape {given.shape}")
+    if np.issubdtype(given.dtype, np.integer):
+        if len(given) and not 0 <= given.min() <= given.max() < regions.sizes[-1]:
+            raise DataError(f"leaf regions are numbered from 0 to {regions.sizes[-1] - 1}; some are not among them")
+        return given.astype(np.int64)
+    codes = [str(code) for code in given.tolist()]
+    rows = regions.encode(pa.array(codes, pa.string()))
+    if (rows < 0).any():
+        raise DataError(
+            f"{codes[int((rows < 0).argmax())]!r} is not a leaf region; the hierarchy must hold all of them"
+        )
+    return rows
+
+
+def _whole(values: ArrayLike, what: str) -> NDArray[np.int64]:
+    given = np.asarray(values)
+    if given.ndim != 1 or not (np.issubdtype(given.dtype, np.integer) or given.size == 0):
+        raise DataError(f"the column of the {what} holds {given.dtype}: give whole numbers, one a row")
+    return given.astype(np.int64)
+
+
+def check_cells(regions: Hierarchy, largest: int, by: str = "") -> int:
+    """Return how many counts there are of every region and size; refuse more than a repair takes."""
+    if whole(largest) is None:
+        raise PlanError(f"largest is {largest!r}: give the largest size, a whole number, 1 or more")
+    nodes = 1 + sum(regions.sizes)
+    cells = nodes * (largest + 1)
+    if cells > MOST_CELLS:
+        raise PlanError(
+            f"{nodes:,} regions with {largest + 1:,} sizes are {cells:,} counts, more than the {MOST_CELLS:,} that can "
+            f"be repaired{by}, and about {CELL_BYTES * cells:,} bytes: lower largest"
+        )
+    return cells
+
+
+# From a private table of people, groups or counts of groups to group sizes; every fault is named with its row.
+
+Rows: TypeAlias = Literal["people", "groups", "histogram"]
+"""What a row of the private table is: a person in a group, a group with its size, or a number of groups of a size."""
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of the private table; None for what it does not have."""
+
+    region: str | None = None
+    """The leaf region."""
+    group: str | None = None
+    """The id of the group."""
+    size: str | None = None
+    """The size of the group."""
+    quantity: str | None = None
+    """What a person adds to the size of the group; 1 when None."""
+    number: str | None = None
+    """How many groups a row stands for; 1 when None."""
+    person: str | None = None
+    """The id of the person, so that one who stands twice is found."""
+
+    def wanted(self) -> list[str]:
+        """Return the columns that there are, each once."""
+        given = (self.region, self.group, self.size, self.quantity, self.number, self.person)
+        return list(dict.fromkeys(name for name in given if name is not None))
+
+
+NEEDED: Mapping[Rows, Sequence[str]] = {
+    "people": ("group",),
+    "groups": ("region", "size"),
+    "histogram": ("region", "size", "number"),
+}
+ALLOWED: Mapping[Rows, Sequence[str]] = {
+    "people": ("group", "region", "quantity", "person"),
+    "groups": ("region", "size", "group"),
+    "histogram": ("region", "size", "number"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """How a private table becomes group sizes. All of it is public, and decided before the table is read."""
+
+    regions: Hierarchy
+    """The public tree of regions."""
+    largest: int
+    """The largest size that is told apart; larger groups are counted with it."""
+    rows: Rows
+    """What a row is."""
+    columns: Columns
+    """The columns of the table."""
+    number: int | None
+    """How many groups there are: public, and the table must agree; None for a public table, which may have any."""
+    listed: GroupList | None = None
+    """The public list of groups; with it, groups that the table does not have are counted with size 0."""
+    most: int = 1
+    """The most that a person adds to the size of a group."""
+
+    def __post_init__(self) -> None:
+        for name in NEEDED[self.rows]:
+            if getattr(self.columns, name) is None:
+                raise DataError(f"a table of {_ROWS[self.rows]} needs a column with the {_WORDS[name]}: name it")
+        for name in _WORDS:
+            if getattr(self.columns, name) is not None and name not in ALLOWED[self.rows]:
+                raise DataError(
+                    f"a table of {_ROWS[self.rows]} has no use for the {_WORDS[name]}: leave the column out"
+                )
+        if self.rows == "people" and self.listed is None:
+            raise DataError(
+                "a table of people does not say which groups are empty: give the public list of groups, so that "
+                "whether a group is empty stays hidden"
+            )
+
+    def read(self, table: tables.Table, progress: Progress | None = None) -> GroupSizes:
+        """Read the table. Sizes above the largest are counted with it, and no group is dropped."""
+        # Without a list, or without ids, nobody is looked up: groups are counted row by row.
+        listed = None if self.columns.group is None else self.listed
+        counted = _Histogram(self) if listed is None else _ByGroup(self, listed)
+        book = Codebook(self.regions.codes[-1])
+        for one in tables.batches(table, self.columns.wanted()):
+            batch = replace(one, may_skip=False)
+            region = self.columns.region
+            leaf = None if region is None else read_regions(batch, region, book, self.regions)
+            counted.add(batch, leaf)
+            if progress is not None:
+                progress("reading", batch.done)
+        sizes = counted.finish()
+        if progress is not None:
+            progress("reading", 1.0)
+        return sizes
+
+    def table(self, leaf: Integers, size: Integers, number: Integers | int = 1) -> Integers:
+        """Count groups by leaf region and size."""
+        cells = np.zeros((self.regions.sizes[-1], self.largest + 1), np.int64)
+        np.add.at(cells, (leaf, np.minimum(size, self.largest)), number)
+        return cells
+
+
+class _ByGroup:
+    """Sizes added up group by group, for the groups of a public list."""
+
+    def __init__(self, reader: Reader, listed: GroupList) -> None:
+        self._reader, self._listed = reader, listed
+        self._size = np.zeros(listed.number, np.int64)
+        people = reader.rows == "people"
+        value = reader.columns.quantity if people else reader.columns.size
+        self._values = None if value is None else Weighing(value, "value" if people else "size")
+        self._value = value
+        self._seen = Seen("person" if people else "group")
+        self._once = reader.columns.person if people else reader.columns.group
+
+    def add(self, batch: Batch, leaf: Integers | None) -> None:
+        group = self._reader.columns.group
+        assert group is not None
+        ids = read_ids(batch, group)
+        at = self._listed.find(batch, group, ids)
+        if leaf is not None:
+            self._check_region(batch, leaf, at)
+        if self._values is None:
+            self._size += np.bincount(at, minlength=len(self._size))
+        else:
+            values = self._values.read(batch)
+            if self._reader.rows == "people":
+                self._check_most(batch, values)
+            np.add.at(self._size, at, values)
+        if self._once is not None:
+            self._seen.add(batch, ids if self._once == group else read_ids(batch, self._once))
+
+    def finish(self) -> GroupSizes:
+        reader = self._reader
+        if self._once is not None:
+            self._seen.refuse_twice(self._once, reader.regions)
+        return GroupSizes(reader.regions, reader.table(self._listed.leaf, self._size))
+
+    def _check_region(self, batch: Batch, leaf: Integers, at: Integers) -> None:
+        wrong = np.flatnonzero(self._listed.leaf[at] != leaf)
+        if len(wrong):
+            row, columns = int(wrong[0]), self._reader.columns
+            codes = self._reader.regions.codes[-1]
+            here, there = codes[int(leaf[row])].as_py(), codes[int(self._listed.leaf[at[row]])].as_py()
+            assert columns.region is not None
+            raise DataError(
+                f"{batch.place(columns.region, row)}: the group {self._listed.ids[int(at[row])].as_py()!r} is in two "
+                f"regions, {here!r} here and {there!r} on the public list: every group is in one"
+            )
+
+    def _check_most(self, batch: Batch, values: Integers) -> None:
+        most, above = self._reader.most, np.flatnonzero(values > self._reader.most)
+        if len(above):
+            row = int(above[0])
+            assert self._value is not None
+            raise DataError(
+                f"{batch.place(self._value, row)}: the value is {values[row]}, above the {most} that one person "
+                "adds at most: correct the table, or plan for more"
+            )
+
+
+class _Histogram:
+    """Groups counted by region and size, row by row."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        columns = reader.columns
+        assert columns.size is not None
+        self._sizes = Weighing(columns.size, "size")
+        self._numbers = None if columns.number is None else Weighing(columns.number, "number of groups")
+        self._cells = np.zeros((reader.regions.sizes[-1], reader.largest + 1), np.int64)
+        self._seen = Seen("group")
+
+    def add(self, batch: Batch, leaf: Integers | None) -> None:
+        reader = self._reader
+        assert leaf is not None
+        sizes = self._sizes.read(batch)
+        number = 1 if self._numbers is None else self._numbers.read(batch)
+        np.add.at(self._cells, (leaf, np.minimum(sizes, reader.largest)), number)
+        if self._cells.sum(dtype=np.float64) > MOST_GROUPS:
+            raise DataError(f"{batch.where}: there are more than {MOST_GROUPS:,} groups: check that it holds counts")
+        if reader.columns.group is not None:
+            self._seen.add(batch, read_ids(batch, reader.columns.group), leaf)
+
+    def finish(self) -> GroupSizes:
+        reader, cells = self._reader, self._cells
+        if reader.columns.group is not None:
+            self._seen.refuse_twice(reader.columns.group, reader.regions)
+        if reader.listed is not None:
+            cells[:, 0] += self._empty(reader.listed)
+        elif reader.number is not None and int(cells.sum()) != reader.number:
+            raise DataError(
+                f"the table has {int(cells.sum()):,} groups, but the plan says that there are {reader.number:,}, which "
+                "is public: the table must have every group, those of size 0 as well, and no other"
+            )
+        return GroupSizes(reader.regions, cells)
+
+    def _empty(self, listed: GroupList) -> Integers:
+        """Return how many listed groups of each region the table does not have: nobody is in them."""
+        missing: Integers = listed.by_region - self._cells.sum(axis=1)
+        if missing.min() < 0:
+            self._refuse_more(listed, int(missing.argmin()))
+        return missing
+
+    def _refuse_more(self, listed: GroupList, leaf: int) -> NoReturn:
+        code = self._reader.regions.codes[-1][leaf].as_py()
+        raise DataError(
+            f"the region {code!r} has {int(self._cells[leaf].sum()):,} groups in the table, but only "
+            f"{int(listed.by_region[leaf]):,} on the public list ({listed.name}), which does not cover the data: "
+            "complete it from a public source"
+        )
+
+
+_ROWS = {"people": "people", "groups": "groups", "histogram": "numbers of groups"}
+_WORDS = {
+    "region": "region",
+    "group": "group's id",
+    "size": "size",
+    "quantity": "quantity",
+    "number": "number of groups",
+    "person": "person's id",
+}

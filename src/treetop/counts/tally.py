@@ -1,0 +1,413 @@
+"""What was left out or looks wrong while a private table was read: for the steward's terminal, never in a release.
+
+How many records have unknown codes is private. So it is told to whoever runs the release, before anything is spent, and
+nothing of it is written to a folder. Whether a release is refused for it depends on private data as well.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from treetop._util.choices import with_article
+from treetop.counts.codebook import Codebook
+from treetop.domain.unit import Unit
+from treetop.errors import ManyDropped, PlanError
+from treetop.io.source import BlankLines, as_source, leaves_out
+
+if TYPE_CHECKING:
+    from treetop.counts.encode import Unknown
+    from treetop.io.table import Table
+    from treetop.privacy import Unit
+
+
+MOST_UNKNOWN = 0.03
+"""Up to this share of the rows, and of the records, is dropped or counted under a leaf without being asked again."""
+
+_SHOWN = 5
+_MOST_CODES = 20_000
+_LOG = logging.getLogger(__name__)
+
+Weights = NDArray[np.int64]
+
+
+@dataclass(eq=False, repr=False)
+class UnknownCodes:
+    """The unknown codes of one column."""
+
+    column: str
+    """The column."""
+    often: dict[str, int] = field(default_factory=dict)
+    """How many records each code has; of very many codes, the commonest."""
+    records: int = 0
+    """How many records have an unknown code."""
+    trimmed: int = 0
+    """How many of them have a code that is known without the blanks around it."""
+    padded: int = 0
+    """How many of the others have one that is known with its leading zeros."""
+    stripped: int = 0
+    """How many of the others have one that is known without them."""
+
+    def add(self, codes: pa.StringArray, weights: Weights | None, book: Codebook, width: int) -> None:
+        """Add the unknown codes of some rows; known ones have at most `width` characters."""
+        weights = np.ones(len(codes), np.int64) if weights is None else weights
+        encoded = pc.fill_null(codes, "").dictionary_encode()
+        weight = np.bincount(encoded.indices.to_numpy(), weights, len(encoded.dictionary)).astype(np.int64)
+        self.records += int(weight.sum())
+        trim = pc.utf8_trim_whitespace(encoded.dictionary)
+        bare = book.find(trim) >= 0
+        blank = pc.equal(trim, "").to_numpy(zero_copy_only=False)
+        zeros = ~bare & ~blank & (book.find(pc.utf8_lpad(trim, width=width, padding="0")) >= 0)
+        self.trimmed += int(weight[bare].sum())
+        self.padded += int(weight[zeros].sum())
+        short = pc.utf8_ltrim(trim, characters="0")
+        short = pc.if_else(pc.equal(short, ""), "0", short)
+        self.stripped += int(weight[~bare & ~blank & ~zeros & (book.find(short) >= 0)].sum())
+        for at in np.argsort(-weight)[:_MOST_CODES].tolist():
+            code = encoded.dictionary[at].as_py()
+            self.often[code] = self.often.get(code, 0) + int(weight[at])
+        if len(self.often) > 2 * _MOST_CODES:
+            self.often = dict(self.commonest(_MOST_CODES))
+
+    def join(self, other: UnknownCodes) -> None:
+        """Add the unknown codes of other rows."""
+        for name in ("records", "trimmed", "padded", "stripped"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for code, number in other.often.items():
+            self.often[code] = self.often.get(code, 0) + number
+        self.often = dict(self.commonest(_MOST_CODES))
+
+    def commonest(self, number: int) -> list[tuple[str, int]]:
+        """Return the commonest codes with their records."""
+        return sorted(self.often.items(), key=lambda pair: (-pair[1], pair[0]))[:number]
+
+    def sentences(self) -> Iterator[str]:
+        """Say which codes they are, and what would make them known."""
+        listed = ", ".join(
+            f"{code[:40]!r} ({number:,})" if code else f"missing ({number:,})"
+            for code, number in self.commonest(_SHOWN)
+        )
+        more = len(self.often) - _SHOWN
+        yield f"Unknown in column {self.column!r}: {listed}{f' and {more:,} more codes' if more > 0 else ''}."
+        column = f"column {self.column!r}"
+        for number, remedy in (
+            (self.padded, f"with their leading zeros: read {column} as text, or put the zeros back."),
+            (self.stripped, f"without their leading zeros: write the codes of {column} in one way."),
+            (self.trimmed, f"without the blanks around them: trim {column}."),
+        ):
+            if number:
+                yield f"{number:,} of these {self.records:,} would be known {remedy}"
+
+
+@dataclass(eq=False, repr=False)
+class LeftOut:
+    """What was left out of an edge table before its edges were counted. Private."""
+
+    rows: int = 0
+    """How many rows there were."""
+    unknown: int = 0
+    """How many of them had an id that no node has."""
+    codes: dict[str, UnknownCodes] = field(default_factory=dict)
+    """The unknown ids by column."""
+    self_loops: int = 0
+    """How many went from a node to itself."""
+    repeated: int = 0
+    """How many of the others were there before."""
+
+    def add_codes(self, column: str, codes: pa.StringArray, book: Codebook, width: int) -> None:
+        """Add the unknown ids of a column."""
+        self.codes.setdefault(column, UnknownCodes(column)).add(codes, None, book, width)
+
+    def sentences(self, dropped: str = "were dropped") -> Iterator[str]:
+        """Say what was left out; nothing where nothing was."""
+        if self.unknown:
+            share = self.unknown / self.rows
+            yield (
+                f"{self.unknown:,} of {self.rows:,} edges {dropped} ({share:.1%}), because an id is not in the node "
+                "table."
+            )
+            for told in self.codes.values():
+                yield from told.sentences()
+        if self.self_loops:
+            yield f"{self.self_loops:,} of {self.rows:,} edges {dropped}, because they go from a node to itself."
+        if self.repeated:
+            yield f"{self.repeated:,} of {self.rows:,} edges {dropped}, because they repeat another one."
+
+    def tell(self) -> None:
+        """Tell the steward by the log."""
+        _tell(list(self.sentences()))
+
+
+@dataclass(eq=False, repr=False)
+class Tally:
+    """What a steward should know about a table that was read. Private."""
+
+    compares: bool = False
+    """Whether all records are to be compared with those of another table."""
+    every: bytes | None = None
+    """A digest of all records, also of those beyond a limit of contributions, where they are to be compared."""
+    unknown: Unknown = "error"
+    """What happened to unknown codes."""
+    rows: int = 0
+    """How many rows there were."""
+    records: int = 0
+    """How many records they stand for."""
+    unknown_rows: int = 0
+    """How many rows had an unknown code, or no id."""
+    unknown_records: int = 0
+    """How many records they stand for."""
+    codes: dict[str, UnknownCodes] = field(default_factory=dict)
+    """The unknown codes by column."""
+    units: int | None = None
+    """How many ids there were; None where there is no id."""
+    unit_rows: int = 0
+    """How many rows had one."""
+    left: LeftOut | None = None
+    """What was left out of an edge table before; None where the table is not one."""
+    offered: int = 0
+    """Records of units with an id, before their number was limited."""
+    counted: int | None = None
+    """How many of them are counted; None where there is no limit that is enforced."""
+
+    @property
+    def dropped(self) -> int:
+        """How many records were dropped because of a code or an id that is unknown.
+
+        Self-loops and repeated edges are not among them: where they are dropped, the graph is stated to have none.
+        """
+        own = self.unknown_records if self.unknown == "drop" else 0
+        return own if self.left is None else own + self.left.unknown
+
+    @property
+    def unknown_share(self) -> float:
+        """The share of the rows, or of the records if larger, that is unknown: dropped, or counted under a leaf."""
+        own = 0.0 if self.unknown == "error" else self.share
+        if self.left is None:
+            return own
+        return max(own, self.dropped / max(self.left.rows, 1))  # edges have no counts: a row is a record
+
+    @property
+    def share(self) -> float:
+        """The share of the rows that had an unknown code, or of the records where that is larger."""
+        return max(self.unknown_rows / max(self.rows, 1), self.unknown_records / max(self.records, 1))
+
+    def add(self, known: NDArray[np.bool_], weights: Weights | None) -> None:
+        """Add rows: which of them are known, and how many records each stands for (1 when None)."""
+        number, left = len(known), int(np.count_nonzero(~known))
+        self.rows += number
+        self.unknown_rows += left
+        self.records += number if weights is None else int(weights.sum())
+        self.unknown_records += left if weights is None else int(weights[~known].sum())
+
+    def add_codes(
+        self, column: str, codes: pa.StringArray, weights: Weights | None, book: Codebook, width: int
+    ) -> None:
+        """Add the unknown codes of a column."""
+        self.codes.setdefault(column, UnknownCodes(column)).add(codes, weights, book, width)
+
+    def join(self, other: Tally) -> None:
+        """Add what was told of other rows of the same table."""
+        for name in ("rows", "records", "unknown_rows", "unknown_records", "offered"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for column, codes in other.codes.items():
+            self.codes.setdefault(column, UnknownCodes(column)).join(codes)
+
+    def sentences(self, would: bool = False) -> list[str]:
+        """Say what became of unknown codes; nothing where there were none."""
+        dropped = "would be dropped" if would else "were dropped"
+        left = [] if self.left is None else list(self.left.sentences(dropped))
+        if not self.unknown_rows:
+            return left
+        if isinstance(self.unknown, Mapping):
+            leaves = ", ".join(f"{name} {code!r}" for name, code in self.unknown.items())
+            became = f"{'would ' if would else ''}count under the leaf for unknown codes ({leaves})"
+        else:
+            became = dropped
+        rows = f"{self.unknown_rows:,} of {self.rows:,} rows {became}"
+        counted = f", which stand for {self.unknown_records:,} of {self.records:,} records"
+        first = f"{rows}{'' if self.records == self.rows else counted} ({self.share:.1%})."
+        return [*left, first, *(line for told in self.codes.values() for line in told.sentences())]
+
+    def about_limit(self, unit: Unit) -> list[str]:
+        """Say how many records the enforced limit left out; nothing if it left none."""
+        if self.counted is None or self.counted >= self.offered:
+            return []
+        what, beyond = "records" if self.left is None else "edges", self.offered - self.counted
+        limit = f"beyond the limit of {unit.contributions:,} per {unit.entity}"
+        why = f"{limit}, or in the same leaf as another of the same {unit.entity}" if unit.distinct else limit
+        return [
+            f"{beyond:,} of {self.offered:,} {what} were {why} ({say_share(beyond, self.offered)}): they are not "
+            "counted."
+        ]
+
+    def about_units(self, unit: Unit) -> list[str]:
+        """Say when the id of a unit tells nothing together."""
+        if self.units is None or self.units < 2 or self.units < self.unit_rows:
+            return []
+        return [
+            f"No id in column {unit.id!r} stands in more than one row: each row is then {with_article(unit.entity)} "
+            f"of its own. If one {unit.entity} can have several rows, this is not the column that tells, and they are "
+            "protected row by row only."
+        ]
+
+    def settle(self, unit: Unit, allow_dropped: bool) -> None:
+        """Tell the steward; refuse instead if more is unknown than is likely to be meant."""
+        if not allow_dropped and self.unknown_share > MOST_UNKNOWN:
+            raise ManyDropped(
+                "\n  ".join(
+                    [
+                        f"more than {MOST_UNKNOWN:.0%} of the table has unknown codes; nothing was measured or spent:",
+                        *self.sentences(would=True),
+                        "Correct the table, or what it is read against; if this is as it should be, allow it "
+                        "(--allow-dropped, or allow_dropped=True in Python). All this is private.",
+                    ]
+                )
+            )
+        self.tell(unit)
+
+    def tell(self, unit: Unit) -> None:
+        """Tell the steward by the log, which the command line shows on the terminal."""
+        _tell([*self.sentences(), *self.about_limit(unit), *self.about_units(unit)])
+
+
+def tell_projected(edges: int, kept: int, largest: int) -> None:
+    """Tell the steward by the log how many edges were left out so that nobody has more than the largest degree."""
+    if kept < edges:
+        share = say_share(edges - kept, edges)
+        _tell([f"{edges - kept:,} of {edges:,} edges were beyond the largest degree {largest:,} ({share}): left out."])
+
+
+def say_share(part: int, whole: int) -> str:
+    """Write a share in percent, to one decimal below ten percent.
+
+    >>> say_share(3035, 9994), say_share(1, 300)
+    ('30 %', '0.3 %')
+    """
+    share = 100 * part / whole
+    return f"{share:.0f} %" if share >= 10 else f"{share:.1f} %" if share >= 0.05 else "less than 0.1 %"
+
+
+def _tell(told: list[str]) -> None:
+    for line in told:
+        _LOG.warning("%s", line)
+    if told:
+        _LOG.warning("this is about the private table, and for the steward only")
+
+
+# What may leave a record out on the way from a table to its counts, said in one place.
+
+
+class MadeTable:
+    """A table that is made of others when it is read, and says what that may leave out."""
+
+    @property
+    def may_drop(self) -> str | None:
+        """Say what may leave records out; None where nothing does."""
+        return None
+
+    @property
+    def public_units(self) -> int | None:
+        """How many units there are, where that is public and the table has been read; None where it is not."""
+        return None
+
+    @property
+    def one_row_each(self) -> bool:
+        """Whether a unit that has two rows is refused, so that an id never repeats."""
+        return False
+
+    def opened(self, tally: Tally) -> Table:
+        """Return the rows as a table; the tally is told what is left out on the way to them."""
+        return self
+
+    @property
+    def keep(self) -> Mapping[str, Sequence[str]] | None:
+        """The values that the rows that are counted are kept by; None where they are kept by none."""
+        return None
+
+    @property
+    def drop(self) -> Mapping[str, Sequence[str]] | None:
+        """The values that leave rows out before they are counted; None where there are none."""
+        return None
+
+    @property
+    def facts(self) -> object:
+        """What the plan that counts it must state of it; None where there is nothing to state."""
+        return None
+
+
+class Rules(NamedTuple):
+    """What is done to a table before it is counted, for its card."""
+
+    keep: Mapping[str, Sequence[str]] | None = None
+    """The values that rows are kept by; None where they are kept by none."""
+    drop: Mapping[str, Sequence[str]] | None = None
+    """The values that leave rows out; None where there are none."""
+    prepared: tuple[str, ...] = ()
+    """What is done to columns, in words."""
+
+
+def rules_of(table: Table) -> Rules:
+    """Return what is done to a table before it is counted."""
+    if isinstance(table, MadeTable):
+        return Rules(table.keep, table.drop)
+    source = as_source(table)
+    if source is None:
+        return Rules()
+    return Rules(source.keep, source.drop, () if source.prepare is None else tuple(source.prepare.words()))
+
+
+def may_drop(table: Table) -> str | None:
+    """Say what may leave records of a table out before they are counted; None where nothing does."""
+    if isinstance(table, MadeTable):
+        return table.may_drop
+    source = as_source(table)
+    if source is None:
+        return None
+    return selected(source.keep, source.query, source.blank_lines, leaves_out(source), source.drop)
+
+
+def selected(
+    keep: Mapping[str, Any] | None,
+    query: str | None,
+    blank_lines: BlankLines = "record",
+    format_may: str | None = None,
+    drop: Mapping[str, Any] | None = None,
+) -> str | None:
+    """Say what selects the rows of a table; None where all of them are taken.
+
+    `format_may` says what its format may leave out by itself, as a view of a database does.
+
+    >>> selected({"year": ["2008"]}, None), selected(None, None)
+    ('only rows with certain values of year are kept', None)
+    >>> selected(None, "trips")
+    'a query may leave rows out'
+    """
+    if keep:
+        return f"only rows with certain values of {', '.join(keep)} are kept"
+    if drop:
+        return f"rows with certain values of {', '.join(drop)} are dropped"
+    if query is not None:
+        return "a query may leave rows out"
+    if format_may is not None:
+        return format_may
+    if blank_lines == "skip":
+        return "blank lines are skipped"
+    return None
+
+
+def refuse_exact_total(unit: Unit, total_is_exact: bool, table: Table) -> None:
+    """Refuse to tell the total of a table exactly where neighbours may differ in it; nothing is read for this."""
+    reason = may_drop(table) if total_is_exact else None
+    if reason is not None:
+        raise PlanError(
+            f"the total would be released without noise, but neighbours may differ in it: {reason}, so that one "
+            f"{unit.entity} may be exchanged for one that is not counted. Let the total be measured: may_be_missing = "
+            'true under [unit], in Python Unit(…, may_be_missing=True); or choose neighbours = "add-remove"'
+        )

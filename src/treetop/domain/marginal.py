@@ -1,0 +1,288 @@
+"""Margins: tables beside the spine, of one attribute or a few, with the rest summed over.
+
+"How many leave Leeds?" is asked of the origins alone, and a spine that refines both ends has no node for it. A margin
+is the table that answers it, measured and kept for itself.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop._util.choices import nearest
+from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.level import Level
+from treetop.domain.spine import TIMES, Spine
+from treetop.domain.unit import TOTAL
+from treetop.errors import HierarchyError, PlanError, SpineError
+
+Margins: TypeAlias = Literal["each", "none"] | Sequence[str]
+"""Which margins a plan has: those of every attribute alone, none, or a list such as `["place.state * sex"]`."""
+
+DEFAULT_MARGINS: Margins = "each"
+"""What a plan has when it does not say."""
+MARGIN = "margin "
+"""What stands before the name of a margin where shares and costs are stated: the name alone may be that of a level."""
+MOST_CELLS = 1 << 24
+"""A margin of several attributes has at most so many cells, all of which are measured."""
+
+
+@dataclass(frozen=True)
+class Margin:
+    """One table beside the spine."""
+
+    name: str
+    """`attribute.level`, or just the attribute where it has one level; several are joined by ` * `."""
+    depths: tuple[int, ...]
+    """By attribute of the spine, how many of its levels are refined; 0 where it is summed over."""
+    nodes: int
+    """How many cells the public domain has."""
+
+    @property
+    def part(self) -> str:
+        """What the table is called where its share and cost are stated."""
+        return MARGIN + self.name
+
+    @property
+    def attributes(self) -> tuple[int, ...]:
+        """The attributes that it tells apart."""
+        return tuple(attribute for attribute, depth in enumerate(self.depths) if depth)
+
+
+def title_of(spine: Spine, depths: Sequence[int]) -> str:
+    """Say what a table with so many levels of every attribute counts.
+
+    >>> from treetop.domain.hierarchy import Hierarchy
+    >>> place = Hierarchy.from_prefixes(["AX", "AY"], widths=[1], levels=["state", "county"])
+    >>> spine = Spine(["place.state", "sex", "place.county"], {"place": place, "sex": Hierarchy.flat(["f", "m"])})
+    >>> [title_of(spine, spine.depths(index)) for index in range(4)]
+    ['total', 'place state', 'place state × sex', 'place county × sex']
+    """
+    about = zip(spine.attributes, spine.trees, depths, strict=True)
+    named = (
+        name if len(tree.levels) == 1 else f"{name} {tree.levels[depth - 1]}" for name, tree, depth in about if depth
+    )
+    return " × ".join(named) or TOTAL
+
+
+def margin_at(spine: Spine, depths: Sequence[int]) -> Margin:
+    """Return the margin with so many levels of every attribute."""
+    about = [
+        (name, tree, depth) for name, tree, depth in zip(spine.attributes, spine.trees, depths, strict=True) if depth
+    ]
+    names = (name if len(tree.levels) == 1 else f"{name}.{tree.levels[depth - 1]}" for name, tree, depth in about)
+    return Margin(TIMES.join(names), tuple(depths), math.prod(tree.sizes[depth - 1] for _, tree, depth in about))
+
+
+def margins_of(spine: Spine, given: Margins) -> tuple[Margin, ...]:
+    """Return the margins that are measured beside a spine; one that is a level of the spine is measured there.
+
+    >>> from treetop.domain.hierarchy import Hierarchy
+    >>> ends = Hierarchy.from_prefixes(["AX", "AY", "BX"], widths=[1], levels=["state", "county"])
+    >>> [margin.name for margin in margins_of(Spine.origin_first(ends, ends), "each")]
+    ['origin.county', 'destination.state', 'destination.county']
+    """
+    if given == "none":
+        return ()
+    if given == "each":
+        found = _each(spine)
+    elif isinstance(given, str) or not isinstance(given, Iterable):
+        raise SpineError(f'margins is {given!r}: write "each", "none", or a list such as ["place.state * sex"]')
+    else:
+        found = [_named(spine, name) for name in given]
+        _refuse_repeated(found)
+    levels = {spine.depths(level.index) for level in spine.levels}
+    return tuple(margin for margin in found if margin.depths not in levels)
+
+
+def _each(spine: Spine) -> list[Margin]:
+    """The table of every attribute alone, at all its levels that divide something."""
+    parts = (part for level in spine.levels for part in level.parts)
+    alone = sorted((part.attribute, part.depth) for part in parts if part.widest > 1)
+    return [margin_at(spine, depths_alone(len(spine.trees), own, depth + 1)) for own, depth in alone]
+
+
+def depths_alone(attributes: int, attribute: int, depth: int) -> tuple[int, ...]:
+    """Return the depths of a table of one attribute alone, of so many."""
+    return tuple(depth if one == attribute else 0 for one in range(attributes))
+
+
+def cells_of(
+    trees: Sequence[Hierarchy], depths: Sequence[int], refined: Sequence[int], nodes: NDArray[np.integer]
+) -> NDArray[np.int64]:
+    """Return which cell of a table each node is in: nodes are given by attribute, each refined so many levels."""
+    cell = np.zeros(len(nodes[0]), np.int64)
+    for tree, depth, fine, own in zip(trees, depths, refined, nodes, strict=True):
+        if depth:
+            cell = cell * tree.sizes[depth - 1] + tree.ancestors(depth - 1, fine - 1)[own]
+    return cell
+
+
+def table_named(spine: Spine, name: str) -> tuple[int, ...]:
+    """Return how many levels of every attribute the table of a name has, such as "place.state * sex"."""
+    return _named(spine, name).depths
+
+
+def depths_named(spine: Spine, name: object) -> tuple[int, ...]:
+    """Return how many levels of every attribute a table of any size has, by its name."""
+    if not isinstance(name, str) or not name.strip():
+        raise SpineError(f'margins has {name!r}: name a level, such as "place.state", or several, "place.state * sex"')
+    depths = [0] * len(spine.attributes)
+    for one in (part.strip() for part in name.split(TIMES.strip())):
+        attribute, depth = _refined(spine, name, one)
+        if depths[attribute]:
+            raise SpineError(f"margins: {name!r} has an attribute twice: name its finer level alone")
+        depths[attribute] = depth
+    return tuple(depths)
+
+
+def _named(spine: Spine, name: object) -> Margin:
+    margin = margin_at(spine, depths_named(spine, name))
+    if len(margin.attributes) > 1 and margin.nodes > MOST_CELLS:
+        raise SpineError(
+            f"margins: {name!r} has {margin.nodes:,} cells, and all would be measured: name coarser levels, with at "
+            f"most {MOST_CELLS:,}"
+        )
+    return margin
+
+
+def _refined(spine: Spine, name: str, one: str) -> tuple[int, int]:
+    """Return an attribute and how many of its levels are refined, by the name of its finest."""
+    names = list(spine.attributes)
+    attribute, _, level = one.partition(".")
+    if attribute not in names:
+        raise SpineError(
+            f"margins: {name!r}: there is no attribute {attribute!r}{nearest(attribute, names)}; the attributes are "
+            f"{', '.join(names)}"
+        )
+    tree = spine.trees[names.index(attribute)]
+    if not level and len(tree.levels) > 1:
+        choices = ", ".join(f"{attribute}.{one}" for one in tree.levels)
+        raise SpineError(f"margins: {name!r}: {attribute} has several levels: name one of {choices}")
+    try:
+        return names.index(attribute), tree.depth(level or tree.levels[0]) + 1
+    except HierarchyError as problem:
+        raise SpineError(f"margins: {name!r}: {problem}") from problem
+
+
+def _refuse_repeated(found: Sequence[Margin]) -> None:
+    seen: set[tuple[int, ...]] = set()
+    for margin in found:
+        if margin.depths in seen:
+            raise SpineError(f"margins: {margin.name!r} stands there twice: measure each table once")
+        seen.add(margin.depths)
+
+
+def exact_margins(spine: Spine, margins: Sequence[Margin]) -> tuple[bool, ...]:
+    """Return which margins are kept: the released counts add up to them exactly. The others are kept nearly."""
+    stages = [stage for level in spine.levels for stage in stages_of(spine, level)]
+    return exact_tables(stages, [len(tree.levels) for tree in spine.trees], [margin.depths for margin in margins])
+
+
+def exact_tables(
+    stages: Sequence[Stage], deepest: Sequence[int], tables: Sequence[tuple[int, ...]]
+) -> tuple[bool, ...]:
+    """Return which tables are kept by a descent with these stages; `deepest` is the number of levels by attribute.
+
+    A table is kept if two conditions hold with all tables kept before it. At every stage the tables that it decides
+    form a chain, so that the finest one implies the others. And the table can be fitted so that it agrees with each of
+    them at their meet, the finest table that both imply (`fit_to`). Tables of one attribute come first, then the others
+    as they are listed.
+    """
+    alone = [depths_alone(len(deepest), attribute, depth) for attribute, depth in enumerate(deepest)]
+    kept: list[tuple[int, ...]] = []
+    for table in sorted(tables, key=lambda one: np.count_nonzero(one) > 1):
+        in_chains = all(_is_chain(_decided(stage, [*kept, table])) for stage in stages)
+        if in_chains and fit_to(table, [*alone, *kept]) is not None:
+            kept.append(table)
+    return tuple(table in kept for table in tables)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How to make a table agree with kept tables: its last attribute is refined under rows and columns."""
+
+    rows: tuple[int, ...]
+    """The table with its last attribute less refined: every cell is the sum of its children in the table."""
+    columns: tuple[int, ...]
+    """The finest table that kept tables imply of the last attribute: the fitted table adds up to it."""
+
+
+def fit_to(table: tuple[int, ...], kept: Sequence[tuple[int, ...]]) -> Fit | None:
+    """Return how to fit a table so that it agrees with each kept table at their meet; None if no such fit exists.
+
+    The kept tables agree with each other at their meets, and some of them tell every attribute of the table alone. Rows
+    and columns are then feasible together, and a meet is agreed with if rows or columns imply it.
+    """
+    last = max(attribute for attribute, depth in enumerate(table) if depth)
+    meets = [tuple(map(min, own, table)) for own in kept]
+    columns = max((meet for meet in meets if meet[last] == table[last]), key=sum)
+    for depth in range(table[last]):
+        if all(meet[last] <= depth or is_within(meet, columns) for meet in meets):
+            rows = (*table[:last], depth, *table[last + 1 :])
+            if any(is_within(rows, own) for own in kept) or fit_to(rows, kept) is not None:
+                return Fit(rows, columns)
+    return None
+
+
+def is_within(coarse: Sequence[int], fine: Sequence[int]) -> bool:
+    """Whether a table follows from a finer one by summing up."""
+    return all(map(operator.le, coarse, fine))
+
+
+def refuse_crossing(spine: Spine, margins: Sequence[Margin]) -> None:
+    """Refuse margins that counts agree with only nearly, where a step refines several attributes at once."""
+    merged = next((level for level in spine.levels if level.is_merged), None)
+    if merged is None or all(len(margin.attributes) == 1 for margin in margins):
+        return
+    for margin, exact in zip(margins, exact_margins(spine, margins), strict=True):
+        if not exact:
+            raise PlanError(
+                f"the margin {margin.name!r} crosses another, so that counts could agree with it only nearly, and the "
+                f"merged step {merged.name!r} cannot do that: leave out the margin, or refine one attribute after the "
+                "other"
+            )
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a level does to one attribute; a merged step takes one attribute after the other."""
+
+    attribute: int
+    """Which one."""
+    depths: tuple[int, ...]
+    """By attribute, how many levels are refined afterwards."""
+
+
+def stages_of(spine: Spine, level: Level) -> list[Stage]:
+    """Return the stages of a level."""
+    depths = list(spine.depths(level.index - 1))
+    stages = []
+    for part in level.parts:
+        depths[part.attribute] += 1
+        stages.append(Stage(part.attribute, tuple(depths)))
+    return stages
+
+
+def decided_at(stage: Stage, margins: Sequence[Margin]) -> tuple[int, ...] | None:
+    """Return the finest table that a stage agrees with, of margins that can all be agreed with; None without any."""
+    return max(_decided(stage, [margin.depths for margin in margins]), key=sum, default=None)
+
+
+def _decided(stage: Stage, tables: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Return what of tables a stage decides: those that tell its attribute apart as far as it goes."""
+    there = (table for table in tables if table[stage.attribute] >= stage.depths[stage.attribute])
+    return [tuple(map(min, table, stage.depths)) for table in there]
+
+
+def _is_chain(tables: Sequence[tuple[int, ...]]) -> bool:
+    """Whether of any two tables one tells apart all that the other does."""
+    ordered = sorted(set(tables), key=sum)
+    return all(is_within(one, other) for one, other in pairwise(ordered))

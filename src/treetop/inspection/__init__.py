@@ -1,0 +1,233 @@
+"""Inspecting a private table: what its columns look like, and which attributes a plan could have.
+
+What it finds tells about private data, and is for the steward only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from treetop._util.choices import nearest
+from treetop._util.lazy import FrozenMap
+from treetop.errors import DataError
+from treetop.inspection.columns import Column, describe_columns
+from treetop.inspection.lookup import (
+    SAMPLE,
+    Lookup,
+    Match,
+    find_chains,
+    match_columns,
+    nearest_leaf,
+    read_lookup,
+    sample_codes,
+)
+from treetop.inspection.suggest import (
+    Identifier,
+    Reason,
+    Suggestion,
+    find_identifiers,
+    find_names,
+    nearly_nested,
+    reasons_of,
+    suggest_attributes,
+    suggest_count,
+)
+from treetop.io import table as tables
+from treetop.io.batch import as_text
+from treetop.io.fixed_width import refuse_fixed
+from treetop.io.header import MISSING, is_unvouched, refuse_code, refuse_first_row, refuse_value
+from treetop.io.same import same_table
+from treetop.io.source import Prepare, Source
+
+__all__ = ["SAMPLE", "Column", "Identifier", "Inspection", "Lookup", "Match", "Suggestion", "inspect_table"]
+
+
+@dataclass(frozen=True, eq=False)
+class Inspection:
+    """What a private table looks like. It tells about the private data, and is not for release."""
+
+    path: str
+    """The table, as messages name it."""
+    source: Source
+    """Where it is, and how it is read."""
+    rows: int
+    """How many rows it has."""
+    columns: tuple[Column, ...]
+    """Its columns."""
+    chains: tuple[tuple[str, ...], ...]
+    """Columns that nest, coarse to fine: each value of a finer one stands under one value of the coarser."""
+    lookups: tuple[Lookup, ...]
+    """The public hierarchy files that were given."""
+    matches: tuple[Match, ...]
+    """Columns whose values are codes of a hierarchy file."""
+    names: Mapping[str, str]
+    """Columns that are names, one to one with the codes of another column, each with that column."""
+    count: str | None
+    """The column that says, or may say, how many records a row stands for."""
+    count_is_stated: bool
+    """Whether the steward named it; otherwise it is a guess, and a question."""
+    identifiers: tuple[Identifier, ...]
+    """Columns that could tell who is protected."""
+    attributes: tuple[Suggestion, ...]
+    """The attributes that a plan could have."""
+    notes: tuple[str, ...] = ()
+    """What would make more of the table fit: near misses, and marks that stand for nothing."""
+
+    @property
+    def prepare(self) -> Prepare | None:
+        """What would be done to columns so that codes match and counts are numbers; None where nothing would."""
+        matches = [one.match for one in self.attributes if one.match is not None]
+        written = {one.name: one.thousands for one in self.columns if one.name == self.count}
+        thousands = {name: mark for name, mark in written.items() if mark is not None}
+        trim = [match.column for match in matches if match.trimmed or match.both]
+        pad = {match.column: match.width for match in matches if match.lost_zeros}
+        return Prepare(trim=trim, pad=pad, thousands=thousands) or None
+
+    @property
+    def sampled(self) -> bool:
+        """Whether nesting was judged from a sample of the rows."""
+        return self.rows > SAMPLE
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "path": self.path,
+            "rows": self.rows,
+            "columns": [column.to_dict() for column in self.columns],
+            "chains": [list(chain) for chain in self.chains],
+            "chains_from_sample": self.sampled,
+            "hierarchy": next((str(one.path) for one in self.lookups), None),
+            "hierarchies": [str(one.path) for one in self.lookups],
+            "matches": [match.to_dict() for match in self.matches],
+            "names": dict(self.names),
+            "count": self.count,
+            "count_is_stated": self.count_is_stated,
+            "identifiers": [identifier.to_dict() for identifier in self.identifiers],
+            "attributes": [attribute.to_dict() for attribute in self.attributes],
+            "levels": [reason.to_dict() for reason in self.reasons()],
+            "notes": list(self.notes),
+        }
+
+    def reasons(self) -> list[Reason]:
+        """Say which columns of hierarchy files are levels, and why others are none."""
+        seen = {match.place: match for match in self.matches}
+        return [reason for match in seen.values() for reason in reasons_of(match)]
+
+
+def _refuse_row_as_names(rows: pa.Table, columns: Sequence[Column], lookups: Sequence[Lookup], path: str) -> None:
+    """Refuse names that are values of their column or codes of a hierarchy: the draft would hold a private row."""
+    public = [one.values for lookup in lookups for one in lookup.columns.values() if one.values is not None]
+    for column in columns if is_unvouched(rows.schema) else ():
+        refuse_code(column.name, public, path)
+        if column.values is not None:
+            refuse_value(column.name, column.values, path)
+
+
+def _judged(source: Source, rows: pa.Table, lookups: Sequence[Lookup]) -> Source:
+    """Return the source of a draft: it vouches for names that were compared with rows and with public codes.
+
+    Without those it does not, so that a release still compares names with the codes of its hierarchies.
+    """
+    return replace(source, header=True) if is_unvouched(rows.schema) and lookups else source
+
+
+def _nearest_columns(columns: Sequence[Column], lookups: Sequence[Lookup], matches: Sequence[Match]) -> list[str]:
+    """Say, of a hierarchy file that no column matches, which one comes nearest."""
+    told = []
+    used = {match.lookup.path for match in matches}
+    for lookup in lookups:
+        near = [] if lookup.path in used else [one for column in columns for one in nearest_leaf(column, lookup)]
+        if near:
+            shared, codes, column, leaf = max(near)
+            told.append(f"the nearest to {lookup.path}: {shared:,} of {codes:,} codes of {column} are in {leaf}")
+    return told
+
+
+def _marks(rows: pa.Table, columns: Sequence[Column], matches: Sequence[Match]) -> list[str]:
+    """Say which values look as if they stood for a missing one, and how often; a code of a hierarchy is none."""
+    told = []
+    known = {match.column: match.lookup.known(match.leaf) for match in matches}
+    for column in columns:
+        texts = [] if column.values is None or column.type != "text" else column.values.to_pylist()
+        marks = [text for text in texts if text.strip().lower() in MISSING]
+        if column.name in known:
+            marks = [mark for mark in marks if not pc.is_in(pa.scalar(mark), value_set=known[column.name]).as_py()]
+        if marks:
+            plain = as_text(rows.column(column.name), column.name)
+            often = pc.sum(pc.is_in(plain, value_set=pa.array(marks))).as_py()
+            listed = ", ".join(json.dumps(mark, ensure_ascii=False) for mark in marks)
+            in_rows = f"{often:,} row{'s' * (often != 1)} with {listed}"
+            told.append(f"{column.name}: {in_rows}: if that is a missing value, missing = [{listed}]")
+    return told
+
+
+def inspect_table(
+    table: str | Path | Source,
+    hierarchy: str | Path | Source | Sequence[str | Path | Source] | None = None,
+    count: str | None = None,
+) -> Inspection:
+    """Describe a private table; `hierarchy` is a public file, or several, `count` names a column of counts."""
+    source = table if isinstance(table, Source) else Source(table)
+    path = str(source)
+    given = [] if hierarchy is None else [hierarchy] if isinstance(hierarchy, str | Path | Source) else hierarchy
+    public = [one if isinstance(one, Source) else Source(one) for one in given]
+    if any(same_table(one, source) for one in public):
+        raise DataError(
+            f"{path} is given as its own hierarchy, but which codes occur in a private table is private: "
+            "take the hierarchy from a public file"
+        )
+    refuse_fixed(source)
+    rows = tables.read(source, None)
+    if is_unvouched(rows.schema):
+        refuse_first_row(rows, path)
+    if not len(rows):
+        tables.warn_of_none(source)
+    if len(set(rows.column_names)) < len(rows.column_names):
+        raise DataError(f"{path}: two columns have the same name: {', '.join(rows.column_names)}")
+    if count is not None and count not in rows.column_names:
+        raise DataError(
+            f"{path}: there is no column {count!r}{nearest(count, rows.column_names)}; "
+            f"the columns are {', '.join(rows.column_names)}"
+        )
+    columns = describe_columns(rows, count)
+    lookups = tuple(read_lookup(one) for one in public)
+    _refuse_row_as_names(rows, columns, lookups, path)
+    matches = match_columns(columns, lookups)
+    matched = {match.column for match in matches}
+    columns = tuple(column.known_code() if column.name in matched else column for column in columns)
+    sample = sample_codes(rows, [column.name for column in columns if column.kind == "code"])
+    names = find_names(columns, sample, matches)
+    chains = find_chains({name: codes for name, codes in sample.items() if name not in names})
+    nearly = nearly_nested({name: codes for name, codes in sample.items() if name not in (*names, *matched)})
+    counts = suggest_count(columns, sample) if count is None else count
+    attributes = suggest_attributes(
+        [column for column in columns if column.name not in names],
+        chains,
+        [match for match in matches if match.column not in names],
+        sample,
+        counts,
+    )
+    used = {attribute.column for attribute in attributes} | {name for chain in chains for name in chain}
+    used |= {*names, *matched, *([] if counts is None else [counts])}
+    return Inspection(
+        path=path,
+        source=_judged(source, rows, lookups),
+        rows=rows.num_rows,
+        columns=columns,
+        chains=chains,
+        lookups=lookups,
+        matches=matches,
+        names=FrozenMap(names),
+        count=counts,
+        count_is_stated=count is not None,
+        identifiers=find_identifiers(rows, columns, used),
+        attributes=attributes,
+        notes=(*_nearest_columns(columns, lookups, matches), *_marks(rows, columns, matches), *nearly),
+    )

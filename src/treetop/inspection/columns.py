@@ -1,0 +1,356 @@
+"""Prefix codes: digits of one length whose first digits are the codes of coarser levels."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from treetop.io.batch import as_plain, as_text
+
+# Census codes of the United States: 2 digits for the state, 5 for the county, and so on.
+_FIPS = {2: "state", 5: "county", 11: "tract", 12: "block_group", 15: "block"}
+_FIPS_STATES = frozenset(range(1, 57)) - {3, 7, 14, 43, 52} | {60, 66, 69, 72, 74, 78}
+# Municipality codes of Italy: 3 digits for the province, 3 within it.
+_ISTAT = {3: "province", 6: "municipality"}
+_ISTAT_PROVINCES = frozenset(range(1, 112))
+
+_SHORTEST = 4
+_LONGEST_PREFIX = 20
+_MANY = 30
+
+
+@dataclass(frozen=True)
+class Prefixes:
+    """How codes of one length are cut into levels."""
+
+    length: int
+    """The length of the codes."""
+    widths: tuple[int, ...]
+    """The lengths of the prefixes, coarse to fine, without the whole code."""
+    levels: tuple[str, ...]
+    """Names of the levels, the whole code's last."""
+    known: str = ""
+    """The coding scheme, where it was recognised."""
+
+    def sentence(self) -> str:
+        """Say how the codes are cut."""
+        cuts = " > ".join(
+            f"{name} ({width})" for name, width in zip(self.levels, (*self.widths, self.length), strict=True)
+        )
+        return f"{cuts} digits" + (f", {self.known}" if self.known else "; check where the cuts belong")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "length": self.length,
+            "widths": list(self.widths),
+            "levels": list(self.levels),
+            "scheme": self.known or None,
+        }
+
+
+def find_prefixes(values: pa.Array, repeats: bool) -> Prefixes | None:
+    """Return how codes can be cut into levels, if they can; `repeats` says that they recur in the table.
+
+    >>> find_prefixes(pa.array(["36001000100", "36001000200", "36003000100"]), repeats=True).levels
+    ('county', 'tract')
+    """
+    length = _one_length(values)
+    if length is None or not 3 <= length <= _LONGEST_PREFIX:
+        return None
+    groups = {
+        width: int(pc.count_distinct(pc.utf8_slice_codeunits(values, 0, width)).as_py()) for width in range(1, length)
+    }
+    for known, names, coarsest in (
+        ("FIPS codes", _FIPS, _FIPS_STATES),
+        ("ISTAT codes", _ISTAT, _ISTAT_PROVINCES),
+    ):
+        first = min(names)
+        if length > first and length in names and _starts_with(values, first, coarsest):
+            widths = tuple(width for width in names if width < length and groups[width] > 1)
+            if widths:
+                return Prefixes(length, widths, tuple(names[width] for width in (*widths, length)), known)
+    if not repeats or len(values) < _MANY or length < _SHORTEST:
+        return None
+    widths = _cuts(groups, len(values))
+    return Prefixes(length, widths, tuple(f"digits{width}" for width in (*widths, length))) if widths else None
+
+
+def lost_zeros(values: pa.Array) -> str:
+    """Return a warning where codes look as if their leading zeros were lost."""
+    if not _digits(values) or len(values) < _MANY:
+        return ""
+    lengths = sorted(pc.unique(pc.utf8_length(values)).to_pylist())
+    if len(lengths) == 2 and lengths[1] == lengths[0] + 1 and lengths[1] in {*_FIPS, *_ISTAT} - {2, 3}:
+        return f"lengths {lengths[0]} and {lengths[1]}: leading zeros may be lost; read the column as text"
+    return ""
+
+
+def _one_length(values: pa.Array) -> int | None:
+    lengths = pc.unique(pc.utf8_length(values)).to_pylist()
+    return int(lengths[0]) if len(lengths) == 1 and _digits(values) else None
+
+
+def _digits(values: pa.Array) -> bool:
+    return len(values) > 0 and bool(pc.all(pc.match_substring_regex(values, "^[0-9]+$")).as_py())
+
+
+def _starts_with(values: pa.Array, width: int, known: frozenset[int]) -> bool:
+    starts = pc.unique(pc.utf8_slice_codeunits(values, 0, width)).to_pylist()
+    return all(int(start) in known for start in starts)
+
+
+def _cuts(groups: dict[int, int], distinct: int) -> tuple[int, ...]:
+    """Cut where digits branch less than the ones before: there a new field begins."""
+    counts = [1, *groups.values(), distinct]
+    branching = [counts[width] / counts[width - 1] for width in range(1, len(counts))]
+    found = [
+        width
+        for width in groups
+        if 2 <= groups[width] <= distinct / 3 and branching[width] < 0.8 * branching[width - 1]
+    ]
+    if not found:
+        found = [width for width in groups if 2 <= groups[width] <= distinct / 3][:1]
+    return tuple(found[:3])
+
+
+# What one column of a table looks like: codes, counts, ids, dates or other numbers.
+
+Kind = Literal["code", "count", "id", "date", "number", "constant", "empty", "other"]
+
+
+def words(name: str) -> frozenset[str]:
+    """Return the words of a column's name.
+
+    >>> sorted(words("homeTract_id"))
+    ['home', 'id', 'tract']
+    """
+    return frozenset(re.findall(r"[a-z]+|[0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()))
+
+
+_COUNT_WORDS = words(
+    "count counts n num number flow flows trips commuters flights pop population households people persons "
+    "freq frequency total weight volume records journeys travellers travelers employees jobs"
+)
+_ID_WORDS = words(
+    "person user device imei phone customer patient respondent household passenger rider card subscriber "
+    "employee visitor uuid guid "
+    "pessoa persona persone personne individuo utente usuario usager cliente client paciente paziente tessera tarjeta"
+)
+NAMING = words("name names label labels title description descr nome nombre nom denominazione descrizione")
+"""What names of codes are called."""
+_BANDED = words("age ages eta alter edad idade income salary wage hours minutes distance duration")
+_DATE_WORDS = words("date day month year time datetime timestamp period week quarter hour")
+_DATE = r"^(\d{4}-\d{2}(-\d{2}([ T].*)?)?|\d{1,2}[/.]\d{1,2}[/.]\d{4}.*)$"
+_NEARLY_ALL = 0.95
+_SHOWN = 3
+_FIRST = 1000
+_LONGEST = 20
+_GROUPED = r"^[0-9]{1,3}(MARK[0-9]{3})*([.,]0*)?$"
+_FEW_ROWS = 50
+_MANY_NUMBERS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column of a private table."""
+
+    name: str
+    """Its name."""
+    type: str
+    """What it holds, in plain words."""
+    distinct: int
+    """How many different values it has."""
+    missing: int
+    """How many rows have none."""
+    kind: Kind
+    """What it looks like."""
+    prefixes: Prefixes | None = None
+    """How its codes can be cut into levels."""
+    note: str = ""
+    """What the steward should know about it."""
+    values: pa.Array | None = field(default=None, repr=False)
+    """The different values, as text; None where they are not codes."""
+    samples: tuple[str, ...] = ()
+    """Some of its values, for the steward only; none of identifiers."""
+    thousands: str | None = None
+    """What stands between the thousands of its numbers, as far as that can be seen."""
+
+    @property
+    def largest(self) -> int | None:
+        """The largest of its values where they are whole numbers."""
+        if self.kind != "count" or self.values is None or not len(self.values):
+            return None
+        digits = pc.replace_substring_regex(self.values, r"[.,]0*$", "")
+        digits = digits if self.thousands is None else pc.replace_substring(digits, self.thousands, "")
+        return int(pc.max(digits.cast(pa.int64())).as_py())
+
+    def known_code(self) -> Column:
+        """Return the column as one of codes, as a lookup has shown it to be."""
+        return replace(self, kind="code")
+
+    def looks_like(self) -> str:
+        """Say in a few words what the column looks like."""
+        words = {
+            "code": "codes",
+            "count": "counts",
+            "id": "identifiers (nearly all distinct, or named so)",
+            "date": "dates or times",
+            "number": "numbers",
+            "constant": "one value only",
+            "empty": "empty",
+            "other": "not codes",
+        }[self.kind]
+        if self.kind == "code" and self.prefixes is not None:
+            words = f"prefix codes: {self.prefixes.sentence()}"
+        return words
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the description as plain values."""
+        return {
+            "name": self.name,
+            "type": self.type,
+            "distinct": self.distinct,
+            "missing": self.missing,
+            "looks_like": self.kind,
+            "prefixes": None if self.prefixes is None else self.prefixes.to_dict(),
+            "note": self.note,
+            "samples": list(self.samples),
+            "thousands": self.thousands,
+        }
+
+
+def describe_columns(table: pa.Table, count: str | None = None) -> tuple[Column, ...]:
+    """Describe every column of a table; `count` is known to hold counts."""
+    found = (_describe(name, table.column(name), name == count) for name in table.column_names)
+    return tuple(replace(column, samples=_samples(column, table.column(column.name))) for column in found)
+
+
+def _samples(column: Column, given: pa.ChunkedArray) -> tuple[str, ...]:
+    """Return some values as they stand in the table; those of identifiers tell of somebody."""
+    if column.kind in ("id", "other", "empty"):
+        return ()
+    values = column.values if column.values is not None else pc.unique(as_plain(given.slice(0, _FIRST)).drop_null())
+    try:
+        texts = [str(value) for value in values.slice(0, _SHOWN).to_pylist()]
+    except (pa.ArrowException, OverflowError, ValueError, LookupError):  # no calendar has the time, or the zone
+        return ()
+    return tuple(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in texts)
+
+
+def _describe(name: str, given: pa.ChunkedArray, is_count: bool) -> Column:
+    column = as_plain(given)
+    kind = column.type
+    values = _codes(column, name)
+    if values is None:
+        distinct, missing = _tally(column)
+        return _without_codes(name, kind, column, distinct, missing, is_count)
+    missing = _missing(column)
+    seen = pc.drop_null(values)
+    present = len(column) - missing
+    plain = "whole number" if pa.types.is_integer(kind) else "true or false" if pa.types.is_boolean(kind) else "text"
+    whole = plain == "whole number" or _all(seen, r"^(0|[1-9][0-9]{0,17})$")
+    thousands = None if whole else _thousands(seen)
+    base = Column(name, plain, len(seen), missing, "code", values=seen, thousands=thousands)
+    if is_count:
+        return replace(base, kind="count")
+    if thousands is not None or (not whole and _all(seen, r"^[0-9]{1,17}\.0*$")):
+        written = "" if thousands is None else _say_thousands(name, thousands)
+        return replace(base, kind="count" if words(name) & _COUNT_WORDS and not missing else "number", note=written)
+    if not len(seen):
+        return replace(base, kind="empty")
+    if _is_date(name, seen, whole):
+        return replace(base, kind="date")
+    if whole and not missing and words(name) & _COUNT_WORDS and not _any_negative(seen):
+        return replace(base, kind="count")
+    prefixes = find_prefixes(seen, repeats=present >= 2 * len(seen))
+    note = "" if prefixes is not None else lost_zeros(seen)
+    if prefixes is not None and prefixes.known:
+        return replace(base, prefixes=prefixes)
+    if _is_id(name, len(seen), present):
+        return replace(base, kind="id")
+    if len(seen) == 1:
+        return replace(base, kind="constant")
+    if whole and len(seen) > _MANY_NUMBERS and words(name) & _BANDED:
+        note = f"{len(seen):,} numbers: bands = {{ {json.dumps(name)} = [0, 15, 65] }} would count them in bands"
+    return replace(base, prefixes=prefixes, note=note)
+
+
+def _say_thousands(name: str, mark: str) -> str:
+    return f"{mark!r} between thousands: thousands = {{ {json.dumps(name)} = {json.dumps(mark, ensure_ascii=False)} }}"
+
+
+def _thousands(values: pa.Array) -> str | None:
+    """Return what stands between thousands, where all values are whole numbers that are written so."""
+    for mark in (",", ".", "'", " ", "\u00a0", "\u202f", "’"):
+        between = re.escape(mark)
+        grouped = _all(values, _GROUPED.replace("MARK", between))
+        if grouped and pc.any(pc.match_substring_regex(values, f"{between}[0-9]{{3}}")).as_py():
+            return mark
+    return None
+
+
+def _without_codes(
+    name: str, kind: pa.DataType, column: pa.ChunkedArray, distinct: int, missing: int, is_count: bool
+) -> Column:
+    """Describe a column whose values are no codes: dates, fractions, nested values."""
+    if pa.types.is_temporal(kind):
+        return Column(name, "date or time", distinct, missing, "date")
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        whole = bool(pc.all(pc.equal(column, pc.floor(column))).as_py())
+        if is_count or (whole and not missing and words(name) & _COUNT_WORDS):
+            return Column(name, "number", distinct, missing, "count")
+        note = "whole numbers stored as fractions: if these are codes, read them as text" if whole else ""
+        return Column(name, "number", distinct, missing, "number", note=note)
+    return Column(name, str(kind), distinct, missing, "other", note="to use it as an attribute, read it as text")
+
+
+def _codes(column: pa.ChunkedArray, name: str) -> pa.Array | None:
+    """Return the different values as text, or None where they cannot be codes."""
+    kind = column.type
+    texts = (pa.types.is_string, pa.types.is_large_string)
+    if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or any(is_text(kind) for is_text in texts)):
+        return None
+    values = as_text(pa.chunked_array([pc.unique(column)]), name).combine_chunks()
+    return values.filter(pc.fill_null(pc.not_equal(values, ""), False))
+
+
+def _missing(column: pa.ChunkedArray) -> int:
+    blank = 0
+    if not (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
+        blank = pc.sum(pc.equal(column, "")).as_py() or 0
+    return int(column.null_count + blank)
+
+
+def _tally(column: pa.ChunkedArray) -> tuple[int, int]:
+    try:
+        return int(pc.count_distinct(column).as_py()), int(column.null_count)
+    except pa.ArrowNotImplementedError:  # nested values
+        return 0, int(column.null_count)
+
+
+def _all(values: pa.Array, pattern: str) -> bool:
+    return len(values) > 0 and bool(pc.all(pc.match_substring_regex(values, pattern)).as_py())
+
+
+def _any_negative(values: pa.Array) -> bool:
+    return bool(pc.any(pc.starts_with(values, "-")).as_py())
+
+
+def _is_date(name: str, values: pa.Array, whole: bool) -> bool:
+    if _all(values, _DATE):
+        return True
+    return whole and bool(words(name) & _DATE_WORDS) and len(values) <= 400
+
+
+def _is_id(name: str, distinct: int, present: int) -> bool:
+    if present < _FEW_ROWS:
+        return False
+    if distinct >= _NEARLY_ALL * present:
+        return True
+    return bool(words(name) & _ID_WORDS) and distinct > 0.01 * present

@@ -1,0 +1,476 @@
+"""Columns that nest: each value of a finer column stands under one value of a coarser one."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from treetop._util.lazy import FrozenMap
+from treetop.domain.hierarchy import Hierarchy
+from treetop.errors import DataError, HierarchyError
+from treetop.inspection.columns import NAMING, Column, describe_columns, words
+from treetop.io import table as tables
+from treetop.io.batch import as_plain, as_text
+from treetop.io.source import Source, as_public
+
+SAMPLE = 200_000
+"""Pairs of columns are compared on at most this many rows, evenly spread over the table."""
+
+_MOST_COLUMNS = 24
+_COMPARED = 1000
+FINER = 1.5
+"""How many times as many values a finer level has at least."""
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """One column as numbers: which of its values each row has."""
+
+    number: NDArray[np.int64]
+    """The value of each row; a missing one counts as a value."""
+    distinct: int
+    """How many values there are."""
+    blank: bool = False
+    """Whether the last of them stands for the missing ones."""
+    values: pa.Array | None = None
+    """The values, by number; None where they are not needed any more."""
+    rows: NDArray[np.int64] | None = None
+    """The row of the table that each is from, counted from 0; None where all rows are here."""
+
+    def row(self, at: int) -> int:
+        """Return the number of a row as people count them."""
+        return (at if self.rows is None else int(self.rows[at])) + 1
+
+
+@dataclass(frozen=True)
+class Clash:
+    """A value of a finer column that stands under two values of a coarser one."""
+
+    value: str
+    """The value."""
+    rows: tuple[int, int]
+    """Two rows that show it, counted from 1."""
+    values: int
+    """How many values of the finer column do so."""
+    of: int
+    """How many it has."""
+
+
+def sample_codes(table: pa.Table, columns: Sequence[str]) -> dict[str, Codes]:
+    """Number the values of some columns on a sample of the rows."""
+    rows, chosen = table.num_rows, None
+    if rows > SAMPLE:
+        chosen = np.linspace(0, rows - 1, SAMPLE).astype(np.int64)
+        table = table.select(list(columns)).take(pa.array(chosen))
+    return {name: _codes(table.column(name), chosen) for name in list(columns)[:_MOST_COLUMNS]}
+
+
+def determines(finer: Codes, coarser: Codes) -> bool:
+    """Whether every value of the finer column occurs with one value of the coarser only."""
+    pairs = len(np.unique(finer.number * max(coarser.distinct, 1) + coarser.number))
+    return pairs == finer.distinct
+
+
+def clash(finer: Codes, coarser: Codes) -> Clash | None:
+    """Return what keeps a column from nesting in another: the first value that does not, and how many do not."""
+    pairs, first = np.unique(finer.number * max(coarser.distinct, 1) + coarser.number, return_index=True)
+    under = pairs // max(coarser.distinct, 1)
+    torn = np.flatnonzero(np.bincount(under, minlength=finer.distinct) > 1)
+    torn = torn[torn < finer.distinct - 1] if finer.blank else torn
+    if not len(torn):
+        return None
+    shown = [np.sort(first[under == value])[:2] for value in torn.tolist()[:_COMPARED]]
+    one = min(range(len(shown)), key=lambda at: int(shown[at][1]))
+    value = "" if finer.values is None else str(finer.values[int(torn[one])].as_py())
+    rows = (finer.row(int(shown[one][0])), finer.row(int(shown[one][1])))
+    return Clash(value, rows, len(torn), finer.distinct - finer.blank)
+
+
+def where_present(columns: Mapping[str, Codes], name: str) -> dict[str, Codes]:
+    """Return all columns in the rows where one of them is not missing."""
+    own = columns[name]
+    if not own.blank:
+        return dict(columns)
+    rows = own.number < own.distinct - 1
+    return {other: _renumbered(codes.number[rows]) for other, codes in columns.items()}
+
+
+def _renumbered(number: NDArray[np.int64]) -> Codes:
+    distinct, anew = np.unique(number, return_inverse=True)
+    return Codes(anew, len(distinct))
+
+
+def find_chains(sample: Mapping[str, Codes], repeats: int = 2) -> tuple[tuple[str, ...], ...]:
+    """Return the chains of columns that nest, coarse to fine, longest for each finest column.
+
+    A column whose values hardly recur determines everything by accident, so a value has to stand for
+    `repeats` rows on average.
+    """
+    recurring = {name: codes for name, codes in sample.items() if 2 <= codes.distinct <= len(codes.number) / repeats}
+    chains = {name: chain_above(name, recurring) for name in recurring}
+    coarser = {name for chain in chains.values() for name in chain[:-1]}
+    return tuple(chain for name, chain in chains.items() if len(chain) > 1 and name not in coarser)
+
+
+def chain_above(finest: str, columns: Mapping[str, Codes]) -> tuple[str, ...]:
+    """Return the longest chain of columns that nest above one, coarse to fine; of equals, the first."""
+    under = columns[finest]
+    above = [
+        name
+        for name, codes in columns.items()
+        if codes.distinct >= 2 and FINER * codes.distinct <= under.distinct and determines(under, codes)
+    ]
+    best: dict[str, tuple[str, ...]] = {}
+    for name in sorted(above, key=lambda name: columns[name].distinct):
+        best[name] = (name,)
+        for coarser in [other for other in best if other != name]:
+            nests = FINER * columns[coarser].distinct <= columns[name].distinct
+            if nests and len(best[coarser]) >= len(best[name]) and determines(columns[name], columns[coarser]):
+                best[name] = (*best[coarser], name)
+    order = list(columns)
+    longest = max(best.values(), key=lambda chain: (len(chain), -order.index(chain[-1])), default=())
+    return (*longest, finest)
+
+
+def _codes(column: pa.ChunkedArray, rows: NDArray[np.int64] | None = None) -> Codes:
+    encoded = as_plain(column).combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    values = len(encoded.dictionary)
+    number = np.asarray(encoded.indices.fill_null(values).to_numpy(zero_copy_only=False), dtype=np.int64)
+    blank = encoded.null_count > 0
+    return Codes(number, values + int(blank), blank, encoded.dictionary, rows)
+
+
+# Matching a private table with a public hierarchy file: which columns hold codes of which of its columns.
+
+_HALF = 0.5
+_COVER = 0.05
+_ENOUGH = 20
+_BY_CHANCE = 1e-6
+"""So unlikely must it be that numbers of another kind are all in the file."""
+_GENERIC = words("code codes cod codigo id ids key no nr num number numero n c type name column")
+"""What names of columns say of any codes."""
+_SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """A public hierarchy file."""
+
+    path: Path
+    """The file."""
+    encoding: str | None
+    """Its encoding; UTF-8 when None."""
+    columns: Mapping[str, Column]
+    """Its columns, by name."""
+    codes: Mapping[str, Codes] = field(repr=False)
+    """Those that can hold codes."""
+    ragged: Mapping[str, Hierarchy] = field(default_factory=dict, repr=False)
+    """By column that is blank where its branches end early, the tree down to it, with last codes carried down."""
+
+    def levels(self, leaf: str) -> tuple[str, ...]:
+        """Return the columns above a leaf column, coarse to fine, and the leaf column."""
+        return self.ragged[leaf].levels if leaf in self.ragged else chain_above(leaf, self.codes)
+
+    def known(self, leaf: str) -> pa.Array:
+        """Return the codes that a private column may hold if it holds those of a leaf column."""
+        return self.ragged[leaf].codes[-1] if leaf in self.ragged else self.columns[leaf].values
+
+    def ends_early(self, levels: Sequence[str]) -> bool:
+        """Whether some branches end before the finest of these levels."""
+        return any(self.columns[level].missing for level in levels[1:])
+
+    def label(self, level: str) -> str | None:
+        """Return the column with the names of the codes of a level."""
+        for name in self.codes:
+            named = words(name) & NAMING and words(name) - NAMING <= words(level)
+            fits = self.codes[name].distinct <= self.codes[level].distinct
+            if name != level and named and fits and determines(self.codes[level], self.codes[name]):
+                return name
+        return None
+
+    def labels(self, levels: Sequence[str]) -> dict[str, str]:
+        """Return the columns with the names of codes, by level; a column names the codes of one level only."""
+        found: dict[str, str] = {}
+        for level in reversed(levels):
+            label = self.label(level) if level in self.codes else None
+            if label is not None and label not in (*levels, *found.values()):
+                found[level] = label
+        return {level: found[level] for level in levels if level in found}
+
+    def coordinates(self) -> tuple[str, str] | None:
+        """Return the columns with latitude and longitude."""
+        latitude = [name for name in self.columns if words(name) & {"lat", "latitude"}]
+        longitude = [name for name in self.columns if words(name) & {"lon", "lng", "long", "longitude"}]
+        return (latitude[0], longitude[0]) if latitude and longitude else None
+
+
+@dataclass(frozen=True)
+class Match:
+    """A column of the private table whose values are codes of a hierarchy file."""
+
+    column: str
+    """The column of the private table."""
+    lookup: Lookup
+    """The hierarchy file."""
+    leaf: str
+    """The column of the hierarchy file."""
+    levels: tuple[str, ...]
+    """The columns of the hierarchy file from coarse to the matching one."""
+    codes: int
+    """How many different codes the private column has."""
+    matched: int
+    """How many of them are in the hierarchy file, as they are."""
+    unmatched: tuple[str, ...]
+    """The first few that are not."""
+    trimmed: int
+    """How many would match without the blanks around them."""
+    lost_zeros: int
+    """How many of the others would match if leading zeros were put back, blanks taken off where they have any."""
+    both: int
+    """How many of those have blanks."""
+    width: int
+    """How long codes are then."""
+    pointed: int
+    """How many of the others would match without `.0` at their end, which a program has put there."""
+    labels: Mapping[str, str]
+    """By level, the column of the hierarchy file with names."""
+    coordinates: tuple[str, str] | None
+    """Its columns with latitude and longitude."""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The hierarchy file and its column: two private columns with the same hold codes of one kind."""
+        return str(self.lookup.path), self.leaf
+
+    @property
+    def ragged(self) -> bool:
+        """Whether some branches of the tree end early."""
+        return self.lookup.ends_early(self.levels)
+
+    @property
+    def fit(self) -> float:
+        """The share of the codes that are in the hierarchy file, blanks taken off and leading zeros put back."""
+        return (self.matched + self.trimmed + self.lost_zeros) / self.codes
+
+    def sentence(self) -> str:
+        """Say how well the column matches."""
+        all_of = f"{self.matched:,} of {self.codes:,} codes of {self.column} are in {self.leaf}"
+        levels = f" ({' > '.join(self.levels)}{', some branches ending early' * self.ragged})"
+        levels = levels if len(self.levels) > 1 else ""
+        if not self.unmatched:
+            return f"{all_of}{levels}"
+        shown = ", ".join(repr(code) for code in self.unmatched)
+        more = self.codes - self.matched - len(self.unmatched)
+        ending = f" and {more:,} more" if more > 0 else ""
+        return f"{all_of}{levels}; not there: {shown}{ending}"
+
+    def hints(self) -> list[str]:
+        """Say what would make more codes match, and how many."""
+        told = []
+        for number, how, remedy in (
+            (self.trimmed, "after trimming the blanks around them", f"trim = [{json.dumps(self.column)}]"),
+            (
+                self.lost_zeros,
+                f"after padding to {self.width} digits, with their leading zeros",
+                f"pad = {{ {json.dumps(self.column)} = {self.width} }}",
+            ),
+            (self.both, "only after trimming as well", f"trim = [{json.dumps(self.column)}]"),
+            (self.pointed, "without the .0 at their end", "write the column as text: a program took it for numbers"),
+        ):
+            if number:
+                codes = f"code of {self.column} matches" if number == 1 else f"codes of {self.column} match"
+                told.append(f"{number:,} {codes} {how}: {remedy}")
+        return told
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "column": self.column,
+            "hierarchy": str(self.lookup.path),
+            "hierarchy_column": self.leaf,
+            "levels": list(self.levels),
+            "ragged": self.ragged,
+            "codes": self.codes,
+            "matched": self.matched,
+            "unmatched_examples": list(self.unmatched),
+            "after_trimming": self.trimmed,
+            "leading_zeros_lost": self.lost_zeros,
+            "width": self.width,
+            "without_point": self.pointed,
+            "hints": self.hints(),
+            "names": dict(self.labels),
+        }
+
+
+def read_lookup(source: Source) -> Lookup:
+    """Read a public hierarchy file."""
+    try:
+        table = tables.read(as_public(source))
+    except DataError as problem:
+        told = str(problem).replace("--encoding", "--hierarchy-encoding")
+        raise DataError(f"hierarchy: {told}") from problem
+    columns = {column.name: column for column in describe_columns(table)}
+    usable = [name for name, column in columns.items() if column.values is not None and column.distinct]
+    codes = sample_codes(_with_gaps(table, usable), usable)
+    return Lookup(Path(str(source)), source.encoding, columns, codes, _ragged(table, codes))
+
+
+def _with_gaps(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Return some columns, with blanks as gaps."""
+    plain = {name: as_text(table.column(name), name) for name in columns}
+    return pa.table({name: pc.if_else(pc.equal(column, ""), None, column) for name, column in plain.items()})
+
+
+def _ragged(table: pa.Table, codes: Mapping[str, Codes]) -> dict[str, Hierarchy]:
+    """Return the trees down to columns with blanks, where carrying codes down makes trees of them."""
+    found = {}
+    for name in (name for name, own in codes.items() if own.blank):
+        levels = chain_above(name, where_present(codes, name))
+        if len(levels) > 1:
+            with suppress(HierarchyError):
+                found[name] = Hierarchy.from_table(table, levels, ragged="repeat")
+    return found
+
+
+def match_columns(columns: Sequence[Column], lookups: Sequence[Lookup]) -> tuple[Match, ...]:
+    """Return, for every column that holds codes of a lookup, where it fits best."""
+    return tuple(match for column in columns if (match := _best(column, lookups)) is not None)
+
+
+def _best(column: Column, lookups: Sequence[Lookup]) -> Match | None:
+    if column.values is None or not len(column.values) or column.kind == "count":
+        return None
+    matches = [match for lookup in lookups for match in _matches(column.name, column.values, lookup)]
+    return max(matches, key=lambda match: (match.fit, match.matched), default=None)
+
+
+def nearest_leaf(column: Column, lookup: Lookup) -> Iterator[tuple[int, int, str, str]]:
+    """Yield how many codes of a column are in each column of a file, as far as there are any."""
+    if column.values is None or column.kind == "count":
+        return
+    for leaf in lookup.codes:
+        shared = int(pc.sum(pc.is_in(column.values, value_set=lookup.known(leaf))).as_py() or 0)
+        if shared:
+            yield shared, len(column.values), column.name, leaf
+
+
+def _matches(name: str, values: pa.Array, lookup: Lookup) -> Iterator[Match]:
+    for leaf in lookup.codes:
+        known = lookup.known(leaf)
+        missing = values.filter(pc.invert(pc.is_in(values, value_set=known)))
+        matched = len(values) - len(missing)
+        bare = pc.utf8_trim_whitespace(missing)
+        rest = bare.filter(pc.invert(pc.is_in(bare, value_set=known)))
+        trimmed = len(missing) - len(rest)
+        zeros, width = _lost(rest, known)
+        if not matched + trimmed and zeros < _ENOUGH:
+            zeros = 0
+        if not _is_match(matched + trimmed + zeros, len(values), known):
+            continue
+        if _may_be_chance(values, known) and not _share_word(name, leaf):
+            continue
+        yield Match(
+            column=name,
+            lookup=lookup,
+            leaf=leaf,
+            levels=lookup.levels(leaf),
+            codes=len(values),
+            matched=matched,
+            unmatched=tuple(sorted(missing.to_pylist())[:_SHOWN]),
+            trimmed=trimmed,
+            lost_zeros=zeros,
+            both=_with_blanks(missing, known) if zeros else 0,
+            width=width,
+            pointed=_pointed(rest, known, width),
+            labels=FrozenMap(lookup.labels(lookup.levels(leaf))),
+            coordinates=lookup.coordinates(),
+        )
+
+
+def _is_match(matched: int, codes: int, known: pa.Array) -> bool:
+    if matched < max(2, _HALF * codes):
+        return False
+    # Small whole numbers are in every numbering: a few of them prove nothing.
+    numbers = bool(pc.all(pc.match_substring_regex(known, "^[0-9]{1,4}$")).as_py())
+    return not numbers or matched >= min(_ENOUGH, _COVER * len(known))
+
+
+def _may_be_chance(values: pa.Array, known: pa.Array) -> bool:
+    """Whether what a column shares with a file are small numbers, which are in every numbering.
+
+    They prove something if most of the file's codes occur in the column, or if so many numbers from their range would
+    hardly be codes of the file by chance (Chernoff's bound of a binomial tail).
+    """
+    own, listed = _numbers(values, "^(0|[1-9][0-9]{0,3})$"), _numbers(known, "^0*[0-9]{1,4}$")
+    shared = own & listed
+    if len(own) < _HALF * len(values) or not shared or len(shared) >= _HALF * len(known):
+        return False
+    low, high = min(shared), max(shared)
+    dense = sum(low <= one <= high for one in listed) / (high - low + 1)
+    tried = sum(low <= one <= high for one in own)
+    return _tail(len(shared), tried, dense) > _BY_CHANCE
+
+
+def _tail(hits: int, tried: int, chance: float) -> float:
+    """Bound the probability of at least so many hits from above."""
+    share = hits / tried
+    if share <= chance:
+        return 1.0
+    missed = 0.0 if hits == tried else (1 - share) * math.log((1 - share) / (1 - chance))
+    return math.exp(-tried * (share * math.log(share / chance) + missed))
+
+
+def _numbers(codes: pa.Array, written: str) -> set[int]:
+    """Return the codes that are whole numbers, written as a pattern says."""
+    bare = pc.utf8_trim_whitespace(codes)
+    return {int(code) for code in bare.filter(pc.match_substring_regex(bare, written)).to_pylist()}
+
+
+def _share_word(column: str, leaf: str) -> bool:
+    """Whether the names of two columns have a word in common that is about something, or the beginning of one."""
+    mine, theirs = (words(name) - _GENERIC for name in (column, leaf))
+    return any(
+        one == other or (min(len(one), len(other)) > 2 and (one.startswith(other) or other.startswith(one)))
+        for one in mine
+        for other in theirs
+    )
+
+
+def _lost(missing: pa.Array, known: pa.Array) -> tuple[int, int]:
+    """Count the codes that match when leading zeros are put back, and return how long they are then."""
+    widths = pc.unique(pc.utf8_length(known)).to_pylist()
+    if len(widths) != 1 or not len(missing):
+        return 0, int(max(widths, default=0))
+    shorter = missing.filter(pc.less(pc.utf8_length(missing), widths[0]))
+    padded = pc.utf8_lpad(shorter, width=widths[0], padding="0")
+    return int(pc.sum(pc.is_in(padded, value_set=known)).as_py() or 0), int(widths[0])
+
+
+def _with_blanks(missing: pa.Array, known: pa.Array) -> int:
+    """Count the codes that match with leading zeros, and have blanks around them."""
+    bare = pc.utf8_trim_whitespace(missing)
+    blank = bare.filter(pc.not_equal(bare, missing))
+    blank = blank.filter(pc.invert(pc.is_in(blank, value_set=known)))
+    return _lost(blank, known)[0]
+
+
+def _pointed(missing: pa.Array, known: pa.Array, width: int) -> int:
+    """Count the codes that match without `.0`, with their leading zeros where they need them."""
+    whole = missing.filter(pc.match_substring_regex(missing, r"^[0-9]+\.0+$"))
+    bare = pc.replace_substring_regex(whole, r"\.0+$", "")
+    found = pc.or_(
+        pc.is_in(bare, value_set=known), pc.is_in(pc.utf8_lpad(bare, width=width, padding="0"), value_set=known)
+    )
+    return int(pc.sum(found).as_py() or 0)

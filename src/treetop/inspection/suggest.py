@@ -1,0 +1,505 @@
+"""Which attributes a plan for a table could have, from what its columns look like."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, permutations
+from typing import Any, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from treetop.counts.encode import cleaned, without_zeros
+from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.spine import is_sound_level, sound_name
+from treetop.domain.unit import IdClean
+from treetop.inspection.columns import NAMING, Column, Prefixes, words
+from treetop.inspection.lookup import FINER, Clash, Codes, Lookup, Match, clash, determines
+from treetop.io.batch import as_text
+from treetop.io.source import Source
+from treetop.io.table import batches
+
+_ORIGIN = words("origin orig o from home pickup start source residence departure u")
+_DESTINATION = words("destination dest d to work dropoff end target workplace arrival v")
+_ENDS = _ORIGIN | _DESTINATION
+_MOST_ATTRIBUTES = 6
+_MOST_VALUES = 1000
+_RECURRING = 50
+_LISTED = 50
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """An attribute that a plan could have."""
+
+    name: str
+    """The name of the attribute."""
+    column: str
+    """Its column in the private table."""
+    match: Match | None = None
+    """Where it was found in the hierarchy file."""
+    prefixes: Prefixes | None = None
+    """How its codes can be cut into levels."""
+    chain: tuple[str, ...] = ()
+    """The columns of the private table that nest above it, and itself."""
+    same_as: str | None = None
+    """An earlier attribute with the same hierarchy."""
+    many: bool = False
+    """Whether it has more values than anybody would list in a plan."""
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels of its hierarchy, seen or supposed, coarse to fine; none where it is a plain list of values."""
+        if self.match is not None:
+            return sound_levels(self.match.levels)
+        if self.prefixes is not None:
+            return sound_levels(self.prefixes.levels)
+        return sound_levels(self.chain or (("group", self.column) if self.many else ()))
+
+    def same_hierarchy(self, other: Suggestion) -> bool:
+        """Whether both attributes hold codes of one kind."""
+        if self.match or other.match:
+            return bool(self.match and other.match and self.match.place == other.match.place)
+        if self.prefixes or other.prefixes:
+            mine, theirs = self.prefixes, other.prefixes
+            return bool(mine and theirs and (mine.length, mine.known) == (theirs.length, theirs.known))
+        ends = words(self.column) & _ENDS and words(other.column) & _ENDS
+        return bool(ends) and _kinds(self.chain or (self.column,)) == _kinds(other.chain or (other.column,))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"name": self.name, "column": self.column, "same_as": self.same_as}
+
+
+def suggest_count(columns: Sequence[Column], sample: Mapping[str, Codes]) -> str | None:
+    """Return the column of counts: named so, or the only whole number beside codes that never recur."""
+    named = [column.name for column in columns if column.kind == "count"]
+    if named:
+        return named[0]
+    numbers = [column for column in columns if column.kind == "code" and column.type == "whole number"]
+    keys = [codes for name, codes in sample.items() if name not in {column.name for column in numbers}]
+    if len(numbers) != 1 or len(keys) < 2:
+        return None
+    rows = len(keys[0].number)
+    together = np.zeros(rows, np.int64)
+    for codes in keys:
+        together = np.unique(together * codes.distinct + codes.number, return_inverse=True)[1]
+    return numbers[0].name if rows > 1 and len(np.unique(together)) == rows else None
+
+
+def suggest_attributes(
+    columns: Sequence[Column],
+    chains: Sequence[tuple[str, ...]],
+    matches: Sequence[Match],
+    sample: Mapping[str, Codes],
+    count: str | None,
+) -> tuple[Suggestion, ...]:
+    """Return attributes: the two ends of a table of flows; of any other table its columns of codes, within reason.
+
+    Columns that match a lookup come before prefix codes and nesting columns, and those before plain codes.
+    """
+    matched = _matched([match for match in matches if match.column != count], sample)
+    known = {match.column for match in matches}
+    told = {name for chain in chains for name in chain[:-1]}
+    told |= {name for chain in chains if not known.isdisjoint(chain) for name in chain}
+    rest = [column for column in columns if column.kind == "code" and column.name not in {count, *known, *told}]
+    structured = _structured(rest, {chain[-1]: chain for chain in chains})
+    flat = _flat([column for column in rest if column.name not in {one.column for one in structured}], sample)
+    first = matched or structured or flat
+    if ends := _two_ends(first):
+        return _share(_name(list(ends) if first is flat else first))
+    order = [column.name for column in columns]
+    found = [*matched, *structured, *flat][:_MOST_ATTRIBUTES]
+    return _share(_name(sorted(found, key=lambda one: order.index(one.column))))
+
+
+def _matched(matches: Sequence[Match], sample: Mapping[str, Codes]) -> list[Suggestion]:
+    """Keep the finest of matching columns that nest, and one where three or more hold codes of one kind."""
+    coarser = {
+        match.column
+        for match in matches
+        for finer in matches
+        if match.lookup is finer.lookup
+        and match.leaf in finer.levels[:-1]
+        and _nest(sample, finer.column, match.column)
+    }
+    finest = [match for match in matches if match.column not in coarser]
+    by_leaf: dict[tuple[str, str], list[Match]] = {}
+    for match in finest:
+        by_leaf.setdefault(match.place, []).append(match)
+    kept = [
+        match
+        for group in by_leaf.values()
+        for match in (group if len(group) <= 2 else [max(group, key=lambda one: one.fit)])
+    ]
+    return [Suggestion(match.column, match.column, match=match) for match in kept]
+
+
+def _nest(sample: Mapping[str, Codes], finer: str, coarser: str) -> bool:
+    return finer in sample and coarser in sample and determines(sample[finer], sample[coarser])
+
+
+def _structured(rest: Sequence[Column], chains: Mapping[str, tuple[str, ...]]) -> list[Suggestion]:
+    return [
+        Suggestion(column.name, column.name, prefixes=column.prefixes, chain=chains.get(column.name, ()))
+        for column in rest
+        if column.prefixes is not None or column.name in chains
+    ]
+
+
+def _flat(rest: Sequence[Column], sample: Mapping[str, Codes]) -> list[Suggestion]:
+    """Take the columns whose values are few, or recur."""
+    most = {name: max(_MOST_VALUES, len(codes.number) / _RECURRING) for name, codes in sample.items()}
+    few = [column for column in rest if column.distinct <= most.get(column.name, _MOST_VALUES)]
+    return [Suggestion(column.name, column.name, many=column.distinct > _LISTED) for column in few]
+
+
+def _two_ends(found: Sequence[Suggestion]) -> tuple[Suggestion, Suggestion] | None:
+    """Return two attributes with codes of one kind, if there are any."""
+    return next(((one, other) for one, other in combinations(found, 2) if one.same_hierarchy(other)), None)
+
+
+def _name(found: list[Suggestion]) -> list[Suggestion]:
+    """Call two ends of one kind origin and destination, and keep the other names apart."""
+    if len(found) == 2 and found[0].same_hierarchy(found[1]):
+        first, second = (words(one.column) for one in found)
+        swapped = bool(first & _DESTINATION or second & _ORIGIN) and not first & _ORIGIN
+        names = ("destination", "origin") if swapped else ("origin", "destination")
+        return sorted((replace(one, name=name) for one, name in zip(found, names, strict=True)), key=_origin_first)
+    sound: list[str] = []
+    for one in found:
+        sound.append(sound_name(one.name, sound))
+    return [replace(one, name=name) for one, name in zip(found, sound, strict=True)]
+
+
+def _origin_first(suggestion: Suggestion) -> bool:
+    return suggestion.name != "origin"
+
+
+def _share(found: Sequence[Suggestion]) -> tuple[Suggestion, ...]:
+    shared: list[Suggestion] = []
+    for one in found:
+        twin = next((other for other in shared if other.same_as is None and one.same_hierarchy(other)), None)
+        shared.append(one if twin is None else replace(one, same_as=twin.name))
+    return tuple(shared)
+
+
+def sound_levels(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names of levels that a plan can have; those that it can have already stay."""
+    levels: list[str] = []
+    for name in names:
+        levels.append(name if is_sound_level(name) and name not in levels else sound_name(name, levels))
+    return tuple(levels)
+
+
+def _kinds(chain: tuple[str, ...]) -> list[frozenset[str]]:
+    return [words(name) - _ENDS for name in chain]
+
+
+# Why a column was taken for a level, or was not: of a public file, and of the private table itself.
+
+_NEARLY = 0.05
+"""Up to this share of the values of a column may stand under two of another, for it to be worth a word."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What became of one column."""
+
+    column: str
+    """The column."""
+    level: bool
+    """Whether it was taken for a level."""
+    why: str
+    """Why, or why not, in a sentence."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain values."""
+        return {"column": self.column, "level": self.level, "why": self.why}
+
+
+def reasons_of(match: Match) -> list[Reason]:
+    """Say of every column of a hierarchy file why it is a level of a match, or is none."""
+    lookup, levels = match.lookup, match.levels
+    finest = levels[-1]
+    taken = [
+        Reason(level, True, f"{level} is a level: every {finest} stands under one {level}") for level in levels[:-1]
+    ]
+    passed = {*levels, *match.labels.values(), *(match.coordinates or ())}
+    others: list[Reason] = []
+    for name in (name for name in lookup.codes if name not in passed):
+        said = [lookup.codes[one.column] for one in others]
+        if not any(_one_to_one(lookup.codes[name], codes) for codes in said):  # the names of what was told already
+            others += [one for one in [_left_out(name, lookup, levels)] if one is not None]
+    return [*taken, *others]
+
+
+def _one_to_one(one: Codes, other: Codes) -> bool:
+    return one.distinct == other.distinct and determines(one, other)
+
+
+def _left_out(name: str, lookup: Lookup, levels: Sequence[str]) -> Reason | None:
+    """Say why a column is no level; nothing where it has one value, is finer than all, or divides as another does."""
+    finest, own = levels[-1], lookup.codes[name]
+    under = lookup.codes[finest]
+    same = next((level for level in levels if _one_to_one(own, lookup.codes[level])), None)
+    if same is not None:
+        named = f"names = {{ {same} = {json.dumps(name)} }}"
+        return Reason(name, False, f"{name} goes with {same} one to one, and may be its names: {named}")
+    if own.distinct < 2 or (own.distinct > under.distinct and not determines(under, own)):
+        return None
+    if (found := clash(under, own)) is not None:
+        return Reason(name, False, f"{name} is no level: {_torn(finest, name, found)}")
+    if FINER * own.distinct > under.distinct:
+        few = f"it has {own.distinct:,} values for {under.distinct:,} of {finest}, and puts hardly any together"
+        return Reason(name, False, f"{name} is no level: {few}")
+    for level in levels[:-1]:
+        fine, coarse = (name, level) if own.distinct > lookup.codes[level].distinct else (level, name)
+        if (found := clash(lookup.codes[fine], lookup.codes[coarse])) is not None:
+            return Reason(name, False, f"{name} is no level beside {level}: {_torn(fine, coarse, found)}")
+    return None
+
+
+def nearly_nested(sample: Mapping[str, Codes]) -> list[str]:
+    """Say which columns of a table would nest in another, but for a few values."""
+    told = []
+    useful = {name: codes for name, codes in sample.items() if 2 <= codes.distinct <= len(codes.number) / 2}
+    for fine, coarse in permutations(useful, 2):
+        if FINER * useful[coarse].distinct > useful[fine].distinct:
+            continue
+        found = clash(useful[fine], useful[coarse])
+        if found is not None and found.values <= _NEARLY * found.of:
+            told.append(f"{fine} is no level below {coarse}: {_torn(fine, coarse, found)}")
+    return told
+
+
+def _torn(fine: str, coarse: str, found: Clash) -> str:
+    many = f"; {found.values:,} of {found.of:,} do so" if found.values > 1 else ""
+    shown = found.value if len(found.value) <= 40 else f"{found.value[:39]}…"
+    return f"{fine} {shown!r} stands under two of {coarse}, in rows {found.rows[0]:,} and {found.rows[1]:,}{many}"
+
+
+# Columns that name the codes of another column: one to one with it, so that they tell nothing more.
+
+_CERTAIN = 20
+
+
+def find_names(columns: Sequence[Column], sample: Mapping[str, Codes], matches: Sequence[Match]) -> dict[str, str]:
+    """Return the columns that are names, each with the column whose codes it names."""
+    leaf = {match.column: match for match in matches}
+    names: dict[str, str] = {}
+    listed = sorted((column for column in columns if column.name in sample), key=lambda one: _unlike_codes(one, leaf))
+    for code, other in combinations(listed, 2):
+        if code.name in names or other.name in names or not _names_one_to_one(sample[code.name], sample[other.name]):
+            continue
+        if _is_one_kind(code, other, leaf):
+            continue
+        if _is_no_accident(sample[code.name]) or _is_in_one_lookup(leaf.get(code.name), leaf.get(other.name)):
+            names[other.name] = code.name
+    return names
+
+
+def _unlike_codes(column: Column, leaf: Mapping[str, Match]) -> tuple[bool, bool, bool, float]:
+    """Say what speaks against codes: the lookup does not know them; the column's name; values of several lengths."""
+    lengths = pc.utf8_length(column.values)
+    uneven = pc.min(lengths) != pc.max(lengths)
+    return column.name not in leaf, bool(words(column.name) & NAMING), uneven, pc.mean(lengths).as_py()
+
+
+def _names_one_to_one(one: Codes, other: Codes) -> bool:
+    return one.distinct == other.distinct and determines(one, other)
+
+
+def _is_one_kind(one: Column, other: Column, leaf: Mapping[str, Match]) -> bool:
+    """Whether both hold the same codes, as two ends do."""
+    if one.name in leaf and other.name in leaf and leaf[one.name].place == leaf[other.name].place:
+        return True
+    return bool(pc.any(pc.is_in(other.values, value_set=one.values)).as_py())
+
+
+def _is_no_accident(codes: Codes) -> bool:
+    """Whether unrelated columns would hardly go together so: each row of a value after the first is one more chance."""
+    return (len(codes.number) - codes.distinct) * math.log2(codes.distinct) >= _CERTAIN
+
+
+def _is_in_one_lookup(one: Match | None, other: Match | None) -> bool:
+    """Whether two columns are of one lookup, where they are one to one as well."""
+    if one is None or other is None or one.lookup is not other.lookup:
+        return False
+    return _names_one_to_one(one.lookup.codes[one.leaf], one.lookup.codes[other.leaf])
+
+
+# Columns that could tell who is protected: how often their values repeat, and which differ in spelling only.
+
+_MANY = 20
+_OFTEN = 0.01
+WAYS: tuple[IdClean, ...] = get_args(IdClean)
+
+
+@dataclass(frozen=True)
+class Identifier:
+    """A column whose values may each be one person, household or device. Private."""
+
+    column: str
+    """The column."""
+    ids: int
+    """How many different values it has."""
+    repeated: int
+    """How many of them stand in more than one row."""
+    most: int
+    """In how many rows the commonest stands."""
+    named: bool
+    """Whether the column looks like ids; otherwise it only has very many values."""
+    clean: tuple[IdClean, ...]
+    """What has to be taken away so that values which differ in spelling only become one."""
+    spellings: int
+    """How many values are then another one."""
+    zeros: int
+    """How many are another one but for leading zeros."""
+
+    @property
+    def repeats(self) -> bool:
+        """Whether any value stands in more than one row."""
+        return self.most > 1
+
+    def sentences(self) -> Iterator[str]:
+        """Say how often values repeat, and what looks like one id in several spellings."""
+        if self.repeats:
+            yield (
+                f"{self.column} repeats: {self.ids:,} values, {self.repeated:,} of them in several rows, one in "
+                f"{self.most:,}. If one of them is who is protected, it is the id of the unit"
+            )
+        else:
+            yield (
+                f"WARNING: {self.column} never repeats: as the id of the unit it would make each row one of its own, "
+                "and limit nothing. Who is protected if one of them has several rows?"
+            )
+        if self.clean:
+            listed = ", ".join(f'"{way}"' for way in self.clean)
+            yield (
+                f"WARNING: {self.spellings:,} of the {self.ids:,} values of {self.column} are another one but for the "
+                f"spelling (blanks, Unicode form or case), and would be units of their own: id_clean = [{listed}] "
+                "under [unit] makes them one"
+            )
+        if self.zeros:
+            yield (
+                f"{self.zeros:,} of the {self.ids:,} values of {self.column} are another one but for leading zeros, as "
+                '"7" and "07": they are different ids; if they are one, correct the table'
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "column": self.column,
+            "ids": self.ids,
+            "repeated": self.repeated,
+            "most_rows": self.most,
+            "id_clean": list(self.clean),
+            "other_spellings": self.spellings,
+            "other_zeros": self.zeros,
+        }
+
+
+def find_identifiers(table: pa.Table, columns: Sequence[Column], used: Collection[str]) -> tuple[Identifier, ...]:
+    """Return the columns that look like ids, and others with very many values, that are not used otherwise."""
+    return tuple(
+        _identifier(table.column(column.name), column) for column in columns if _could_be(column, table.num_rows, used)
+    )
+
+
+def _could_be(column: Column, rows: int, used: Collection[str]) -> bool:
+    if column.values is None or column.name in used:
+        return False
+    return column.kind == "id" or (column.kind == "code" and column.distinct >= max(_MANY, _OFTEN * rows))
+
+
+def _identifier(rows: pa.ChunkedArray, column: Column) -> Identifier:
+    assert column.values is not None
+    often = pc.value_counts(pc.drop_null(rows)).field("counts")
+    clean = _needed(column.values)
+    return Identifier(
+        column=column.name,
+        ids=column.distinct,
+        repeated=int(pc.sum(pc.greater(often, 1)).as_py() or 0),
+        most=int(pc.max(often).as_py() or 0),
+        named=column.kind == "id",
+        clean=clean,
+        spellings=_alike(column.values, cleaned(column.values, clean)),
+        zeros=_alike(column.values, without_zeros(column.values)),
+    )
+
+
+def _needed(values: pa.Array) -> tuple[IdClean, ...]:
+    """Return the fewest ways that make as many values one as all of them do."""
+    needed, together = WAYS, _alike(values, cleaned(values, WAYS))
+    for way in WAYS:
+        fewer = tuple(one for one in needed if one != way)
+        if _alike(values, cleaned(values, fewer)) == together:
+            needed = fewer
+    return needed
+
+
+def _alike(values: pa.Array, changed: pa.Array) -> int:
+    """Count the values that become another one."""
+    return len(values) - int(pc.count_distinct(changed).as_py())
+
+
+# How many codes of a private table its hierarchies know, as the table is prepared now. For the steward only.
+
+SHOWN = 8
+"""So many codes that are not known are listed."""
+
+
+@dataclass(frozen=True)
+class Matched:
+    """How a column of the private table fits its hierarchy. Private."""
+
+    attribute: str
+    """The attribute."""
+    column: str
+    """Its column."""
+    rows: int
+    """How many rows there are."""
+    known_rows: int
+    """How many of them have a code that the hierarchy has."""
+    codes: int
+    """How many different codes there are."""
+    known: int
+    """How many of them the hierarchy has."""
+    unknown: tuple[tuple[str | None, int], ...]
+    """The most frequent of the others, each with its rows; None is a missing value."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {**vars(self), "unknown": [list(one) for one in self.unknown]}
+
+
+def match_codes(source: Source, trees: Mapping[str, Hierarchy], columns: Mapping[str, str]) -> list[Matched]:
+    """Compare the columns of a private table, prepared as the source says, with the leaves of their hierarchies."""
+    often: dict[str, dict[str | None, int]] = {name: {} for name in trees}
+    wanted = list(dict.fromkeys(columns[name] for name in trees))
+    for batch in batches(source, wanted):
+        for name in trees:
+            for pair in pc.value_counts(as_text(batch.rows.column(columns[name]), columns[name])).to_pylist():
+                often[name][pair["values"]] = often[name].get(pair["values"], 0) + pair["counts"]
+    return [_matched_columns(name, columns[name], trees[name], often[name]) for name in trees]
+
+
+def _matched_columns(name: str, column: str, tree: Hierarchy, often: Mapping[str | None, int]) -> Matched:
+    codes = list(often)
+    found = tree.encode(pa.array(codes, pa.string())) >= 0
+    known = [code for code, there in zip(codes, found.tolist(), strict=True) if there]
+    others = sorted(set(codes) - set(known), key=lambda code: (-often[code], code or ""))
+    return Matched(
+        name,
+        column,
+        sum(often.values()),
+        sum(often[code] for code in known),
+        len(codes),
+        len(known),
+        tuple((code, often[code]) for code in others[:SHOWN]),
+    )

@@ -1,1 +1,0 @@
-"""Graphs as they are read: people, edges, cleaning and projection, by public rules."""

@@ -1,0 +1,13 @@
+"""Tables in, from files, databases and Arrow streams, batch by batch; nothing here knows what a column means.
+
+These are the formats that there are; another one is added with `treetop.io.source.register_format`.
+"""
+
+from treetop.io.csv_file import CSV
+from treetop.io.database import DUCKDB, POSTGRESQL, SQLITE
+from treetop.io.excel import EXCEL, PARQUET
+from treetop.io.fixed_width import FIXED
+from treetop.io.source import register_format
+
+for _format in (CSV, FIXED, PARQUET, EXCEL, SQLITE, DUCKDB, POSTGRESQL):
+    register_format(_format)

@@ -1,0 +1,282 @@
+"""Reading a table in batches, wherever it is: files, databases, standard input, or an Arrow stream in memory."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from treetop._util.system import as_they_come
+from treetop.errors import DataError
+from treetop.io.batch import Batch, is_kept, refuse_damage, refuse_unreadable, require, say_kept
+from treetop.io.source import HEAD, Format, Part, Shared, Source, as_source, claimed_format, format_of, reads_once
+
+Table = str | Path | Source | Sequence[str | Path] | Any
+"""A path, a list of paths, a `Source`, or an object with __arrow_c_stream__."""
+
+_LEAST_TEXT = 10
+"""Bytes of a row of text, at the least that is usual."""
+
+ROWS = 1 << 18
+"""The most rows that are dealt with at once."""
+
+_LOG = logging.getLogger(__name__)
+_Rows = Generator[tuple[pa.RecordBatch, float], None, None]
+_Batches = Generator[Batch, None, None]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a table that can be read by itself: a file, or some groups of rows of a Parquet file."""
+
+    source: Source
+    """The table."""
+    path: Path
+    """The file."""
+    stamp: tuple[int, int]
+    """Its size and the time of its last change, when the table was cut."""
+    groups: tuple[int, ...] | None = None
+    """The groups of rows; all of them when None."""
+    first: int = 0
+    """How many rows of the file come before."""
+    rows: int | None = None
+    """How many it has; None where only reading it would tell."""
+
+    def refuse_change(self) -> None:
+        """Refuse a file that is no longer what it was when the table was cut."""
+        if _stamp(self.path) != self.stamp:
+            raise DataError(f"{self.path} has changed while it was read: nothing was measured; read it again")
+
+
+def pieces(table: Table, rows: int) -> list[Piece] | None:
+    """Cut a table into pieces of about so many rows at most, as far as its files allow; None where it is none of files.
+
+    What is read in order, such as standard input, a database or a table in memory, cannot be cut.
+    """
+    source = as_source(table)
+    if source is None or source.scheme is not None or reads_once(source.location):
+        return None
+    found: list[Piece] = []
+    for path, format in zip(source.files(), source.formats(), strict=True):
+        whole = Piece(source, path, _stamp(path))
+        found += [whole] if format.name != "Parquet" else _by_groups(whole, rows)
+    return found
+
+
+def rows_at_most(table: Table) -> int | None:
+    """Return about how many rows a table has, from what is said of its files; None where nothing is.
+
+    Of text it is what rows of few letters would give.
+    """
+    found = pieces(table, 1 << 62) if not isinstance(table, pa.Table) else None
+    if found is None:
+        return len(table) if isinstance(table, pa.Table) else None
+    return sum(piece.stamp[0] // _LEAST_TEXT if piece.rows is None else piece.rows for piece in found)
+
+
+def _by_groups(whole: Piece, rows: int) -> Iterator[Piece]:
+    """Yield the groups of rows of a Parquet file, so many together as have about so many rows."""
+    with _explained(str(whole.path)), pq.ParquetFile(whole.path) as file:
+        sizes = [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
+    own: list[int] = []
+    first, number = 0, 0
+    for group, size in enumerate(sizes):
+        if own and number + size > rows:
+            yield replace(whole, groups=tuple(own), first=first, rows=number)
+            own, first, number = [], first + number, 0
+        own.append(group)
+        number += size
+    yield replace(whole, groups=tuple(own), first=first, rows=number)
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    with _explained(str(path)):
+        found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def as_part_of_graph(table: Table, part: str) -> Table:
+    """Return a table whose messages name the options of this part of a graph, "nodes" or "edges"."""
+    source = as_source(table)
+    return table if source is None else replace(source, option_prefix=f"{part}_")
+
+
+def batches(table: Table, columns: Sequence[str] | None = None, dictionaries: bool = True) -> Iterator[Batch]:
+    """Yield the rows of a table in order, at least one batch of each file; all columns when None.
+
+    With `dictionaries`, text that a file stores as a dictionary is left so. Of a source with `keep` or `drop`, only
+    the rows that it asks for are there, and there may be none: what is kept is a table like any other.
+    """
+    piece = table if isinstance(table, Piece) else None
+    source = as_source(table) if piece is None else piece.source
+    if source is None:
+        yield from _numbered(_from_memory(table, columns), "the table")
+        return
+    asked = (*(source.keep or ()), *(source.drop or ()))
+    wanted = None if columns is None else list(dict.fromkeys([*columns, *asked]))
+    read = _all_batches(source, wanted, dictionaries) if piece is None else _of_piece(piece, wanted, dictionaries)
+    prepared = _prepared(read, source, wanted)
+    yield from _only_kept(prepared, source, columns) if asked else prepared
+
+
+def read(table: Table, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return `columns` of a table (all of them when None) as an Arrow table; CSV columns are text, always."""
+    if isinstance(table, pa.Table):
+        require(columns, table.column_names, "the table")
+        wanted = table if columns is None else table.select(list(columns))
+        refuse_damage(wanted, "the table", 0)
+        return wanted
+    parts = [pa.Table.from_batches([batch.rows]) for batch in batches(table, columns, dictionaries=False)]
+    try:
+        return pa.concat_tables(parts)
+    except pa.ArrowException as problem:
+        raise DataError(f"{as_source(table)}: the files do not have the same columns: {problem}") from problem
+
+
+def warn_of_none(table: Table) -> None:
+    """Tell the steward that a table has no rows, and nobody else: that is as private as how many there are."""
+    source = as_source(table)
+    keep, drop = (None, None) if source is None else (source.keep, source.drop)
+    with_values = ("" if keep is None else f" with {say_kept(keep)}") + (
+        "" if drop is None else f" without {say_kept(drop)}"
+    )
+    check = "the spelling of the values" if with_values else "that it is the table that is meant"
+    where = source or "the table"
+    _LOG.warning("%s: there are no rows%s, so every true count is 0: check %s", where, with_values, check)
+
+
+def _all_batches(source: Source, columns: Sequence[str] | None, dictionaries: bool) -> Iterator[Batch]:
+    part = Part(source, str(source), columns, dictionaries, ROWS)
+    if source.scheme is not None:
+        yield from _numbered(_read(next(source.formats()), part), part.where)
+    elif source.location == "-":
+        yield from _numbered(_from_standard_input(part), part.where)
+    else:
+        files = source.files()
+        for number, path in enumerate(files):
+            rows = _from_file(replace(part, where=str(path), path=path), path)
+            with closing(_ahead(_numbered(rows, str(path)))) as parts:
+                for batch in parts:
+                    yield replace(batch, done=(number + batch.done) / len(files))
+
+
+def _of_piece(piece: Piece, columns: Sequence[str] | None, dictionaries: bool) -> Iterator[Batch]:
+    part = Part(piece.source, str(piece.path), columns, dictionaries, ROWS, piece.path, groups=piece.groups)
+    piece.refuse_change()
+    rows = _numbered(_from_file(part, piece.path), part.where)
+    # Groups of rows are read by one core each, which is then busy with them.
+    with closing(_ahead(rows) if piece.groups is None else rows) as parts:
+        for batch in parts:
+            yield replace(batch, first=batch.first + piece.first)
+    piece.refuse_change()
+
+
+def _prepared(read: Iterator[Batch], source: Source, columns: Sequence[str] | None) -> Iterator[Batch]:
+    """Yield the rows with their columns as the source says that they are meant."""
+    if not source.prepare:
+        yield from read
+        return
+    for batch in read:
+        if columns is None:
+            require(source.prepare.named, batch.rows.schema.names, batch.where)
+        yield replace(batch, rows=source.prepare.rows(batch.rows))
+
+
+def _only_kept(parts: Iterable[Batch], source: Source, columns: Sequence[str] | None) -> Iterator[Batch]:
+    asked = [*(source.keep or ()), *(source.drop or ())]
+    for batch in parts:
+        require(asked, batch.rows.schema.names, batch.where)
+        mask = is_kept(batch.rows, source.keep, source.drop)
+        numbers = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+        rows = batch.rows if len(numbers) == len(batch.rows) else batch.rows.filter(mask)
+        rows = rows if columns is None else rows.select(list(columns))
+        yield replace(batch, rows=rows, numbers=numbers)
+
+
+def _numbered(parts: Shared, where: str) -> _Batches:
+    """Cut rows into batches that know where they come from, after a look at whether they are damaged."""
+    first = 0
+    for rows, done in parts:
+        refuse_damage(rows, where, first)
+        for start in range(0, max(len(rows), 1), ROWS):
+            piece = rows.slice(start, ROWS)
+            yield Batch(piece, where, first, done)
+            first += len(piece)
+
+
+def _from_memory(table: Any, columns: Sequence[str] | None) -> Shared:
+    if not hasattr(table, "__arrow_c_stream__"):
+        raise DataError(
+            f"cannot read a table from {type(table).__name__}: give a path to a CSV or Parquet file, a Source, "
+            "or an object with __arrow_c_stream__ (PyArrow, Polars, pandas, DuckDB)"
+        )
+    everything = len(table) if isinstance(table, pa.Table) else 0
+    with _explained("the table"):
+        reader = pa.RecordBatchReader.from_stream(table)
+        refuse_unreadable(reader.schema)
+        require(columns, reader.schema.names, "the table")
+        done, rows = 0, None
+        for rows in reader:
+            done += len(rows)
+            yield rows if columns is None else rows.select(list(columns)), done / everything if everything else 0.0
+        if rows is None:  # a table without rows has columns all the same
+            rows = pa.RecordBatch.from_pylist([], reader.schema)
+            yield rows if columns is None else rows.select(list(columns)), 0.0
+
+
+def _from_standard_input(part: Part) -> Shared:
+    given = sys.stdin.buffer
+    stream = given if isinstance(given, io.BufferedReader) else io.BufferedReader(given)  # type: ignore[type-var]
+    with _explained(part.where):
+        yield from _read(next(part.source.formats()), replace(part, stream=stream))
+
+
+def _from_file(part: Part, path: Path) -> _Rows:
+    with _explained(part.where), path.open("rb") as stream:
+        found = format_of(stream.peek(HEAD), part.source)
+        claimed = claimed_format(path)
+        if found.is_text and part.source.query is None and claimed is not None:
+            raise DataError(f"{path}: is not {claimed.words}, whatever its name says: give it its true name")
+        yield from _read(found, replace(part, stream=stream))
+
+
+def _read(format: Format, part: Part) -> Shared:
+    """Read one place, after refusing what is said of it that its format does not take."""
+    source = part.source
+    if source.fields is not None and not format.is_text:
+        raise DataError(f"{part.where}: fields are positions in fixed-width text, and this is none: leave them out")
+    if source.header is False and not (format.is_text or format.has_header):
+        raise DataError(f"{part.where}: header and names are for CSV files, and this is none: leave them out")
+    if source.sheet is not None and not format.has_sheets:
+        raise DataError(f"{part.where}: a sheet is of a workbook of Excel, and this is none: leave it out")
+    if source.query is not None and not format.is_database:
+        raise DataError(
+            f"{source}: a query is for a database, and this is none: leave the query out. To read some of its rows "
+            'only, say which in the plan file, as in keep = { year = "2008" } under [data]'
+        )
+    return format.read(part)
+
+
+def _ahead(parts: _Batches) -> _Batches:
+    """Read the next batches while the last one is dealt with."""
+    return as_they_come(1, iter, [parts])
+
+
+@contextmanager
+def _explained(where: str) -> Iterator[None]:
+    """Turn what the system or Arrow says about a file into an error that names it."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeError) as problem:  # the last: a column's name
+        if isinstance(problem, OSError) and problem.strerror:
+            raise DataError(f"{where}: {problem.strerror}") from problem
+        raise DataError(f"{where}: cannot be read as a table: {problem}") from problem

@@ -1,0 +1,321 @@
+"""One level of a descent under a margin where not every cell may have just any count: impossible ones, and bounds.
+
+Rows, the children of one node, are exact and within their bounds; columns agree with the margin as nearly as these
+allow. What they are meant to have is first brought to what the rows have together, since a level above may have left an
+attribute's nodes with other counts than the margin has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop._util.kernel import kernel
+from treetop._util.numbers import NO_BOUND
+from treetop.counts.counts import Counts, go_down
+from treetop.domain.cells import Cells
+from treetop.domain.constraints import INVARIANT, PublicFacts, TableFact
+from treetop.domain.level import Refinement
+from treetop.domain.spine import Spine
+from treetop.engine.executor import Executor
+from treetop.errors import FactError
+from treetop.measure.blocks import (
+    LARGE,
+    BlockTask,
+    Columns,
+    Near,
+    block_tasks,
+    far_of,
+    kept_cells,
+    measure_cells,
+    moved_tasks,
+    scale_of,
+    ties_of,
+    wanted_of,
+)
+from treetop.measure.regrouped import Blocks, Found, Refined
+from treetop.noise import Key
+from treetop.repair.bounded import repair_bounded
+from treetop.repair.bounded_blocks import repair_bounded_block
+from treetop.repair.state import EUCLIDEAN, SCRATCH_SIZE, STATE_SIZE
+from treetop.repair.two_sided import MOST_SWEEPS, TOLERANCE
+
+Ints = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
+
+def refine_limited(
+    blocks: Blocks, counts: Counts, columns: Columns, nearly: Sequence[Near], key: Key, executor: Executor,
+    every: int | None = None,
+) -> Found:  # fmt: skip
+    """Return the retained children of a frontier, within their bounds and as near to the columns as these allow."""
+    tasks = block_tasks(blocks, columns, counts, key)
+    for near in nearly:
+        tasks = moved_tasks(tasks, near, executor)
+    run = _run_all if blocks.step.keeps_all(every) else _run
+    return Found.of(blocks, every, executor.map(run, tasks))
+
+
+def _run_all(task: BlockTask) -> Refined:
+    return _run(task, keep_all=True)
+
+
+def _run(task: BlockTask, keep_all: bool = False) -> Refined:
+    """Measure and repair the blocks of a task: a pure function."""
+    step, above = task.step, task.above
+    slots = step.fanout(above)
+    value, start, stop = measure_cells(task, slots)
+    wanted, (refined,) = wanted_of(task, slots, value), step.level.parts
+    lower, upper = step.bounds(above) if step.facts is not None else (np.zeros_like(value), _no_bounds(len(value)))
+    node = np.ascontiguousarray(above.nodes[refined.attribute])
+    child = step.children(above)[refined.attribute].astype(np.int64)
+    target, alone = np.empty(len(value)), np.empty(len(value), np.int64)
+    kind, order = step.repair.code or 0, step.order.code
+    repair_rows(wanted, lower, upper, slots, above.count, far_of(step), kind, order, ties_of(task), target, alone)
+    only = step.first_children(above)[refined.attribute].astype(np.int64)
+    out = _blocks(target, alone, lower, upper, slots, above.count, node, task, child, only, scale_of(far_of(step)))
+    return kept_cells(task, slots, value, out, start, stop, keep_all)
+
+
+def _no_bounds(size: int) -> Ints:
+    return np.full(size, NO_BOUND, np.int64)
+
+
+@kernel
+def repair_rows(
+    value: Ints, lower: Ints, upper: Ints, slots: Ints, count: Ints, far: float, kind: int, order: int, ties: Ints,
+    target: Reals, alone: Ints,
+) -> None:  # fmt: skip
+    """Write what every row is when it is repaired alone within its bounds, and the targets of its cells.
+
+    Targets are those of blocks without bounds: the measurement where the repair is by least squares; else what the
+    row's own repair makes of it, and far below the measurement where that is zero.
+    """
+    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
+    at = 0
+    for i in range(len(slots)):
+        end = at + slots[i]
+        if slots[i] > 0:
+            x, own = value[at:end], alone[at:end]
+            repair_bounded(
+                x, lower[at:end], upper[at:end], count[i], kind, order, np.uint64(ties[i]), state, scratch, own
+            )
+            for k in range(at, end):
+                target[k] = value[k] if kind == EUCLIDEAN else alone[k] if alone[k] > 0 else value[k] - far
+        at = end
+
+
+def _blocks(
+    target: Reals, alone: Ints, lower: Ints, upper: Ints, slots: Ints, count: Ints, node: Ints, task: BlockTask,
+    child: Ints, only: Ints, scale: float,
+) -> Ints:  # fmt: skip
+    """Return the whole numbers of all rows, block by block: rows of one block follow each other."""
+    (refined,), out = task.step.level.parts, alone
+    changes = np.flatnonzero((np.diff(task.groups) != 0) | (np.diff(node) != 0)) + 1
+    bounds = [0, *changes.tolist(), len(slots)]
+    before = np.concatenate([[0], np.cumsum(slots)])
+    for first, last in pairwise(bounds):
+        eldest, after = int(refined.first[node[first]]), int(refined.first[node[first] + 1])
+        width, height = after - eldest, last - first
+        if not slots[first:last].any() or width * height > LARGE:
+            continue  # nothing to decide, or so many cells that rows stay as they are repaired alone
+        own = slice(int(before[first]), int(before[last]))
+        columns = brought_to(task.columns.kept[task.groups[first], eldest:after], int(count[first:last].sum()))
+        place = np.repeat(np.arange(height), slots[first:last]) * width + child[own] - eldest
+        cells = _Cells.open(width * height, place, target[own], lower[own], upper[own])
+        for row in np.flatnonzero(slots[first:last] == 0).tolist():
+            cells.fix(row * width + int(only[first + row]) - eldest, int(count[first + row]))
+        out[own] = cells.repaired(count[first:last], columns, scale)[place]
+    return out
+
+
+class _Cells:
+    """All cells of a block, of which those that are no slots can have nothing."""
+
+    def __init__(self, size: int) -> None:
+        self.target = np.zeros(size)
+        self.lower, self.upper = np.zeros(size, np.int64), np.zeros(size, np.int64)
+
+    @staticmethod
+    def open(size: int, place: Ints, target: Reals, lower: Ints, upper: Ints) -> _Cells:
+        """Return the cells of which some have targets and bounds."""
+        cells = _Cells(size)
+        cells.target[place], cells.lower[place], cells.upper[place] = target, lower, upper
+        return cells
+
+    def fix(self, place: int, count: int) -> None:
+        """Say what an only child has."""
+        self.lower[place] = self.upper[place] = count
+
+    def repaired(self, rows: Ints, columns: Ints, scale: float) -> Ints:
+        """Return whole numbers with these rows, and columns as nearly as bounds allow."""
+        out = np.empty(len(self.target), np.int64)
+        repair_bounded_block(
+            self.target, self.lower, self.upper, rows, columns, 0, scale, TOLERANCE, MOST_SWEEPS, out
+        )  # fmt: skip
+        return out
+
+
+def columns_of_rows(kept: Ints, blocks: Blocks, refined: Refinement) -> Ints:
+    """Return the columns of a margin, block by block in proportion to what the rows of the block have together."""
+    columns, total = kept.copy(), blocks.counts()
+    group, parent = np.divmod(blocks.number, len(refined.first) - 1)
+    for row, first, last, count in zip(group, refined.first[parent], refined.first[parent + 1], total, strict=True):
+        columns[row, first:last] = brought_to(columns[row, first:last], int(count))
+    return columns
+
+
+def brought_to(columns: Ints, total: int) -> Ints:
+    """Return whole numbers in proportion to columns that add up to a total: the largest remainders are rounded up.
+
+    >>> brought_to(np.array([3, 1, 0]), 6).tolist()
+    [5, 1, 0]
+    """
+    known = int(columns.sum())
+    if known == total:
+        return columns
+    if known == 0:
+        columns, known = np.ones_like(columns), len(columns)
+    share = columns * (total / known)
+    whole: Ints = np.floor(share).astype(np.int64)
+    most = np.argsort(whole - share, kind="stable")[: max(total - int(whole.sum()), 0)]
+    whole[most] += 1
+    whole[int(np.argmax(whole))] += total - int(whole.sum())  # rounding of very large numbers
+    return whole
+
+
+# Public facts and private counts: what a run reads exactly because the plan says so, and what it may not contradict.
+
+_SHOWN = 3
+PIECE = 1 << 20
+"""So many leaves are compared at a time."""
+
+
+def leaf_nodes(spine: Spine, counts: Counts) -> Ints:
+    """Return the leaves that are there, by attribute (row): private."""
+    nodes = np.zeros((len(spine.trees), len(counts)), np.int64)
+    for level in spine.levels:
+        go_down(spine, level.index, counts, nodes)
+    return nodes
+
+
+def _pieces(spine: Spine, counts: Counts) -> Iterator[tuple[Ints, Ints]]:
+    """Yield the leaves that are there and their counts, some at a time: private, and there may be more than fit."""
+    for begin in range(0, len(counts), PIECE):
+        piece = counts.part(begin, min(begin + PIECE, len(counts)))
+        yield leaf_nodes(spine, piece), np.diff(piece.before)
+
+
+def with_invariants(facts: PublicFacts, counts: Counts) -> PublicFacts:
+    """Return the facts with the private table's own counts of what the plan publishes as it is."""
+    if not facts.invariants:
+        return facts
+    tables = [Cells(facts.spine, depths) for depths in facts.invariants]
+    every = {one.depths: np.zeros(one.number, np.int64) for one in tables}
+    for nodes, number in _pieces(facts.spine, counts):
+        for one in tables:
+            every[one.depths] += one.counted(np.arange(one.number), nodes, facts.spine.finest, number)
+    return facts.with_exact(every)
+
+
+def possible_counts(facts: PublicFacts, counts: Counts) -> Counts:
+    """Return the counts of leaves that are possible: others, which a plan may choose not to refuse, count nowhere."""
+    if not facts.possible.rules:
+        return counts
+    spine = facts.spine
+    pieces = (facts.possible.allows(spine.finest, nodes) for nodes, _ in _pieces(spine, counts))
+    there = np.concatenate([np.empty(0, np.bool_), *pieces])
+    return counts if there.all() else counts.only(there)
+
+
+def refuse_contradiction(facts: PublicFacts, counts: Counts) -> None:
+    """Refuse private counts that contradict a public fact, unless the plan leaves that open; nothing is spent yet."""
+    _refuse_other_invariants(facts, counts)
+    if (found := contradiction(facts, counts)) is not None:
+        fact, why = found
+        raise FactError(
+            f"the private table contradicts {fact.words}: {why}. Nothing was measured or charged; but who learns of "
+            "this refusal learns that they disagree. Correct the fact or the table, or write unchecked = true with the "
+            "fact: it is then kept whatever the table says"
+        )
+
+
+def contradiction(facts: PublicFacts, counts: Counts) -> tuple[TableFact, str] | None:
+    """Return the first fact that counts contradict, and how; None where they agree with all that are compared."""
+    checked = [fact for fact in facts if not fact.unchecked and INVARIANT not in fact.kinds]
+    if not checked:
+        return None
+    compared = [_Compared.with_nothing(fact) for fact in checked]
+    for nodes, number in _pieces(facts.spine, counts):
+        for one in compared:
+            one.add(nodes, number)
+    return next(((one.fact, why) for one in compared if (why := one.impossible() or one.beyond()) is not None), None)
+
+
+def _refuse_other_invariants(facts: PublicFacts, counts: Counts) -> None:
+    """Refuse counts that are to be published as they are where they contradict a fact, also one that is not compared:
+    a release cannot keep both. All neighbours that are protected have these counts, so this tells of nobody else."""
+    try:
+        if facts.invariants:
+            with_invariants(facts, counts).check()
+    except FactError as problem:
+        raise FactError(
+            f"the private table's own counts, which the plan publishes as they are, contradict what is public: "
+            f"{problem}. Nothing was measured or charged"
+        ) from problem
+
+
+@dataclass
+class _Compared:
+    """A fact, and what the leaves so far have in the cells that it is about: private."""
+
+    fact: TableFact
+    count: Ints
+    """By cell with bounds."""
+    records: int = 0
+    """In cells that are impossible."""
+    cells: list[int] = field(default_factory=list)
+    """The first of these."""
+
+    @staticmethod
+    def with_nothing(fact: TableFact) -> _Compared:
+        return _Compared(fact, np.zeros(0 if fact.boxes is None else len(fact.boxes.cells), np.int64))
+
+    def add(self, nodes: Ints, number: Ints) -> None:
+        """Take in some leaves."""
+        fact, finest = self.fact, self.fact.table.spine.finest
+        if fact.rule is not None:
+            wrong = np.flatnonzero(~fact.rule.allows(finest, nodes))
+            cells = np.unique(fact.table.numbers(nodes[:, wrong], finest)).tolist()
+            self.records += int(number[wrong].sum())
+            self.cells = sorted({*self.cells, *cells})[:_SHOWN]
+        if fact.boxes is not None:
+            self.count += fact.table.counted(fact.boxes.cells, nodes, finest, number)
+
+    def impossible(self) -> str | None:
+        """Say how many records are where there can be none."""
+        if not self.cells:
+            return None
+        return f"{self.records:,} records are in cells that are impossible, such as {_named(self.fact, self.cells)}"
+
+    def beyond(self) -> str | None:
+        """Say which counts are not within the bounds of a fact."""
+        boxes, count = self.fact.boxes, self.count
+        if boxes is None:
+            return None
+        wrong = np.flatnonzero((count < boxes.lower) | (count > boxes.upper))
+        if len(wrong) == 0:
+            return None
+        first = int(wrong[0])
+        low, high, own = boxes.lower[first], boxes.upper[first], count[first]
+        told = f"{low:,}" if low == high else f"at least {low:,}" if own < low else f"at most {high:,}"
+        more = f", and so for {len(wrong) - 1:,} more" if len(wrong) > 1 else ""
+        return f"{self.fact.table.words(int(boxes.cells[first]))} has {own:,} records where the fact says {told}{more}"
+
+
+def _named(fact: TableFact, cells: Sequence[int]) -> str:
+    return "; ".join(fact.table.words(int(cell)) for cell in cells)

@@ -1,0 +1,184 @@
+"""Measuring degrees: how many people have how many edges, measured once, and repaired."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop.counts.graph import Edges, Nodes
+from treetop.counts.groups import GroupSizes
+from treetop.errors import DataError, PlanError
+from treetop.measure.measure import Measuring, measuring
+from treetop.noise import Key
+from treetop.noise.gate import Charge, Gate, digest
+from treetop.plan.graphs.degrees import PureDegreePlan
+from treetop.plan.groups.plan import GroupPlan
+from treetop.repair import euclidean, isotonic
+from treetop.repair.groups import Known
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Degrees:
+    """What one run found: all of it may be published."""
+
+    measured: Ints
+    """The measurements, true counts plus noise: of those that `PureDegreePlan.truth` returns."""
+    number: Ints
+    """How many people have each degree, from 0 to the largest, which stands for more as well."""
+    people: int | None
+    """How many people there are, where that is public."""
+    plan: PureDegreePlan
+    """The plan: where theta was to be chosen, with the one that was."""
+
+    @property
+    def cumulative(self) -> Ints:
+        """How many people have each degree or less."""
+        return self.number.cumsum()
+
+
+@contextmanager
+def measured_degrees(
+    plan: PureDegreePlan,
+    nodes: Nodes,
+    edges: Edges,
+    gate: Gate,
+    charge: Charge | None = None,
+    tell: Callable[[int, int, int], None] | None = None,
+) -> Iterator[Degrees]:
+    """Measure a graph that has been read; what fails in the block is `Unfinished`, for the loss is spent.
+
+    Under "node", `tell` is given how many edges there were, how many the projection kept, and theta: the first two are
+    private, and for the steward.
+    """
+    if edges.directed != plan.degrees.graph.directed:
+        raise PlanError("the plan and the edges do not agree on whether edges have a direction")
+    plan.refuse_selected(nodes.may_drop)
+    if len(nodes) == 0 and plan.people_are_public:
+        raise DataError("the graph has no nodes: there are no degrees to release")
+    plan.check_people(len(nodes))
+    reaching, counts = _truth(plan, nodes, edges, gate.choice("order"))
+    people = len(nodes) if plan.people_are_public else None
+    data = hashlib.sha256(b"".join([np.array(reaching, np.int64).tobytes(), *map(bytes, counts.values())])).digest()
+    with measuring(plan.workload, gate, charge, "degrees", digest(plan.decisions()), data) as run:
+        chosen = plan if plan.choice is None else _chosen(plan, run, reaching)
+        measured = run.settled(chosen.workload).noisy(chosen.levels[1], counts[chosen.degrees.largest])
+        if tell is not None and plan.relation == "node":
+            tell(len(edges), _kept(chosen, counts[chosen.degrees.largest], len(nodes)), chosen.degrees.largest)
+        yield Degrees(measured, repaired(chosen, measured, people), people, chosen)
+
+
+def _kept(plan: PureDegreePlan, counts: Ints, people: int) -> int:
+    """Return how many edges a projection kept, from what is measured of it: private."""
+    degrees = plan.degrees
+    if degrees.form == "cumulative":  # the sum of degrees is that of the people above 0, 1, …
+        ends = int((people - counts[: degrees.largest]).sum())
+    else:
+        ends = int(counts @ np.arange(degrees.largest + 1 - len(counts), degrees.largest + 1))
+    return ends // 2 if degrees.graph.counted == "total" else ends
+
+
+def _truth(plan: PureDegreePlan, nodes: Nodes, edges: Edges, order: Key) -> tuple[list[int], dict[int, Ints]]:
+    """Return how many people reach each candidate, if there are any, and by theta what is to be measured: private."""
+    if plan.choice is not None:
+        return plan.truths(nodes, edges, order)
+    return [], {plan.degrees.largest: plan.truth(nodes, edges, order)}
+
+
+def _chosen(plan: PureDegreePlan, run: Measuring, reaching: Sequence[int]) -> PureDegreePlan:
+    """Measure how many people reach each candidate, and return the plan with the theta that this leads to."""
+    pairs = zip(plan.choice_parts, reaching, strict=True)
+    noisy = [run.noisy(part, np.array([number]), run.key.derive(part.name)) for part, number in pairs]
+    return plan.settled([int(one[0]) for one in noisy])
+
+
+def measure_degrees(
+    plan: PureDegreePlan,
+    nodes: Nodes,
+    edges: Edges,
+    before_measuring: Charge | None = None,
+    testing_key: bytes | None = None,
+) -> Degrees:
+    """Measure a graph that has been read, and return what was found without a card: for studies and audits."""
+    with measured_degrees(plan, nodes, edges, Gate(testing_key), before_measuring) as found:
+        return found
+
+
+def repaired(plan: PureDegreePlan, measured: Ints, people: int | None) -> Ints:
+    """Return the number of people of each degree, from measurements alone: the same ones give the same numbers."""
+    if plan.degrees.form == "cumulative":
+        high = max(0, int(measured.max())) if people is None else people
+        rising = isotonic(measured[None, :], high)[0]
+        ends = rising if people is None else np.append(rising, people)
+        return np.diff(ends, prepend=0)
+    if people is None:
+        return np.maximum(measured, 0)
+    if plan.rest:
+        # What the others leave has no noise of its own: take from them only what is more than there are people.
+        kept = np.maximum(measured, 0)
+        kept = euclidean(kept, people, "ascending", _seed(measured)) if kept.sum() > people else kept
+        return np.append(people - kept.sum(), kept)
+    return euclidean(measured, people, "ascending", _seed(measured))
+
+
+def _seed(measured: Ints) -> int:
+    """Return the seed of ties, from the measurements: whoever checks the release breaks them alike."""
+    return int.from_bytes(hashlib.sha256(measured.astype("<i8").tobytes()).digest()[:8], "little")
+
+
+# Measuring group sizes: every region of every level at once, and the repair that makes them add up.
+
+
+class Groups(NamedTuple):
+    """What one run found of every region, from the root down (row), and size (column)."""
+
+    measured: NDArray[np.int64]
+    """The measurements, in the form that the plan measures; 0 where nothing was."""
+    counts: NDArray[np.int64]
+    """The repaired numbers of groups."""
+
+
+@contextmanager
+def measured_groups(
+    plan: GroupPlan, sizes: GroupSizes, gate: Gate, charge: Charge | None, threads: int = 1
+) -> Iterator[Groups]:
+    """Measure private sizes once, and yield the repaired numbers of groups of every region and size.
+
+    What fails in the block is `Unfinished`, for the loss is spent. The result does not depend on `threads`.
+    """
+    if sizes.regions.digest != plan.regions.digest or sizes.largest != plan.largest:
+        raise DataError("these group sizes have other regions, or another largest size, than the plan")
+    plan.check_number(int(sizes.number.sum()))
+    plan.check_memory()
+    with measuring(plan.workload, gate, charge, "groups", digest(plan.describe()), sizes.digest) as run:
+        measured, known = measure_groups(plan, sizes, run)
+        counts = plan.repaired(plan.tree, measured, plan.weights, known, run.key.derive("repair"), threads)
+        yield Groups(measured, counts)
+
+
+def measure_groups(plan: GroupPlan, sizes: GroupSizes, run: Measuring) -> tuple[NDArray[np.int64], Known]:
+    """Return the counts of every region and size plus noise, and the numbers of groups, which are public.
+
+    It is the only step that reads private counts. One unit moves each level by at most the sensitivity that its noise
+    was made for; where nothing is measured there are zeros, which have no weight.
+    """
+    measured = np.zeros((plan.tree.nodes, plan.largest + 1), np.int64)
+    truth = plan.tree.sum_up(sizes.number.T).T
+    groups = truth.sum(axis=1)
+    if plan.form == "cumulative":
+        truth = truth.cumsum(axis=1)
+    for level, _ in plan.workload.measured:
+        own = plan.tree.levels[level.index]
+        measured[own] = run.noisy(level, truth[own], run.key.derive("noise").derive("level", level.index))
+    spread = min(law.standard_deviation for _, law in plan.workload.measured)
+    if plan.public == "regions":
+        return measured, Known(int(groups[0]), groups, np.full(len(groups), True), spread)
+    high = np.full(len(groups), groups[0])
+    return measured, Known(int(groups[0]), high, np.arange(len(groups)) == 0, spread)

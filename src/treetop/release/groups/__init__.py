@@ -1,1 +1,0 @@
-"""Releases of group sizes, and what is derived from them."""
