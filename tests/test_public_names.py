@@ -17,7 +17,7 @@ import treetop
 TESTS = Path(__file__).parent
 WHOLE = {"treetop", "treetop.errors", "treetop.cli"}
 INSIDE = {path.stem for path in Path(treetop.__file__).parent.iterdir()} - {"cli", "errors"} - set(treetop.__all__)
-LISTED = {f"treetop.{name}" for name in ("choose", "exporting", "ledger", "noise", "privacy", "repair", "studio")}
+LISTED = {f"treetop.{name}" for name in ("advice", "exporting", "ledger", "noise", "privacy", "repair", "studio")}
 
 ALGORITHMS = {
     "data": "readers of tables, and what they make of every byte",
