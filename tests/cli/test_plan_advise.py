@@ -11,7 +11,7 @@ import pytest
 
 from tests.everyday import plan_file, write
 from treetop import cli, read_plan
-from treetop.advice.design import design
+from treetop.advice import design
 
 NONE = ('order = "destination-first"', 'order = "destination-first"  # by the board\nmargins = "none"')
 DATA = 'source = "trips.csv"\n'

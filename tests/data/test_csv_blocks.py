@@ -76,18 +76,18 @@ def test_a_record_that_is_longer_than_a_block_is_refused() -> None:
 
 _LEAVING = """
 import sys, threading, time
-from treetop.io import csv_file, table, text_stream
+from treetop.io import csv_file, table
 from treetop.errors import DataError
 
-csv_file.BLOCK = text_stream.HEAD = 1 << 12
-read = text_stream.Utf8.read
+csv_file.BLOCK = csv_file.HEAD = 1 << 12
+read = csv_file.Utf8.read
 
 def slowly(self, size):
     if threading.current_thread() is not threading.main_thread():
         time.sleep(0.02)
     return read(self, size)
 
-text_stream.Utf8.read = slowly
+csv_file.Utf8.read = slowly
 rows = table.batches(sys.argv[1])
 try:
     next(rows), next(rows)

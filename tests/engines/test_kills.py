@@ -31,8 +31,8 @@ ROWS = 100_000
 MARK = "TREETOP_TESTS_KILLED"
 COMMAND = """
 from treetop.cli import main
-from treetop.counts import staged
-staged.Space.rows = lambda *_: 20_000  # so that there are several runs and ranges
+from treetop.counts import spill
+spill.Space.rows = lambda *_: 20_000  # so that there are several runs and ranges
 main()
 """
 PERSON = ('entity = "trip"\ncontributions = 1', 'entity = "person"\nid = "person"\ncontributions = 2')

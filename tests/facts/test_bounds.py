@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import treetop as tt
-from treetop._util.numbers import NO_BOUND
+from treetop._util.checked import NO_BOUND
 from treetop.counts.constraints import read_facts
 from treetop.domain.cells import Cells
 from treetop.domain.constraints import PublicFacts

@@ -11,7 +11,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 import treetop as tt
-from treetop.advice.expected import expected_errors
+from treetop.advice import expected_errors
 
 
 def trips(folder: Path) -> dict[str, list[str]]:

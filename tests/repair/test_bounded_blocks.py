@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from treetop._util.numbers import NO_BOUND
+from treetop._util.checked import NO_BOUND
 from treetop.repair.bounded_blocks import repair_bounded_block
 
 Ints = NDArray[np.int64]

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from treetop._util.checked import NO_BOUND
 from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
-from treetop._util.numbers import NO_BOUND
 from treetop.counts.codebook import Codebook
 from treetop.counts.encode import Weighing
 from treetop.domain.cells import Boxes, Cells, Rule, complement, equal_codes, refuse_many

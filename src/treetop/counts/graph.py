@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treetop._util.arrays import sort_rows
+from treetop._util.checked import whole_numbers
 from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
-from treetop._util.numbers import whole_numbers
 from treetop.counts.codebook import Codebook
 from treetop.counts.tally import LeftOut, MadeTable, Tally, may_drop, rules_of
 from treetop.domain.unit import Neighbours, Policies

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop._util.checked import NO_BOUND
 from treetop._util.lazy import FrozenMap
-from treetop._util.numbers import NO_BOUND
 from treetop.domain.cells import MOST_ROWS, Boxes, Cells, Depths, Possible, Rule, complement, is_coarser, meet
 from treetop.domain.level import Ints, Level, Nodes, Refinement
 from treetop.domain.spine import Spine

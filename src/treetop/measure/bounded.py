@@ -14,8 +14,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop._util.checked import NO_BOUND
 from treetop._util.kernel import kernel
-from treetop._util.numbers import NO_BOUND
 from treetop.counts.counts import Counts, go_down
 from treetop.domain.cells import Cells
 from treetop.domain.constraints import INVARIANT, PublicFacts, TableFact

@@ -279,8 +279,6 @@ def _solved(trees: Sequence[_Tree], size: int) -> list[list[LevelEstimates]]:
     return found
 
 
-
-
 @dataclass(frozen=True, eq=False)
 class EstimatedNodes(LevelEstimates):
     """The measured nodes of one level, and their only children down to the leaves, in spine order."""

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop._util.arrays import copy_into, writable
+from treetop._util.checked import whole_number, whole_numbers
 from treetop._util.kernel import kernel
-from treetop._util.numbers import whole_number, whole_numbers
 from treetop.counts.counts import pack
 from treetop.domain.level import Level, Refinement
 from treetop.domain.marginal import cells_of, decided_at, depths_alone, stages_of
