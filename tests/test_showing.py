@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sys
 import unicodedata
+from importlib import import_module
 
 import pytest
 
 from treetop import Source, read_plan
-from treetop.errors import DataError, PlanFileError, brief, discreet, printable, visible
+from treetop.cli.terminal import in_flags
+from treetop.errors import DataError, PlanFileError, brief, discreet, printable, translate_arguments, visible
 
 
 @pytest.mark.parametrize(
@@ -85,3 +87,29 @@ def test_a_code_of_megabytes_is_quoted_in_part_and_the_rest_of_the_message_whole
     assert message.endswith("Correct the table")
     assert "characters …]" in message
     assert brief("short") == "short"
+
+
+def test_a_front_end_says_arguments_in_its_own_words() -> None:
+    words = {"staging": "the field Folder", "header": "the box Names"}
+    text = "name `staging`, say `header=False` or `sheet`; see `treetop plan` and `no end"
+    assert translate_arguments(text, lambda name, value: words.get(name) and f"{words[name]} ({value})") == (
+        "name the field Folder (None), say the box Names (False) or `sheet`; see `treetop plan` and `no end"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "shown"),
+    [
+        (
+            "inspect",
+            'say `header=False`, `header=True` or `encoding="latin-1"`',
+            "--no-header, --header or --encoding latin-1",
+        ),
+        ("release", 'say `allow_dropped=True` or `encoding="latin-1"`', '--allow-dropped or `encoding="latin-1"`'),
+        ("plan", "say `targets`, `target` or `advise`", "--target, --target or --advise"),
+        ("ledger", "say `dataset`", "--dataset"),
+        ("compare", "say `plots=False`", "--no-plots"),
+    ],
+)
+def test_the_command_line_says_arguments_as_its_flags(command: str, text: str, shown: str) -> None:
+    assert in_flags(text, import_module(f"treetop.cli.{command}").command) == f"say {shown}"

@@ -1,4 +1,4 @@
-"""The floor plan, checked: every package of `src/treetop` imports only from those before it.
+"""The floor plan, checked: every package of `src/treetop` imports only from those before it. Only `cli` names flags.
 
 An import counts wherever it stands: inside a function and under `TYPE_CHECKING` as well. Inside functions only the edge
 (`treetop/__init__.py`, `cli`) imports from the package, so that `treetop --help` starts at once; elsewhere a lazy
@@ -8,6 +8,7 @@ import would be a way around a cycle. There are no exceptions.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,6 +44,20 @@ LAYERS = (
 EDGE = ("cli", "__init__", "__main__")
 """What may import from anywhere, and inside functions."""
 
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+FOREIGN = {"--conf", "--protocol"}
+"""Flags of Spark and Dask, which are named to those who start them."""
+NAMING_FLAGS = {
+    "plan",
+    "card",
+    "release",
+    "advice",
+    "lab",
+    "exporting",
+    "studio",
+}
+"""Packages that still name flags of the command line. A message names arguments, in backticks (see `errors`)."""
+
 
 def findings(source: Path = SOURCE) -> Iterator[str]:
     """Yield what stands where it should not, one line each."""
@@ -52,10 +67,21 @@ def findings(source: Path = SOURCE) -> Iterator[str]:
             yield f"{path.name}: a loose module: give it a place in one of the layers"
         if path.is_dir() and path.name not in (*LAYERS, "examples", "__pycache__"):
             yield f"{path.name}/: not a layer: name it in {Path(__file__).name}, at its place in the order"
+    naming: set[str] = set()
     for path in sorted(package.rglob("*.py")):
         own = path.relative_to(package).parts[0].removesuffix(".py")
         if own not in EDGE:
             yield from _of_module(path, own, package)
+            flags = list(_flags(path, package))
+            naming |= {own} if flags else set()
+            yield from flags if own not in NAMING_FLAGS else ()
+    yield from (f"{own}/: names no flags any more: take it off NAMING_FLAGS" for own in sorted(NAMING_FLAGS - naming))
+
+
+def _flags(path: Path, package: Path) -> Iterator[str]:
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        for flag in set(FLAG.findall(line)) - FOREIGN:
+            yield f"{path.relative_to(package).as_posix()}:{number}: names {flag}: name the argument, in backticks"
 
 
 def _of_module(path: Path, own: str, package: Path) -> Iterator[str]:

@@ -61,7 +61,7 @@ def test_a_first_line_that_looks_like_a_row_is_refused_without_being_shown(text:
             read(file)
         told = str(refused.value).removeprefix(str(file))
         assert "header = false" in told
-        assert "--no-header" in told
+        assert "`header=False`" in told
         assert not any(value in told for value in text.replace("\n", ",").split(",") if len(value) > 2)
     assert tables.read(Source(file, header=True)).num_rows == text.count("\n") - 1
     assert tables.read(Source(file, header=False)).num_rows == text.count("\n")

@@ -352,7 +352,7 @@ def test_who_names_no_data_set_gets_no_fresh_budget_beside_the_named_ones(tmp_pa
     (tmp_path / "other").mkdir()
     named = make(tmp_path / "other")
     named.reserve("trips", Fraction(1), "zcdp", UNIT, "Commuting", PLAN)
-    with pytest.raises(LedgerError, match="keeps the data sets trips: say with --dataset"):
+    with pytest.raises(LedgerError, match="keeps the data sets trips: say which one this is about \\(`dataset`\\)"):
         named.dataset_named(None)
     assert named.dataset_named("census") == "census"
 

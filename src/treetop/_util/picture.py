@@ -17,7 +17,7 @@ INK, SOFT, LINE, LEAF, EARTH = "#1f2a25", "#5a6a62", "#d8dfdb", "#2f6b4f", "#b54
 
 
 def new_figure(
-    width: float, height: float, dpi: float | None = None, *, extra: str = "plot", without: str = "leave --plot out"
+    width: float, height: float, dpi: float | None = None, *, extra: str = "plot", without: str = "leave out `plot`"
 ) -> Figure:
     """Return an empty figure of so many inches; where Matplotlib is missing, say what to install or to do without."""
     try:

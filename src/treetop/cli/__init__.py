@@ -18,8 +18,8 @@ import click
 from treetop._util.distribution import DISTRIBUTION, VERSION
 from treetop._util.system import too_little
 from treetop.cli.progress import check_interrupt, interrupted_by, was_interrupted, watched
-from treetop.cli.terminal import said, shown_safely
-from treetop.errors import Refusal, TreetopError
+from treetop.cli.terminal import in_flags, shown_safely, tell
+from treetop.errors import Refusal, TreetopError, discreet, visible
 
 COMMANDS = {
     "inspect": "Describe a table and draft a plan file.",
@@ -45,11 +45,19 @@ class _Broken(Exception):
         self.problem = problem
 
 
+class _Refused(Exception):
+    """An error of the library, with its message in the flags of the command, and the exit code."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class _Warnings(logging.Handler):
     """Shows what the package logs as the command line shows everything."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        click.echo(said(f"treetop: {record.getMessage()}"), err=True)  # a progress bar may stand in the way
+        tell(visible(discreet(record.getMessage())))  # a progress bar may stand in the way
 
 
 class _Lazy(click.Group):
@@ -84,6 +92,10 @@ class _Lazy(click.Group):
             if "can't start new thread" in str(problem):  # for lack of memory, or of processes
                 raise _Broken(MemoryError()) from problem
             raise
+        except TreetopError as problem:
+            command = self.get_command(ctx, ctx.invoked_subcommand or "")
+            message = str(problem) if command is None else in_flags(str(problem), command)
+            raise _Refused(message, 3 if isinstance(problem, Refusal) else 2) from problem
         except click.UsageError as problem:
             if problem.ctx is None and ctx.invoked_subcommand is not None:
                 command = self.get_command(ctx, ctx.invoked_subcommand)
@@ -139,9 +151,9 @@ def _fail(problem: Exception) -> NoReturn:
     if isinstance(problem, click.ClickException):
         click.echo(_told(problem), err=True)
         sys.exit(2)
-    if isinstance(problem, TreetopError):
+    if isinstance(problem, _Refused):
         click.echo(f"treetop: {problem}", err=True)
-        sys.exit(3 if isinstance(problem, Refusal) else 2)
+        sys.exit(problem.code)
     if isinstance(problem, _Broken):
         _leave(problem.problem)
     if isinstance(problem, OSError | MemoryError):

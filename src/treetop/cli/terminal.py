@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.errors import ReleaseError, discreet, printable, visible
+from treetop.errors import ReleaseError, discreet, printable, translate_arguments, visible
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,8 +132,34 @@ def expect_head(command: Callable[..., Any]) -> Callable[..., Any]:
     return option(command)
 
 
+def in_flags(text: str, command: click.Command) -> str:
+    """Name the arguments of a text by the flags of a command, where it has them."""
+    options = _options(command)
+
+    def flag(name: str, value: str | None) -> str | None:
+        option = options.get(name)
+        if option is None:
+            return None
+        if option.is_flag or value is None:
+            return (option.secondary_opts if value == "False" else option.opts)[0]
+        return " ".join([option.opts[0], value.strip('"')])
+
+    return translate_arguments(text, flag)
+
+
+def _options(command: click.Command) -> dict[str, click.Option]:
+    """Return options by the name of their argument and that of their flag, of a group those of all its commands."""
+    if isinstance(command, click.Group):
+        return {name: option for one in command.commands.values() for name, option in _options(one).items()}
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    by_flag = {option.opts[0].removeprefix("--").replace("-", "_"): option for option in options}
+    return {str(option.name): option for option in options} | by_flag
+
+
 def tell(message: str) -> None:
     """Say something on standard error."""
+    context = click.get_current_context(silent=True)
+    message = message if context is None else in_flags(message, context.command)
     click.echo(f"treetop: {message}", err=True)
 
 

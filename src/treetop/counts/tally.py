@@ -266,7 +266,7 @@ class Tally:
                         f"more than {MOST_UNKNOWN:.0%} of the table has unknown codes; nothing was measured or spent:",
                         *self.sentences(would=True),
                         "Correct the table, or what it is read against; if this is as it should be, allow it "
-                        "(--allow-dropped, or allow_dropped=True in Python). All this is private.",
+                        "(`allow_dropped=True`). All this is private.",
                     ]
                 )
             )

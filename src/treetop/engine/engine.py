@@ -94,7 +94,7 @@ class Engine:
         if elsewhere and self.staging is None:
             raise EngineError(
                 f"the engine {self.name!r} needs a private folder that all its workers see under the same path, and "
-                "that true counts may lie in for the time of the run: name it (--staging DIR)"
+                "that true counts may lie in for the time of the run: name it (`staging`)"
             )
 
     @contextmanager
@@ -180,7 +180,7 @@ def _spark(engine: Engine) -> Iterator[Machine]:
 def _dask(engine: Engine) -> Iterator[Machine]:
     engine.refuse_own_staging(elsewhere=True)
     if engine.master is None:
-        raise EngineError("name the scheduler of the Dask cluster (--master tls://HOST:PORT)")
+        raise EngineError("name the scheduler of the Dask cluster, such as `master=tls://HOST:PORT`")
     with client(engine.master) as running, staging(engine.staging) as folder:
         dask = Dask(running, folder)
         dask.prove()

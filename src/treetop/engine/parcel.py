@@ -112,7 +112,7 @@ def unpack(errand: Errand, number: int) -> Any:
     except FileNotFoundError:
         raise EngineError(
             f"a worker has written its answer into the staging folder {errand.folder}, and it cannot be seen here: "
-            "name a folder that driver and workers share (--staging)"
+            "name a folder that driver and workers share (`staging`)"
         ) from None
     (folder / content.name).unlink(missing_ok=True)
     if not done:
@@ -125,7 +125,7 @@ def explain(word: str, folder: str) -> str:
     if word == MISSING:
         return (
             f"a worker does not see the staging folder {folder}: name one that driver and workers share, at the same "
-            "path (--staging)"
+            "path (`staging`)"
         )
     if word == FORBIDDEN:
         return (
@@ -135,7 +135,7 @@ def explain(word: str, folder: str) -> str:
     if word == CHANGED:
         return f"a file in the staging folder {folder} is not the one that was put there: find out who can write to it"
     if word in ("ENOSPC", "EDQUOT"):
-        return f"the disk of the staging folder {folder} is full: name one with more room (--staging)"
+        return f"the disk of the staging folder {folder} is full: name one with more room (`staging`)"
     return f"a worker cannot use the staging folder {folder}: {word}"
 
 

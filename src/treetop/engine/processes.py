@@ -74,7 +74,7 @@ class Processes:
                 return answer  # type: ignore[no-any-return]
             raise EngineError(
                 f"a worker process ended {ATTEMPTS} times in the middle of the same piece of work, most likely for "
-                "lack of memory: let each hold less (--memory), or have fewer of them (--threads)"
+                "lack of memory: let each hold less (`memory`), or have fewer of them (`threads`)"
             )
         except BaseException:
             worker.end()  # whatever it was doing, nobody waits for it any more

@@ -77,7 +77,7 @@ def session(master: str | None = None, settings: Mapping[str, str] | None = None
     if there is not None:
         now = _Settings(there).get("spark.master")
         if master is not None and _without_attempts(now) != _without_attempts(master):
-            raise EngineError(f"a Spark session on {now} is running in this process: stop it, or leave out --master")
+            raise EngineError(f"a Spark session on {now} is running in this process: stop it, or leave out `master`")
         yield there
         return
     made = _start(builder, master, dict(settings or {}))

@@ -56,7 +56,7 @@ def full_disks_told(where: Path) -> Iterator[None]:
         if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise EngineError(
-            f"the disk of the staging folder {where} is full: name one with more room (--staging, or staging=…). About "
+            f"the disk of the staging folder {where} is full: name one with more room (`staging`). About "
             "40 bytes a record are needed, or a few times the table as a Parquet file"
         ) from problem
 

@@ -1,9 +1,13 @@
-"""The exceptions: one small family, whose messages say what is wrong, where, and what to do next."""
+"""The exceptions, and text that is safe to show.
+
+A message names an argument, or a field of a plan file, in backticks, with a value if it proposes one: `staging`,
+`encoding="latin-1"`. No message names a flag or a control: front ends do, with `translate_arguments`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 # Text that may be shown: without passwords, without what drives a terminal, and of a length that people read.
 
@@ -56,6 +60,22 @@ def visible(text: str) -> str:
 def printable(text: str) -> str:
     """Return a text for one line or cell: without line breaks either, and nothing longer for it."""
     return _DRIVES.sub("\N{REPLACEMENT CHARACTER}", re.sub("[\n\t]", "\N{REPLACEMENT CHARACTER}", text))
+
+
+_ARGUMENT = re.compile(r"`([a-z][a-z0-9_]*)(?:=([^`\n]*))?`")
+
+
+def translate_arguments(text: str, translate: Callable[[str, str | None], str | None]) -> str:
+    """Replace the arguments that a text names by a front end's own words for them.
+
+    Args:
+        text: A message, such as "give `staging`, or leave out `allow_dropped=True`".
+        translate: Called with each name and value (None if there is none). If it returns None, the name stays.
+
+    >>> translate_arguments("name `staging`", lambda name, value: f"a {name} folder")
+    'name a staging folder'
+    """
+    return _ARGUMENT.sub(lambda argument: translate(argument[1], argument[2]) or argument[0], text)
 
 
 def _without_user_password(line: str) -> str:

@@ -319,8 +319,8 @@ def read_lookup(source: Source) -> Lookup:
     try:
         table = tables.read(as_public(source))
     except DataError as problem:
-        told = str(problem).replace("--encoding", "--hierarchy-encoding")
-        raise DataError(f"hierarchy: {told}") from problem
+        message = str(problem).replace("`encoding=", "`hierarchy_encoding=")
+        raise DataError(f"hierarchy: {message}") from problem
     columns = {column.name: column for column in describe_columns(table)}
     usable = [name for name, column in columns.items() if column.values is not None and column.distinct]
     codes = sample_codes(_with_gaps(table, usable), usable)

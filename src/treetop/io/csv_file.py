@@ -141,7 +141,7 @@ _FOREIGN = {b"PK\x03\x04": "a ZIP or Excel file", b"\xd0\xcf\x11\xe0": "an old E
 
 _Batch = TypeVar("_Batch")
 
-_ENCODING = 'encoding = "{0}" in the plan file, or --encoding {0} where a command takes it'
+_ENCODING = '`encoding="{0}"` (encoding = "{0}" in the plan file)'
 
 
 class Utf8:

@@ -70,8 +70,8 @@ def _sheet(part: Part) -> Any:
         if name is None and len(shown) != 1:
             listed = ", ".join(map(repr, shown)) or "none that is shown"
             raise DataError(
-                f'{part.where}: which sheet is the table? Say sheet = "…" under [data] in the plan file (--sheet for '
-                f"inspect); there are {listed}"
+                f"{part.where}: which sheet is the table? Name it with `sheet` (under [data] in a plan file); "
+                f"there are {listed}"
             )
         return book.get_sheet_by_name(shown[0] if name is None else name)
     except DataError:

@@ -59,9 +59,8 @@ def refuse_fixed(source: Source) -> None:
         shown = ", ".join(say([piece]) for piece in found[:30])
         raise DataError(
             f"{file}: looks like fixed-width text: no delimiter, and lines of one length ({len(lines[0])} characters). "
-            f"Text stands at {shown}. Say what each field is: --field NAME=POSITIONS for inspect, such as --field "
-            "home=8-13 (or home=5-7,9-11 where pieces are to be joined), and home = [8, 13] under [data.fields] in the "
-            "plan file. If it is CSV all the same, name its delimiter"
+            f"Text stands at {shown}. Give the positions of each field: `field=home=8-13` (or home=5-7,9-11 to join "
+            "pieces), in a plan file home = [8, 13] under [data.fields]. If it is CSV all the same, name its delimiter"
         )
 
 

@@ -32,10 +32,10 @@ _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ].*)?")
 MISSING = {"\\n", "<na>", "#n/a", "n/a", "na", "nan", "null", "<null>", "(null)", "?"}
 """How programs write that a value is missing, in small letters."""
 _REMEDY = (
-    'If every line is a row, say header = false and names = ["origin", "destination", …] under [data] in the plan file '
-    "(--no-header for inspect, Source(…, header=False, names=[…]) in Python). If the first line does hold names, say "
-    "header = true (--header). Of a graph this is said under [graph]: edges_header and edges_names, nodes_header and "
-    "nodes_names"
+    "If every line is a row, say `header=False` (in a plan file, header = false and names = "
+    '["origin", "destination", …] under [data]; in Python, Source(…, header=False, names=[…])). If the first line does '
+    "hold names, say `header=True`. Of a graph this is said under [graph]: edges_header and edges_names, nodes_header "
+    "and nodes_names"
 )
 _GRAPH_REMEDY = (
     "If every line is a row, say {0}header = false and {0}names = [{1}] under [graph] in the plan file (Source(…, "

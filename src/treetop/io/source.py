@@ -42,8 +42,8 @@ def files_at(location: str | Path, endings: Collection[str], names: Sequence[str
             return [path]
         if re.match(r"(?i)\s*(select|with)\s", str(location)):
             raise DataError(
-                f"{location}: a query goes beside its database: name that as the table, and give the query with "
-                "--query, as query in the plan file, or as Source('sqlite:///file', query='select …') in Python"
+                f"{location}: a query goes beside its database: name that as the table, and give the query as "
+                "`query` (under [data] in a plan file, or in Source('sqlite:///file', query='select …'))"
             )
         if glob.has_magic(str(path)):
             found = [Path(one) for one in glob.glob(str(path), recursive=True)]  # noqa: PTH207 - absolute too

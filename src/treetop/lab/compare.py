@@ -225,7 +225,7 @@ def compare_mechanisms(
         raise ReleaseError(f"{place} exists already: choose another folder")
     if place is not None and plots:
         # Without matplotlib it is refused now, before hours of work.
-        new_figure(1, 1, extra="compare", without="leave the plots out (--no-plots)")
+        new_figure(1, 1, extra="compare", without="leave the plots out (`plots=False`)")
     if mechanisms is None:
         usual = tuple(GROUP_MECHANISMS) if of_groups else USUAL
         facts = (WithFacts.name,) if file.plan.public_facts else ()

@@ -178,7 +178,7 @@ class Ledger:
         known = [balance.dataset for balance in self.balances()]
         if known and DEFAULT_DATASET not in known:
             raise LedgerError(
-                f"{self.path}: keeps the data sets {listed(known)}: say with --dataset which one this is about, "
+                f"{self.path}: keeps the data sets {listed(known)}: say which one this is about (`dataset`), "
                 "so that it is not charged to a fresh budget"
             )
         return DEFAULT_DATASET
