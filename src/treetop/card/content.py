@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from treetop._util.numbers import plain
 from treetop.card import degree_words, group_words, words
 from treetop.card import meaning as known
-from treetop.card.first_edition import as_first_edition
 from treetop.card.meaning import CONVERSION, EXACT, epsilon_of, exact, meaning, plural
 from treetop.card.schema import DERIVATION, FORMAT, Facts, validate_fields
 from treetop.card.words import counted
@@ -191,7 +190,7 @@ def words_of(plan: PurePlan) -> Words:
 def draft_card(plan: PurePlan, facts: Facts) -> dict[str, Any]:
     """Return the card without what only the finished release knows: its size and its files."""
     said = words_of(plan)
-    card = of_plan(plan) | {
+    return of_plan(plan) | {
         "description": facts.description,
         "id": facts.id,
         "time": facts.time,
@@ -219,9 +218,6 @@ def draft_card(plan: PurePlan, facts: Facts) -> dict[str, Any]:
         "caveats": said.caveats(plan, facts),
         "software": dict(facts.software),
     }
-    if isinstance(plan.resolve, Resolution) and plan.resolve.edition == 1:
-        card = as_first_edition(card, plan)
-    return card
 
 
 def composed(composition: Mapping[str, Any] | None, plan: PurePlan) -> dict[str, Any]:

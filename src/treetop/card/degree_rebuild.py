@@ -40,15 +40,14 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> DegreeCounts:
         name: None if loss[name] is None else Fraction(loss[name]) for name in ("epsilon", "delta", "rho")
     }
     kind: type[DegreeCounts] = PureRegionalPlan if len(spine.attributes) > 1 else PureDegreePlan
-    of_old = kind is PureRegionalPlan and not told["degrees"]["mechanism"].endswith("r+dp")
-    method: dict[str, Any] = {"method": "exact"} if of_old else {}
+    choices: dict[str, Any] = {}
     if (choice := told["degrees"].get("choice")) is not None:
         measured = choice["measured"]
-        method["choice"] = Choice(
+        choices["choice"] = Choice(
             tuple(choice["candidates"]), Fraction(choice["share"]), None if measured is None else tuple(measured)
         )
     return kind(
-        **method,
+        **choices,
         spine=spine,
         unit=_unit(told, told["unit"]),
         loss=Loss(**amounts, large_delta=loss.get("large_delta", False)),

@@ -62,18 +62,14 @@ def accuracy(plan: DegreeCounts) -> dict[str, str]:
     """Say what margins and bounds are, and what intervals are where there are any."""
     cumulative = plan.degrees.form == "cumulative"
     of = " of people of a degree and all lower ones" if cumulative else " of people of a degree"
-    if isinstance(plan, PureRegionalPlan) and not plan.keeps_regions:
-        how = ": twice the length of the noise of all levels, which is loose; most are far closer."
-    else:
-        how = ", each by a part of the risk; most are far closer."
     said = {
         "margin": f"One measurement{of} is within its margin of the truth with this confidence: the exact quantile of "
         "its noise.",
-        "bound": f"All counts of a level are, at once, within its bound of the truth with this confidence, repairs "
-        f"included{how}",
+        "bound": "All counts of a level are, at once, within its bound of the truth with this confidence, repairs "
+        "included, each by a part of the risk; most are far closer.",
     }
     source = "the difference of two measured cumulative counts" if cumulative else "its own measurement"
-    if isinstance(plan, PureRegionalPlan) and plan.keeps_regions:
+    if isinstance(plan, PureRegionalPlan):
         said = {
             "margin": "So far reaches the interval of one number of people, of one degree in one region of the level, "
             f"to either side of {source}: the exact quantile of the noise in it.",
@@ -147,21 +143,8 @@ def unknown(plan: DegreeCounts) -> str:
 def post_processing(plan: DegreeCounts) -> list[str]:
     """Say what was done to measurements."""
     cumulative, last = plan.degrees.form == "cumulative", ["Coarser counts are the sums of the released leaves."]
-    if isinstance(plan, PureRegionalPlan) and plan.keeps_regions:
-        return [*joint(cumulative, True, "people", "degree"), *last]
     if isinstance(plan, PureRegionalPlan):
-        told = (
-            "In each region the cumulative measurements were replaced by the nearest whole numbers that rise from 0 to "
-            "at most the number of all people, and these by their differences."
-        )
-        return [
-            *([told] if cumulative else []),
-            "All levels were then repaired at once: to the non-negative whole numbers with the number of all people, "
-            "and with regions that add up degree by degree, that have the least sum of squared changes, weighted by "
-            "one over the variance of the noise; ties were broken at random. That there are none nearer was proven by "
-            "a certificate.",
-            *last,
-        ]
+        return [*joint(cumulative, True, "people", "degree"), *last]
     if cumulative:
         to = "to the number of people" if plan.people_are_public else "to at most the highest of them"
         told = f"The measurements were replaced by the nearest whole numbers that rise from 0 {to}: their differences"

@@ -41,6 +41,5 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> PureGroupTablePlan:
         public=groups["public"],
         list_sha256=groups["list_sha256"],
         method="joint" if groups["mechanism"].endswith("r+dp") else "exact",
-        edition=groups.get("edition", 1),
         confidence=told.get("confidence", CONFIDENCE),
     )

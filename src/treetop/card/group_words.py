@@ -55,14 +55,6 @@ def noise(plan: PurePlan) -> str:
 def accuracy(plan: PureGroupTablePlan) -> dict[str, str]:
     """Say what margins and bounds are, and what intervals are where there are any."""
     cumulative = plan.sizes.form == "cumulative"
-    of = " of groups of a size and all smaller ones" if cumulative else " of groups of a size"
-    if plan.edition == 1:
-        return {
-            "margin": f"One measurement{of} is within its margin of the truth with this confidence: the exact quantile "
-            "of its noise.",
-            "bound": "All counts of a level are, at once, within its bound of the truth with this confidence, repairs "
-            "included: twice the length of the noise of all levels, which is loose; most are far closer.",
-        }
     source = "the difference of two measured cumulative counts" if cumulative else "its own measurement"
     said = {
         "margin": "So far reaches the interval of one number of groups, of one size in one region of the level, to "

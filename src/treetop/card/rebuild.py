@@ -65,8 +65,7 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine, facts: PublicFacts | Non
 
 
 def _resolution(told: Mapping[str, str]) -> Resolution:
-    stated = {name: Fraction(text) for name, text in told.items() if name != "edition"}
-    return Resolution(**stated, edition=int(told.get("edition", 1)))
+    return Resolution(**{name: Fraction(text) for name, text in told.items() if name != "edition"})
 
 
 def _shares(tables: Sequence[Mapping[str, Any]]) -> dict[str, Fraction]:

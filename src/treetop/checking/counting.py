@@ -193,8 +193,7 @@ def unneeded(card: dict[str, Any]) -> list[str]:
 def keeps_regions(plan: dict[str, Any]) -> bool:
     """Whether a plan of group sizes, or of degrees by region, keeps the public number of every region."""
     groups, degrees = plan.get("groups", {}), plan.get("degrees", {})
-    kept = "edition" in groups and groups["public"] == "regions"
-    return bool(kept or degrees.get("mechanism", "").endswith("r+dp"))
+    return bool(groups.get("public") == "regions" or degrees.get("mechanism", "").endswith("r+dp"))
 
 
 def rows(path: Path, file: dict[str, Any]) -> Iterator[str]:

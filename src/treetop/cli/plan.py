@@ -300,7 +300,7 @@ def _compare(before: Path, after: Path, as_json: bool) -> None:
 
 def _margins(plan: PurePlan, percent: str) -> Iterator[str]:
     """Say of what margins and bounds speak."""
-    if getattr(plan, "keeps_regions", False) or getattr(plan, "edition", 1) > 1:
+    if "groups" in plan.describe() or getattr(plan, "keeps_regions", False):
         what = "people of one degree" if "degree" in plan.spine.attributes else "groups of one size"
         counted = f"one number of {what}, in one region,"
         yield f"± one: the measurements of the level put {counted} within this of the truth, with {percent} confidence."

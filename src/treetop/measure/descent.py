@@ -18,7 +18,6 @@ from treetop.domain.constraints import NarrowLevel, PublicFacts
 from treetop.domain.level import Places
 from treetop.domain.marginal import decided_at, exact_margins, margin_at, stages_of
 from treetop.engine.executor import Executor, Serial
-from treetop.errors import PlanError
 from treetop.measure.blocks import Columns, Near, refine_blocks
 from treetop.measure.bounded import columns_of_rows, possible_counts, refine_limited, with_invariants
 from treetop.measure.level import CHUNK, MEMORY, Descended, Frontier, Room, Step, gathered, runs
@@ -31,7 +30,7 @@ from treetop.noise import Key
 from treetop.noise.sampler import sampler
 from treetop.plan.constraints_kept import exact_beside, is_limited, limited_levels
 from treetop.plan.plan import PurePlan
-from treetop.plan.resolution import EDITION, Resolution
+from treetop.plan.resolution import Resolution
 from treetop.plan.workload import Exact, How, Measured, noise_of
 from treetop.repair import ORDERS, REPAIRS
 
@@ -326,8 +325,6 @@ def descent_of(plan: PurePlan) -> Descent:
     """Return what a descent does for a plan; a noise that cannot be drawn is refused here, before data is read."""
     plan.refuse_unless_top_down()
     resolve = plan.resolve if isinstance(plan.resolve, Resolution) else None
-    if resolve is not None and resolve.edition != EDITION:
-        raise PlanError("this plan comes from the card of an earlier version, whose way to name children is no more")
     for _, law in plan.workload.measured:
         sampler(law)
     total, *below = plan.levels

@@ -26,10 +26,6 @@ from treetop.noise import Law
 from treetop.noise.law import nearest_float
 from treetop.repair import Order, Repair
 
-EDITION = 2
-"""The present edition. In the first, an only child was named with its parent, untested, and the intervals of the named
-did not account for how these were chosen; its words are kept for the cards that were written then."""
-
 _MOST_THRESHOLDS = 1 << 12
 _TAIL_BITS = 60
 
@@ -75,8 +71,6 @@ class Resolution:
     """Of the children named at a level of one release, the share that may be truly empty, in expectation."""
     sigmas: Fraction | None = None
     """How many standard deviations of its noise a measurement must reach."""
-    edition: int = EDITION
-    """What is tested, and what intervals the named have: a card that says nothing of it is of the first edition."""
 
     def __post_init__(self) -> None:
         if (self.fdr is None) == (self.sigmas is None):
@@ -123,9 +117,8 @@ class Resolution:
         return {rule.name: value}
 
     def describe(self) -> dict[str, str]:
-        """Return it as plain values."""
-        edition = {"edition": str(self.edition)} if self.edition > 1 else {}
-        return {name: str(value) for name, value in self.stated.items()} | edition
+        """Return the rule as plain values; `edition` is the version of the rule, which plan digests contain."""
+        return {name: str(value) for name, value in self.stated.items()} | {"edition": "2"}
 
 
 def _positive(name: str, given: object) -> Fraction:

@@ -84,9 +84,8 @@ class Contents:
 
     @property
     def selective(self) -> bool:
-        """Whether the intervals of named nodes account for how these were chosen: not on cards of before they did."""
-        told = self.card.get("plan", {}).get("resolve")
-        return self.left is not None and (told is None or "edition" in told)
+        """Whether nodes were named by a test; their intervals account for that selection."""
+        return self.left is not None
 
     @cached_property
     def tree(self) -> ReleasedTree:

@@ -32,7 +32,7 @@ def _list(ran: Ran) -> str | None:
 
 def _repair(ran: Ran) -> str | None:
     """Return how measurements are made to add up, where a plan could say so."""
-    return getattr(ran.plan, "method", None) if getattr(ran.plan, "edition", 1) > 1 else None
+    return getattr(ran.plan, "method", None)
 
 
 def _groups(name: str, kind: Kind, help: str, at: str = "", **more: Any) -> Field:

@@ -163,9 +163,8 @@ def _resolution(ran: Ran) -> Any:
     return resolve.stated
 
 
-def _has_intervals(ran: Ran) -> bool | None:
-    """Return whether a plan has intervals; a plan of group sizes of before there were any says nothing of it."""
-    return None if getattr(ran.plan, "edition", 2) == 1 else ran.plan.confidence is not None
+def _has_intervals(ran: Ran) -> bool:
+    return ran.plan.confidence is not None
 
 
 def _stated_confidence(ran: Ran) -> Any:

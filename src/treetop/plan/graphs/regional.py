@@ -25,8 +25,8 @@ from treetop.noise import Key
 from treetop.plan.graphs.degrees import DEGREE, DegreeCounts, degree_fields
 from treetop.plan.graphs.unit import Degree, DegreeFacts, DegreeUnit, Form
 from treetop.plan.groups import unit as groups
-from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
-from treetop.plan.groups.planned import core_of, leaves_above_zero, together
+from treetop.plan.groups.plan import GroupPlan
+from treetop.plan.groups.planned import core_of, leaves_above_zero
 from treetop.plan.workload import CONFIDENCE
 from treetop.privacy import Loss, Neighbours, Sensitivity, Split
 from treetop.privacy.relation import check_relation
@@ -66,9 +66,6 @@ class PureRegionalPlan(DegreeCounts):
     >>> plan.spent, [level.law for level in plan.core.levels]
     (Fraction(1, 1), [DiscreteGaussian(variance=Fraction(4, 1)), DiscreteGaussian(variance=Fraction(4, 1))])
     """
-
-    method: GroupRepair = "joint"
-    """How measurements are made to add up; "exact", which did not keep the number of people of regions, is of old."""
 
     @classmethod
     def make(
@@ -120,8 +117,7 @@ class PureRegionalPlan(DegreeCounts):
     def core(self) -> GroupPlan:
         """The mechanism for group sizes that this comes to, with the noise of this plan."""
         unit = self.degrees
-        public: Public = "regions" if self.keeps_regions else "total"
-        return core_of(self, self.regions, unit.largest, OfPeople(unit), _FORMS[unit.form], self.method, public)
+        return core_of(self, self.regions, unit.largest, OfPeople(unit), _FORMS[unit.form], "joint", "regions")
 
     @property
     def has_intervals(self) -> bool:
@@ -131,7 +127,7 @@ class PureRegionalPlan(DegreeCounts):
     @property
     def keeps_regions(self) -> bool:
         """Whether the release keeps the number of people of every region, which is public."""
-        return self.method == "joint"
+        return True
 
     def describe(self) -> dict[str, Any]:
         """Return the plan's decisions as plain values, for cards and digests."""
@@ -141,13 +137,11 @@ class PureRegionalPlan(DegreeCounts):
     @property
     def terms(self) -> int:
         """A number of people of one degree is the difference of two cumulative counts."""
-        return 2 if self.degrees.form == "cumulative" and self.keeps_regions else 1
+        return 2 if self.degrees.form == "cumulative" else 1
 
     def _bound(self, index: int, risk: Fraction) -> int | None:
-        """How far all counts of a level are from the truth at most, repairs included: at first a loose bound."""
-        if index == 0 or self.keeps_regions:
-            return 0 if index == 0 else None
-        return together(self, self.core, index, risk)
+        """The total is exact; no simultaneous bound is proven for the other levels."""
+        return 0 if index == 0 else None
 
     def column(self, columns: Mapping[str, str] | None) -> str:
         """Return the column of the node table with the leaf regions."""

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from math import isqrt
 from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
@@ -66,8 +65,6 @@ class PureGroupTablePlan(PurePlan):
     """Its SHA-256; all that a card keeps of it."""
     method: GroupRepair = "joint"
     """How measurements are made to add up: all regions and sizes at once, or as the paper has it."""
-    edition: int = 2
-    """In the first there were no intervals, and the numbers of groups of regions were not kept."""
 
     @classmethod
     def make(
@@ -136,7 +133,7 @@ class PureGroupTablePlan(PurePlan):
             )
         if self.method not in ("joint", "exact"):
             raise PlanError(f"repair is {self.method!r}: choose one of joint, exact")
-        if self.public == "regions" and self.edition == 2 and self.method != "joint":
+        if self.public == "regions" and self.method != "joint":
             raise PlanError('public="regions" keeps the number of groups of each region, which needs repair="joint"')
         if self.listed is not None and self.listed.number != self.number:
             raise PlanError(f"number is {self.number:,}, but the public list has {self.listed.number:,} groups")
@@ -168,12 +165,12 @@ class PureGroupTablePlan(PurePlan):
     @property
     def has_intervals(self) -> bool:
         """Whether released numbers have intervals."""
-        return self.edition > 1 and self.confidence is not None
+        return self.confidence is not None
 
     @property
     def keeps_regions(self) -> bool:
         """Whether the release keeps the number of groups of every region."""
-        return self.edition > 1 and self.public == "regions"
+        return self.public == "regions"
 
     @cached_property
     def core(self) -> GroupPlan:
@@ -199,19 +196,16 @@ class PureGroupTablePlan(PurePlan):
     def describe(self) -> dict[str, Any]:
         """Return the plan's decisions as plain values, for cards and digests."""
         groups = {"mechanism": self.core.name, **decided(self, GROUPS)["groups"]}
-        edition = {} if self.edition == 1 else {"edition": self.edition}
-        return super().describe() | {"order": "none", "groups": groups | edition}
+        return super().describe() | {"order": "none", "groups": groups | {"edition": 2}}
 
     @property
     def terms(self) -> int:
         """A number of groups of one size is the difference of two cumulative counts."""
-        return 2 if self.sizes.form == "cumulative" and self.edition > 1 else 1
+        return 2 if self.sizes.form == "cumulative" else 1
 
     def _bound(self, index: int, risk: Fraction) -> int | None:
-        """How far all counts of a level are from the truth at most, repairs included: at first a loose bound."""
-        if index == 0 or self.edition > 1:
-            return 0 if index == 0 else None
-        return min(together(self, self.core, index, risk), self.number)
+        """The total is exact; no simultaneous bound is proven for the other levels."""
+        return 0 if index == 0 else None
 
     def reader(self, columns: Mapping[str, str] | None = None, count: str | None = None) -> Reader:
         """Return how the private table is read; `columns` as in `release`."""
@@ -352,24 +346,6 @@ def core_of(
     if own != [law for _, law in measured]:  # exact arithmetic: a bug, not rounding
         raise PlanError(f"the mechanism would add the noise {own}, and not that of the plan")
     return core
-
-
-def together(plan: PurePlan, core: GroupPlan, index: int, risk: Fraction) -> int:
-    """How far all counts of a level below the total are from the truth at most, repairs included.
-
-    The truth t is one of the points that the repair chooses the nearest x to y from, so √Σw(x − t)² is at most
-    twice √Σw(y − t)². Differences of cumulative counts are within twice their margin: making counts rise, clipping
-    and rounding move none of them further from a rising truth than the furthest was.
-    """
-    measured = plan.workload.measured
-    twice = 2 if core.form == "cumulative" else 1
-    weights = [int(weight) for weight in core.weights if weight > 0]
-    squares = 0
-    for (level, law), weight in zip(measured, weights, strict=True):
-        margin = twice * law.margin(risk / (len(measured) * level.nodes))
-        squares += weight * level.nodes * margin**2
-    own = max(at for at, (level, _) in enumerate(measured) if level.index <= index)
-    return isqrt(4 * squares // weights[own])
 
 
 def _core_levels(regions: Hierarchy) -> list[str]:
