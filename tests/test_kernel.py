@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,7 +17,6 @@ import pytest
 
 from treetop._util import kernel as kernels
 from treetop._util.arrays import writable
-from treetop.repair.state import mix
 
 # A kernel in a module that imports little else.
 PROGRAM = """
@@ -79,10 +81,76 @@ def cache(process: Process, tmp_path: Path) -> Path:
     return cache
 
 
-def test_the_stamp_covers_every_module_with_kernels() -> None:
-    names = {name for name, _, _ in kernels._stamp()}
-    assert {"repair/state.py", "measure/measure.py", "noise/sampler.py"} <= names
-    assert mix._cache._cache_file._source_stamp == kernels._stamp()  # type: ignore[attr-defined]
+SOURCE = """
+from typing import NamedTuple
+from treetop._util.kernel import kernel
+import {constants} as constants
+
+class Pair(NamedTuple):
+    first: int
+    second: int
+
+@kernel
+def add(a, b):
+    return a + b
+
+@kernel
+def total(pair: Pair):
+    return add(pair.first, constants.FACTOR * pair.second)
+
+def run():
+    return total(Pair(1, 2)), sum(total.stats.cache_hits.values())
+"""
+
+
+@pytest.fixture
+def run_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, int]]:
+    """Import a module with kernels as a new process does, and run one: its result, and how often the cache had it."""
+    monkeypatch.setattr(kernels._SETTINGS, "CACHE_DIR", str(tmp_path / "cache"))
+
+    def run(source: str = SOURCE, factor: int = 10) -> tuple[int, int]:
+        constants: Any = ModuleType("treetop_constants")
+        constants.FACTOR = factor
+        monkeypatch.setitem(sys.modules, constants.__name__, constants)
+        path = tmp_path / "with_kernels.py"
+        path.write_text(source.format(constants=constants.__name__))
+        spec = spec_from_file_location("with_kernels", path)
+        assert spec and spec.loader
+        module = module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "with_kernels", module)
+        exec(compile(path.read_text(), str(path), "exec"), module.__dict__)
+        return module.run()  # type: ignore[no-any-return]
+
+    return run
+
+
+def test_a_kernel_is_not_compiled_again_if_its_code_is_the_same(run_source: Callable[..., tuple[int, int]]) -> None:
+    assert run_source() == (21, 0)
+    assert run_source() == (21, 1)
+    assert run_source("# A comment.\n\n" + SOURCE.replace("    return a", '    """Add."""\n    return a')) == (21, 1)
+
+
+@pytest.mark.parametrize(
+    ("changed", "factor", "result"),
+    [
+        (SOURCE.replace("a + b", "a - b"), 10, -19),  # a kernel that it calls
+        (SOURCE.replace("a + b", "a + b + 1"), 10, 22),
+        (SOURCE.replace("first: int\n    second: int", "second: int\n    first: int"), 10, 12),
+        (SOURCE, 100, 201),  # a constant of another module
+    ],
+)
+def test_a_kernel_is_compiled_again_if_code_that_it_uses_changes(
+    changed: str, factor: int, result: int, run_source: Callable[..., tuple[int, int]]
+) -> None:
+    assert run_source() == (21, 0)
+    assert run_source(changed, factor) == (result, 0)
+    assert run_source() == (21, 0)
+
+
+def test_the_fingerprint_covers_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = kernels.fingerprint(kernels.kernel(twice))
+    monkeypatch.setitem(kernels._HOW, "error_model", "python")
+    assert kernels.fingerprint(kernels.kernel(twice)) != before
 
 
 OPEN = ["the cache", "what is kept in it", "a file in it", "a folder above it"]

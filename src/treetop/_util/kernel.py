@@ -1,16 +1,23 @@
-"""The one way in which Treetop compiles a function: no threads of its own, no interpreter lock, cached."""
+"""Compile functions with Numba: without the interpreter lock, and cached on disk if the cache folder is safe."""
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import stat
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
+from numba.core.caching import IndexDataCacheFile
+from numba.core.dispatcher import Dispatcher
 
 from treetop._util.files import resolved
 
@@ -25,10 +32,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel_in_place(function: F) -> F:
-    """Compile a function that makes no arrays and returns none: it works in memory that others hold.
+    """Compile a function that allocates no arrays and returns none, without reference counts.
 
-    So it need not count who holds an array, or a part of one that it hands on. Each such count waits for all memory,
-    and the counts of a small node took longer than its repair.
+    Each count is an atomic operation on shared memory. For small nodes they took longer than the repair.
     """
     return _compiled(function, _IN_PLACE)
 
@@ -36,10 +42,10 @@ def kernel_in_place(function: F) -> F:
 def kernel(function: F) -> F:
     """Compile `function` on its first call and keep the machine code on disk.
 
-    Numba looks for a writable folder beside the package, then in the user's cache folder; `NUMBA_CACHE_DIR` comes
-    first. Where others can write to the one that it finds, it gets one in the user's own cache; and where that is not
-    safe either, the code is compiled anew in each process: cached kernels are executable, and whoever can exchange them
-    can read the private table.
+    The cache folder is `NUMBA_CACHE_DIR`, or the first writable one of `__pycache__` beside the module and Numba's
+    folder in the user's cache. If others can write to it, the folder is `treetop/kernels` in the user's cache; if that
+    is not safe either, every process compiles anew. Cached kernels are executable: whoever can replace them can read
+    the private table.
     """
     return _compiled(function, _HOW)
 
@@ -54,7 +60,7 @@ def _compiled(function: F, how: dict[str, Any]) -> F:
 
 
 def _cached(function: Callable[..., Any], how: dict[str, Any], folder: str) -> Any:
-    """Return a kernel that is kept in a folder, or where Numba likes; None where there is none that is safe."""
+    """Return a kernel cached in `folder` (if empty: in the folder that Numba chooses), or None if that is not safe."""
     before = _SETTINGS.CACHE_DIR
     try:
         _SETTINGS.CACHE_DIR = folder
@@ -66,8 +72,7 @@ def _cached(function: Callable[..., Any], how: dict[str, Any], folder: str) -> A
     if _opening(compiled._cache.cache_path) is not None:
         return None
     if hasattr(compiled._cache, "_cache_file"):
-        # Numba looks only at a kernel's own file, but what it takes from other modules is compiled into it.
-        compiled._cache._cache_file._source_stamp = _stamp()
+        compiled._cache._cache_file = _ContentIndex(compiled)
     return compiled
 
 
@@ -87,24 +92,24 @@ def _warn() -> None:
 
 @cache
 def _opening(folder: str) -> Path | None:
-    """Return where somebody but this user and the administrator could change a cache, or exchange it for another."""
-    if not hasattr(os, "geteuid"):  # where modes do not say who may write
+    """Return a path by which a user other than this one and root could change or replace a cache, or None."""
+    if not hasattr(os, "geteuid"):  # file modes do not say who may write
         return None
     place = resolved(folder)
     try:
         return _open_to_others(place, *place.iterdir()) or _open_above(place)
-    except OSError:  # it is gone, or may not be looked at
+    except OSError:  # gone, or unreadable
         return place
 
 
 def _open_above(place: Path) -> Path | None:
-    """Return a folder above in which others could put another one in its place; where it is sticky they cannot."""
+    """Return a parent folder in which others could replace `place`; in a sticky folder they cannot."""
     above = [folder for folder in place.parents if not folder.stat().st_mode & stat.S_ISVTX]
     return _open_to_others(*above)
 
 
 def _open_to_others(*paths: Path) -> Path | None:
-    """Return the first of these that others can write to."""
+    """Return the first of the paths that others can write to, or None."""
     for path in paths:
         about = path.lstat()
         if about.st_uid not in (0, os.geteuid()) or about.st_mode & stat.S_IWOTH:
@@ -116,7 +121,7 @@ def _open_to_others(*paths: Path) -> Path | None:
 
 @cache
 def _is_private_group(number: int) -> bool:
-    """Whether a group is the user's own, as many systems make one for each user."""
+    """Whether a group has no member but the user, as on systems that make one group per user."""
     import grp
     import pwd
 
@@ -127,11 +132,76 @@ def _is_private_group(number: int) -> bool:
     return group.gr_name == name and set(group.gr_mem) <= {name}
 
 
-@cache
-def _stamp() -> tuple[tuple[str, int, int], ...]:
-    """Return the state of every module that has kernels, and of those beside it in a folder of their own."""
-    package = Path(__file__).parents[1]
-    with_kernels = {path for path in package.rglob("*.py") if b"@kernel" in path.read_bytes()}
-    folders = {path.parent for path in with_kernels} - {package}
-    files = sorted(with_kernels.union(*(folder.glob("*.py") for folder in folders)))
-    return tuple((str(path.relative_to(package)), (about := path.stat()).st_mtime_ns, about.st_size) for path in files)
+class _ContentIndex(IndexDataCacheFile):
+    """Index of a kernel's compiled versions, valid while the code that they are compiled from is the same.
+
+    Numba compares the modification time and size of the kernel's own file. It misses changes of the other kernels and
+    constants that are compiled into this one, and recompiles when unrelated lines of the file change.
+    """
+
+    def __init__(self, compiled: Any) -> None:
+        name = f"{compiled.__module__}.{compiled.__qualname__}.{sys.implementation.cache_tag}".replace("<locals>.", "")
+        super().__init__(compiled._cache.cache_path, name, "")  # type: ignore[no-untyped-call]
+        self._compiled = compiled
+
+    def load(self, key: Any) -> Any:
+        """Load a compiled version. Numba calls this before each compilation, when all kernels are defined."""
+        self._source_stamp = fingerprint(self._compiled)
+        return super().load(key)  # type: ignore[no-untyped-call]
+
+
+def fingerprint(compiled: Any) -> str:
+    """Return a digest of a kernel's bytecode and of the kernels and constants that it uses, directly or indirectly.
+
+    Comments, docstrings and line numbers do not count.
+    """
+    return sha256("\n".join(_described(compiled, set())).encode()).hexdigest()
+
+
+def _described(value: Any, seen: set[int]) -> Iterator[str]:
+    """Describe a global of a kernel: of a kernel its code and its own globals, of anything else its value."""
+    if isinstance(value, Dispatcher):
+        yield f"options {sorted(value.targetoptions.items())}"
+        value = value.py_func
+    if isinstance(value, FunctionType):
+        yield f"function {value.__module__}.{value.__qualname__}"
+        if id(value) not in seen:
+            seen.add(id(value))
+            yield from _described_function(value, seen)
+    elif isinstance(value, tuple | list):
+        yield f"{type(value).__qualname__} of {len(value)}"
+        for item in value:
+            yield from _described(item, seen)
+    elif isinstance(value, np.ndarray):
+        yield f"array {value.dtype} {value.shape} {value.tobytes().hex()}"
+    elif isinstance(value, type | ModuleType):
+        yield f"{value.__name__} {getattr(value, '_fields', '')}"
+    else:
+        yield getattr(value, "__qualname__", None) or repr(value)
+
+
+def _described_function(function: FunctionType, seen: set[int]) -> Iterator[str]:
+    names: dict[str, None] = {}
+    for code in _codes(function.__code__):
+        constants = [repr(one) for one in code.co_consts if not isinstance(one, CodeType) and one != function.__doc__]
+        yield f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {code.co_freevars} {constants}"
+        names |= dict.fromkeys(code.co_names)
+    reach = {name: function.__globals__[name] for name in names if name in function.__globals__}
+    for name, module in list(reach.items()):
+        if isinstance(module, ModuleType) and module.__name__.startswith("treetop"):
+            reach |= {f"{name}.{inner}": getattr(module, inner) for inner in names if hasattr(module, inner)}
+    for word in re.findall(r"\w+", " ".join(map(str, function.__annotations__.values()))):
+        if hasattr(annotated := function.__globals__.get(word), "_fields"):
+            reach[word] = annotated  # a named tuple's fields are compiled into the kernel by position
+    for name, value in reach.items():
+        yield name
+        yield from _described(value, seen)
+    yield from _described(function.__defaults__ or (), seen)
+    yield from _described([cell.cell_contents for cell in function.__closure__ or ()], seen)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
