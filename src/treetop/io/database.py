@@ -84,8 +84,7 @@ def _read(connected: Callable[[Part], AbstractContextManager[_Database]], part: 
 
 @contextmanager
 def _duckdb(part: Part) -> Iterator[_Database]:
-    import duckdb
-
+    duckdb = _driver("duckdb", "DuckDB")
     with _explained(part.where, "cannot be opened"):
         database = duckdb.connect(str(part.path), read_only=True, config=_CLOSED)
     with database:
@@ -101,7 +100,7 @@ def _sqlite(part: Part) -> Iterator[_Database]:
     path = sqlite_path(str(part.source.location)) if part.path is None else part.path
     if not path.is_file():
         raise DataError(f"{part.where}: no such file")
-    driver = _driver("sqlite")
+    driver = _driver("adbc_driver_sqlite.dbapi", "SQLite")
     with _explained(part.where, "cannot be opened", str(path)):
         connection = driver.connect(f"file:{quote(str(path))}?mode=ro", autocommit=True)
     with connection, connection.cursor() as cursor:
@@ -119,7 +118,7 @@ def _sqlite(part: Part) -> Iterator[_Database]:
 
 @contextmanager
 def _postgresql(part: Part) -> Iterator[_Database]:
-    driver, url = _driver("postgresql"), str(part.source.location)
+    driver, url = _driver("adbc_driver_postgresql.dbapi", "PostgreSQL"), str(part.source.location)
     with _explained(part.where, "cannot be reached", url):
         connection = driver.connect(url, autocommit=False)
     with connection, connection.cursor() as cursor:
@@ -160,12 +159,12 @@ def _is_one_of_sqlite(query: str) -> bool:
     return True
 
 
-def _driver(kind: str) -> Any:
+def _driver(module: str, database: str) -> Any:
     try:
-        return importlib.import_module(f"adbc_driver_{kind}.dbapi")
+        return importlib.import_module(module)
     except ImportError as problem:
         raise DataError(
-            f"reading from {kind} needs a driver that is not installed: {install_extra('sql')}"
+            f"reading from {database} needs a package that is not installed: {install_extra('sql')}"
         ) from problem
 
 
