@@ -27,12 +27,12 @@ from benchmarks import margins
 from benchmarks.italy import prepared
 from benchmarks.synthetic import OriginDestination, italy_like
 from benchmarks.timing import run
-from treetop.counts.bound import Paths, count_rows
+from treetop.counts.contribution_cap import Paths, count_rows
 from treetop.counts.counts import Counts
 from treetop.counts.encode import Encoder
 from treetop.counts.tally import Tally
 from treetop.io import table as tables
-from treetop.io.batch import Batch
+from treetop.io.row_batch import RowBatch
 from treetop.measure.descent import descent_of
 from treetop.measure.level import Frontier, refine
 from treetop.noise import Key
@@ -129,7 +129,7 @@ def reading(folder: Path) -> list[tuple[str, ...]]:
     """Read the trips part by part, one part after the other, with nothing to overlap with."""
     rows: list[tuple[str, ...]] = [("part of reading", "processor", "a row")]
     encoder = Encoder(tt.read_plan(folder / "trips.toml").plan.spine, {"origin": "home", "destination": "work"})
-    batches: list[Batch] = []
+    batches: list[RowBatch] = []
     keys: list[list[NDArray[np.uint64]]] = []
 
     def timed(name: str, work: Callable[[], T]) -> T:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 import treetop as tt
 from treetop.exporting import FORMATS, Content, Format, Request, Sheet, counts_at
 from treetop.io import source as sources
-from treetop.io.batch import require
+from treetop.io.row_batch import require
 from treetop.noise import LAWS, DiscreteLaplace, Law
 from treetop.privacy.relation import RELATIONS, Relation
 from treetop.repair import REPAIRS
@@ -76,7 +76,7 @@ class Geometric(Law):
         return DiscreteLaplace(1 / self.decay).enclose_variance(bits)
 
 
-def read_lines(part: sources.Part) -> sources.Shared:
+def read_lines(part: sources.ReadRequest) -> sources.Shared:
     assert part.stream is not None
     rows = pa.Table.from_pylist([json.loads(line) for line in part.stream])
     require(part.columns, rows.column_names, part.where)
@@ -94,7 +94,7 @@ def largest_first(request: Request) -> Content:
 
 
 REPAIR_WORDS = ("Each node's count was shared in proportion to its children's measurements, {order}.",)
-LINES = sources.Format("JSON lines", "a file of JSON lines", read_lines, starts_an_object, endings=(".jsonl",))
+LINES = sources.SourceFormat("JSON lines", "a file of JSON lines", read_lines, starts_an_object, endings=(".jsonl",))
 RANKING = Format("ranking", "a ranking for newspapers: the largest count first", ("ranking.csv",), largest_first)
 TWO_EDGES = Relation(
     "two-edges",

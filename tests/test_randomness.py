@@ -20,7 +20,7 @@ ALLOWED = {
     "lab/compare.py": "the key of the noise of a comparison, which is not published",
     "engine/dask.py": "the name of a run",
     "engine/spark.py": "names of files, and the password of a session",
-    "engine/parcel.py": "the seal of task files",
+    "engine/task_files.py": "the seal of task files",
     "counts/codebook.py": "the key of a hash table, which finds the same leaves with any key",
     "ledger/book.py": "the name of a ledger, and of its entries",
     "noise/gate.py": "the key of the noise",

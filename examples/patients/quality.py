@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop.io import table as tables
-from treetop.io.batch import as_text
+from treetop.io.row_batch import as_text
 from treetop.plan.workload import text_table
 
 Table = NDArray[np.float64]

@@ -17,9 +17,9 @@ from experiments.graphs.theta import THETAS, Sweep, sweep
 from experiments.graphs.tradeoff import PAPER_DELTA, Tradeoff, deviation, tradeoff
 from experiments.kit.runs import Kept, key
 from treetop.card.words import WORTH
-from treetop.counts.bound import Bound
+from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.counts import Counts
-from treetop.counts.graph import Graph
+from treetop.counts.graph_reader import Graph
 from treetop.counts.reading import read_counts
 from treetop.measure.vectors import measure_degrees
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
@@ -58,7 +58,7 @@ def friendships(network: Network, epsilons: Sequence[float], runs: int, kept: Ke
         unit = graph.unit("add-remove")
         truncated = 0.0
         if unit.id is not None:
-            bound = Bound(unit.id, unit.contributions, Key(key("cut")))
+            bound = ContributionCap(unit.id, unit.contributions, Key(key("cut")))
             truncated = 1 - read_counts(graph.table(), spine, COLUMNS, bound=bound).total / truth.total
         errors, needed = np.empty((len(epsilons), runs)), np.empty(len(epsilons))
         for i, epsilon in enumerate(epsilons):

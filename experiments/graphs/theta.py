@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import treetop as tt
 from experiments.graphs.networks import Network
 from experiments.kit.runs import Kept, key
-from treetop.counts.graph import Edges, Nodes
+from treetop.counts.graph_reader import Edges, Nodes
 from treetop.measure.vectors import measure_degrees
 from treetop.noise import Key
 

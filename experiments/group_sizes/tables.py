@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from treetop.counts.groups import GroupSizes
+from treetop.counts.group_reader import GroupSizes
 from treetop.domain.hierarchy import Hierarchy
 
 HOUSEHOLDS = Path("census_us2000_household_size", "household_size_county.parquet")

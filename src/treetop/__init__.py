@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from treetop.advice.first_look import first_look
     from treetop.checking.check import Verdict, check
     from treetop.counts.counts import Counts
-    from treetop.counts.graph import Graph
-    from treetop.counts.groups import GroupList, GroupSizes
+    from treetop.counts.graph_reader import Graph
+    from treetop.counts.group_reader import GroupList, GroupSizes
     from treetop.domain.constraints import Fact
     from treetop.domain.hierarchy import Hierarchy
     from treetop.domain.spine import Spine
@@ -46,9 +46,9 @@ _HOME = {
     "DegreePlan": "treetop.publishing.plans",
     "Engine": "treetop.engine.engine",
     "Fact": "treetop.domain.constraints",
-    "Graph": "treetop.counts.graph",
-    "GroupList": "treetop.counts.groups",
-    "GroupSizes": "treetop.counts.groups",
+    "Graph": "treetop.counts.graph_reader",
+    "GroupList": "treetop.counts.group_reader",
+    "GroupSizes": "treetop.counts.group_reader",
     "GroupTablePlan": "treetop.publishing.plans",
     "GroupTables": "treetop.release.derived",
     "GroupUnit": "treetop.plan.groups.unit",

@@ -13,8 +13,8 @@ from scipy.stats import chisquare
 import treetop as tt
 from treetop import Counts
 from treetop._util.arrays import siphash, siphash_word
-from treetop.counts import bound as bounds
-from treetop.counts.bound import Bound
+from treetop.counts import contribution_cap as bounds
+from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.reading import read_counts
 from treetop.errors import DataError
 from treetop.io import table as tables
@@ -30,7 +30,7 @@ def kept(rows: Any, most: int, key: Key = KEY, count: str | None = None, **optio
     table = (
         rows if isinstance(rows, pa.Table) else pa.table({"who": [r[0] for r in rows], "place": [r[1] for r in rows]})
     )
-    return by_code(read_counts(table, SPINE, count=count, bound=Bound("who", most, key), **options))
+    return by_code(read_counts(table, SPINE, count=count, bound=ContributionCap("who", most, key), **options))
 
 
 def by_code(counts: Counts) -> dict[str, int]:
@@ -172,11 +172,11 @@ def test_paths_of_several_words_are_bounded_too() -> None:
     wide = tt.Hierarchy.flat([f"{number:05d}" for number in range(40_000)])
     spine = tt.Spine([f"a{i}" for i in range(5)], {f"a{i}": wide for i in range(5)})
     table = pa.table({"who": ["p", "p", "p", "q"]} | {f"a{i}": ["00001", "00001", "39999", "00002"] for i in range(5)})
-    counts = read_counts(table, spine, bound=Bound("who", 2, KEY))
+    counts = read_counts(table, spine, bound=ContributionCap("who", 2, KEY))
     assert len(counts.keys) == 2
     assert counts.total == 3
     assert read_counts(table, spine).total == 4
-    reverse = read_counts(table.take([3, 2, 1, 0]), spine, bound=Bound("who", 2, KEY))
+    reverse = read_counts(table.take([3, 2, 1, 0]), spine, bound=ContributionCap("who", 2, KEY))
     assert reverse.digest == counts.digest
 
 
@@ -223,7 +223,7 @@ def test_a_table_that_is_read_twice_keeps_its_limit_if_units_have_an_id() -> Non
 
 def test_ids_that_share_a_hash_are_bounded_as_one_and_how_likely_that_is(monkeypatch: pytest.MonkeyPatch) -> None:
     ids = pa.array([f"p{number}" for number in range(1000)])
-    hashes = bounds.Bound("id", 1, KEY).hashes(ids)
+    hashes = bounds.ContributionCap("id", 1, KEY).hashes(ids)
     secret = np.frombuffer(KEY.secret, "<u8")
     assert len({(high, low) for high, low in hashes.T.tolist()}) == 1000
     # Two keyed words of 64 bits, by two keys: 128 bits, so the birthday bound is n² / 2 · 2^-128.

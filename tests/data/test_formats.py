@@ -13,11 +13,11 @@ from treetop._util.choices import Choices
 from treetop.errors import DataError, TreetopError
 from treetop.io import source as sources
 from treetop.io import table as tables
-from treetop.io.batch import require
-from treetop.io.source import Format, Part, Shared
+from treetop.io.row_batch import require
+from treetop.io.source import ReadRequest, Shared, SourceFormat
 
 
-def read_lines(part: Part) -> Shared:
+def read_lines(part: ReadRequest) -> Shared:
     """Read a file with a JSON object a line."""
     assert part.stream is not None
     rows = pa.Table.from_pylist([json.loads(line) for line in part.stream])
@@ -26,7 +26,7 @@ def read_lines(part: Part) -> Shared:
         yield batch, 1.0
 
 
-LINES = Format(
+LINES = SourceFormat(
     "JSON lines", "a file of JSON lines", read_lines, lambda head, source: head.startswith(b'{"'), endings=(".jsonl",)
 )
 
@@ -65,12 +65,12 @@ def test_a_name_that_claims_a_registered_format_must_be_true(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("format", "about"),
     [
-        (Format("XML", " ", read_lines), "has no words"),
-        (Format("MySQL", "a MySQL database", read_lines, schemes=("mysql",)), "words for what they look like"),
-        (Format("CSV", "a CSV file", read_lines), "there is already a format of tables 'CSV'"),
-        (Format("Postgres", "one", read_lines, schemes=("postgres",), url="postgres://db"), "of their own"),
+        (SourceFormat("XML", " ", read_lines), "has no words"),
+        (SourceFormat("MySQL", "a MySQL database", read_lines, schemes=("mysql",)), "words for what they look like"),
+        (SourceFormat("CSV", "a CSV file", read_lines), "there is already a format of tables 'CSV'"),
+        (SourceFormat("Postgres", "one", read_lines, schemes=("postgres",), url="postgres://db"), "of their own"),
     ],
 )
-def test_a_format_without_words_or_beside_its_twin_is_refused(format: Format, about: str) -> None:
+def test_a_format_without_words_or_beside_its_twin_is_refused(format: SourceFormat, about: str) -> None:
     with pytest.raises(TreetopError, match=about):
         register_format(format)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from treetop.counts import reading as gather
-from treetop.counts.bound import Paths, count_rows
+from treetop.counts.contribution_cap import Paths, count_rows
 from treetop.counts.counts import Counts
 from treetop.counts.reading import Gathered
 from treetop.errors import DataError

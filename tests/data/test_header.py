@@ -13,7 +13,7 @@ import pytest
 import treetop as tt
 from treetop import Graph, Source, draft_plan, inspect_table, read_plan
 from treetop.cli import main
-from treetop.counts.graph import EdgeTable, NodeTable
+from treetop.counts.graph_reader import EdgeTable, NodeTable
 from treetop.counts.reading import read_counts
 from treetop.errors import DataError, PlanFileError
 from treetop.io import header

@@ -19,7 +19,7 @@ from treetop.counts.reading import read_counts
 from treetop.errors import DataError
 from treetop.io import csv_file
 from treetop.io import table as tables
-from treetop.io.batch import Batch, as_text
+from treetop.io.row_batch import RowBatch, as_text
 
 PLACE = tt.Hierarchy.flat(["a", "b", "c"], level="place")
 SPINE = tt.Spine(["place"], {"place": PLACE})
@@ -159,5 +159,5 @@ def test_json_is_named_as_such(tmp_path: Path) -> None:
 
 
 def test_numbers_of_rows_are_kept_with_the_rows() -> None:
-    batch = Batch(pa.RecordBatch.from_pydict({"x": ["c", "f"]}), "here", 10, 1.0, np.array([2, 5]))
+    batch = RowBatch(pa.RecordBatch.from_pydict({"x": ["c", "f"]}), "here", 10, 1.0, np.array([2, 5]))
     assert batch.place("x", 1) == "here, column 'x', row 16"

@@ -11,7 +11,7 @@ import pytest
 
 import treetop as tt
 from treetop.counts import reading
-from treetop.counts.bound import Bound
+from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.reading import read_counts
 from treetop.counts.tally import Tally
 from treetop.errors import DataError
@@ -69,7 +69,7 @@ def test_only_what_is_kept_is_counted(tmp_path: Path) -> None:
 def test_of_a_unit_the_same_records_are_kept_in_whatever_order_they_come(tmp_path: Path) -> None:
     table = trips()
     pq.write_table(table, tmp_path / "trips.parquet", row_group_size=700)
-    bound = Bound("person", 1, Key(bytes(32)))
+    bound = ContributionCap("person", 1, Key(bytes(32)))
     counts = read_counts(tmp_path / "trips.parquet", SPINE, bound=bound)
     assert counts.digest == read_counts(table, SPINE, bound=bound).digest
     assert counts.total == len(table.column("person").unique())

@@ -302,9 +302,13 @@ def test_what_a_database_refuses_is_told(tmp_path: Path) -> None:
 
 
 def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "adbc_driver_sqlite.dbapi", None)
-    with pytest.raises(DataError, match=r"pip install 'treetop-dp\[sql\]'"):
-        counted(sqlite_file(tmp_path / "trips.sqlite"))
+    for module, file in (
+        ("adbc_driver_sqlite.dbapi", sqlite_file(tmp_path / "trips.sqlite")),
+        ("duckdb", duckdb_file(tmp_path / "trips.duckdb")),
+    ):
+        monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(DataError, match=r"needs a package .*: pip install 'treetop-dp\[sql\]'"):
+            counted(file)
 
 
 def test_files_with_different_types_cannot_be_one_table(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import treetop as tt
 from treetop import read_plan
 from treetop.card import words
 from treetop.card.rebuild import rebuild_plan
-from treetop.counts.bound import Bound
+from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.encode import cleaned, without_zeros
 from treetop.counts.reading import read_counts
 from treetop.domain.unit import IdClean
@@ -27,7 +27,7 @@ SPELLINGS = ["ann", "ann ", "\u00a0Ann", "ANN"]
 
 def kept(ids: Sequence[str], *clean: IdClean, unknown: str = "error") -> int:
     table = pa.table({"who": ids, "place": ["a"] * len(ids)})
-    return read_counts(table, SPINE, unknown=unknown, bound=Bound("who", 1, KEY, clean)).total  # type: ignore[arg-type]
+    return read_counts(table, SPINE, unknown=unknown, bound=ContributionCap("who", 1, KEY, clean)).total  # type: ignore[arg-type]
 
 
 def unit(*clean: IdClean) -> tt.Unit:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.engines.descents import KEY, descended
-from tests.engines.errands import PRIVATE, echo, private_error
+from tests.engines.worker_tasks import PRIVATE, echo, private_error
 from treetop.engine.executor import Executor
 from treetop.engine.spark import Spark, session
 from treetop.noise import Key

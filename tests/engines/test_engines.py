@@ -26,13 +26,13 @@ from tests.engines.deeds import always_dies, dies_once, double, finds_no_room, r
 from treetop.counts import spill as frozen
 from treetop.counts import spill as staged
 from treetop.engine import staging as stagings
-from treetop.engine.engine import ENGINES, Engine, Kind, Machine
+from treetop.engine.engine import ENGINES, Engine, EngineKind, Machine
 from treetop.engine.executor import Executor, Serial
 from treetop.engine.processes import AHEAD, Processes
 from treetop.engine.staging import staging
 from treetop.errors import DataError, EngineError, PlanError, TreetopError
 from treetop.io.table import batches, pieces, rows_at_most
-from treetop.measure.level import Room
+from treetop.measure.level import SpillBuffer
 from treetop.release.folder import HIERARCHIES
 
 KEY = bytes(range(32))
@@ -91,7 +91,7 @@ def _staged_here(engine: Engine) -> Iterator[Machine]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _here() -> Iterator[None]:
-    ENGINES.register(Kind("here", "In this process, with counts in files.", _staged_here))
+    ENGINES.register(EngineKind("here", "In this process, with counts in files.", _staged_here))
     yield
     del ENGINES._by_name["here"]
 
@@ -148,7 +148,7 @@ def test_processes_give_the_same_bytes(
         with staging(engine.staging) as folder:
             yield Machine(workers, folder, engine.bytes)
 
-    monkeypatch.setitem(ENGINES._by_name, "processes", Kind("processes", "Workers that are there.", started))
+    monkeypatch.setitem(ENGINES._by_name, "processes", EngineKind("processes", "Workers that are there.", started))
     for name in ("margins", "bounded by id", "fdr, spine alone", "merged"):
         make, options = CASES[name]
         release = partial(make().release, files, testing_key=KEY, **options)
@@ -264,7 +264,7 @@ def test_room_on_a_disk_is_taken_before_it_is_written_as_memory(
     with pytest.raises(OSError, match="No space left"):
         frozen.room(tmp_path, "word1", np.uint64, 1 << 20)
     with pytest.raises(OSError, match="No space left"):
-        Room(tmp_path).array((1 << 21,), np.int64)
+        SpillBuffer(tmp_path).array((1 << 21,), np.int64)
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(files: Path, tmp_path: Path) -> None:

@@ -21,10 +21,10 @@ import pytest
 
 import treetop as tt
 from tests.engines.descents import IN_TURN, KEY, KINDS, PLACE, cut_small, descended
-from tests.engines.errands import PRIVATE, Dying, Slow, die, echo, process
 from tests.engines.sparks import SOCKETS, Place, Through, assert_no_traces, leave_traces, started, written
-from treetop.engine import parcel
+from tests.engines.worker_tasks import PRIVATE, Dying, Slow, die, echo, process
 from treetop.engine import spark as sparks
+from treetop.engine import task_files
 from treetop.engine.spark import _Settings, check, session, settings_for
 from treetop.errors import DataError, EngineError
 
@@ -79,9 +79,9 @@ def test_tasks_are_not_done_by_the_driver_and_nothing_is_done_for_none(place: Pl
 
 def test_a_folder_that_workers_do_not_see_is_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def elsewhere(folder: Path, *rest: Any) -> Any:
-        errand, number = parcel.pack(folder, *rest)
+        context, number = task_files.pack(folder, *rest)
         folder.rename(folder.with_name("elsewhere"))
-        return errand, number
+        return context, number
 
     monkeypatch.setattr(sparks, "pack", elsewhere)
     with pytest.raises(EngineError, match="does not see the staging folder"):
@@ -200,7 +200,7 @@ def test_nothing_private_is_left_anywhere(place: Place) -> None:
     next(answers)
     # In the middle of a run private data is in the staging folder, and only there; the key is not.
     there = place.holding(PRIVATE.encode())
-    assert there and all(name.startswith("staging/journey-") for name in there)
+    assert there and all(name.startswith("staging/exchange-") for name in there)
     assert place.holding(*written(KEY)) == set()
     answers.close()  # type: ignore[attr-defined]
     leave_traces(place.spark)

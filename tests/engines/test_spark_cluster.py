@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.engines.descents import KINDS, cut_small, descended
-from tests.engines.errands import Slow
 from tests.engines.sparks import SOCKETS, Place, Through, assert_no_traces, leave_traces, started
+from tests.engines.worker_tasks import Slow
 
 DEEP = os.environ.get("TREETOP_AUDIT") == "deep"
 pytestmark = [

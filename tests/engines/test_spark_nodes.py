@@ -21,11 +21,11 @@ import pytest
 import treetop as tt
 from tests.engines.clocks import HOURS, shifted
 from tests.engines.descents import IN_TURN, KEY, PLACE, cut_small, descended
-from tests.engines.errands import Noted, Slow, Together, clock, die
 from tests.engines.nodes import Cluster, Node, cluster
 from tests.engines.sparks import SOCKETS, Place, Through, assert_no_traces, leave_traces
-from treetop.engine import parcel
+from tests.engines.worker_tasks import Noted, Slow, Together, clock, die
 from treetop.engine import spark as sparks
+from treetop.engine import task_files
 from treetop.errors import Unfinished
 from treetop.noise.gate import Gate
 
@@ -130,7 +130,7 @@ def instead(monkeypatch: pytest.MonkeyPatch, wanted: str, other: Callable[[Any],
     """Have executors do something else than one of the steps of a release."""
 
     def pack(folder: Path, function: Callable[[Any], Any], tasks: Iterable[Any]) -> Any:
-        return parcel.pack(folder, other(function) if function.__name__ == wanted else function, tasks)
+        return task_files.pack(folder, other(function) if function.__name__ == wanted else function, tasks)
 
     monkeypatch.setattr(sparks, "pack", pack)
 

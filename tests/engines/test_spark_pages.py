@@ -14,11 +14,11 @@ import pytest
 
 import treetop as tt
 from tests.engines.descents import IN_TURN, KEY, PLACE, cut_small
-from tests.engines.errands import PRIVATE, Slow, echo
 from tests.engines.pages import SETTINGS, pages, showing
 from tests.engines.sparks import OTHER, SOCKETS, Place, assert_no_traces, leave_traces, started, written
-from treetop.engine import parcel
+from tests.engines.worker_tasks import PRIVATE, Slow, echo
 from treetop.engine import spark as sparks
+from treetop.engine import task_files
 from treetop.errors import DataError
 from treetop.noise import Key
 
@@ -47,9 +47,9 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Key]:
     keys: list[Key] = []
 
     def pack(folder: Path, function: Callable[[Any], Any], tasks: Iterable[Any]) -> Any:
-        errand, number = parcel.pack(folder, function, tasks)
-        keys.extend([errand.seal, *errand.keys])
-        return errand, number
+        context, number = task_files.pack(folder, function, tasks)
+        keys.extend([context.seal, *context.keys])
+        return context, number
 
     monkeypatch.setattr(sparks, "pack", pack)
     return keys

@@ -9,9 +9,9 @@ import pytest
 
 import treetop as tt
 from treetop._util.checked import NO_BOUND
-from treetop.counts.constraints import read_facts
-from treetop.domain.cells import Cells
+from treetop.counts.constraint_reader import read_facts
 from treetop.domain.constraints import PublicFacts
+from treetop.domain.table_cells import CellNumbering
 from treetop.errors import FactError
 
 PLACE = tt.Hierarchy.from_prefixes(["AX1", "AX2", "AY1", "BX1", "BX2", "BZ1"], [1, 2], ["state", "county", "tract"])
@@ -71,7 +71,7 @@ def by_hand(facts: PublicFacts, depth: int, nodes: tuple[int, int]) -> tuple[int
 def test_bounds_are_handed_up_the_tree(seed: int) -> None:
     facts = read_facts(SPINE, some_bounds(seed))
     for index in range(len(SPINE.levels) + 1):
-        table = Cells(SPINE, SPINE.depths(index))
+        table = CellNumbering(SPINE, SPINE.depths(index))
         every = np.arange(table.number)
         lower, upper = facts.at(table.depths).of(every)
         for cell, low, high, node in zip(every, lower, upper, table.nodes(every).T, strict=True):
@@ -84,7 +84,7 @@ def test_children_of_a_node_within_its_bounds_always_have_room_for_its_count(see
     """So a repair within bounds is feasible at every node, however the noise falls."""
     facts = read_facts(SPINE, some_bounds(seed))
     for level in SPINE.levels:
-        table = Cells(SPINE, SPINE.depths(level.index - 1))
+        table = CellNumbering(SPINE, SPINE.depths(level.index - 1))
         every = np.arange(table.number)
         lower, upper = facts.at(table.depths).of(every)
         nodes, fanout = table.nodes(every), level.fanout(table.nodes(every))

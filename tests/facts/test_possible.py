@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.counts.constraints import read_facts
-from treetop.domain.cells import MOST_ROWS, Cells, Rule, above
+from treetop.counts.constraint_reader import read_facts
 from treetop.domain.constraints import PublicFacts, narrowed
+from treetop.domain.table_cells import MOST_ROWS, CellNumbering, PossibleCells, above
 from treetop.errors import FactError
 
 PLACE = tt.Hierarchy.from_prefixes(["AX1", "AX2", "AY1", "BX1", "BX2", "BZ1"], [1, 2], ["state", "county", "tract"])
@@ -62,7 +62,7 @@ def test_a_node_is_possible_exactly_if_a_leaf_under_it_is(seed: int) -> None:
     facts = some_facts(seed)
     there = allowed(facts)
     for depths in product(range(4), range(3), range(2)):
-        table = Cells(SPINE, depths)
+        table = CellNumbering(SPINE, depths)
         every = np.arange(table.number)
         expected = np.isin(every, table.numbers(LEAVES, FINEST)[there])
         assert facts.possible.allows(depths, table.nodes(every)).tolist() == expected.tolist()
@@ -72,7 +72,7 @@ def test_a_node_is_possible_exactly_if_a_leaf_under_it_is(seed: int) -> None:
 def test_the_children_of_possible_nodes_are_those_that_are_possible(seed: int) -> None:
     facts = some_facts(seed)
     for level in SPINE.levels:
-        table = Cells(SPINE, SPINE.depths(level.index - 1))
+        table = CellNumbering(SPINE, SPINE.depths(level.index - 1))
         nodes = table.nodes(np.arange(table.number))
         nodes = nodes[:, facts.possible.allows(table.depths, nodes)]
         (part,), depths = level.parts, SPINE.depths(level.index)
@@ -97,12 +97,12 @@ def test_the_children_of_possible_nodes_are_those_that_are_possible(seed: int) -
 def test_possible_cells_are_counted(seed: int) -> None:
     facts = some_facts(seed)
     for fine in [(3, 2, 1), (2, 1, 0), (1, 2, 1), (3, 0, 1)]:
-        table = Cells(SPINE, fine)
+        table = CellNumbering(SPINE, fine)
         cells = np.arange(table.number)
         cells = cells[facts.possible.allows(fine, table.nodes(cells))]
         for coarse in product(*(range(depth + 1) for depth in fine)):
             inside = table.coarser(coarse, cells)
-            number = np.bincount(inside, minlength=Cells(SPINE, coarse).number)
+            number = np.bincount(inside, minlength=CellNumbering(SPINE, coarse).number)
             assert facts.possible.number(table, coarse, np.arange(len(number))).tolist() == number.tolist()
 
 
@@ -151,8 +151,8 @@ def test_too_many_combinations_are_refused_with_their_number() -> None:
     spine = tt.Spine(["a", "b"], {"a": many, "b": many})
     with pytest.raises(FactError, match=r"25,000,000 combinations.*16,777,216"):
         read_facts(spine, {"a * b": tt.Fact(impossible=[("0000", "0001")])})
-    table = Cells(spine, (1, 0))
-    one, other = Rule(table, np.arange(5_000)), Rule(Cells(spine, (0, 1)), np.arange(5_000))
+    table = CellNumbering(spine, (1, 0))
+    one, other = PossibleCells(table, np.arange(5_000)), PossibleCells(CellNumbering(spine, (0, 1)), np.arange(5_000))
     assert len(one.cells) * len(other.cells) > MOST_ROWS
     with pytest.raises(FactError, match="together allow 25,000,000"):
         one.joined(other)

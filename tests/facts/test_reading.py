@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
-from treetop.counts.constraints import read_facts
+from treetop.counts.constraint_reader import read_facts
 from treetop.errors import FactError
 
 PLACE = tt.Hierarchy.from_prefixes(["01X1", "01X2", "01Y1", "02X1"], [2, 3], ["state", "county", "tract"])

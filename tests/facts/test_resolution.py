@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import treetop as tt
-from treetop.counts.constraints import read_facts
-from treetop.domain.cells import Cells
+from treetop.counts.constraint_reader import read_facts
 from treetop.domain.constraints import narrowed
+from treetop.domain.table_cells import CellNumbering
 from treetop.plan.resolution import number_of_tests
 
 PLACE = tt.Hierarchy.from_prefixes(["AX1", "AX2", "AY1", "BX1", "BZ1"], [1, 2], ["state", "county", "tract"])
@@ -21,7 +21,7 @@ def descendants(leaves: list[tuple[int, ...]], spine: tt.Spine, index: int) -> s
     """Return the nodes of a level that possible leaves are under."""
     depths, finest = spine.depths(index), tuple(len(tree.levels) for tree in spine.trees)
     nodes = np.array(leaves).T
-    table = Cells(spine, depths)
+    table = CellNumbering(spine, depths)
     return {tuple(node) for node in table.nodes(np.unique(table.numbers(nodes, finest))).T.tolist()}
 
 

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from treetop import DegreePlan, Graph, Hierarchy, Loss, RegionalPlan, Spine, read_plan
 from treetop.cli import main
-from treetop.counts.graph import Cleaning
+from treetop.counts.graph_reader import Cleaning
 from treetop.counts.reading import read_counts
 from treetop.lab.mechanisms.registry import MECHANISMS
 from treetop.measure.questions import Batch, measure, parse

@@ -27,7 +27,7 @@ from treetop.plan.graphs.degrees import PureDegreePlan
 from treetop.plan.graphs.regional import PureRegionalPlan
 from treetop.plan.graphs.unit import DegreeUnit
 from treetop.plan.workload import Exact, PassThrough
-from treetop.privacy.relation import Facts, GraphUnit, unit_of
+from treetop.privacy.relation import GraphRules, GraphUnit, unit_of
 from treetop.release.degrees import DegreeTables
 from treetop.release.intervals import cells
 
@@ -167,7 +167,7 @@ def test_the_commands_take_it(write: Write, tmp_path: Path) -> None:
     (entry,) = tt.Ledger.open(ledger).entries("friends")
     assert entry.state == "complete" and entry.plan_sha256 == read_plan(path).plan.digest
     # Tables of edges under "edge" protect the same unit: in one data set, losses add up.
-    edges = GraphUnit(unit_of("edge", "add-remove"), Facts("edge", directed=True))
+    edges = GraphUnit(unit_of("edge", "add-remove"), GraphRules("edge", directed=True))
     assert unit_text(read_plan(path).plan.unit) == unit_text(edges)
     with pytest.raises(tt.errors.Refusal):
         tt.publish(path, out=tmp_path / "second", ledger=ledger, dataset="friends")

@@ -16,7 +16,7 @@ import pytest
 import treetop as tt
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
 from treetop import DegreePlan, Graph, RegionalPlan
-from treetop.counts.graph import Cleaning, Edges
+from treetop.counts.graph_reader import Cleaning, Edges
 from treetop.errors import DataError, LossError, Overspent, PlanError
 from treetop.measure import measure as workload
 from treetop.measure.vectors import measure_degrees

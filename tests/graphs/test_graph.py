@@ -14,7 +14,7 @@ import pytest
 import treetop as tt
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
 from treetop import Graph, Policies
-from treetop.counts.graph import Cleaning, Nodes
+from treetop.counts.graph_reader import Cleaning, Nodes
 from treetop.counts.tally import Tally
 from treetop.errors import DataError, ManyDropped, PlanError, UnitError
 from treetop.privacy.relation import unit_of

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from treetop.errors import NumberError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream
-from treetop.noise.sampler import UNDECIDED, Table, one_sided, two_sided
+from treetop.noise.sampler import UNDECIDED, CumulativeTable, one_sided, two_sided
 
 from .oracles import DIGITS, Given, Reference, below, further_words, random_words
 
@@ -29,7 +29,7 @@ each = pytest.mark.parametrize("law", LAWS, ids=str)
 LARGEST = 2**64 - 1
 
 
-def assert_floors(table: Table, exact: list[Decimal]) -> None:
+def assert_floors(table: CumulativeTable, exact: list[Decimal]) -> None:
     with localcontext(prec=DIGITS):
         for threshold, cumulative in zip(table.thresholds.tolist(), exact, strict=True):
             scaled = cumulative * 2**64
@@ -61,7 +61,7 @@ def test_one_sided_thresholds_are_the_floors_of_direct_sums(law: Law) -> None:
 
 @each
 @pytest.mark.parametrize("build", [two_sided, one_sided])
-def test_lookup_finds_what_bisection_finds(law: Law, build: Callable[[Law], Table], key: Key) -> None:
+def test_lookup_finds_what_bisection_finds(law: Law, build: Callable[[Law], CumulativeTable], key: Key) -> None:
     table = build(law)
     thresholds = table.thresholds.tolist()
     words = random_words(key, 20_000)
@@ -93,7 +93,7 @@ def test_lookup_can_write_over_its_words(key: Key) -> None:
 
 @each
 @pytest.mark.parametrize("build", [two_sided, one_sided])
-def test_exact_comparisons_agree_with_lookup(law: Law, build: Callable[[Law], Table], key: Key) -> None:
+def test_exact_comparisons_agree_with_lookup(law: Law, build: Callable[[Law], CumulativeTable], key: Key) -> None:
     table, words = build(law), random_words(key, 200)
     out = np.empty(200, dtype=np.int64)
     assert table.draw(words, out) == 0

@@ -19,7 +19,7 @@ from treetop import Source
 from treetop.advice.coverage import twin_coverage
 from treetop.advice.prior import Prior, refuse_private
 from treetop.advice.simulate import simulate
-from treetop.counts.bound import Bound
+from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.reading import read_counts
 from treetop.errors import PlanError, PrivatePrior, Refusal
 from treetop.noise import Key
@@ -201,7 +201,7 @@ def test_a_table_with_the_records_of_the_private_one_is_refused_whatever_it_is(
     who = pa.array([f"p{number % 700}" for number in range(len(people))])
     private = people.append_column("who", who)
     pyarrow.csv.write_csv(private, tmp_path / "private.csv")
-    bound = Bound("who", 2, Key(bytes(32))) if bounded else None
+    bound = ContributionCap("who", 2, Key(bytes(32))) if bounded else None
     again = private.take(pa.array(np.random.default_rng(1).permutation(len(people))))
     pyarrow.parquet.write_table(again, tmp_path / "again.parquet")
 

@@ -26,8 +26,8 @@ from treetop import Counts, Graph, GroupTablePlan, GroupUnit
 from treetop.advice.coverage import twin_coverage
 from treetop.advice.prior import Prior
 from treetop.advice.simulate import simulate
-from treetop.counts.bound import Bound
-from treetop.counts.graph import Edges, Nodes
+from treetop.counts.contribution_cap import ContributionCap
+from treetop.counts.graph_reader import Edges, Nodes
 from treetop.errors import PlanError, PrivatePrior
 from treetop.lab.mechanisms.baselines import StabilityHistogram
 from treetop.lab.mechanisms.mechanism import PublicTree
@@ -365,7 +365,7 @@ def the_private_table_is_no_twin(id: str | None) -> str | None:
     towns = ["A1", "A2", "A1", "B1", "B1", "A1"]
     private = pa.table({"place": towns, "who": ["ann", "ann", "ann", "bo", "cy", "cy"]})
     again = pa.table({"place": towns[::-1], "who": ["1", "1", "2", "3", "3", "3"]})
-    bound = Bound.of(plan.unit, KEY)
+    bound = ContributionCap.of(plan.unit, KEY)
     counts = plan.counts(private)
 
     def read(**options: Any) -> Prior:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts
-from treetop.domain.level import Places
+from treetop.domain.spine_level import PlaceNumbering
 from treetop.measure.descent import descent_of
 from treetop.measure.level import Frontier
 from treetop.noise import Key, Keystream, Law, NoiseStream
@@ -107,14 +107,14 @@ def noise_is(noise: NDArray[np.int64]) -> Iterator[None]:
 @contextmanager
 def many_trees() -> Iterator[None]:
     """Let nodes have one attribute more, which says in which of many trees they are: each has places of its own."""
-    original = Places.first
+    original = PlaceNumbering.first
 
-    def first(self: Places, nodes: NDArray[np.int32]) -> NDArray[np.uint64]:
+    def first(self: PlaceNumbering, nodes: NDArray[np.int32]) -> NDArray[np.uint64]:
         place = original(self, nodes[:-1])
         place[1] += nodes[-1].astype(np.uint64) << np.uint64(32)
         return place
 
-    with mock.patch.object(Places, "first", first):
+    with mock.patch.object(PlaceNumbering, "first", first):
         yield
 
 

@@ -18,8 +18,8 @@ import pytest
 from numpy.typing import NDArray
 
 from treetop import Counts, Loss, Unit
-from treetop.counts import bound as bounds
-from treetop.domain.level import Places
+from treetop.counts import contribution_cap as bounds
+from treetop.domain.spine_level import PlaceNumbering
 from treetop.domain.unit import TOTAL
 from treetop.measure.level import Descended, Frontier
 from treetop.measure.measure import LevelEvidence
@@ -222,8 +222,8 @@ def noise_reused_between_levels(patch: Patch) -> None:
 
 
 def noise_reused_between_cousins(patch: Patch) -> None:
-    original = Places.first
-    patch.setattr(Places, "first", lambda places, nodes: original(replace(places, beside=()), nodes))
+    original = PlaceNumbering.first
+    patch.setattr(PlaceNumbering, "first", lambda places, nodes: original(replace(places, beside=()), nodes))
 
 
 def the_key_reused_for_another_table(patch: Patch) -> None:

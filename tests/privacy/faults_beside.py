@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from treetop import Counts, GroupSizes, GroupUnit, Unit
-from treetop.counts.bound import Bounder
+from treetop.counts.contribution_cap import CappedRecords
 from treetop.errors import DataError
 from treetop.measure.questions import Batch
 from treetop.noise import NoiseStream
@@ -34,7 +34,7 @@ workloads: Any = import_module("treetop.measure.measure")
 degrees: Any = import_module("treetop.measure.vectors")
 degree_plans: Any = import_module("treetop.plan.graphs.degrees")
 degree_units: Any = import_module("treetop.plan.graphs.unit")
-graphs: Any = import_module("treetop.counts.graph")
+graphs: Any = import_module("treetop.counts.graph_reader")
 questions: Any = import_module("treetop.measure.questions")
 margins: Any = import_module("treetop.domain.marginal")
 meanings: Any = import_module("treetop.card.meaning")
@@ -311,12 +311,12 @@ def a_twin_compared_by_its_file_only(patch: Patch) -> None:
 
 
 def a_twin_compared_after_its_contributions_were_bounded(patch: Patch) -> None:
-    def only_kept(bounder: Bounder) -> Any:
+    def only_kept(bounder: CappedRecords) -> Any:
         another = copy(bounder)
         another._batches = list(bounder._batches)
         return another.kept()
 
-    patch.setattr(Bounder, "all", only_kept)
+    patch.setattr(CappedRecords, "all", only_kept)
 
 
 def an_empty_line_that_is_no_record(patch: Patch) -> None:

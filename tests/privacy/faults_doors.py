@@ -12,7 +12,7 @@ from treetop.noise import Key
 from treetop.noise.gate import Gate
 from treetop.plan.file import PlanFile
 from treetop.plan.plan import PurePlan
-from treetop.privacy.relation import Facts, GraphUnit
+from treetop.privacy.relation import GraphRules, GraphUnit
 
 from .faults import Fault, Patch
 
@@ -25,7 +25,7 @@ public_files: Any = import_module("treetop.plan.file.paths")
 
 
 def edges_that_are_dropped_told_exactly(patch: Patch) -> None:
-    patch.setattr(Facts, "may_drop", None)
+    patch.setattr(GraphRules, "may_drop", None)
 
 
 def rows_that_are_not_kept_told_exactly(patch: Patch) -> None:

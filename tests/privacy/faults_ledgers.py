@@ -12,7 +12,7 @@ from treetop.ledger import unit_text
 from treetop.ledger.budget import Spending
 from treetop.plan.plan import PurePlan
 from treetop.privacy.composition import Cells
-from treetop.privacy.relation import Facts
+from treetop.privacy.relation import GraphRules
 
 from .faults import Fault, Patch
 
@@ -79,7 +79,7 @@ def an_exact_total_that_is_no_condition(patch: Patch) -> None:
 
 
 def edges_of_either_direction_taken_for_one_unit(patch: Patch) -> None:
-    patch.setattr(Facts, "edges", "edges")
+    patch.setattr(GraphRules, "edges", "edges")
 
 
 _FAULTS = (

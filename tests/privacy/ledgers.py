@@ -19,7 +19,7 @@ from treetop import Ledger
 from treetop.errors import Overspent
 from treetop.ledger import OtherUnit, unit_text
 from treetop.noise import DiscreteGaussian
-from treetop.privacy.relation import Facts, GraphUnit, unit_of
+from treetop.privacy.relation import GraphRules, GraphUnit, unit_of
 from treetop.publishing.charging import Account
 
 from .accountant import Losses, coin, gaussian, together
@@ -145,7 +145,7 @@ def friendships_of_one_ledger() -> str | None:
     """Charge directed and undirected edges: two people who list each other are two edges, or one."""
     towns = tt.Spine.origin_first(origin=PLACE, destination=PLACE)
     plans: list[tt.Plan] = [
-        tt.Plan(towns, GraphUnit(unit_of("edge", "add-remove"), Facts("edge", directed)), PURE, margins="none")
+        tt.Plan(towns, GraphUnit(unit_of("edge", "add-remove"), GraphRules("edge", directed)), PURE, margins="none")
         for directed in (True, False)
     ]
     degrees: list[tt.Plan] = [

@@ -14,7 +14,7 @@ import numpy as np
 
 import treetop as tt
 from treetop.card.meaning import meaning
-from treetop.counts.graph import Edges, Nodes
+from treetop.counts.graph_reader import Edges, Nodes
 from treetop.noise import Key
 from treetop.plan.graphs.unit import Degree, Form
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Graph
-from treetop.counts.bound import Bound
-from treetop.counts.graph import Edges, Nodes
+from treetop.counts.contribution_cap import ContributionCap
+from treetop.counts.graph_reader import Edges, Nodes
 from treetop.counts.reading import read_counts
 from treetop.measure import questions
 
@@ -45,7 +45,7 @@ def cells(kept: tuple[int, ...], pairs: Pairs, relation: Any, most: int) -> tupl
     graph = Graph(people(kept), table(pairs), relation, contributions=most if relation == "user-out" else None,
                   degree_bound=most if relation == "node" else None)  # fmt: skip
     unit = graph.unit("add-remove")
-    bound = None if unit.id is None else Bound(unit.id, most, KEY)
+    bound = None if unit.id is None else ContributionCap(unit.id, most, KEY)
     counts = read_counts(graph.table(), SPINE, COLUMNS, bound=bound)
     leaves, number = questions.leaves_of(SPINE, counts)
     found = []

@@ -15,8 +15,8 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.counts.graph import Edges, Nodes
-from treetop.counts.projection import projected_degrees
+from treetop.counts.degree_projection import projected_degrees
+from treetop.counts.graph_reader import Edges, Nodes
 from treetop.domain.unit import Neighbours, Sensitivity
 from treetop.noise import Key
 from treetop.plan.graphs import degrees as degree_plans

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Graph, Policies
-from treetop.counts.graph import Edges, Nodes
-from treetop.counts.projection import projected_degrees
+from treetop.counts.degree_projection import projected_degrees
+from treetop.counts.graph_reader import Edges, Nodes
 from treetop.measure import questions
 from treetop.measure.vectors import measure_degrees
 from treetop.noise import DiscreteLaplace

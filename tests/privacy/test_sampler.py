@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest, chi2, chi2_contingency
 
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Keystream, Law, NoiseStream
-from treetop.noise.sampler import Block, Table, sampler, two_sided
+from treetop.noise.sampler import Block, CumulativeTable, sampler, two_sided
 
 from .audits import DEEP
 from .divergence import masses
@@ -179,27 +179,27 @@ def test_threads_and_chunks_draw_the_same_noise(law: Law, chunk: int) -> None:
 
 def test_a_sampler_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     law = LAWS[1]
-    draw = Table.draw
+    draw = CumulativeTable.draw
     x = drawn(law, Key(bytes(32)))
     assert chi_square(np.where(np.abs(x) > 70, np.sign(x) * 70, x), law) > SIGNIFICANCE  # only its tail is wrong
     with monkeypatch.context() as patch:  # tails cut off
 
-        def without_tails(self: Table, words: NDArray[np.uint64], out: Integers) -> int:
+        def without_tails(self: CumulativeTable, words: NDArray[np.uint64], out: Integers) -> int:
             undecided: int = draw(self, words, out)
             out[:] = np.clip(out, -60, 60)
             return undecided
 
-        patch.setattr(Table, "draw", without_tails)
+        patch.setattr(CumulativeTable, "draw", without_tails)
         with pytest.raises(pytest.fail.Exception, match="twice in a row"):
             test_tails_are_as_heavy_as_the_law_says(law)
     with monkeypatch.context() as patch:  # one sign in fifty lost
 
-        def one_sided(self: Table, words: NDArray[np.uint64], out: Integers) -> int:
+        def one_sided(self: CumulativeTable, words: NDArray[np.uint64], out: Integers) -> int:
             undecided: int = draw(self, words, out)
             out[::50] = np.abs(out[::50])
             return undecided
 
-        patch.setattr(Table, "draw", one_sided)
+        patch.setattr(CumulativeTable, "draw", one_sided)
         with pytest.raises(pytest.fail.Exception, match="twice in a row"):
             test_both_signs_are_alike(law)
     with monkeypatch.context() as patch:  # two levels, or subtrees, that share their words
@@ -289,7 +289,7 @@ def test_words_that_64_bits_do_not_decide_are_decided_as_by_rational_arithmetic(
 
 
 def test_the_laws_above_are_drawn_in_both_ways() -> None:
-    assert all(isinstance(sampler(law), Table) for law in LAWS)
+    assert all(isinstance(sampler(law), CumulativeTable) for law in LAWS)
     assert all(isinstance(sampler(law), Block) for law in WIDE)
 
 

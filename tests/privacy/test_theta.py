@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.counts.graph import Edges, Nodes
+from treetop.counts.graph_reader import Edges, Nodes
 from treetop.plan.graphs.unit import Degree, reaching_sensitivity
 
 from .engine import KEY

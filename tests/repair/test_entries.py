@@ -63,15 +63,15 @@ FUZZ = """
     from fractions import Fraction
     from treetop.errors import TreetopError
     from treetop.repair.least_squares import MeasuredLevel, least_squares
-    from treetop.counts.graph import Edges
-    from treetop.counts.graph import Nodes
-    from treetop.counts.projection import projected_degrees
+    from treetop.counts.graph_reader import Edges
+    from treetop.counts.graph_reader import Nodes
+    from treetop.counts.degree_projection import projected_degrees
     from treetop.repair.cumulative import relax_direct
     from treetop.repair.rebalance import rebalance
     from treetop.plan.groups.plan import GroupPlan
     from treetop.publishing.releasing import release_groups
     from treetop.plan.groups.unit import GroupUnit
-    from treetop.counts.groups import GroupSizes
+    from treetop.counts.group_reader import GroupSizes
     from treetop.domain.hierarchy import Hierarchy
     from treetop.noise.sum_noise import sum_margins
     from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, NoiseStream

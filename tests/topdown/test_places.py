@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import treetop as tt
-from treetop.domain.level import LARGEST_WORD, Level, Places
+from treetop.domain.spine_level import LARGEST_WORD, Level, PlaceNumbering
 from treetop.engine.executor import Threads
 from treetop.errors import HierarchyError
 from treetop.measure import blocks
@@ -24,8 +24,8 @@ from .test_reference import random_spine
 KEY = Key(bytes(range(32)))
 
 
-def places_of(spine: tt.Spine, level: Level) -> Places:
-    return Places.of_level(level, spine.sizes(level.index - 1))
+def places_of(spine: tt.Spine, level: Level) -> PlaceNumbering:
+    return PlaceNumbering.of_level(level, spine.sizes(level.index - 1))
 
 
 @pytest.mark.parametrize("seed", range(30))

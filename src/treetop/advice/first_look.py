@@ -20,7 +20,7 @@ from treetop.domain.unit import Unit
 from treetop.errors import TreetopError
 from treetop.inspection import Inspection
 from treetop.inspection.suggest import Suggestion
-from treetop.io.batch import as_text
+from treetop.io.row_batch import as_text
 from treetop.io.source import Source, as_public, reads_once
 from treetop.io.table import batches
 from treetop.plan.file.draft import drafted_splits

@@ -12,10 +12,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from treetop.counts.constraints import COUNT, fact_of
+from treetop.counts.constraint_reader import COUNT, fact_of
 from treetop.counts.counts import Counts
 from treetop.domain.constraints import COUNTED, INVARIANT, Fact, PublicFacts, TableFact
-from treetop.domain.level import Ints
+from treetop.domain.spine_level import Ints
 from treetop.errors import FactError
 from treetop.measure.bounded import contradiction, leaf_nodes
 from treetop.plan.plan import PurePlan

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from treetop._util.choices import nearest
 from treetop.advice.expected import Floats
-from treetop.counts.bound import Bound
+from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.counts import Counts, go_down
 from treetop.counts.encode import Unknown
 from treetop.counts.reading import read_counts
@@ -145,7 +145,7 @@ class Reading(TypedDict, total=False):
     private: Table | None
     """The table that the plan will read, where that is known: the same one is refused, and so is one with the same
     records, as far as both have the same columns."""
-    bound: Bound | None
+    bound: ContributionCap | None
     """With it, at most so many records of each unit are counted, as in a release."""
 
 
@@ -274,7 +274,7 @@ def _from_table(
     count: str | None = None,
     unknown: Unknown = "error",
     private: Table | None = None,
-    bound: Bound | None = None,
+    bound: ContributionCap | None = None,
 ) -> Prior:
     refuse_private(table, private)
     tally = Tally(compares=True)
@@ -285,7 +285,7 @@ def _from_table(
     return Prior(kind, stated, spine, prior_levels(spine, counts), counts, tally.every)
 
 
-def read_alike(source: Source, unit: Unit, role: Role) -> tuple[Source, Bound | None, list[str]]:
+def read_alike(source: Source, unit: Unit, role: Role) -> tuple[Source, ContributionCap | None, list[str]]:
     """Return how a public table is read as the private one is, and what to say where it cannot be.
 
     `source` has the options of the plan. Those that its kind of file has no use for are left out; so are conditions on
@@ -299,7 +299,7 @@ def read_alike(source: Source, unit: Unit, role: Role) -> tuple[Source, Bound | 
     if present is not None and unit.id not in present:
         return source, None, [*notes, f"{limit} is not in the {what}: the {role} has no column {unit.id!r}."]
     notes.append(f"{limit} is in the {what}: of the {role} only the records that it keeps are counted.")
-    return source, Bound.of(unit, _CHOICE), notes
+    return source, ContributionCap.of(unit, _CHOICE), notes
 
 
 def keeping_alike(source: Source, role: Role) -> tuple[Source, list[str] | None, list[str]]:

@@ -23,7 +23,7 @@ from treetop.advice.prior import (
     refuse_same_records,
 )
 from treetop.counts.counts import Counts
-from treetop.counts.groups import Columns, GroupSizes, Reader
+from treetop.counts.group_reader import GroupColumns, GroupSizes, Reader
 from treetop.domain.spine import Spine
 from treetop.errors import DataError, PlanError, PrivatePrior
 from treetop.io.source import Source, reads_once
@@ -126,7 +126,7 @@ def _reader(plan: PureGroupTablePlan, file: PlanFile, present: list[str] | None,
             f"a public table for this plan has the plan's own columns (without {missing}), or those of a "
             f"published one: {plan.place!r}, {SIZE!r} and 'count', the number of groups of that size in that place"
         )
-    return Reader(own.regions, widest, "histogram", Columns(region=place, size=size, number=number), None)
+    return Reader(own.regions, widest, "histogram", GroupColumns(region=place, size=size, number=number), None)
 
 
 def _first(present: list[str], *names: str | None) -> str | None:

@@ -25,8 +25,8 @@ from treetop.advice.prior import Prior, layers
 from treetop.counts.counts import Counts
 from treetop.counts.encode import Unknown
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.level import Refinement
 from treetop.domain.spine import Spine
+from treetop.domain.spine_level import AttributeStep
 from treetop.domain.unit import TOTAL
 from treetop.errors import LossError
 from treetop.plan.splits import as_weights, budgets_by_worth, measured_levels, split_by_nodes
@@ -55,7 +55,7 @@ def public_coefficients(spine: Spine, weights: Sequence[float]) -> Floats:
     return result
 
 
-def _product(weight: float, passed: Sequence[Floats], parts: Sequence[Refinement]) -> float:
+def _product(weight: float, passed: Sequence[Floats], parts: Sequence[AttributeStep]) -> float:
     """Return a weight times the summed product of what attributes pass, each of these by 1/b, the last by 1 − 1/b.
 
     Over the attributes that a level refines, these add up to 1 − 1/b of all of them together.

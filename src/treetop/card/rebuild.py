@@ -15,7 +15,7 @@ from treetop.plan.plan import PurePlan
 from treetop.plan.resolution import Resolution
 from treetop.plan.workload import CONFIDENCE, table_shares
 from treetop.privacy import Loss, Split, Unit
-from treetop.privacy.relation import Facts, GraphUnit
+from treetop.privacy.relation import GraphRules, GraphUnit
 
 
 def rebuild_unit(card: Mapping[str, Any]) -> Unit:
@@ -85,4 +85,4 @@ def _unit(told: Mapping[str, Any]) -> Unit:
     unit = Unit(**told["unit"])
     if "graph" not in told:
         return unit
-    return GraphUnit(unit, Facts.of(told["graph"]))
+    return GraphUnit(unit, GraphRules.of(told["graph"]))

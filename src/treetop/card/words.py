@@ -12,7 +12,7 @@ from treetop.card import meaning as known
 from treetop.card.meaning import epsilon_beside_others, epsilon_of, plural, say_epsilon
 from treetop.card.schema import Facts
 from treetop.domain.marginal import exact_margins, title_of
-from treetop.io.batch import say_kept
+from treetop.io.row_batch import say_kept
 from treetop.noise.gate import WARNING
 from treetop.plan.graphs.degrees import DegreeCounts
 from treetop.plan.groups.planned import PureGroupTablePlan

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treetop.card.bond import bound, statement_sha256
-from treetop.domain.cells import Boxes
 from treetop.domain.constraints import COUNTED, LISTED, TableFact
+from treetop.domain.table_cells import CellBounds
 from treetop.errors import ReleaseError
 from treetop.io.source import Prepare
 from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
@@ -395,7 +395,7 @@ def facts(release: Release) -> Iterator[str]:
             yield from beyond(fact, fact.boxes, found, release.total - int(count.sum()))
 
 
-def beyond(fact: TableFact, boxes: Boxes, found: NDArray[np.int64], missing: int) -> Iterator[str]:
+def beyond(fact: TableFact, boxes: CellBounds, found: NDArray[np.int64], missing: int) -> Iterator[str]:
     """Say which released counts are not within bounds, whatever of what is missing belongs to them."""
     for wrong in np.flatnonzero((found > boxes.upper) | (found + missing < boxes.lower))[:1].tolist():
         told = (

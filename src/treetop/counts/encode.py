@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from treetop._util.choices import nearest, with_article
 from treetop._util.kernel import kernel
-from treetop.counts.bound import Bound
 from treetop.counts.codebook import Codebook
+from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.counts import KEPT_LEAVES, LARGEST_TOTAL, packed_paths
 from treetop.counts.tally import Tally
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
 from treetop.domain.unit import IdClean
 from treetop.errors import DataError
-from treetop.io.batch import Batch, as_plain, as_text, first_missing
 from treetop.io.header import is_unvouched, refuse_code
+from treetop.io.row_batch import RowBatch, as_plain, as_text, first_missing
 
 
 class Weighing:
@@ -34,7 +34,7 @@ class Weighing:
         self._what = what
         self._total = 0
 
-    def read(self, batch: Batch) -> NDArray[np.int64]:
+    def read(self, batch: RowBatch) -> NDArray[np.int64]:
         """Return how many records each row stands for."""
         name = self._name
         column = as_plain(batch.rows.column(name))
@@ -61,7 +61,7 @@ class Weighing:
         self._add(weights)
         return weights
 
-    def _digits(self, column: pa.StringArray, batch: Batch) -> pa.StringArray:
+    def _digits(self, column: pa.StringArray, batch: RowBatch) -> pa.StringArray:
         column = pc.utf8_trim_whitespace(column)
         wrong = pc.invert(pc.match_substring_regex(column, r"^[+-]?[0-9]+(\.0*)?$"))
         _refuse_first(wrong, batch, self._name, f"the {self._what} {{}} is not a whole number")
@@ -81,7 +81,7 @@ class Weighing:
             )
 
 
-def _refuse_first(bad: Any, batch: Batch, name: str, why: str) -> None:
+def _refuse_first(bad: Any, batch: RowBatch, name: str, why: str) -> None:
     row = pc.index(bad, True).as_py()
     if row >= 0:
         value = batch.rows.column(name)[row].as_py()
@@ -133,7 +133,7 @@ that is named for each attribute."""
 _REMEDY = 'Correct the table or the hierarchy; or set unknown to "drop", or to the leaf that such rows count under'
 
 
-class Rows(NamedTuple):
+class EncodedRows(NamedTuple):
     """Some rows of a private table, encoded."""
 
     keys: list[NDArray[np.uint64]]
@@ -153,7 +153,7 @@ class Encoder:
         columns: Mapping[str, str] | None = None,
         count: str | None = None,
         unknown: Unknown = "error",
-        bound: Bound | None = None,
+        bound: ContributionCap | None = None,
     ) -> None:
         self.unknown, self.bound = unknown, bound
         self.attributes = _attributes(spine, _columns(spine, columns), unknown)
@@ -166,7 +166,7 @@ class Encoder:
         self.wanted = [name for name in dict.fromkeys(named) if name is not None]
         """The columns that are read."""
 
-    def rows(self, batch: Batch, tally: Tally) -> Rows:
+    def rows(self, batch: RowBatch, tally: Tally) -> EncodedRows:
         """Encode the rows of a batch; a tally is told what had unknown codes."""
         attributes, unknown = self.attributes, self.unknown
         for attribute in attributes if batch.first == 0 and is_unvouched(batch.rows.schema) else ():
@@ -192,7 +192,7 @@ class Encoder:
             for part, leaf in zip(parts, leaves, strict=True):
                 if part is not None:
                     _add_to_paths(part, leaf, key)
-        return Rows(keys, weights, ids)
+        return EncodedRows(keys, weights, ids)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +208,7 @@ class _Attribute:
     parts: Sequence[NDArray[np.uint64] | None]
     """Per word, what each leaf adds to the path."""
 
-    def leaves(self, batch: Batch, unknown: Unknown) -> NDArray[np.int64]:
+    def leaves(self, batch: RowBatch, unknown: Unknown) -> NDArray[np.int64]:
         """Return the leaf number of every row; -1 for an unknown code, unless that is refused."""
         column = batch.rows.column(self.column)
         if pa.types.is_dictionary(column.type):
@@ -223,7 +223,7 @@ class _Attribute:
         """Return the leaves with the one for unknown codes in the place of those."""
         return leaves if self.other is None else np.where(leaves < 0, self.other, leaves)
 
-    def tell(self, tally: Tally, batch: Batch, leaves: NDArray[np.int64], weights: NDArray[np.int64] | None) -> None:
+    def tell(self, tally: Tally, batch: RowBatch, leaves: NDArray[np.int64], weights: NDArray[np.int64] | None) -> None:
         """Tell which codes are unknown, and how many records have them."""
         if len(leaves) == 0 or leaves.min() >= 0:
             return
@@ -235,7 +235,7 @@ class _Attribute:
     def _width(self) -> int:
         return int(pc.max(pc.utf8_length(self.tree.codes[-1])).as_py())
 
-    def _refuse(self, batch: Batch, leaves: NDArray[np.int64]) -> NoReturn:
+    def _refuse(self, batch: RowBatch, leaves: NDArray[np.int64]) -> NoReturn:
         unknown = np.flatnonzero(leaves < 0)
         row = int(unknown[0])
         codes = as_text(batch.rows.column(self.column), self.column)
@@ -318,7 +318,7 @@ def _other_leaf(unknown: Mapping[str, str], attribute: str, tree: Hierarchy) -> 
     return leaf
 
 
-def _ids(batch: Batch, bound: Bound, unknown: Unknown) -> pa.StringArray:
+def _ids(batch: RowBatch, bound: ContributionCap, unknown: Unknown) -> pa.StringArray:
     """Return the units of the rows; a row without one cannot be bounded."""
     ids = cleaned(as_text(batch.rows.column(bound.id), bound.id), bound.clean)
     row = first_missing(ids)

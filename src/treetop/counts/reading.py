@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from treetop._util.system import Progress, as_they_come
-from treetop.counts.bound import Bound, Bounder, Paths, Weights, Words, count_rows
+from treetop.counts.contribution_cap import CappedRecords, ContributionCap, Paths, Weights, Words, count_rows
 from treetop.counts.counts import Counts
-from treetop.counts.encode import Encoder, Rows, Unknown
-from treetop.counts.tally import MadeTable, Tally
+from treetop.counts.encode import EncodedRows, Encoder, Unknown
+from treetop.counts.tally import DerivedTable, Tally
 from treetop.domain.spine import Spine
 from treetop.io import table as tables
 
@@ -96,7 +96,7 @@ def read_counts(
     columns: Mapping[str, str] | None = None,
     count: str | None = None,
     unknown: Unknown = "error",
-    bound: Bound | None = None,
+    bound: ContributionCap | None = None,
     progress: Progress | None = None,
     tally: Tally | None = None,
 ) -> Counts:
@@ -114,9 +114,9 @@ def read_counts(
 def read_encoded(table: tables.Table, encoder: Encoder, progress: Progress | None, tally: Tally) -> Counts:
     """Read a private table as an encoder does, and count its leaves."""
     tally.unknown, bound = encoder.unknown, encoder.bound
-    bounder = None if bound is None else Bounder(bound, encoder.words)
+    bounder = None if bound is None else CappedRecords(bound, encoder.words)
     collected = Gathered() if bounder is None else bounder
-    made = table if isinstance(table, MadeTable) else None
+    made = table if isinstance(table, DerivedTable) else None
     rows, done = 0, 0.0
     for batch in _encoded(table if made is None else made.opened(tally), encoder):
         rows += batch.number
@@ -143,7 +143,7 @@ def read_encoded(table: tables.Table, encoder: Encoder, progress: Progress | Non
 class _Encoded(NamedTuple):
     """A batch of rows, encoded."""
 
-    rows: Rows
+    rows: EncodedRows
     """What was encoded of them."""
     tally: Tally
     """What had unknown codes."""

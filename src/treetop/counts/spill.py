@@ -16,10 +16,10 @@ from numpy.lib.format import header_data_from_array_1_0, open_memmap, write_arra
 from numpy.typing import NDArray
 
 from treetop._util.system import Progress
-from treetop.counts.bound import keep_of_units
+from treetop.counts.contribution_cap import keep_of_units
 from treetop.counts.counts import LARGEST_TOTAL, TOO_MANY, Counts
-from treetop.counts.encode import Encoder, Rows
-from treetop.counts.tally import MadeTable, Tally
+from treetop.counts.encode import EncodedRows, Encoder
+from treetop.counts.tally import DerivedTable, Tally
 from treetop.engine.executor import Executor
 from treetop.engine.staging import allocate, drafted
 from treetop.errors import DataError
@@ -145,7 +145,7 @@ class Space:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class SortedRun:
     """Rows in files, in the order of their first word."""
 
     folder: Path
@@ -166,7 +166,7 @@ class _Encode:
 
 @dataclass(frozen=True, eq=False)
 class _Encoded:
-    runs: tuple[Run, ...]
+    runs: tuple[SortedRun, ...]
     rows: int
     tally: Tally
 
@@ -175,7 +175,7 @@ class _Encoded:
 class _Range:
     """The rows of all runs whose first words are in a range."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[SortedRun, ...]
     begin: int
     end: int
     folder: Path
@@ -187,7 +187,7 @@ class _Range:
 
 @dataclass(frozen=True, eq=False)
 class _Merged:
-    run: Run
+    run: SortedRun
     total: int
     units: int = 0
 
@@ -207,8 +207,8 @@ def read_staged(
 ) -> FrozenCounts:
     """Read a private table as `read_counts` does, with no more rows in memory at a time than there is room for."""
     tally.unknown = encoder.unknown
-    made = table if isinstance(table, MadeTable) else None
-    runs: list[Run] = []
+    made = table if isinstance(table, DerivedTable) else None
+    runs: list[SortedRun] = []
     rows = 0
     for encoded, done in _encode_all(table if made is None else made.opened(tally), encoder, space):
         runs += encoded.runs
@@ -247,7 +247,7 @@ def _encode_all(table: tables.Table, encoder: Encoder, space: Space) -> Iterator
 
 def _encode(task: _Encode) -> _Encoded:
     """Read a piece of the table, and write its rows as runs: a pure function, but for the files."""
-    tally, rows, found, waiting = Tally(), 0, list[Run](), list[Rows]()
+    tally, rows, found, waiting = Tally(), 0, list[SortedRun](), list[EncodedRows]()
     tally.unknown = task.encoder.unknown
 
     def write() -> None:
@@ -264,7 +264,7 @@ def _encode(task: _Encode) -> _Encoded:
     return _Encoded(tuple(found), rows, tally)
 
 
-def _written(task: _Encode, waiting: Sequence[Rows], folder: Path) -> Run:
+def _written(task: _Encode, waiting: Sequence[EncodedRows], folder: Path) -> SortedRun:
     """Write rows as a run: of leaves with their counts; or, where units are bounded, of rows by their unit's hash."""
     keys = [np.concatenate(words) for words in zip(*(one.keys for one in waiting), strict=True)]
     some = [one.weights for one in waiting if one.weights is not None]
@@ -280,15 +280,15 @@ def _written(task: _Encode, waiting: Sequence[Rows], folder: Path) -> Run:
     with drafted(folder) as draft:
         for name, column in columns.items():
             save(draft, name, column[order])
-    return Run(folder, len(order), _sampled(high[order]))
+    return SortedRun(folder, len(order), _sampled(high[order]))
 
 
-def _save_counts(folder: Path, counts: Counts) -> Run:
+def _save_counts(folder: Path, counts: Counts) -> SortedRun:
     with drafted(folder) as draft:
         for word, key in enumerate(counts.keys):
             save(draft, f"word{word}", key)
         save(draft, _NUMBER, np.diff(counts.before).view(np.uint64))
-    return Run(folder, len(counts), _sampled(counts.keys[0]))
+    return SortedRun(folder, len(counts), _sampled(counts.keys[0]))
 
 
 def _sampled(words: Words) -> Words:
@@ -296,8 +296,8 @@ def _sampled(words: Words) -> Words:
 
 
 def _ranges(
-    runs: Sequence[Run], space: Space, encoder: Encoder, name: str
-) -> list[tuple[tuple[Run, ...], int, int, Path]]:
+    runs: Sequence[SortedRun], space: Space, encoder: Encoder, name: str
+) -> list[tuple[tuple[SortedRun, ...], int, int, Path]]:
     """Cut the first words of all runs into ranges with about as many rows as fit, or a single word."""
     if not runs:
         return []

@@ -304,7 +304,7 @@ def _tell(told: list[str]) -> None:
 # What may leave a record out on the way from a table to its counts, said in one place.
 
 
-class MadeTable:
+class DerivedTable:
     """A table that is made of others when it is read, and says what that may leave out."""
 
     @property
@@ -355,7 +355,7 @@ class Rules(NamedTuple):
 
 def rules_of(table: Table) -> Rules:
     """Return what is done to a table before it is counted."""
-    if isinstance(table, MadeTable):
+    if isinstance(table, DerivedTable):
         return Rules(table.keep, table.drop)
     source = as_source(table)
     if source is None:
@@ -365,7 +365,7 @@ def rules_of(table: Table) -> Rules:
 
 def may_drop(table: Table) -> str | None:
     """Say what may leave records of a table out before they are counted; None where nothing does."""
-    if isinstance(table, MadeTable):
+    if isinstance(table, DerivedTable):
         return table.may_drop
     source = as_source(table)
     if source is None:

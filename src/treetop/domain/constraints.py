@@ -13,9 +13,19 @@ from numpy.typing import NDArray
 
 from treetop._util.checked import NO_BOUND
 from treetop._util.lazy import FrozenMap
-from treetop.domain.cells import MOST_ROWS, Boxes, Cells, Depths, Possible, Rule, complement, is_coarser, meet
-from treetop.domain.level import Ints, Level, Nodes, Refinement
 from treetop.domain.spine import Spine
+from treetop.domain.spine_level import AttributeStep, Ints, Level, Nodes
+from treetop.domain.table_cells import (
+    MOST_ROWS,
+    CellBounds,
+    CellNumbering,
+    Depths,
+    Possible,
+    PossibleCells,
+    complement,
+    is_coarser,
+    meet,
+)
 from treetop.errors import FactError
 
 SAME = "same"
@@ -100,13 +110,13 @@ _SHOWN = 3
 class TableFact:
     """What is known of one table, with its cells numbered."""
 
-    table: Cells
+    table: CellNumbering
     """The table."""
     kinds: tuple[str, ...]
     """What is stated of it: "exact", "at_least", "at_most", "possible", "impossible", "invariant"."""
-    boxes: Boxes | None = field(default=None, repr=False)
+    boxes: CellBounds | None = field(default=None, repr=False)
     """The bounds of its cells; exact counts are bounds that meet."""
-    rule: Rule | None = field(default=None, repr=False)
+    rule: PossibleCells | None = field(default=None, repr=False)
     """Its possible cells."""
     unchecked: bool = False
     """Whether the private table is not compared with it."""
@@ -136,7 +146,7 @@ class TableFact:
             return self
         cells = np.arange(len(count))
         stated = {**self.stated, INVARIANT: (cells, count)}
-        return replace(self, boxes=Boxes(self.table, cells, count, count), stated=FrozenMap(stated))
+        return replace(self, boxes=CellBounds(self.table, cells, count, count), stated=FrozenMap(stated))
 
     def describe(self) -> dict[str, Any]:
         """Return it as plain values, for cards and digests."""
@@ -154,7 +164,7 @@ class PublicFacts:
     """The spine that they are about."""
     facts: tuple[TableFact, ...] = ()
     """Each is about another table."""
-    _at: dict[Depths, Boxes] = field(default_factory=dict, init=False, repr=False)
+    _at: dict[Depths, CellBounds] = field(default_factory=dict, init=False, repr=False)
 
     def __bool__(self) -> bool:
         return bool(self.facts)
@@ -181,18 +191,22 @@ class PublicFacts:
             found |= more
         return tuple(sorted(found, key=lambda depths: (-sum(depths), depths)))
 
-    def at(self, depths: Depths) -> Boxes:
+    def at(self, depths: Depths) -> CellBounds:
         """Return what facts say of the cells of a table, by its own bounds and those of finer tables."""
         if depths not in self._at:
             own = [fact.boxes for fact in self.facts if fact.boxes is not None and fact.table.depths == depths]
             finer = (self.at(one) for one in self.bounded if one != depths and is_coarser(depths, one))
             told = [*own, *(boxes.summed(depths, self.possible) for boxes in finer)]
-            table = Cells(self.spine, depths)
-            boxes = Boxes.joined(table, [one.possible(self.possible) for one in told]) if told else Boxes.none(table)
+            table = CellNumbering(self.spine, depths)
+            boxes = (
+                CellBounds.joined(table, [one.possible(self.possible) for one in told])
+                if told
+                else CellBounds.none(table)
+            )
             self._at[depths] = boxes
         return self._at[depths]
 
-    def exact(self, depths: Depths) -> Boxes | None:
+    def exact(self, depths: Depths) -> CellBounds | None:
         """Return the counts of all possible cells of a table where facts decide them; None where they do not."""
         boxes = self.at(depths)
         if not (boxes.lower == boxes.upper).all():
@@ -223,7 +237,7 @@ class PublicFacts:
         """Return the least and the most that nodes have, given by attribute: such that their children can share it."""
         if not self.says_something(depths):
             return np.zeros(len(nodes[0]), np.int64), np.full(len(nodes[0]), NO_BOUND, np.int64)
-        return self.at(depths).of(Cells(self.spine, depths).numbers(nodes, depths))
+        return self.at(depths).of(CellNumbering(self.spine, depths).numbers(nodes, depths))
 
     def around(self, depths: Depths, nodes: NDArray[np.integer]) -> tuple[Ints, Ints]:
         """Return all that is known of nodes: their bounds, and that none has more than a cell that it is in.
@@ -292,7 +306,7 @@ class PublicFacts:
         return [fact.describe() for fact in self.facts]
 
 
-def _impossible(boxes: Boxes, possible: Possible) -> str | None:
+def _impossible(boxes: CellBounds, possible: Possible) -> str | None:
     """Say which cells must have something and cannot."""
     there = possible.allows(boxes.table.depths, boxes.table.nodes(boxes.cells))
     wrong = np.flatnonzero(~there & (boxes.lower > 0))
@@ -305,7 +319,7 @@ def _impossible(boxes: Boxes, possible: Possible) -> str | None:
     return "; ".join(found) + _more(len(wrong))
 
 
-def _first_missing(boxes: Boxes, possible: Possible) -> str:
+def _first_missing(boxes: CellBounds, possible: Possible) -> str:
     """Say which possible cell is the first that is not listed, where the table is not too large to look."""
     if boxes.table.number > MOST_ROWS:
         return ""
@@ -332,7 +346,7 @@ def _refuse(facts: Sequence[TableFact], why: str) -> None:
 class NarrowLevel(Level):
     """A level at which some children are impossible; ranks are those among the possible children of a node."""
 
-    rule: Rule = field(repr=False)
+    rule: PossibleCells = field(repr=False)
     """What is possible."""
     depths: Depths
     """How many levels of every attribute are refined here."""
@@ -343,7 +357,7 @@ class NarrowLevel(Level):
         return False
 
     @property
-    def part(self) -> Refinement:
+    def part(self) -> AttributeStep:
         """What the level does, as if everything were possible."""
         return self.parts[0]
 
@@ -355,7 +369,7 @@ class NarrowLevel(Level):
         return bool((parent[1:] == parent[:-1]).any())
 
     @cached_property
-    def _families(self) -> tuple[Cells, int, Ints]:
+    def _families(self) -> tuple[CellNumbering, int, Ints]:
         return self.rule.families(self.depths, self.part.attribute)
 
     def _start(self, nodes: Nodes, refined: Depths, child: Ints) -> Ints:
@@ -416,7 +430,7 @@ def _narrowed(spine: Spine, level: Level, possible: Possible) -> Level:
     return NarrowLevel(plain.index, plain.name, plain.parts, plain.nodes, rule, depths)
 
 
-def _limits(rule: Rule, attribute: int, depths: Depths) -> bool:
+def _limits(rule: PossibleCells, attribute: int, depths: Depths) -> bool:
     """Whether a rule says which children are possible where an attribute is refined to these depths."""
     return rule.depths[attribute] >= depths[attribute]
 
@@ -424,4 +438,4 @@ def _limits(rule: Rule, attribute: int, depths: Depths) -> bool:
 def _number(spine: Spine, depths: Depths, possible: Possible) -> int:
     """Return how many nodes of a level are possible."""
     root = (0,) * len(depths)
-    return int(possible.number(Cells(spine, depths), root, np.zeros(1, np.int64))[0])
+    return int(possible.number(CellNumbering(spine, depths), root, np.zeros(1, np.int64))[0])

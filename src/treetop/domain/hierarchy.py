@@ -22,7 +22,7 @@ from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
 from treetop.errors import DataError, HierarchyError
 from treetop.io import table as tables
-from treetop.io.batch import as_text, first_missing
+from treetop.io.row_batch import as_text, first_missing
 from treetop.io.source import as_public, as_source
 
 # The branches of a tree, one row per leaf, one column per level: of a lookup table, a list of parents, or prefixes.

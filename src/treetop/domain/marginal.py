@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from treetop._util.choices import nearest
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.level import Level
 from treetop.domain.spine import TIMES, Spine
+from treetop.domain.spine_level import Level
 from treetop.domain.unit import TOTAL
 from treetop.errors import HierarchyError, PlanError, SpineError
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.level import Level, Refinement
+from treetop.domain.spine_level import AttributeStep, Level
 from treetop.domain.unit import TOTAL
 from treetop.errors import HierarchyError, QueryError, SpineError
 
@@ -274,7 +274,7 @@ class Spine:
                 return level
         return None
 
-    def refinements(self, name: str) -> tuple[Refinement, ...]:
+    def refinements(self, name: str) -> tuple[AttributeStep, ...]:
         """Return what a name refines: that of a level, or `attribute.level` of one that a merged step refines."""
         if (found := self._level(name)) is not None:
             return found.parts
@@ -293,14 +293,14 @@ class Spine:
         return list(self._passed)
 
     @cached_property
-    def _passed(self) -> dict[str, Refinement]:
+    def _passed(self) -> dict[str, AttributeStep]:
         """By name, the levels of attributes that steps go past: sums of what is measured below them."""
         found = {}
         own = {(part.attribute, part.depth) for level in self.levels for part in level.parts}
         for attribute, (name, tree) in enumerate(zip(self.attributes, self.trees, strict=True)):
             for depth, level in enumerate(tree.levels):
                 if (attribute, depth) not in own:
-                    found[f"{name}.{level}"] = Refinement(attribute, depth, tree.first[depth])
+                    found[f"{name}.{level}"] = AttributeStep(attribute, depth, tree.first[depth])
         return found
 
     def levels_named(self, name: str) -> list[str]:
@@ -460,7 +460,7 @@ def _levels(steps: Sequence[Sequence[Chain]], names: Sequence[str], trees: Seque
             attribute = names.index(chain[0][0])
             top, depth = (trees[attribute].depth(chain[end][1]) for end in (0, -1))
             width[attribute] = trees[attribute].sizes[depth]
-            parts.append(Refinement(attribute, depth, _children(trees[attribute], top, depth)))
+            parts.append(AttributeStep(attribute, depth, _children(trees[attribute], top, depth)))
         last = [chain[-1] for chain in step]
         called = (name if len(trees[names.index(name)].levels) == 1 else f"{name}.{level}" for name, level in last)
         levels.append(Level(index, TIMES.join(called), tuple(parts), math.prod(width)))

@@ -1,4 +1,4 @@
-"""Dask: tasks run by the workers of a client. They are files of a staging folder (`parcel`), keys go beside them."""
+"""Dask: tasks run by the workers of a client, as files of a staging folder (`task_files`); keys go beside them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from treetop._util.distribution import install_extra
-from treetop.engine.parcel import Errand, explain, journey, pack, prove, unpack, work
+from treetop.engine.task_files import WorkerContext, exchange_dir, explain, pack, prove, unpack, work
 from treetop.errors import EngineError
 
 T = TypeVar("T")
@@ -31,19 +31,19 @@ class Dask:
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
         """Yield what the function gives for each task, in the order of the tasks, as soon as it is there."""
-        with journey(self._staging) as folder:
-            errand, number = pack(folder, function, tasks)
-            with self._running(errand, number) as futures:
+        with exchange_dir(self._staging) as folder:
+            context, number = pack(folder, function, tasks)
+            with self._running(context, number) as futures:
                 for one, future in enumerate(futures):
                     problem = _result(future)
                     if problem:
-                        raise EngineError(explain(problem, errand.folder))
-                    yield unpack(errand, one)
+                        raise EngineError(explain(problem, context.folder))
+                    yield unpack(context, one)
 
     @contextmanager
-    def _running(self, errand: Errand, number: int) -> Iterator[list[Any]]:
+    def _running(self, context: WorkerContext, number: int) -> Iterator[list[Any]]:
         run = f"treetop-{secrets.token_hex(8)}"  # results are never taken from another run
-        futures = [self._client.submit(work, errand, one, key=f"{run}-{one}", pure=False) for one in range(number)]
+        futures = [self._client.submit(work, context, one, key=f"{run}-{one}", pure=False) for one in range(number)]
         try:
             yield futures
         finally:

@@ -131,7 +131,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Kind:
+class EngineKind:
     """A kind of engine."""
 
     name: str
@@ -142,7 +142,7 @@ class Kind:
     """Starts it."""
 
 
-ENGINES: Choices[Kind] = Choices("engine")
+ENGINES: Choices[EngineKind] = Choices("engine")
 """The engines that there are, by name."""
 
 
@@ -187,12 +187,14 @@ def _dask(engine: Engine) -> Iterator[Machine]:
         yield Machine(dask, folder, engine.bytes)
 
 
-ENGINES.register(Kind("local", "On threads of one process, with all counts in memory.", _local))
-ENGINES.register(Kind("processes", "In processes on one machine, with counts in a private folder.", _processes))
+ENGINES.register(EngineKind("local", "On threads of one process, with all counts in memory.", _local))
+ENGINES.register(EngineKind("processes", "In processes on one machine, with counts in a private folder.", _processes))
 ENGINES.register(
-    Kind("spark", "On a Spark cluster, with counts in a private folder that all its executors see.", _spark)
+    EngineKind("spark", "On a Spark cluster, with counts in a private folder that all its executors see.", _spark)
 )
-ENGINES.register(Kind("dask", "On a Dask cluster, with counts in a private folder that all its workers see.", _dask))
+ENGINES.register(
+    EngineKind("dask", "On a Dask cluster, with counts in a private folder that all its workers see.", _dask)
+)
 
 
 def _bytes(given: int | str) -> int:

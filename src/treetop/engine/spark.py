@@ -1,6 +1,6 @@
 """Spark: tasks run on a cluster, and nothing private goes through Spark itself.
 
-Tasks and answers are files of a staging folder that driver and executors share (`parcel`). The keys travel in the
+Tasks and answers are files of a staging folder that driver and executors share (`task_files`). The keys travel in the
 closure of the function that Spark runs, which is why a session must encrypt what it writes and sends (`sessions`). Only
 the DataFrame interface is used, which Spark Connect and managed platforms have too.
 """
@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 from treetop._util.choices import nearest
 from treetop._util.distribution import install_extra
-from treetop.engine.parcel import Errand, count_bytes, explain, journey, pack, prove, unpack, work
+from treetop.engine.task_files import WorkerContext, count_bytes, exchange_dir, explain, pack, prove, unpack, work
 from treetop.errors import DataError, EngineError
 
 # Sessions of Spark: which are safe for keys, and how one is started that is.
@@ -303,12 +303,12 @@ class Spark:
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
         """Yield what the function gives for each task, in the order of the tasks: when all of them are done."""
-        with journey(self._staging) as folder:
-            errand, number = pack(folder, function, tasks)
+        with exchange_dir(self._staging) as folder:
+            context, number = pack(folder, function, tasks)
             if number:
-                self._run(errand, number)
+                self._run(context, number)
             for one in range(number):
-                yield unpack(errand, one)
+                yield unpack(context, one)
 
     def files(self, frame: Any, columns: Sequence[str], folder: Path) -> list[Path]:
         """Write columns of a DataFrame into a private folder that executors see, and return the files."""
@@ -317,21 +317,21 @@ class Spark:
         with _told():
             return _Job(self._session, lambda: written(frame, columns, folder)).result()
 
-    def _run(self, errand: Errand, number: int) -> None:
-        if count_bytes(errand) > LARGEST_CLOSURE:
+    def _run(self, context: WorkerContext, number: int) -> None:
+        if count_bytes(context) > LARGEST_CLOSURE:
             raise EngineError(
                 "the tasks have more keys than a closure of Spark can carry without being written to disks"
             )
         with _told():
-            rows = _Job(self._session, lambda: self._rows(errand, number)).result()
+            rows = _Job(self._session, lambda: self._rows(context, number)).result()
         for row in rows:
             if row.problem:
-                raise EngineError(explain(row.problem, errand.folder))
+                raise EngineError(explain(row.problem, context.folder))
         if sorted(row.task for row in rows) != list(range(number)):
             raise EngineError("Spark ended the job without having done all tasks: run it again")
 
-    def _rows(self, errand: Errand, number: int) -> list[Any]:
-        found: list[Any] = self._session.range(0, number, 1, number).mapInArrow(_Work(errand), _ROW).collect()
+    def _rows(self, context: WorkerContext, number: int) -> list[Any]:
+        found: list[Any] = self._session.range(0, number, 1, number).mapInArrow(_Work(context), _ROW).collect()
         return found
 
 
@@ -339,7 +339,7 @@ class Spark:
 class _Work:
     """What Spark runs on each executor; it goes there with the keys, and is shown nowhere."""
 
-    errand: Errand = field(repr=False)
+    context: WorkerContext = field(repr=False)
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Do the tasks whose numbers come in, and say of each what went wrong, if something did."""
@@ -347,7 +347,7 @@ class _Work:
 
         for batch in batches:
             numbers = batch.column(0).to_pylist()
-            problems = [work(self.errand, number) for number in numbers]
+            problems = [work(self.context, number) for number in numbers]
             yield pyarrow.RecordBatch.from_arrays(
                 [pyarrow.array(numbers, pyarrow.int64()), pyarrow.array(problems, pyarrow.string())],
                 ["task", "problem"],

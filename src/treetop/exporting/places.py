@@ -18,7 +18,7 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError
 from treetop.exporting.levels import trees_of
 from treetop.io import table as tables
-from treetop.io.batch import as_text
+from treetop.io.row_batch import as_text
 from treetop.io.source import Source, as_public
 from treetop.release.folder import PLACES
 from treetop.release.selection import Selection

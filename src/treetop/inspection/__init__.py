@@ -20,7 +20,7 @@ from treetop.errors import DataError
 from treetop.inspection.columns import Column, describe_columns
 from treetop.inspection.lookup import (
     SAMPLE,
-    Lookup,
+    HierarchyFile,
     Match,
     find_chains,
     match_columns,
@@ -40,13 +40,13 @@ from treetop.inspection.suggest import (
     suggest_count,
 )
 from treetop.io import table as tables
-from treetop.io.batch import as_text
 from treetop.io.fixed_width import refuse_fixed
 from treetop.io.header import MISSING, is_unvouched, refuse_code, refuse_first_row, refuse_value
+from treetop.io.row_batch import as_text
 from treetop.io.same import same_table
 from treetop.io.source import Prepare, Source
 
-__all__ = ["SAMPLE", "Column", "Identifier", "Inspection", "Lookup", "Match", "Suggestion", "inspect_table"]
+__all__ = ["SAMPLE", "Column", "HierarchyFile", "Identifier", "Inspection", "Match", "Suggestion", "inspect_table"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class Inspection:
     """Its columns."""
     chains: tuple[tuple[str, ...], ...]
     """Columns that nest, coarse to fine: each value of a finer one stands under one value of the coarser."""
-    lookups: tuple[Lookup, ...]
+    lookups: tuple[HierarchyFile, ...]
     """The public hierarchy files that were given."""
     matches: tuple[Match, ...]
     """Columns whose values are codes of a hierarchy file."""
@@ -121,7 +121,9 @@ class Inspection:
         return [reason for match in seen.values() for reason in reasons_of(match)]
 
 
-def _refuse_row_as_names(rows: pa.Table, columns: Sequence[Column], lookups: Sequence[Lookup], path: str) -> None:
+def _refuse_row_as_names(
+    rows: pa.Table, columns: Sequence[Column], lookups: Sequence[HierarchyFile], path: str
+) -> None:
     """Refuse names that are values of their column or codes of a hierarchy: the draft would hold a private row."""
     public = [one.values for lookup in lookups for one in lookup.columns.values() if one.values is not None]
     for column in columns if is_unvouched(rows.schema) else ():
@@ -130,7 +132,7 @@ def _refuse_row_as_names(rows: pa.Table, columns: Sequence[Column], lookups: Seq
             refuse_value(column.name, column.values, path)
 
 
-def _judged(source: Source, rows: pa.Table, lookups: Sequence[Lookup]) -> Source:
+def _judged(source: Source, rows: pa.Table, lookups: Sequence[HierarchyFile]) -> Source:
     """Return the source of a draft: it vouches for names that were compared with rows and with public codes.
 
     Without those it does not, so that a release still compares names with the codes of its hierarchies.
@@ -138,7 +140,9 @@ def _judged(source: Source, rows: pa.Table, lookups: Sequence[Lookup]) -> Source
     return replace(source, header=True) if is_unvouched(rows.schema) and lookups else source
 
 
-def _nearest_columns(columns: Sequence[Column], lookups: Sequence[Lookup], matches: Sequence[Match]) -> list[str]:
+def _nearest_columns(
+    columns: Sequence[Column], lookups: Sequence[HierarchyFile], matches: Sequence[Match]
+) -> list[str]:
     """Say, of a hierarchy file that no column matches, which one comes nearest."""
     told = []
     used = {match.lookup.path for match in matches}

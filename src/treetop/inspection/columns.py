@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from treetop.io.batch import as_plain, as_text
+from treetop.io.row_batch import as_plain, as_text
 
 # Census codes of the United States: 2 digits for the state, 5 for the county, and so on.
 _FIPS = {2: "state", 5: "county", 11: "tract", 12: "block_group", 15: "block"}

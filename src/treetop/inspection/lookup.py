@@ -20,7 +20,7 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError, HierarchyError
 from treetop.inspection.columns import NAMING, Column, describe_columns, words
 from treetop.io import table as tables
-from treetop.io.batch import as_plain, as_text
+from treetop.io.row_batch import as_plain, as_text
 from treetop.io.source import Source, as_public
 
 SAMPLE = 200_000
@@ -165,7 +165,7 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Lookup:
+class HierarchyFile:
     """A public hierarchy file."""
 
     path: Path
@@ -222,7 +222,7 @@ class Match:
 
     column: str
     """The column of the private table."""
-    lookup: Lookup
+    lookup: HierarchyFile
     """The hierarchy file."""
     leaf: str
     """The column of the hierarchy file."""
@@ -314,7 +314,7 @@ class Match:
         }
 
 
-def read_lookup(source: Source) -> Lookup:
+def read_lookup(source: Source) -> HierarchyFile:
     """Read a public hierarchy file."""
     try:
         table = tables.read(as_public(source))
@@ -324,7 +324,7 @@ def read_lookup(source: Source) -> Lookup:
     columns = {column.name: column for column in describe_columns(table)}
     usable = [name for name, column in columns.items() if column.values is not None and column.distinct]
     codes = sample_codes(_with_gaps(table, usable), usable)
-    return Lookup(Path(str(source)), source.encoding, columns, codes, _ragged(table, codes))
+    return HierarchyFile(Path(str(source)), source.encoding, columns, codes, _ragged(table, codes))
 
 
 def _with_gaps(table: pa.Table, columns: Sequence[str]) -> pa.Table:
@@ -344,19 +344,19 @@ def _ragged(table: pa.Table, codes: Mapping[str, Codes]) -> dict[str, Hierarchy]
     return found
 
 
-def match_columns(columns: Sequence[Column], lookups: Sequence[Lookup]) -> tuple[Match, ...]:
+def match_columns(columns: Sequence[Column], lookups: Sequence[HierarchyFile]) -> tuple[Match, ...]:
     """Return, for every column that holds codes of a lookup, where it fits best."""
     return tuple(match for column in columns if (match := _best(column, lookups)) is not None)
 
 
-def _best(column: Column, lookups: Sequence[Lookup]) -> Match | None:
+def _best(column: Column, lookups: Sequence[HierarchyFile]) -> Match | None:
     if column.values is None or not len(column.values) or column.kind == "count":
         return None
     matches = [match for lookup in lookups for match in _matches(column.name, column.values, lookup)]
     return max(matches, key=lambda match: (match.fit, match.matched), default=None)
 
 
-def nearest_leaf(column: Column, lookup: Lookup) -> Iterator[tuple[int, int, str, str]]:
+def nearest_leaf(column: Column, lookup: HierarchyFile) -> Iterator[tuple[int, int, str, str]]:
     """Yield how many codes of a column are in each column of a file, as far as there are any."""
     if column.values is None or column.kind == "count":
         return
@@ -366,7 +366,7 @@ def nearest_leaf(column: Column, lookup: Lookup) -> Iterator[tuple[int, int, str
             yield shared, len(column.values), column.name, leaf
 
 
-def _matches(name: str, values: pa.Array, lookup: Lookup) -> Iterator[Match]:
+def _matches(name: str, values: pa.Array, lookup: HierarchyFile) -> Iterator[Match]:
     for leaf in lookup.codes:
         known = lookup.known(leaf)
         missing = values.filter(pc.invert(pc.is_in(values, value_set=known)))

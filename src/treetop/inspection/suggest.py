@@ -18,8 +18,8 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import is_sound_level, sound_name
 from treetop.domain.unit import IdClean
 from treetop.inspection.columns import NAMING, Column, Prefixes, words
-from treetop.inspection.lookup import FINER, Clash, Codes, Lookup, Match, clash, determines
-from treetop.io.batch import as_text
+from treetop.inspection.lookup import FINER, Clash, Codes, HierarchyFile, Match, clash, determines
+from treetop.io.row_batch import as_text
 from treetop.io.source import Source
 from treetop.io.table import batches
 
@@ -242,7 +242,7 @@ def _one_to_one(one: Codes, other: Codes) -> bool:
     return one.distinct == other.distinct and determines(one, other)
 
 
-def _left_out(name: str, lookup: Lookup, levels: Sequence[str]) -> Reason | None:
+def _left_out(name: str, lookup: HierarchyFile, levels: Sequence[str]) -> Reason | None:
     """Say why a column is no level; nothing where it has one value, is finer than all, or divides as another does."""
     finest, own = levels[-1], lookup.codes[name]
     under = lookup.codes[finest]

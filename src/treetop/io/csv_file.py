@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from treetop._util.kernel import kernel
 from treetop.errors import DataError
 from treetop.io import header as headers
-from treetop.io.batch import require
-from treetop.io.source import PACKED, Format, Part, Shared, Source
+from treetop.io.row_batch import require
+from treetop.io.source import PACKED, ReadRequest, Shared, Source, SourceFormat
 
 _NEWLINE, _RETURN = ord("\n"), ord("\r")
 _START, _PLAIN, _QUOTED, _CLOSED = range(4)
@@ -198,7 +198,7 @@ def open_text(file: io.BufferedReader[Any], where: str, encoding: str | None) ->
 
 
 def shares(
-    batches: Iterable[_Batch], part: Part, stream: Utf8, block: int, none: _Batch
+    batches: Iterable[_Batch], part: ReadRequest, stream: Utf8, block: int, none: _Batch
 ) -> Iterator[tuple[_Batch, float]]:
     """Give every batch, or `none` where there is none, with the share of the file that is read with it."""
     size = 0 if part.path is None else part.path.stat().st_size
@@ -273,7 +273,7 @@ class _Header:
     """How many bytes it takes."""
 
 
-def read_csv(part: Part) -> Shared:
+def read_csv(part: ReadRequest) -> Shared:
     """Yield batches of text columns."""
     source, where, columns = part.source, part.where, part.columns
     header: _Header | None = None
@@ -422,7 +422,7 @@ def _explain(problem: str, where: str, source: Source, header: _Header | None) -
     return DataError(f"{where}: cannot be read as CSV: {problem}")
 
 
-CSV = Format(
+CSV = SourceFormat(
     "CSV",
     "a CSV file",
     read_csv,

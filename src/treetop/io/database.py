@@ -21,8 +21,8 @@ import pyarrow as pa
 from treetop._util.choices import nearest
 from treetop._util.distribution import install_extra
 from treetop.errors import DataError
-from treetop.io.batch import require
-from treetop.io.source import Format, Part, Shared
+from treetop.io.row_batch import require
+from treetop.io.source import ReadRequest, Shared, SourceFormat
 
 Run = Callable[[str], pa.RecordBatchReader]
 
@@ -61,7 +61,7 @@ class _Database:
     """The query for the names of its tables."""
 
 
-def _read(connected: Callable[[Part], AbstractContextManager[_Database]], part: Part) -> Shared:
+def _read(connected: Callable[[ReadRequest], AbstractContextManager[_Database]], part: ReadRequest) -> Shared:
     """Yield the batches of a query or a table, at least one."""
     where = part.where
     with connected(part) as database:
@@ -83,7 +83,7 @@ def _read(connected: Callable[[Part], AbstractContextManager[_Database]], part: 
 
 
 @contextmanager
-def _duckdb(part: Part) -> Iterator[_Database]:
+def _duckdb(part: ReadRequest) -> Iterator[_Database]:
     duckdb = _driver("duckdb", "DuckDB")
     with _explained(part.where, "cannot be opened"):
         database = duckdb.connect(str(part.path), read_only=True, config=_CLOSED)
@@ -96,7 +96,7 @@ def _duckdb(part: Part) -> Iterator[_Database]:
 
 
 @contextmanager
-def _sqlite(part: Part) -> Iterator[_Database]:
+def _sqlite(part: ReadRequest) -> Iterator[_Database]:
     path = sqlite_path(str(part.source.location)) if part.path is None else part.path
     if not path.is_file():
         raise DataError(f"{part.where}: no such file")
@@ -117,7 +117,7 @@ def _sqlite(part: Part) -> Iterator[_Database]:
 
 
 @contextmanager
-def _postgresql(part: Part) -> Iterator[_Database]:
+def _postgresql(part: ReadRequest) -> Iterator[_Database]:
     driver, url = _driver("adbc_driver_postgresql.dbapi", "PostgreSQL"), str(part.source.location)
     with _explained(part.where, "cannot be reached", url):
         connection = driver.connect(url, autocommit=False)
@@ -222,7 +222,7 @@ def _discreet(message: str, url: str) -> str:
     return message
 
 
-SQLITE = Format(
+SQLITE = SourceFormat(
     "SQLite",
     "an SQLite database",
     partial(_read, _sqlite),
@@ -231,14 +231,14 @@ SQLITE = Format(
     url="sqlite:///file",
     is_database=True,
 )
-DUCKDB = Format(
+DUCKDB = SourceFormat(
     "DuckDB",
     "a DuckDB file",
     partial(_read, _duckdb),
     recognises=lambda head, source: head[8:12] == b"DUCK",
     is_database=True,
 )
-POSTGRESQL = Format(
+POSTGRESQL = SourceFormat(
     "PostgreSQL",
     "a PostgreSQL database",
     partial(_read, _postgresql),

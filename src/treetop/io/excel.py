@@ -19,15 +19,15 @@ from treetop._util.choices import nearest
 from treetop._util.distribution import install_extra
 from treetop.errors import DataError
 from treetop.io import header as headers
-from treetop.io.batch import refuse_unreadable, require
-from treetop.io.source import Format, Part, Shared, Source
+from treetop.io.row_batch import refuse_unreadable, require
+from treetop.io.source import ReadRequest, Shared, Source, SourceFormat
 
 _MAGIC = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 _DIGITS = 10**15
 _EXTRA = f"reading Excel needs python-calamine, which is not installed: {install_extra('excel')}, or save it as CSV"
 
 
-def read_excel(part: Part) -> Shared:
+def read_excel(part: ReadRequest) -> Shared:
     """Yield batches of text columns."""
     source, where = part.source, part.where
     sheet = _sheet(part)
@@ -50,7 +50,7 @@ def read_excel(part: Part) -> Shared:
         yield headers.as_unvouched(batch) if source.header is None else batch, min(done / everything, 1.0)
 
 
-def _sheet(part: Part) -> Any:
+def _sheet(part: ReadRequest) -> Any:
     """Return the sheet that is named, or the only one that is shown."""
     assert part.stream is not None
     try:
@@ -139,7 +139,7 @@ def _text(cell: Any, column: str, where: str, row: int) -> str | None:
     return cell.isoformat() if isinstance(cell, datetime.date) else str(cell)
 
 
-EXCEL = Format(
+EXCEL = SourceFormat(
     "Excel",
     "a workbook of Excel",
     read_excel,
@@ -157,7 +157,7 @@ _BYTES_PER_INDEX = 4
 """A column that takes more a value was not stored as a dictionary throughout: decoding it is then faster."""
 
 
-def read_parquet(part: Part) -> Shared:
+def read_parquet(part: ReadRequest) -> Shared:
     """Yield batches, with the share of the file that is read."""
     with pq.ParquetFile(part.path) as file:
         schema = file.schema_arrow
@@ -189,7 +189,7 @@ def _coded(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
     return [name for name, chunk in chunks if chunk.total_uncompressed_size <= _BYTES_PER_INDEX * chunk.num_values]
 
 
-PARQUET = Format(
+PARQUET = SourceFormat(
     "Parquet",
     "a Parquet file",
     read_parquet,

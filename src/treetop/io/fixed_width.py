@@ -12,9 +12,20 @@ import pyarrow.csv as arrow_csv
 
 from treetop.errors import DataError
 from treetop.io import csv_file
-from treetop.io.batch import is_kept, require
 from treetop.io.csv_file import MIXED, Utf8, mixed_line_ends, open_text, parse_blocks, shares, wrong_encoding
-from treetop.io.source import HEAD, Format, Part, Piece, Positions, Shared, Source, format_of, reads_once, say
+from treetop.io.row_batch import is_kept, require
+from treetop.io.source import (
+    HEAD,
+    Piece,
+    Positions,
+    ReadRequest,
+    Shared,
+    Source,
+    SourceFormat,
+    format_of,
+    reads_once,
+    say,
+)
 
 _NEVER = "\x1f"  # Arrow wants a delimiter: one that no text holds
 _END_MARK = "\x1a"
@@ -22,7 +33,7 @@ _BLANK = " \t" + _END_MARK
 _SNIFFED = 200
 
 
-def read_fixed(part: Part) -> Shared:
+def read_fixed(part: ReadRequest) -> Shared:
     """Yield batches of text columns.
 
     A blank line is a row in which everything is missing, unless `source.blank_lines` passes over it. Any other line
@@ -171,7 +182,7 @@ def _columns(lines: Sequence[str]) -> list[Piece]:
     return [] if len(pieces) < 2 and (header or len(filled) < 12) else pieces
 
 
-FIXED = Format(
+FIXED = SourceFormat(
     "fixed-width",
     "fixed-width text",
     read_fixed,

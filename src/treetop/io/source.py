@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from treetop._util.choices import Choices
 from treetop._util.lazy import FrozenMap
 from treetop.errors import DataError, discreet
-from treetop.io.batch import as_text, say_listed
+from treetop.io.row_batch import as_text, say_listed
 
 PACKED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 """How a file may be packed, by the last ending of its name."""
@@ -497,7 +497,7 @@ class Source:
             raise DataError("the list of files is empty: name at least one")
         return refuse_twice([file for one in self.location for file in Source(one).files()], str(self), endings)
 
-    def formats(self) -> Iterator[Format]:
+    def formats(self) -> Iterator[SourceFormat]:
         """Yield the format of the table, or of each of its files; what can be read only once is taken for text."""
         if self.scheme is not None:
             yield next(one for one in FORMATS.values() if self.scheme in one.schemes)
@@ -510,7 +510,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Part:
+class ReadRequest:
     """One place of a source, to be read: a file, standard input or a URL."""
 
     source: Source
@@ -536,14 +536,14 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Format:
+class SourceFormat:
     """A format of tables: how it is told apart, how it is read, and its words."""
 
     name: str
     """What it is called."""
     words: str
     """What a table of it is, as in "a Parquet file"."""
-    read: Callable[[Part], Shared]
+    read: Callable[[ReadRequest], Shared]
     """Yields the rows of one place in order, at least one batch."""
     recognises: Callable[[bytes, Source], bool] = lambda head, source: False
     """Tells a file from its first bytes, whatever its name claims."""
@@ -565,11 +565,11 @@ class Format:
     """Whether a file has several tables, of which one is named."""
 
 
-FORMATS: Choices[Format] = Choices("format of tables")
+FORMATS: Choices[SourceFormat] = Choices("format of tables")
 """The formats that there are, by name; of several that recognise a file, the last one is taken."""
 
 
-def register_format(format: Format) -> Format:
+def register_format(format: SourceFormat) -> SourceFormat:
     """Add a format, before all others that recognise the same files."""
     taken = {scheme for other in FORMATS.values() for scheme in other.schemes}
     if taken & set(format.schemes) or bool(format.schemes) != bool(format.url.strip()):
@@ -577,13 +577,13 @@ def register_format(format: Format) -> Format:
     return FORMATS.register(format)
 
 
-def format_of(head: bytes, source: Source, only_text: bool = False) -> Format:
+def format_of(head: bytes, source: Source, only_text: bool = False) -> SourceFormat:
     """Tell what a file is from its first bytes."""
     formats = reversed([*FORMATS.values()])
     return next(one for one in formats if one.recognises(head, source) and (one.is_text or not only_text))
 
 
-def claimed_format(path: Path) -> Format | None:
+def claimed_format(path: Path) -> SourceFormat | None:
     """Return the format that the name of a file claims, if it is one that is no text."""
     return next((one for one in FORMATS.values() if path.suffix.lower() in one.endings and not one.is_text), None)
 

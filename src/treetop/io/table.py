@@ -17,8 +17,18 @@ import pyarrow.parquet as pq
 
 from treetop._util.system import as_they_come
 from treetop.errors import DataError
-from treetop.io.batch import Batch, is_kept, refuse_damage, refuse_unreadable, require, say_kept
-from treetop.io.source import HEAD, Format, Part, Shared, Source, as_source, claimed_format, format_of, reads_once
+from treetop.io.row_batch import RowBatch, is_kept, refuse_damage, refuse_unreadable, require, say_kept
+from treetop.io.source import (
+    HEAD,
+    ReadRequest,
+    Shared,
+    Source,
+    SourceFormat,
+    as_source,
+    claimed_format,
+    format_of,
+    reads_once,
+)
 
 Table = str | Path | Source | Sequence[str | Path] | Any
 """A path, a list of paths, a `Source`, or an object with __arrow_c_stream__."""
@@ -31,7 +41,7 @@ ROWS = 1 << 18
 
 _LOG = logging.getLogger(__name__)
 _Rows = Generator[tuple[pa.RecordBatch, float], None, None]
-_Batches = Generator[Batch, None, None]
+_Batches = Generator[RowBatch, None, None]
 
 
 @dataclass(frozen=True)
@@ -110,7 +120,7 @@ def as_part_of_graph(table: Table, part: str) -> Table:
     return table if source is None else replace(source, option_prefix=f"{part}_")
 
 
-def batches(table: Table, columns: Sequence[str] | None = None, dictionaries: bool = True) -> Iterator[Batch]:
+def batches(table: Table, columns: Sequence[str] | None = None, dictionaries: bool = True) -> Iterator[RowBatch]:
     """Yield the rows of a table in order, at least one batch of each file; all columns when None.
 
     With `dictionaries`, text that a file stores as a dictionary is left so. Of a source with `keep` or `drop`, only
@@ -154,8 +164,8 @@ def warn_of_none(table: Table) -> None:
     _LOG.warning("%s: there are no rows%s, so every true count is 0: check %s", where, with_values, check)
 
 
-def _all_batches(source: Source, columns: Sequence[str] | None, dictionaries: bool) -> Iterator[Batch]:
-    part = Part(source, str(source), columns, dictionaries, ROWS)
+def _all_batches(source: Source, columns: Sequence[str] | None, dictionaries: bool) -> Iterator[RowBatch]:
+    part = ReadRequest(source, str(source), columns, dictionaries, ROWS)
     if source.scheme is not None:
         yield from _numbered(_read(next(source.formats()), part), part.where)
     elif source.location == "-":
@@ -169,8 +179,8 @@ def _all_batches(source: Source, columns: Sequence[str] | None, dictionaries: bo
                     yield replace(batch, done=(number + batch.done) / len(files))
 
 
-def _of_piece(piece: Piece, columns: Sequence[str] | None, dictionaries: bool) -> Iterator[Batch]:
-    part = Part(piece.source, str(piece.path), columns, dictionaries, ROWS, piece.path, groups=piece.groups)
+def _of_piece(piece: Piece, columns: Sequence[str] | None, dictionaries: bool) -> Iterator[RowBatch]:
+    part = ReadRequest(piece.source, str(piece.path), columns, dictionaries, ROWS, piece.path, groups=piece.groups)
     piece.refuse_change()
     rows = _numbered(_from_file(part, piece.path), part.where)
     # Groups of rows are read by one core each, which is then busy with them.
@@ -180,7 +190,7 @@ def _of_piece(piece: Piece, columns: Sequence[str] | None, dictionaries: bool) -
     piece.refuse_change()
 
 
-def _prepared(read: Iterator[Batch], source: Source, columns: Sequence[str] | None) -> Iterator[Batch]:
+def _prepared(read: Iterator[RowBatch], source: Source, columns: Sequence[str] | None) -> Iterator[RowBatch]:
     """Yield the rows with their columns as the source says that they are meant."""
     if not source.prepare:
         yield from read
@@ -191,7 +201,7 @@ def _prepared(read: Iterator[Batch], source: Source, columns: Sequence[str] | No
         yield replace(batch, rows=source.prepare.rows(batch.rows))
 
 
-def _only_kept(parts: Iterable[Batch], source: Source, columns: Sequence[str] | None) -> Iterator[Batch]:
+def _only_kept(parts: Iterable[RowBatch], source: Source, columns: Sequence[str] | None) -> Iterator[RowBatch]:
     asked = [*(source.keep or ()), *(source.drop or ())]
     for batch in parts:
         require(asked, batch.rows.schema.names, batch.where)
@@ -209,7 +219,7 @@ def _numbered(parts: Shared, where: str) -> _Batches:
         refuse_damage(rows, where, first)
         for start in range(0, max(len(rows), 1), ROWS):
             piece = rows.slice(start, ROWS)
-            yield Batch(piece, where, first, done)
+            yield RowBatch(piece, where, first, done)
             first += len(piece)
 
 
@@ -233,14 +243,14 @@ def _from_memory(table: Any, columns: Sequence[str] | None) -> Shared:
             yield rows if columns is None else rows.select(list(columns)), 0.0
 
 
-def _from_standard_input(part: Part) -> Shared:
+def _from_standard_input(part: ReadRequest) -> Shared:
     given = sys.stdin.buffer
     stream = given if isinstance(given, io.BufferedReader) else io.BufferedReader(given)  # type: ignore[type-var]
     with _explained(part.where):
         yield from _read(next(part.source.formats()), replace(part, stream=stream))
 
 
-def _from_file(part: Part, path: Path) -> _Rows:
+def _from_file(part: ReadRequest, path: Path) -> _Rows:
     with _explained(part.where), path.open("rb") as stream:
         found = format_of(stream.peek(HEAD), part.source)
         claimed = claimed_format(path)
@@ -249,7 +259,7 @@ def _from_file(part: Part, path: Path) -> _Rows:
         yield from _read(found, replace(part, stream=stream))
 
 
-def _read(format: Format, part: Part) -> Shared:
+def _read(format: SourceFormat, part: ReadRequest) -> Shared:
     """Read one place, after refusing what is said of it that its format does not take."""
     source = part.source
     if source.fields is not None and not format.is_text:

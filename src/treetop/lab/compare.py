@@ -27,7 +27,7 @@ from treetop._util.system import Progress
 from treetop.advice.public import read_group_twin
 from treetop.advice.simulate import public_twin
 from treetop.card.rebuild import rebuild_plan
-from treetop.counts.bound import Bound
+from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.reading import read_counts
 from treetop.counts.tally import Tally
 from treetop.errors import DataError, PlanError, ReleaseError, TreetopError
@@ -285,7 +285,7 @@ def _read(file: PlanFile, location: str, query: str | None, key: Key, progress: 
     truth = read_counts(*how, progress=progress, tally=tally)
     tally.tell(plan.unit)
     counts, whole = truth, None
-    if (bound := Bound.of(plan.unit, key.derive("bound"))) is not None:
+    if (bound := ContributionCap.of(plan.unit, key.derive("bound"))) is not None:
         counts, whole = read_counts(*how, bound, progress), truth
     facts = plan.public_facts or None
     return Case(spine, plan.unit, counts, whole, plan.split, plan.unknown == "drop", plan.margins, facts)

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from treetop._util.lazy import FrozenMap
 from treetop._util.numbers import Number
-from treetop.counts.constraints import read_facts
+from treetop.counts.constraint_reader import read_facts
 from treetop.counts.counts import Counts
 from treetop.domain.constraints import Fact, PublicFacts
 from treetop.domain.hierarchy import Hierarchy

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from treetop._util.checked import NO_BOUND
 from treetop._util.kernel import kernel
 from treetop.counts.counts import Counts, go_down
-from treetop.domain.cells import Cells
 from treetop.domain.constraints import INVARIANT, PublicFacts, TableFact
-from treetop.domain.level import Refinement
 from treetop.domain.spine import Spine
+from treetop.domain.spine_level import AttributeStep
+from treetop.domain.table_cells import CellNumbering
 from treetop.engine.executor import Executor
 from treetop.errors import FactError
 from treetop.measure.blocks import (
@@ -160,7 +160,7 @@ class _Cells:
         return out
 
 
-def columns_of_rows(kept: Ints, blocks: Blocks, refined: Refinement) -> Ints:
+def columns_of_rows(kept: Ints, blocks: Blocks, refined: AttributeStep) -> Ints:
     """Return the columns of a margin, block by block in proportion to what the rows of the block have together."""
     columns, total = kept.copy(), blocks.counts()
     group, parent = np.divmod(blocks.number, len(refined.first) - 1)
@@ -214,7 +214,7 @@ def with_invariants(facts: PublicFacts, counts: Counts) -> PublicFacts:
     """Return the facts with the private table's own counts of what the plan publishes as it is."""
     if not facts.invariants:
         return facts
-    tables = [Cells(facts.spine, depths) for depths in facts.invariants]
+    tables = [CellNumbering(facts.spine, depths) for depths in facts.invariants]
     every = {one.depths: np.zeros(one.number, np.int64) for one in tables}
     for nodes, number in _pieces(facts.spine, counts):
         for one in tables:

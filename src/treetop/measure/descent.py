@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from treetop._util.system import Progress
 from treetop.counts.counts import Counts, Digit, ranks_of
-from treetop.domain.cells import Depths
 from treetop.domain.constraints import NarrowLevel, PublicFacts
-from treetop.domain.level import Places
 from treetop.domain.marginal import decided_at, exact_margins, margin_at, stages_of
+from treetop.domain.spine_level import PlaceNumbering
+from treetop.domain.table_cells import Depths
 from treetop.engine.executor import Executor, Serial
 from treetop.measure.blocks import Columns, Near, refine_blocks
 from treetop.measure.bounded import columns_of_rows, possible_counts, refine_limited, with_invariants
-from treetop.measure.level import CHUNK, MEMORY, Descended, Frontier, Room, Step, gathered, runs
+from treetop.measure.level import CHUNK, MEMORY, Descended, Frontier, SpillBuffer, Step, gathered, runs
 from treetop.measure.margins import Kept, Margins, Table, Under, by_group, groups_under, measure_margins
 from treetop.measure.measure import NOTHING, Evidence, LevelEvidence, Remainders, measure_total
 from treetop.measure.merged import refine_merged
@@ -158,7 +158,7 @@ def run_descent(
     if descent.facts is not None:
         counts = possible_counts(descent.facts, counts)
     root = Frontier.root(descent.attributes, total, len(counts))
-    room = Room(scratch)
+    room = SpillBuffer(scratch)
     run = _Run(descent, counts, key, executor or Serial(), progress, chunk, every, Tests(descent.steps), room)
     kept = None
     if descent.margins is not None:
@@ -185,7 +185,7 @@ class _Run:
     chunk: int
     every: int | None
     tests: Tests
-    room: Room
+    room: SpillBuffer
 
     def by_subtrees(self, root: Frontier) -> Descended:
         """Descend the trunk in one piece, and then every subtree down to its leaves."""
@@ -275,7 +275,7 @@ class _Run:
         return refine(blocks, self.counts, columns, nearly, key, self.executor, every)
 
 
-def _cut(trunk: Frontier, below: Sequence[Step], room: Room = MEMORY) -> list[Frontier]:
+def _cut(trunk: Frontier, below: Sequence[Step], room: SpillBuffer = MEMORY) -> list[Frontier]:
     """Cut below the trunk into parts with about as many leaves, more of them if there is more to do.
 
     Where memory is short, a part has no more than fit, if no node alone has more.
@@ -333,7 +333,7 @@ def descent_of(plan: PurePlan) -> Descent:
         Step(
             level,
             digits,
-            Places.of_level(level, plan.spine.sizes(level.index - 1)),
+            PlaceNumbering.of_level(level, plan.spine.sizes(level.index - 1)),
             planned.how,
             REPAIRS[plan.repair],
             ORDERS[plan.order],

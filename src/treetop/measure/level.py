@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from treetop._util.kernel import kernel
 from treetop.counts.counts import Counts, Digit
 from treetop.domain.constraints import PublicFacts
-from treetop.domain.level import Level, Places
+from treetop.domain.spine_level import Level, PlaceNumbering
 from treetop.engine.staging import allocate
 from treetop.measure.batch import (
     Children,
@@ -150,7 +150,7 @@ class Step:
     """How nodes are divided."""
     digits: tuple[Digit, ...]
     """Where its ranks by each attribute stand in the keys of the counts."""
-    places: Places
+    places: PlaceNumbering
     """Where its nodes stand in the domain, by which their noise is found."""
     how: How
     """How its nodes are measured: not at all where none has more than one child."""
@@ -462,7 +462,7 @@ ROWS = 1 << 17
 
 
 @dataclass(frozen=True)
-class Room:
+class SpillBuffer:
     """Where arrays are that are as long as a level has nodes."""
 
     folder: Path | None = None
@@ -483,7 +483,7 @@ class Room:
         return Growing(self.folder, np.empty((0, *width), kind))
 
 
-MEMORY = Room()
+MEMORY = SpillBuffer()
 """Where there is no folder."""
 
 
@@ -526,7 +526,7 @@ def runs(rows: int) -> Iterator[slice]:
     return (slice(start, min(start + ROWS, rows)) for start in range(0, rows, ROWS))
 
 
-def gathered(parts: Iterable[Descended], attributes: int, levels: int, room: Room) -> Descended:
+def gathered(parts: Iterable[Descended], attributes: int, levels: int, room: SpillBuffer) -> Descended:
     """Join what was reached from nodes that follow each other, with evidence of so many levels each."""
     if room.folder is None:
         return Descended.join(list(parts), attributes, levels)
@@ -551,7 +551,7 @@ def _add(columns: Sequence[Growing], arrays: Sequence[NDArray[Any]]) -> None:
         column.add(array)
 
 
-def _by_attribute(nodes: NDArray[np.int32], room: Room) -> NDArray[np.int32]:
+def _by_attribute(nodes: NDArray[np.int32], room: SpillBuffer) -> NDArray[np.int32]:
     """Return nodes attribute by attribute, each of which kernels take as it is."""
     turned = room.array(nodes.shape[::-1], np.int32)
     for run in runs(len(nodes)):

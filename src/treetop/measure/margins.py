@@ -20,10 +20,10 @@ from treetop._util.arrays import writable
 from treetop._util.checked import NO_BOUND
 from treetop._util.kernel import kernel
 from treetop.counts.counts import Counts, Digit
-from treetop.domain.cells import Depths
 from treetop.domain.constraints import PublicFacts
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.marginal import Fit, cells_of, depths_alone, fit_to, is_within
+from treetop.domain.table_cells import Depths
 from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Measured
 from treetop.repair.least_squares import MeasuredLevel, least_squares

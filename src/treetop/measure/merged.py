@@ -22,7 +22,7 @@ from treetop._util.arrays import writable
 from treetop._util.kernel import kernel
 from treetop.counts.counts import Counts
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.level import Refinement
+from treetop.domain.spine_level import AttributeStep
 from treetop.engine.executor import Executor
 from treetop.measure.blocks import (
     BlockTask,
@@ -35,7 +35,7 @@ from treetop.measure.blocks import (
     repair_blocks,
     repaired_rows,
 )
-from treetop.measure.level import Frontier, Room, Step
+from treetop.measure.level import Frontier, SpillBuffer, Step
 from treetop.measure.margins import Kept, Under, by_group, groups_under
 from treetop.measure.regrouped import Blocks, Found, Refined
 from treetop.noise import Key
@@ -57,7 +57,7 @@ class Rows:
     place: Ints
     """The place of the first of these in the domain, by which ties are broken."""
 
-    def refined(self, part: Refinement, count: Ints) -> Rows:
+    def refined(self, part: AttributeStep, count: Ints) -> Rows:
         """Return their children by an attribute, which have these counts."""
         fanout = part.fanout(self.nodes)
         row = np.repeat(np.arange(len(fanout)), fanout)
@@ -74,7 +74,7 @@ class _Stage:
 
     secret: Key = field(repr=False)
     """What breaks ties: it has made no noise."""
-    refined: Refinement
+    refined: AttributeStep
     """What it does to the attribute."""
     under: Under | None
     """The margin that it agrees with; None where the counts of rows are all there is."""
@@ -84,7 +84,7 @@ class _Stage:
     """All attributes."""
 
     @staticmethod
-    def of(ties: Key, refined: Refinement, under: Under | None, kept: Kept) -> _Stage:
+    def of(ties: Key, refined: AttributeStep, under: Under | None, kept: Kept) -> _Stage:
         """Return a stage with what it agrees with."""
         columns = np.zeros((0, 0), np.int64)
         if under is not None:
@@ -103,7 +103,7 @@ class _Stage:
 
 
 def fit_rows(
-    rows: Rows, refined: Refinement, groups: Ints, columns: Ints, value: Ints, alone: Ints | None, far: float,
+    rows: Rows, refined: AttributeStep, groups: Ints, columns: Ints, value: Ints, alone: Ints | None, far: float,
     order: int, kind: int = CHEBYSHEV, ties: int = 0,
 ) -> Ints:  # fmt: skip
     """Return what the children of rows by an attribute have so that rows, and columns by group, have their sums.
@@ -136,7 +136,7 @@ class _Job:
 
 def refine_merged(
     step: Step, counts: Counts, above: Frontier, under: Sequence[Under | None], kept: Kept, key: Key,
-    executor: Executor, room: Room, every: int | None = None,
+    executor: Executor, room: SpillBuffer, every: int | None = None,
 ) -> Found:  # fmt: skip
     """Return the retained children of a frontier, which agree with margins of the attributes that are refined.
 

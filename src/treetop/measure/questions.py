@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from treetop._util.files import resolved
 from treetop._util.system import Progress
-from treetop.counts.bound import Bound
+from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.counts import Counts, go_down
 from treetop.counts.reading import read_counts
-from treetop.counts.tally import MadeTable, Tally
+from treetop.counts.tally import DerivedTable, Tally
 from treetop.domain.conditions import parse_conditions, typed_conditions
 from treetop.domain.spine import Spine
 from treetop.domain.unit import GuaranteeCondition
@@ -214,7 +214,7 @@ def measure(
     plan.check_table(table)
     _refuse_large_delta(batch, table)
     gate, decided = Gate(testing_key), bytes.fromhex(plan.digest)
-    bound = Bound.of(batch.unit, gate.choice("bound", decided))
+    bound = ContributionCap.of(batch.unit, gate.choice("bound", decided))
     tally = Tally()
     counts = read_counts(table, plan.spine, columns, count, plan.unknown, bound, progress, tally)
     tally.settle(batch.unit, allow_dropped)
@@ -250,7 +250,7 @@ def _refuse_large_delta(batch: Batch, table: Table) -> None:
     A release may ask because of its exact total as well, which it publishes; questions do not publish it, and a refusal
     would tell of it.
     """
-    if isinstance(table, MadeTable):
+    if isinstance(table, DerivedTable):
         batch.loss.refuse_large_delta(table.public_units, f"the number of units ({batch.unit.entity}), which is public")
 
 

@@ -4,7 +4,7 @@ Under a margin, nodes that are far apart in the tree depend on each other: those
 cells are the rows of one block. Here all rows are brought block by block, for tasks of whole blocks, and what these
 give is brought back into spine order.
 
-Nothing is held that is as long as the level, but in a `Room`. Rows are taken in spine order, some at a time; of each
+Arrays as long as the level are held in a `SpillBuffer` only. Rows are taken in spine order, some at a time; of each
 block these are the next ones. So a file is written, and read again, at as many places as there are blocks, each of
 which moves on from front to back.
 """
@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop._util.kernel import kernel
-from treetop.domain.level import Refinement
-from treetop.measure.level import Descended, Frontier, Room, Step, runs
+from treetop.domain.spine_level import AttributeStep
+from treetop.measure.level import Descended, Frontier, SpillBuffer, Step, runs
 from treetop.measure.measure import LevelEvidence
 
 Ints = NDArray[np.int64]
@@ -51,11 +51,11 @@ class Blocks:
     """how many rows it has;"""
     cells: Ints = field(repr=False)
     """and how many cells, only children among them."""
-    room: Room
+    room: SpillBuffer
     """Where all of them are."""
 
     @staticmethod
-    def of(step: Step, spine: Frontier, by: Refinement, groups: Groups, most: int, room: Room) -> Blocks:
+    def of(step: Step, spine: Frontier, by: AttributeStep, groups: Groups, most: int, room: SpillBuffer) -> Blocks:
         """Bring rows into blocks by their groups, of which there are so many at most, and an attribute's nodes."""
         size, nodes = len(spine), len(by.first) - 1
         place = room.array((size,), np.int64)
@@ -89,7 +89,7 @@ class Blocks:
         return np.add.reduceat(self.above.count, np.cumsum(self.rows) - self.rows)
 
 
-def _empty(like: Frontier, room: Room) -> Frontier:
+def _empty(like: Frontier, room: SpillBuffer) -> Frontier:
     count, start, stop = (room.array((len(like),), np.int64) for _ in range(3))
     return Frontier(room.array(like.nodes.shape, np.int32), count, start, stop)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from treetop._util.system import Progress
 from treetop.counts.counts import Counts
 from treetop.engine.executor import Executor
-from treetop.measure.level import CHUNK, Descended, Frontier, Room, Step, gathered, refine, runs
+from treetop.measure.level import CHUNK, Descended, Frontier, SpillBuffer, Step, gathered, refine, runs
 from treetop.measure.measure import NOTHING
 from treetop.measure.regrouped import Found
 from treetop.noise import Key
@@ -72,7 +72,7 @@ def descend(task: Task) -> Descended:
 
 
 def descend_all(
-    tasks: Sequence[Task], executor: Executor, tests: Tests, room: Room, progress: Progress | None = None
+    tasks: Sequence[Task], executor: Executor, tests: Tests, room: SpillBuffer, progress: Progress | None = None
 ) -> Descended:
     """Descend tasks with the same levels, of nodes that follow each other, and join what they give.
 

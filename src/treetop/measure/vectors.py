@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.counts.graph import Edges, Nodes
-from treetop.counts.groups import GroupSizes
+from treetop.counts.graph_reader import Edges, Nodes
+from treetop.counts.group_reader import GroupSizes
 from treetop.errors import DataError, PlanError
 from treetop.measure.measure import Measuring, measuring
 from treetop.noise import Key

@@ -1,6 +1,6 @@
 """Noise: exact discrete laws, sampled from a keyed stream by slot."""
 
-from treetop.noise.keystream import Key, Keystream, Words
+from treetop.noise.keystream import Key, Keystream, WordSource
 from treetop.noise.law import LAWS, DiscreteGaussian, DiscreteLaplace, Law, register_law
 from treetop.noise.sampler import NoiseStream
 
@@ -12,6 +12,6 @@ __all__ = [
     "Keystream",
     "Law",
     "NoiseStream",
-    "Words",
+    "WordSource",
     "register_law",
 ]

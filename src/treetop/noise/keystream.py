@@ -61,7 +61,7 @@ def _tagged(tag: bytes, content: bytes) -> bytes:
     return tag + len(content).to_bytes(8, "little") + content
 
 
-class Words(Protocol):
+class WordSource(Protocol):
     """A sequence of uniform 64-bit words, read from any position."""
 
     def fill(self, out: NDArray[np.uint64], word: int) -> None:

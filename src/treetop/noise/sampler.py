@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from treetop._util.arrays import U
 from treetop._util.kernel import kernel
 from treetop.errors import LossError, NumberError
-from treetop.noise.keystream import Key, Keystream, Words
+from treetop.noise.keystream import Key, Keystream, WordSource
 from treetop.noise.law import WORD_BITS, Law, Uniform, ball, certain_floors, decided, precision, smallest
 
 # The inversion table of a law: one 64-bit word gives one exact sample, or asks for more bits.
@@ -32,7 +32,7 @@ _GUIDE_BITS = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class CumulativeTable:
     """The thresholds of consecutive values, and where to start looking for a word among them."""
 
     words_per_slot: ClassVar[int] = 1
@@ -131,7 +131,7 @@ def _value(
 
 
 @lru_cache(maxsize=16)
-def two_sided(law: Law) -> Table:
+def two_sided(law: Law) -> CumulativeTable:
     """The table of a law."""
 
     def below_and_total(bits: int) -> tuple[arb, arb]:
@@ -144,7 +144,7 @@ def two_sided(law: Law) -> Table:
 
 
 @lru_cache(maxsize=16)
-def one_sided(law: Law) -> Table:
+def one_sided(law: Law) -> CumulativeTable:
     """The table of a law under the condition that the sample is not negative."""
 
     def below_and_total(bits: int) -> tuple[arb, arb]:
@@ -173,14 +173,14 @@ def _thresholds(law: Law, below_and_total: Callable[[int], tuple[arb, arb]]) -> 
     return np.array(decided(attempt), dtype=np.uint64)
 
 
-def _table(thresholds: NDArray[np.uint64], first: int, cumulative: Callable[[int, int], arb]) -> Table:
+def _table(thresholds: NDArray[np.uint64], first: int, cumulative: Callable[[int, int], arb]) -> CumulativeTable:
     bits = min(_GUIDE_BITS, len(thresholds).bit_length() + 4)
     shift = WORD_BITS - bits
     starts = np.arange(2**bits, dtype=np.uint64) << np.uint64(shift)
     guide = np.searchsorted(thresholds, starts).astype(np.int32)
     for shared in (thresholds, guide):
         shared.flags.writeable = False
-    return Table(thresholds, guide, shift, first, cumulative)
+    return CumulativeTable(thresholds, guide, shift, first, cumulative)
 
 
 # Block rejection: exact samples of laws too wide for a table, at a fixed number of words a slot.
@@ -202,7 +202,7 @@ class Block:
     """The law of the samples."""
     block_bits: int
     """The binary logarithm of the number of values in a block."""
-    blocks: Table
+    blocks: CumulativeTable
     """The law of the proposed block, counted from zero."""
     factors: NDArray[np.uint64]
     """factors[i, d] = ⌊2⁶⁴ e^(−rate·d·bⁱ)⌋, at most 2⁶⁴ − 1, for the digits d of base b = 2^`digit_bits`."""
@@ -368,7 +368,7 @@ class NoiseStream:
     np.True_
     """
 
-    def __init__(self, law: Law, key: Key, *, words: Words | None = None) -> None:
+    def __init__(self, law: Law, key: Key, *, words: WordSource | None = None) -> None:
         self._sampler = sampler(law)
         self._key = key
         self._words = Keystream(key.derive("words")) if words is None else words
@@ -404,7 +404,7 @@ class NoiseStream:
         done = 0
         for places, sizes in _pieces(place, size, chunk):
             piece = out[done : done + int(sizes.sum())]
-            if isinstance(self._sampler, Table):  # one word a slot, looked up where it is
+            if isinstance(self._sampler, CumulativeTable):  # one word a slot, looked up where it is
                 undecided = self._sampler.draw_runs(self._words.blocks(places, sizes, 1), places[1], sizes, piece)
             else:
                 words = buffer[: width * len(piece)]

@@ -14,11 +14,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from treetop.domain.cells import Depths, is_coarser, meet
 from treetop.domain.constraints import INVARIANT, NarrowLevel, PublicFacts, TableFact
-from treetop.domain.level import Level
 from treetop.domain.marginal import Margin, exact_margins, title_of
 from treetop.domain.spine import Spine
+from treetop.domain.spine_level import Level
+from treetop.domain.table_cells import Depths, is_coarser, meet
 from treetop.domain.unit import GuaranteeCondition, Unit
 from treetop.errors import FactError, UnkeptFact
 from treetop.io.same import same_table

@@ -16,12 +16,12 @@ from typing import Any, Literal
 from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
 from treetop._util.numbers import Number
-from treetop.counts.constraints import read_facts
+from treetop.counts.constraint_reader import read_facts
 from treetop.counts.counts import Counts
 from treetop.counts.encode import Unknown
-from treetop.counts.graph import tables_within
+from treetop.counts.graph_reader import tables_within
 from treetop.counts.reading import read_counts
-from treetop.counts.tally import MadeTable, Tally, refuse_exact_total
+from treetop.counts.tally import DerivedTable, Tally, refuse_exact_total
 from treetop.domain.constraints import PublicFacts, is_narrow, narrowed
 from treetop.domain.marginal import DEFAULT_MARGINS, Margin, Margins, margins_of, refuse_crossing, title_of
 from treetop.domain.spine import Spine
@@ -44,7 +44,7 @@ from treetop.plan.workload import (
 from treetop.privacy import Loss, Split, Unit
 from treetop.privacy.composition import Cells
 from treetop.privacy.loss import Accounting
-from treetop.privacy.relation import Facts as GraphFacts
+from treetop.privacy.relation import GraphRules as GraphFacts
 from treetop.repair import ORDERS, REPAIRS, Order, Repair
 
 
@@ -291,7 +291,7 @@ class PurePlan:
 
     def check_table(self, table: Table) -> None:
         """Refuse a table whose reading does not agree with the plan; nothing is read, and nothing spent."""
-        if (table.facts if isinstance(table, MadeTable) else None) != self.graph:
+        if (table.facts if isinstance(table, DerivedTable) else None) != self.graph:
             raise PlanError(
                 "the plan and the table do not state the same graph: relation, direction, degree bound and what is "
                 "dropped must agree. Take the unit of the plan from the graph, as in unit=graph.unit(…), and release "

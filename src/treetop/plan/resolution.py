@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from treetop._util.choices import Choices
 from treetop._util.numbers import positive
 from treetop.domain.constraints import NarrowLevel
-from treetop.domain.level import Level
+from treetop.domain.spine_level import Level
 from treetop.errors import LossError, PlanError
 from treetop.noise import Law
 from treetop.noise.law import nearest_float

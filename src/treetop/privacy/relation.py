@@ -196,7 +196,7 @@ def register_relation(relation: Relation) -> Relation:
 
 
 @dataclass(frozen=True)
-class Facts:
+class GraphRules:
     """What is stated of the edges of a graph; their table and the plan that counts them must agree in it."""
 
     relation: str
@@ -246,20 +246,20 @@ class Facts:
         return {**self.describe(), "one_edge": one_edge(self.directed), "sentences": told}
 
     @staticmethod
-    def of(told: Mapping[str, Any]) -> Facts:
+    def of(told: Mapping[str, Any]) -> GraphRules:
         """Take the facts back out of what `describe` says."""
         rules = {name: told[name] for name in ("self_loops", "repeated", "unknown")}
-        return Facts(told["relation"], told["directed"], told.get("degree_bound"), Policies(**rules))
+        return GraphRules(told["relation"], told["directed"], told.get("degree_bound"), Policies(**rules))
 
 
 @dataclass(frozen=True, init=False)
 class GraphUnit(Unit):
     """A unit with the facts of its graph; `Graph.unit` makes it."""
 
-    graph: Facts
+    graph: GraphRules
     """The facts."""
 
-    def __init__(self, unit: Unit, graph: Facts) -> None:
+    def __init__(self, unit: Unit, graph: GraphRules) -> None:
         if not _fits(unit, graph):
             raise UnitError(
                 f"The relation {graph.relation!r} does not fit a unit of {unit.contributions} edges, told apart by "
@@ -279,7 +279,7 @@ class GraphUnit(Unit):
         return f"{self.graph.edges}, {super().limits}"
 
 
-def _fits(unit: Unit, graph: Facts) -> bool:
+def _fits(unit: Unit, graph: GraphRules) -> bool:
     try:
         most = graph.kind.edges(unit.contributions, graph.degree_bound)
     except UnitError:

@@ -15,14 +15,14 @@ import numpy as np
 
 from treetop._util.system import Progress
 from treetop.card import Facts, describe_release
-from treetop.counts.bound import Bound
+from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.counts import Counts
 from treetop.counts.encode import Encoder
-from treetop.counts.graph import Edges, Graph, Nodes
-from treetop.counts.groups import GroupSizes
+from treetop.counts.graph_reader import Edges, Graph, Nodes
+from treetop.counts.group_reader import GroupSizes
 from treetop.counts.reading import read_encoded
 from treetop.counts.spill import BYTES_A_WORD, Space, read_staged
-from treetop.counts.tally import LeftOut, MadeTable, Rules, Tally, rules_of, tell_projected
+from treetop.counts.tally import DerivedTable, LeftOut, Rules, Tally, rules_of, tell_projected
 from treetop.engine.engine import AUTO, Engine, Machine
 from treetop.errors import DataError, PlanError
 from treetop.io.table import Table, rows_at_most
@@ -98,7 +98,7 @@ def _top_down(plan: PurePlan, table: Table, how: Run) -> Release:
     card = how.card(plan, gate, rules_of(table))
     descent_of(plan)  # now, before data is read: a noise that cannot be drawn is refused here
     decided = bytes.fromhex(plan.digest)
-    bound = None if plan.unit.id is None else Bound.of(plan.unit, gate.choice("bound", decided))
+    bound = None if plan.unit.id is None else ContributionCap.of(plan.unit, gate.choice("bound", decided))
     encoder = Encoder(plan.spine, how.columns, how.facts.count, plan.unknown, bound)
     needed = _bytes_at_most(table, encoder) if how.engine.name == AUTO else None
     with how.engine.settled(table, needed).started() as machine:
@@ -131,7 +131,7 @@ def _read(table: Table, encoder: Encoder, machine: Machine, how: Run, tally: Tal
 
 def _bytes_at_most(table: Table, encoder: Encoder) -> int | None:
     """Return about how many bytes of memory a table takes at most; None where nobody knows before it is read."""
-    rows = None if isinstance(table, MadeTable) else rows_at_most(table)
+    rows = None if isinstance(table, DerivedTable) else rows_at_most(table)
     return None if rows is None else BYTES_A_WORD * (encoder.words + 1) * rows
 
 
@@ -142,7 +142,7 @@ def _refuse_large_delta(plan: PurePlan, table: Table, counts: Counts) -> None:
     """
     if plan.reads_total:
         plan.loss.refuse_large_delta(counts.total, f"the number of units ({plan.unit.entity}), which is exact")
-    elif isinstance(table, MadeTable):
+    elif isinstance(table, DerivedTable):
         plan.loss.refuse_large_delta(table.public_units, f"the number of units ({plan.unit.entity}), which is public")
 
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from treetop._util.arrays import writable
-from treetop.domain.cells import Cells
 from treetop.domain.constraints import PublicFacts
 from treetop.domain.marginal import Margin, cells_of, exact_margins, margins_of
 from treetop.domain.spine import Spine
+from treetop.domain.table_cells import CellNumbering
 from treetop.errors import ReleaseError
 from treetop.measure.level import runs
 from treetop.measure.margins import Kept, coarser
@@ -107,7 +107,7 @@ def _known(spine: Spine, margin: Margin, facts: PublicFacts | None) -> tuple[Int
     return (
         None
         if facts is None
-        else facts.around(margin.depths, Cells(spine, margin.depths).nodes(np.arange(margin.nodes)))
+        else facts.around(margin.depths, CellNumbering(spine, margin.depths).nodes(np.arange(margin.nodes)))
     )
 
 

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.level import Refinement
 from treetop.domain.spine import TIMES, Spine
+from treetop.domain.spine_level import AttributeStep
 from treetop.domain.unit import TOTAL
 from treetop.errors import QueryError, ReleaseError
 from treetop.measure.measure import Remainders
@@ -156,7 +156,7 @@ class Selection:
         """Return the margin that tells so many levels of every attribute apart, if there is one."""
         return find(self.whole.margins, self.spine, depths)
 
-    def _own_cells(self, levels: Sequence[Refinement]) -> tuple[Ints, Ints] | None:
+    def _own_cells(self, levels: Sequence[AttributeStep]) -> tuple[Ints, Ints] | None:
         """Return a leaf of every cell above zero, and its count, of a margin that has a row for each; as above."""
         if self.whole.left is None:
             return None
@@ -215,13 +215,13 @@ class Selection:
         """Return the columns of codes that `by` has for these levels."""
         return [name for name, _ in self._named(levels)]
 
-    def _named(self, levels: Sequence[str]) -> list[tuple[str, Refinement]]:
+    def _named(self, levels: Sequence[str]) -> list[tuple[str, AttributeStep]]:
         if not levels:
             raise QueryError("name at least one level, such as " + self.spine.splits[0])
         every = dict.fromkeys(one for level in levels for one in self.spine.levels_named(level))
         return [one for level in every for one in self._columns(level)]
 
-    def _columns(self, level: str) -> list[tuple[str, Refinement]]:
+    def _columns(self, level: str) -> list[tuple[str, AttributeStep]]:
         """Return the columns that a name asks for: one, or one for each attribute of a merged step."""
         parts = self.spine.refinements(level)
         names = [level] if len(parts) == 1 else [name.strip() for name in level.split(TIMES.strip())]

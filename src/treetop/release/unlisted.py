@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.domain.cells import Cells
 from treetop.domain.constraints import PublicFacts
 from treetop.domain.spine import Spine
+from treetop.domain.table_cells import CellNumbering
 from treetop.release.contents import Contents
 from treetop.release.intervals.nodes import LevelIntervals
 from treetop.release.tree import LevelNodes
@@ -68,7 +68,7 @@ def level_sums(release: Contents, intervals: Sequence[LevelIntervals]) -> list[L
 def _descendants(spine: Spine, facts: PublicFacts | None, at: int, index: int, nodes: LevelNodes) -> Floats:
     """Return how many public nodes of a level are below each released node of one above it."""
     if facts is not None and facts.possible.rules:
-        coarse, fine = Cells(spine, spine.depths(at)), Cells(spine, spine.depths(index))
+        coarse, fine = CellNumbering(spine, spine.depths(at)), CellNumbering(spine, spine.depths(index))
         cells = coarse.numbers(nodes.nodes, coarse.depths)
         return facts.possible.number(fine, coarse.depths, cells).astype(np.float64)
     number = np.ones(len(nodes))

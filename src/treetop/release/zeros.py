@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.domain.cells import Cells, Depths, below
+from treetop.domain.table_cells import CellNumbering, Depths, below
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.measured import Measured
@@ -33,7 +33,7 @@ def zeros(selection: Selection, depths: Depths, listed: Ints) -> tuple[Ints, Int
     is left out. A release without intervals has no bounds.
     """
     spine, facts = selection.spine, selection.whole.facts
-    table = Cells(spine, depths)
+    table = CellNumbering(spine, depths)
     numbers = np.setdiff1d(np.arange(table.number), table.numbers(listed, depths))
     nodes = table.nodes(numbers)
     chosen = np.ones(len(numbers), np.bool_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, get_args
 
-from treetop.counts.groups import Rows
+from treetop.counts.group_reader import Rows
 from treetop.plan.fields.field import FILE, GROUPS, NAME, WHOLE, Field, Kind, Ran, Values, choice
 from treetop.plan.fields.ordinary import always
 from treetop.plan.groups.plan import Public

@@ -17,7 +17,7 @@ from treetop.domain.hierarchy import Hierarchy, Ragged, read_columns
 from treetop.domain.spine import problem_with_name
 from treetop.errors import DataError, HierarchyError
 from treetop.io import table as tables
-from treetop.io.batch import as_text, first_missing
+from treetop.io.row_batch import as_text, first_missing
 from treetop.io.source import Source, as_public
 from treetop.plan import fields
 from treetop.plan.fields.field import Section

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from treetop._util.choices import nearest
-from treetop.counts.graph import SOURCE, TARGET, Changes, Cleaning, EdgeTable, Graph, NodeTable
+from treetop.counts.graph_reader import SOURCE, TARGET, Changes, Cleaning, EdgeTable, Graph, NodeTable
 from treetop.domain.unit import Policies
 from treetop.errors import PlanFileError, TreetopError
 from treetop.io.source import Source

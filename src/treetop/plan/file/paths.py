@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from treetop.counts.graph import tables_within
+from treetop.counts.graph_reader import tables_within
 from treetop.domain.constraints import COUNTED, LISTED, SAME
 from treetop.errors import PlanFileError
 from treetop.io.same import same_table

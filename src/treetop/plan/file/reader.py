@@ -14,9 +14,9 @@ from typing import Any
 from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
 from treetop._util.numbers import Number
-from treetop.counts.constraints import read_facts
+from treetop.counts.constraint_reader import read_facts
 from treetop.counts.encode import Unknown
-from treetop.counts.groups import ALLOWED, GroupList, Rows
+from treetop.counts.group_reader import ALLOWED, GroupList, Rows
 from treetop.counts.tally import selected
 from treetop.domain.constraints import COUNTED, LISTED, SAME, Fact, PublicFacts, narrowed
 from treetop.domain.hierarchy import Hierarchy

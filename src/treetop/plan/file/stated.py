@@ -13,7 +13,7 @@ from treetop._util.lazy import FrozenMap
 from treetop._util.numbers import Number
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError, IncompletePlan, PlanError, PlanFileError
-from treetop.io.batch import as_text
+from treetop.io.row_batch import as_text
 from treetop.io.source import BlankLines, Positions, Prepare, Source, as_public
 from treetop.io.table import read
 from treetop.plan import fields

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from treetop._util.numbers import Number
 from treetop.counts.counts import Counts
-from treetop.counts.graph import Edges, Graph, Nodes
-from treetop.counts.projection import projected_degrees, projections, shortened
+from treetop.counts.degree_projection import projected_degrees, projections, shortened
+from treetop.counts.graph_reader import Edges, Graph, Nodes
 from treetop.counts.tally import Tally, may_drop
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine

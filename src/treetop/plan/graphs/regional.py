@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from treetop._util.numbers import Number
 from treetop.counts.counts import Counts
-from treetop.counts.graph import Edges, Nodes
-from treetop.counts.groups import GroupSizes, check_cells
+from treetop.counts.graph_reader import Edges, Nodes
+from treetop.counts.group_reader import GroupSizes, check_cells
 from treetop.counts.tally import Tally
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.unit import Policies

@@ -11,7 +11,7 @@ from treetop._util.choices import nearest, with_article
 from treetop._util.numbers import Number, positive, whole
 from treetop.domain.unit import Neighbours, Sensitivity, Unit
 from treetop.errors import PlanError
-from treetop.privacy.relation import EDGE, USER_OUT, Facts, check_entity, one_edge
+from treetop.privacy.relation import EDGE, USER_OUT, GraphRules, check_entity, one_edge
 
 # How far one unit can move the numbers of people of each degree, by relation, kind of degree and form.
 
@@ -191,7 +191,7 @@ _MEANING: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class DegreeFacts(Facts):
+class DegreeFacts(GraphRules):
     """What is stated of a graph whose degrees are counted: no promise about them is needed."""
 
     degree: Degree | None = None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from treetop._util.choices import nearest
 from treetop._util.numbers import Number, whole
 from treetop._util.system import refuse_beyond_memory
-from treetop.counts.groups import CELL_BYTES, check_cells
+from treetop.counts.group_reader import CELL_BYTES, check_cells
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import LossError, PlanError
 from treetop.plan.groups.unit import Form, GroupUnit

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from treetop._util.choices import nearest
 from treetop._util.numbers import Number, whole
 from treetop.counts.counts import Counts
-from treetop.counts.groups import Columns, GroupList, Reader, Rows, check_cells
+from treetop.counts.group_reader import GroupColumns, GroupList, Reader, Rows, check_cells
 from treetop.counts.tally import Tally, selected
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
@@ -219,7 +219,7 @@ class PureGroupTablePlan(PurePlan):
             region = self.place
         defaults = {"people": {"group": "group"}, "groups": {"size": SIZE}, "histogram": {"size": SIZE}}[self.rows]
         person = self.unit.id if self.rows == "people" and self.sizes.group.event != "group" else None
-        own = Columns(region=region, number=count, person=person, **{**defaults, **given})
+        own = GroupColumns(region=region, number=count, person=person, **{**defaults, **given})
         group = self.sizes.group
         most = _ANY if group.event == "group" else group.quantity
         return Reader(self.regions, self.sizes.largest, self.rows, own, self.number, self._list(), most)

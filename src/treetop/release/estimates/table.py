@@ -12,11 +12,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from treetop._util.choices import nearest
-from treetop.domain.cells import Depths
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.level import Level
 from treetop.domain.marginal import cells_of, depths_alone, title_of
 from treetop.domain.spine import Spine
+from treetop.domain.spine_level import Level
+from treetop.domain.table_cells import Depths
 from treetop.domain.unit import TOTAL
 from treetop.errors import QueryError
 from treetop.measure.margins import groups_of

@@ -21,9 +21,9 @@ from treetop._util.arrays import copy_into, writable
 from treetop._util.checked import whole_number, whole_numbers
 from treetop._util.kernel import kernel
 from treetop.counts.counts import pack
-from treetop.domain.level import Level, Refinement
 from treetop.domain.marginal import cells_of, decided_at, depths_alone, stages_of
 from treetop.domain.spine import Spine
+from treetop.domain.spine_level import AttributeStep, Level
 from treetop.measure.blocks import FAR, cells_of_rows
 from treetop.measure.merged import Rows, fit_rows
 from treetop.noise import Law
@@ -231,7 +231,11 @@ def rows_of_last(
 
 
 def _sums(
-    law: Law, rows: Rows, part: Refinement, seen: LevelMeasurements, left: Sequence[tuple[Refinement, Ints | None]]
+    law: Law,
+    rows: Rows,
+    part: AttributeStep,
+    seen: LevelMeasurements,
+    left: Sequence[tuple[AttributeStep, Ints | None]],
 ) -> Ints:
     """Share the counts of rows among all their cells, and sum up those of each child by an attribute.
 
@@ -543,7 +547,7 @@ def _is_joint(table: MarginTable) -> bool:
     return len(table.margin.attributes) > 1
 
 
-def _alone(margins: Sequence[MarginTable], spine: Spine, part: Refinement) -> Ints | None:
+def _alone(margins: Sequence[MarginTable], spine: Spine, part: AttributeStep) -> Ints | None:
     """Return the margin of an attribute alone as far as a level refines it, if it is kept."""
     table = find(margins, spine, depths_alone(len(spine.trees), part.attribute, part.depth + 1))
     return None if table is None else table.count

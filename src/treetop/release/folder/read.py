@@ -19,14 +19,14 @@ from treetop._util.arrays import first_disorder
 from treetop._util.files import open_regular, refuse_irregular
 from treetop._util.lazy import later
 from treetop.card.schema import findings
-from treetop.counts.constraints import fact_of
+from treetop.counts.constraint_reader import fact_of
 from treetop.counts.counts import pack
-from treetop.domain.cells import Cells
 from treetop.domain.constraints import COUNTED, INVARIANT, PublicFacts, TableFact, narrowed
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.level import Ints, Level
 from treetop.domain.marginal import MARGIN, depths_named
 from treetop.domain.spine import Spine, WrittenSpine
+from treetop.domain.spine_level import Ints, Level
+from treetop.domain.table_cells import CellNumbering
 from treetop.errors import ReleaseError, TreetopError
 from treetop.noise.law import described_law
 from treetop.privacy import TOTAL
@@ -66,7 +66,7 @@ def read_facts_table(path: Path, spine: Spine, told: Sequence[Mapping[str, Any]]
     rows = read_table(path)
     facts, read = [], 0
     for about in told:
-        table = Cells(spine, depths_named(spine, about["table"]))
+        table = CellNumbering(spine, depths_named(spine, about["table"]))
         of_fact = rows.filter(pc.equal(rows.column("level"), about["table"]))
         own: dict[str, tuple[Ints, Ints]] = {}
         for kind in about["states"]:
@@ -84,7 +84,7 @@ def read_facts_table(path: Path, spine: Spine, told: Sequence[Mapping[str, Any]]
     return found
 
 
-def _cells(path: Path, table: Cells, rows: pa.Table, counted: bool) -> tuple[Ints, Ints]:
+def _cells(path: Path, table: CellNumbering, rows: pa.Table, counted: bool) -> tuple[Ints, Ints]:
     nodes = np.zeros((len(table.depths), len(rows)), np.int64)
     for one in table.attributes:
         tree, depth = table.spine.trees[one], table.depths[one]

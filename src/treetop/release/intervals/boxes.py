@@ -15,8 +15,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop.domain.level import Refinement
 from treetop.domain.spine import Spine
+from treetop.domain.spine_level import AttributeStep
 
 Ints = NDArray[np.int64]
 
@@ -53,7 +53,7 @@ class Boxes:
         return Boxes.of_rows(spine, ranges, [], np.zeros((len(spine.trees), 1), np.int64))
 
     @staticmethod
-    def of_rows(spine: Spine, ranges: Mapping[int, Range], parts: Sequence[Refinement], leaf: Ints) -> Boxes:
+    def of_rows(spine: Spine, ranges: Mapping[int, Range], parts: Sequence[AttributeStep], leaf: Ints) -> Boxes:
         """Return the boxes of a table by levels of some attributes under conditions, from a leaf of each row."""
         depths = list(condition_depths(spine, ranges))
         inside = leaf.copy()

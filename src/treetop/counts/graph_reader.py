@@ -19,14 +19,14 @@ from treetop._util.checked import whole_numbers
 from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
 from treetop.counts.codebook import Codebook
-from treetop.counts.tally import LeftOut, MadeTable, Tally, may_drop, rules_of
+from treetop.counts.tally import DerivedTable, LeftOut, Tally, may_drop, rules_of
 from treetop.domain.unit import Neighbours, Policies
 from treetop.errors import DataError, NumberError, PlanError
 from treetop.io import table as tables
-from treetop.io.batch import Batch, as_text, first_missing, require
 from treetop.io.header import UNVOUCHED, is_unvouched
+from treetop.io.row_batch import RowBatch, as_text, first_missing, require
 from treetop.io.source import as_public
-from treetop.privacy.relation import Facts, GraphUnit, Relation, check_relation, unit_of
+from treetop.privacy.relation import GraphRules, GraphUnit, Relation, check_relation, unit_of
 
 # Cleaning the node table by public rules: a row becomes what it becomes whatever the other rows say.
 
@@ -139,7 +139,7 @@ class Changes:
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class NodeColumn:
     """The codes of one column, by row: private."""
 
     index: NDArray[np.int32]
@@ -148,7 +148,7 @@ class Column:
     """The codes that occur."""
 
 
-def clean(column: Any, name: str, rule: Cleaning | None) -> tuple[Column, Changes | None]:
+def clean(column: Any, name: str, rule: Cleaning | None) -> tuple[NodeColumn, Changes | None]:
     """Return a column's codes, as its rule makes them; without one they stay as they are."""
     values = as_text(column, name)
     values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
@@ -156,7 +156,7 @@ def clean(column: Any, name: str, rule: Cleaning | None) -> tuple[Column, Change
     index = np.asarray(encoded.indices.fill_null(-1)).astype(np.int32)
     if rule is None:
         index[np.append(np.asarray(pc.equal(encoded.dictionary, "")), False)[index]] = -1
-        return Column(index, encoded.dictionary), None
+        return NodeColumn(index, encoded.dictionary), None
     given = [*encoded.dictionary.to_pylist(), None]
     made = [rule.code(value) for value in given]
     codes = sorted(set(made))
@@ -166,7 +166,7 @@ def clean(column: Any, name: str, rule: Cleaning | None) -> tuple[Column, Change
     lost = np.array([code == rule.missing for code in made]) & ~blank
     unread = np.array([rule.vocabulary is not None and code == rule.other for code in made]) & ~blank
     changes = Changes(*(int(often[which].sum()) for which in (blank, lost, unread)))
-    return Column(at[index], pa.array(codes, pa.string())), changes
+    return NodeColumn(at[index], pa.array(codes, pa.string())), changes
 
 
 # The node table in memory: a number for every id, and the codes of its attributes.
@@ -180,7 +180,7 @@ class Nodes:
 
     ids: pa.StringArray
     """Their ids."""
-    columns: Mapping[str, Column]
+    columns: Mapping[str, NodeColumn]
     """Their attributes, cleaned, by column."""
     changes: Mapping[str, Changes]
     """For the steward only: what each rule changed."""
@@ -409,7 +409,7 @@ def _distinct(keys: NDArray[np.uint64], directed: bool, rules: Policies) -> Edge
     return Edges((keys >> _HALF).astype(np.int32), (keys & _LOW).astype(np.int32), directed)
 
 
-def _refuse_unknown(batch: Batch, name: str, row: int) -> None:
+def _refuse_unknown(batch: RowBatch, name: str, row: int) -> None:
     value = as_text(batch.rows.column(name), name)[row].as_py()
     what = "the id is missing" if not value else f"{value!r} is not in the node table"
     raise DataError(
@@ -466,11 +466,11 @@ class Graph:
         return None if self.relation is None else check_relation(self.relation)
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> GraphRules:
         """What is stated of the edges, and must agree with the unit of the plan that counts them."""
         if self.relation is None:
             raise PlanError("the graph has no neighbour relation, so its edges cannot be released: name one")
-        return Facts(self.relation, self.directed, self.degree_bound, self.policies)
+        return GraphRules(self.relation, self.directed, self.degree_bound, self.policies)
 
     def unit(self, neighbours: Neighbours | None = None, entity: str | None = None) -> GraphUnit:
         """Return the protected unit of a release of edges between groups.
@@ -531,7 +531,7 @@ class Graph:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EdgeTable(MadeTable):
+class EdgeTable(DerivedTable):
     """The edges of a graph with the attributes of both ends: private, and read when the stream is."""
 
     graph: Graph
@@ -540,7 +540,7 @@ class EdgeTable(MadeTable):
     """The columns of the node table that are needed; None for all."""
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> GraphRules:
         """What the plan that counts these edges must state of them."""
         return self.graph.facts
 
@@ -587,7 +587,7 @@ class EdgeTable(MadeTable):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NodeTable(MadeTable):
+class NodeTable(DerivedTable):
     """The nodes of a graph, cleaned: private, and read when the stream is."""
 
     graph: Graph

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from treetop._util.checked import NO_BOUND
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.level import Ints
 from treetop.domain.marginal import margin_at
 from treetop.domain.spine import Spine
+from treetop.domain.spine_level import Ints
 from treetop.errors import FactError
 
 Depths = tuple[int, ...]
@@ -58,7 +58,7 @@ def below(tree: Hierarchy, depth: int, refined: int, nodes: Ints) -> tuple[Ints,
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class CellNumbering:
     """How the cells of a table are numbered: attribute by attribute, in the order of the spine."""
 
     spine: Spine
@@ -119,7 +119,7 @@ class Cells:
 
     def coarser(self, depths: Depths, numbers: Ints) -> Ints:
         """Return the cells of a coarser table that cells of this one are in."""
-        return Cells(self.spine, depths).numbers(self.nodes(numbers), self.depths)
+        return CellNumbering(self.spine, depths).numbers(self.nodes(numbers), self.depths)
 
     def words(self, number: int) -> str:
         """Say which cell it is, by its codes."""
@@ -140,10 +140,10 @@ MOST_ROWS = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
-class Rule:
+class PossibleCells:
     """The possible cells of one table."""
 
-    table: Cells
+    table: CellNumbering
     """The table."""
     cells: Ints = field(repr=False)
     """Their numbers, ascending, each once."""
@@ -155,10 +155,10 @@ class Rule:
         """What the table tells apart."""
         return self.table.depths
 
-    def at(self, depths: Depths) -> tuple[Cells, Ints]:
+    def at(self, depths: Depths) -> tuple[CellNumbering, Ints]:
         """Return the part of a table that the rule is about, and its possible cells, ascending."""
         coarse = meet(depths, self.depths)
-        table = self.table if coarse == self.depths else Cells(self.table.spine, coarse)
+        table = self.table if coarse == self.depths else CellNumbering(self.table.spine, coarse)
         if coarse not in self._projected:
             same = coarse == self.depths
             self._projected[coarse] = self.cells if same else np.unique(self.table.coarser(coarse, self.cells))
@@ -171,20 +171,22 @@ class Rule:
         place = np.minimum(np.searchsorted(cells, asked), len(cells) - 1)
         return np.asarray(cells[place] == asked) if len(cells) else np.zeros(len(asked), np.bool_)
 
-    def families(self, depths: Depths, attribute: int) -> tuple[Cells, int, Ints]:
+    def families(self, depths: Depths, attribute: int) -> tuple[CellNumbering, int, Ints]:
         """Return the possible cells of a table by what they have beside an attribute, and then by its nodes.
 
         A family is what stands beside it, times how many nodes the attribute has; the nodes are added to that.
         """
         table, cells = self.at(depths)
-        beside = Cells(table.spine, tuple(0 if one == attribute else depth for one, depth in enumerate(table.depths)))
+        beside = CellNumbering(
+            table.spine, tuple(0 if one == attribute else depth for one, depth in enumerate(table.depths))
+        )
         width = table.spine.trees[attribute].sizes[table.depths[attribute] - 1]
         if (key := (table.depths, attribute)) not in self._families:
             nodes = table.nodes(cells)
             self._families[key] = np.sort(beside.numbers(nodes, table.depths) * width + nodes[attribute])
         return beside, width, self._families[key]
 
-    def joined(self, other: Rule) -> Rule:
+    def joined(self, other: PossibleCells) -> PossibleCells:
         """Return what both rules allow."""
         spine = self.table.spine
         shared = meet(self.depths, other.depths)
@@ -198,8 +200,8 @@ class Rule:
         one, two = self.table.nodes(self.cells[left]), other.table.nodes(other.cells[right])
         finer = np.array(self.depths) >= np.array(other.depths)
         depths = tuple(map(max, self.depths, other.depths))
-        both = Cells(spine, depths)
-        return Rule(both, np.unique(both.numbers(np.where(finer[:, None], one, two), depths)))
+        both = CellNumbering(spine, depths)
+        return PossibleCells(both, np.unique(both.numbers(np.where(finer[:, None], one, two), depths)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,13 +210,13 @@ class Possible:
 
     spine: Spine
     """The spine."""
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[PossibleCells, ...] = ()
     """Joined, so that no two are about the same attribute."""
 
     @staticmethod
-    def of(spine: Spine, rules: Sequence[Rule]) -> Possible:
+    def of(spine: Spine, rules: Sequence[PossibleCells]) -> Possible:
         """Join rules; the small ones first, so that what is joined stays small."""
-        joined: list[Rule] = []
+        joined: list[PossibleCells] = []
         for rule in sorted(rules, key=lambda rule: len(rule.cells)):
             meeting = [one for one in joined if any(meet(one.depths, rule.depths))]
             joined = [one for one in joined if one not in meeting]
@@ -228,9 +230,9 @@ class Possible:
             there &= rule.allows(depths, nodes)
         return there
 
-    def number(self, table: Cells, depths: Depths, cells: Ints) -> Ints:
+    def number(self, table: CellNumbering, depths: Depths, cells: Ints) -> Ints:
         """Return how many possible cells of a table lie in each of some cells of a coarser one."""
-        inside = Cells(self.spine, depths).nodes(cells)
+        inside = CellNumbering(self.spine, depths).nodes(cells)
         number = np.ones(len(cells), np.int64)
         about: set[int] = set()
         for rule in self.rules:
@@ -252,7 +254,7 @@ def refuse_many(size: int, what: str) -> None:
         )
 
 
-def _number(rule: Rule, fine: Depths, coarse: Depths, inside: Ints) -> Ints:
+def _number(rule: PossibleCells, fine: Depths, coarse: Depths, inside: Ints) -> Ints:
     """Return how many possible cells of a table lie in cells of a coarser one, as far as a rule's attributes go."""
     spine = rule.table.spine
     table, cells = rule.at(fine)
@@ -267,7 +269,7 @@ def _number(rule: Rule, fine: Depths, coarse: Depths, inside: Ints) -> Ints:
         else:
             start, stop = below(tree, table.depths[one], fine[one], nodes[one])
             weight *= stop - start
-    summed = Cells(spine, meet(coarse, rule.depths))
+    summed = CellNumbering(spine, meet(coarse, rule.depths))
     group, place = np.unique(summed.numbers(nodes, table.depths), return_inverse=True)
     total = np.bincount(place, weight, len(group)).astype(np.int64) if len(group) else np.zeros(0, np.int64)
     asked = summed.numbers(inside, coarse)
@@ -276,7 +278,7 @@ def _number(rule: Rule, fine: Depths, coarse: Depths, inside: Ints) -> Ints:
     return np.where(there, total[at] if len(group) else 0, 0) * outside
 
 
-def complement(table: Cells, cells: Ints) -> Ints:
+def complement(table: CellNumbering, cells: Ints) -> Ints:
     """Return all other cells of a table."""
     refuse_many(table.number, f"{table.name}, of which some cells are impossible, has")
     there = np.ones(table.number, np.bool_)
@@ -284,7 +286,7 @@ def complement(table: Cells, cells: Ints) -> Ints:
     return np.flatnonzero(there)
 
 
-def equal_codes(table: Cells) -> Ints:
+def equal_codes(table: CellNumbering) -> Ints:
     """Return the cells of a table whose codes are all the same."""
     listed = (table.codes(one).to_pylist() for one in table.attributes)
     places = [{code: node for node, code in enumerate(codes)} for codes in listed]
@@ -299,10 +301,10 @@ def equal_codes(table: Cells) -> Ints:
 
 
 @dataclass(frozen=True, eq=False)
-class Boxes:
+class CellBounds:
     """The bounds of some cells of a table; all others have none."""
 
-    table: Cells
+    table: CellNumbering
     """The table."""
     cells: Ints = field(repr=False)
     """Their numbers, ascending."""
@@ -312,12 +314,12 @@ class Boxes:
     """The most; `NO_BOUND` where it has none."""
 
     @staticmethod
-    def none(table: Cells) -> Boxes:
+    def none(table: CellNumbering) -> CellBounds:
         """Return no bounds."""
-        return Boxes(table, *(np.zeros(0, np.int64) for _ in range(3)))
+        return CellBounds(table, *(np.zeros(0, np.int64) for _ in range(3)))
 
     @staticmethod
-    def joined(table: Cells, boxes: Sequence[Boxes]) -> Boxes:
+    def joined(table: CellNumbering, boxes: Sequence[CellBounds]) -> CellBounds:
         """Return the bounds that are all kept if these are: the highest lower and the lowest upper one."""
         if len(boxes) == 1:
             return boxes[0]
@@ -327,7 +329,7 @@ class Boxes:
             place = np.searchsorted(cells, one.cells)
             lower[place] = np.maximum(lower[place], one.lower)
             upper[place] = np.minimum(upper[place], one.upper)
-        return Boxes(table, cells, lower, upper)
+        return CellBounds(table, cells, lower, upper)
 
     def of(self, cells: Ints) -> tuple[Ints, Ints]:
         """Return the lower and the upper bound of each of some cells."""
@@ -337,16 +339,16 @@ class Boxes:
         there = self.cells[place] == cells
         return np.where(there, self.lower[place], 0), np.where(there, self.upper[place], NO_BOUND)
 
-    def possible(self, possible: Possible) -> Boxes:
+    def possible(self, possible: Possible) -> CellBounds:
         """Return the bounds of cells that can be there."""
         there = possible.allows(self.table.depths, self.table.nodes(self.cells))
-        return self if there.all() else Boxes(self.table, self.cells[there], self.lower[there], self.upper[there])
+        return self if there.all() else CellBounds(self.table, self.cells[there], self.lower[there], self.upper[there])
 
-    def summed(self, depths: Depths, possible: Possible) -> Boxes:
+    def summed(self, depths: Depths, possible: Possible) -> CellBounds:
         """Return what the bounds say of a coarser table; the cells must be possible."""
         if depths == self.table.depths:
             return self
-        table = Cells(self.table.spine, depths)
+        table = CellNumbering(self.table.spine, depths)
         cells, place = np.unique(self.table.coarser(depths, self.cells), return_inverse=True)
         lower, upper, bounded = (np.zeros(len(cells), np.int64) for _ in range(3))
         finite = self.upper < NO_BOUND
@@ -354,4 +356,4 @@ class Boxes:
         np.add.at(upper, place, np.where(finite, self.upper, 0))
         np.add.at(bounded, place, finite)
         every = bounded == possible.number(self.table, depths, cells)
-        return Boxes(table, cells, lower, np.where(every, np.minimum(upper, NO_BOUND), NO_BOUND))
+        return CellBounds(table, cells, lower, np.where(every, np.minimum(upper, NO_BOUND), NO_BOUND))

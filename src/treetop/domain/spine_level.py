@@ -25,7 +25,7 @@ N = TypeVar("N", bound=np.integer)
 
 
 @dataclass(frozen=True, eq=False)
-class Refinement:
+class AttributeStep:
     """What a level does to one attribute."""
 
     attribute: int
@@ -64,7 +64,7 @@ class Level:
     """The position in the spine; the root is 0 and has no `Level`."""
     name: str
     """`attribute.level`, or just the attribute where it is refined once; several are joined by ` * `."""
-    parts: tuple[Refinement, ...]
+    parts: tuple[AttributeStep, ...]
     """What it does, attribute by attribute."""
     nodes: int
     """How many nodes the whole domain has at this level."""
@@ -159,18 +159,18 @@ LARGEST_WORD = 1 << 60
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class PlaceNumbering:
     """The numbering of one level."""
 
     above: tuple[tuple[int, int], ...]
     """The attributes that stand in the first word, each with how many nodes it has."""
     beside: tuple[tuple[int, int], ...]
     """Those that stand in the second word, and are not refined here."""
-    parts: tuple[Refinement, ...]
+    parts: tuple[AttributeStep, ...]
     """What is refined: the last digits of a place, so that siblings follow each other."""
 
     @staticmethod
-    def of_level(level: Level, sizes: Sequence[int]) -> Places:
+    def of_level(level: Level, sizes: Sequence[int]) -> PlaceNumbering:
         """Return the numbering of a level whose attributes have so many nodes at the level above."""
         refined = {part.attribute for part in level.parts}
         others = [(attribute, size) for attribute, size in enumerate(sizes) if attribute not in refined and size > 1]
@@ -181,7 +181,7 @@ class Places:
             beside.insert(0, others.pop())
         if low > LARGEST_WORD or math.prod(size for _, size in others) > LARGEST_WORD:
             raise HierarchyError(f"{level.name} has more than 2^120 nodes, too many to number: leave out an attribute")
-        return Places(tuple(others), tuple(beside), level.parts)
+        return PlaceNumbering(tuple(others), tuple(beside), level.parts)
 
     def first(self, nodes: Nodes) -> NDArray[np.uint64]:
         """Return the places of the first children of nodes of the level above: a row for each of the two words."""

@@ -1,8 +1,8 @@
-"""Parcels: tasks on their way to workers elsewhere, and answers on their way back, as files of a staging folder.
+"""Task files: tasks for workers elsewhere, and their answers, as files of a staging folder.
 
-The files hold true counts, and no key: in each place of one stands its number. The keys themselves go to workers in an
-`Errand`, which is small and never a file. It also has the seal: a key, made for one journey, with which every file is
-signed. A signature tells nothing about a content that is guessed, as a plain hash of it would, and nobody who can only
+The files hold true counts and no noise key: a number stands in the place of each key. The keys go to workers in a
+`WorkerContext`, which is small and never a file. It also holds the seal: a key, made for one exchange, that signs every
+file. A signature tells nothing about a content that is guessed, as a plain hash of it would, and nobody who can only
 write into the folder can have a worker or the driver load something else: loading a pickle runs what it says.
 
 Large arrays, which many tasks have in common, are files of their own, named by their signatures: each is written once.
@@ -43,7 +43,7 @@ MISSING, FORBIDDEN, CHANGED = "missing", "forbidden", "changed"
 
 
 @dataclass(frozen=True)
-class Errand:
+class WorkerContext:
     """What a worker has to know to do any of some tasks: secret, small, and never on a disk."""
 
     folder: str
@@ -55,9 +55,9 @@ class Errand:
 
 
 @contextmanager
-def journey(staging: Path) -> Iterator[Path]:
+def exchange_dir(staging: Path) -> Iterator[Path]:
     """Make a folder for the files of some tasks; it is gone afterwards, whoever still writes."""
-    folder = Path(tempfile.mkdtemp(prefix="journey-", dir=staging))
+    folder = Path(tempfile.mkdtemp(prefix="exchange-", dir=staging))
     try:
         yield folder
     finally:
@@ -68,26 +68,26 @@ def journey(staging: Path) -> Iterator[Path]:
         rmtree(folder, ignore_errors=True)
 
 
-def pack(folder: Path, function: Callable[[Any], Any], tasks: Iterable[Any]) -> tuple[Errand, int]:
+def pack(folder: Path, function: Callable[[Any], Any], tasks: Iterable[Any]) -> tuple[WorkerContext, int]:
     """Write tasks, with what is to be done with each, and return what workers have to know, and how many tasks."""
     seal, number = Key.fresh(), 0
     numbers: dict[Key, int] = {}
     for task in tasks:
         _write(folder, _Content("task", number), _packed_call(function, task, numbers, _Arrays(folder, seal)), seal)
         number += 1
-    return Errand(str(folder), seal, tuple(numbers)), number
+    return WorkerContext(str(folder), seal, tuple(numbers)), number
 
 
-def work(errand: Errand, number: int) -> str:
+def work(context: WorkerContext, number: int) -> str:
     """Do a task and write what it gives, or what it raises.
 
     Return what else went wrong, as a word that tells nothing private, and never raise anything: what a worker of a
     cluster raises stands in its log and on its pages.
     """
     try:
-        folder = Path(errand.folder)
-        packed = _read(folder, _Content("task", number), errand.seal)
-        _write(folder, _Content("answer", number), _answer(packed, errand), errand.seal)
+        folder = Path(context.folder)
+        packed = _read(folder, _Content("task", number), context.seal)
+        _write(folder, _Content("answer", number), _answer(packed, context), context.seal)
     except FileNotFoundError:
         return MISSING
     except PermissionError:
@@ -101,17 +101,17 @@ def work(errand: Errand, number: int) -> str:
     return ""
 
 
-def unpack(errand: Errand, number: int) -> Any:
+def unpack(context: WorkerContext, number: int) -> Any:
     """Return what a task gave, or raise what it raised; its file is deleted."""
-    folder, content = Path(errand.folder), _Content("answer", number)
+    folder, content = Path(context.folder), _Content("answer", number)
     try:
         _wait_for(folder / content.name)
-        done, answer = _Unpacker(io.BytesIO(_read(folder, content, errand.seal)), errand.keys).load()
+        done, answer = _Unpacker(io.BytesIO(_read(folder, content, context.seal)), context.keys).load()
     except _Changed:
-        raise EngineError(explain(CHANGED, errand.folder)) from None
+        raise EngineError(explain(CHANGED, context.folder)) from None
     except FileNotFoundError:
         raise EngineError(
-            f"a worker has written its answer into the staging folder {errand.folder}, and it cannot be seen here: "
+            f"a worker has written its answer into the staging folder {context.folder}, and it cannot be seen here: "
             "name a folder that driver and workers share (`staging`)"
         ) from None
     (folder / content.name).unlink(missing_ok=True)
@@ -139,9 +139,9 @@ def explain(word: str, folder: str) -> str:
     return f"a worker cannot use the staging folder {folder}: {word}"
 
 
-def count_bytes(errand: Errand) -> int:
-    """Return how large an errand is when it is sent."""
-    return len(pickle.dumps(errand, protocol=pickle.HIGHEST_PROTOCOL))
+def count_bytes(context: WorkerContext) -> int:
+    """Return how large a context is when it is sent."""
+    return len(pickle.dumps(context, protocol=pickle.HIGHEST_PROTOCOL))
 
 
 @dataclass(frozen=True)
@@ -238,31 +238,31 @@ def _packed_call(function: Callable[[Any], Any], task: Any, numbers: dict[Key, i
     return len(arrays.signatures).to_bytes(_NUMBER, "little") + b"".join(arrays.signatures) + out.getvalue()
 
 
-def _answer(packed: bytes, errand: Errand) -> bytes:
+def _answer(packed: bytes, context: WorkerContext) -> bytes:
     """Do a task, and return what it gives or raises as it is sent back."""
     answer: tuple[bool, Any]
     try:
-        function, task = _unpacked_call(packed, errand)
+        function, task = _unpacked_call(packed, context)
         answer = True, function(task)
     except _Changed:
         raise
     except Exception as problem:  # told to the driver, who raises it
         answer = False, problem
     try:
-        data = _packed_answer(answer, errand.keys)
+        data = _packed_answer(answer, context.keys)
         if not answer[0]:
-            _Unpacker(io.BytesIO(data), errand.keys).load()  # not every exception comes out of a pickle again
+            _Unpacker(io.BytesIO(data), context.keys).load()  # not every exception comes out of a pickle again
     except Exception as problem:
         told = answer[1] if not answer[0] else problem
-        data = _packed_answer((False, EngineError(f"a worker failed with {type(told).__name__}")), errand.keys)
+        data = _packed_answer((False, EngineError(f"a worker failed with {type(told).__name__}")), context.keys)
     return data
 
 
-def _unpacked_call(packed: bytes, errand: Errand) -> tuple[Callable[[Any], Any], Any]:
+def _unpacked_call(packed: bytes, context: WorkerContext) -> tuple[Callable[[Any], Any], Any]:
     end = _NUMBER + _SIGNATURE * int.from_bytes(packed[:_NUMBER], "little")
-    arrays = _Arrays(Path(errand.folder), errand.seal).take(packed[_NUMBER:end])
+    arrays = _Arrays(Path(context.folder), context.seal).take(packed[_NUMBER:end])
     try:
-        function, task = _Unpacker(io.BytesIO(packed[end:]), errand.keys, arrays).load()
+        function, task = _Unpacker(io.BytesIO(packed[end:]), context.keys, arrays).load()
     except (ImportError, AttributeError) as problem:
         raise EngineError(
             f"a worker lacks something that the plan uses ({problem}): what is registered or defined by your own code "

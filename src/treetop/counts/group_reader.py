@@ -21,8 +21,8 @@ from treetop.counts.encode import Weighing
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError, PlanError
 from treetop.io import table as tables
-from treetop.io.batch import Batch, as_plain, as_text, first_missing
 from treetop.io.header import is_unvouched, refuse_code
+from treetop.io.row_batch import RowBatch, as_plain, as_text, first_missing
 from treetop.io.source import as_public
 
 # The public list of groups: which there are, and in which region each of them is.
@@ -89,7 +89,7 @@ class GroupList:
         """Finds the position of a group by its id."""
         return Codebook(self.ids)
 
-    def find(self, batch: Batch, column: str, ids: pa.StringArray) -> NDArray[np.int64]:
+    def find(self, batch: RowBatch, column: str, ids: pa.StringArray) -> NDArray[np.int64]:
         """Return the position of every row's group, and refuse one that is not listed."""
         found = self.book.find(ids)
         missing = np.flatnonzero(found < 0)
@@ -114,12 +114,12 @@ class Seen:
         self._what = what
         self._ids: list[pa.StringArray] = []
         self._leaves: list[NDArray[np.int64]] = []
-        self._batches: list[Batch] = []
+        self._batches: list[RowBatch] = []
 
-    def add(self, batch: Batch, ids: pa.StringArray, leaf: NDArray[np.int64] | None = None) -> None:
+    def add(self, batch: RowBatch, ids: pa.StringArray, leaf: NDArray[np.int64] | None = None) -> None:
         """Add the rows of a batch."""
         none = pa.RecordBatch.from_pylist([], batch.rows.schema)
-        self._batches.append(Batch(none, batch.where, batch.first, batch.done, batch.numbers))
+        self._batches.append(RowBatch(none, batch.where, batch.first, batch.done, batch.numbers))
         self._ids.append(ids)
         if leaf is not None:
             self._leaves.append(leaf)
@@ -159,7 +159,7 @@ class Seen:
         return self._place(row, "").rpartition(" ")[2]
 
 
-def read_regions(batch: Batch, column: str, book: Codebook, regions: Hierarchy) -> NDArray[np.int64]:
+def read_regions(batch: RowBatch, column: str, book: Codebook, regions: Hierarchy) -> NDArray[np.int64]:
     """Return the leaf region of every row; refuse a code that is not in the hierarchy."""
     if batch.first == 0 and is_unvouched(batch.rows.schema):
         refuse_code(column, regions.codes, batch.where)
@@ -181,7 +181,7 @@ def read_regions(batch: Batch, column: str, book: Codebook, regions: Hierarchy) 
     return found
 
 
-def read_ids(batch: Batch, column: str) -> pa.StringArray:
+def read_ids(batch: RowBatch, column: str) -> pa.StringArray:
     """Return the ids of the rows; refuse a row without one."""
     ids = as_text(as_plain(batch.rows.column(column)), column)
     row = first_missing(ids)
@@ -310,7 +310,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Columns:
+class GroupColumns:
     """The columns of the private table; None for what it does not have."""
 
     region: str | None = None
@@ -354,7 +354,7 @@ class Reader:
     """The largest size that is told apart; larger groups are counted with it."""
     rows: Rows
     """What a row is."""
-    columns: Columns
+    columns: GroupColumns
     """The columns of the table."""
     number: int | None
     """How many groups there are: public, and the table must agree; None for a public table, which may have any."""
@@ -416,7 +416,7 @@ class _ByGroup:
         self._seen = Seen("person" if people else "group")
         self._once = reader.columns.person if people else reader.columns.group
 
-    def add(self, batch: Batch, leaf: Integers | None) -> None:
+    def add(self, batch: RowBatch, leaf: Integers | None) -> None:
         group = self._reader.columns.group
         assert group is not None
         ids = read_ids(batch, group)
@@ -439,7 +439,7 @@ class _ByGroup:
             self._seen.refuse_twice(self._once, reader.regions)
         return GroupSizes(reader.regions, reader.table(self._listed.leaf, self._size))
 
-    def _check_region(self, batch: Batch, leaf: Integers, at: Integers) -> None:
+    def _check_region(self, batch: RowBatch, leaf: Integers, at: Integers) -> None:
         wrong = np.flatnonzero(self._listed.leaf[at] != leaf)
         if len(wrong):
             row, columns = int(wrong[0]), self._reader.columns
@@ -451,7 +451,7 @@ class _ByGroup:
                 f"regions, {here!r} here and {there!r} on the public list: every group is in one"
             )
 
-    def _check_most(self, batch: Batch, values: Integers) -> None:
+    def _check_most(self, batch: RowBatch, values: Integers) -> None:
         most, above = self._reader.most, np.flatnonzero(values > self._reader.most)
         if len(above):
             row = int(above[0])
@@ -474,7 +474,7 @@ class _Histogram:
         self._cells = np.zeros((reader.regions.sizes[-1], reader.largest + 1), np.int64)
         self._seen = Seen("group")
 
-    def add(self, batch: Batch, leaf: Integers | None) -> None:
+    def add(self, batch: RowBatch, leaf: Integers | None) -> None:
         reader = self._reader
         assert leaf is not None
         sizes = self._sizes.read(batch)

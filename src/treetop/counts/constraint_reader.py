@@ -17,14 +17,14 @@ from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
 from treetop.counts.codebook import Codebook
 from treetop.counts.encode import Weighing
-from treetop.domain.cells import Boxes, Cells, Rule, complement, equal_codes, refuse_many
 from treetop.domain.constraints import COUNTED, INVARIANT, LISTED, SAME, Fact, PublicFacts, TableFact
-from treetop.domain.level import Ints
 from treetop.domain.marginal import depths_named
 from treetop.domain.spine import TIMES, Spine
+from treetop.domain.spine_level import Ints
+from treetop.domain.table_cells import CellBounds, CellNumbering, PossibleCells, complement, equal_codes, refuse_many
 from treetop.errors import DataError, FactError, SpineError, TreetopError
 from treetop.io import table as tables
-from treetop.io.batch import Batch, as_text, first_missing
+from treetop.io.row_batch import RowBatch, as_text, first_missing
 from treetop.io.source import as_public, as_source
 
 COUNT = "count"
@@ -50,7 +50,7 @@ def read_facts(spine: Spine, given: Mapping[str, Any]) -> PublicFacts:
 
 def _read(spine: Spine, name: str, fact: Fact) -> TableFact:
     """Read one fact."""
-    table = Cells(spine, _depths(spine, name))
+    table = CellNumbering(spine, _depths(spine, name))
     parts = [part.strip() for part in name.split(TIMES.strip())]
     own = {kind: _Listed(table, parts, kind).read(getattr(fact, kind)) for kind in fact.kinds if kind != INVARIANT}
     if not own:
@@ -67,7 +67,7 @@ def _read(spine: Spine, name: str, fact: Fact) -> TableFact:
 
 
 def fact_of(
-    table: Cells,
+    table: CellNumbering,
     kinds: tuple[str, ...],
     own: Mapping[str, tuple[Ints, Ints]],
     *,
@@ -80,7 +80,7 @@ def fact_of(
     for kind in LISTED:
         if kind in own:
             cells = own[kind][0]
-            rule = Rule(table, cells if kind == "possible" else complement(table, cells))
+            rule = PossibleCells(table, cells if kind == "possible" else complement(table, cells))
     public = {kind: stated for kind, stated in own.items() if kind != INVARIANT}
     digest = _digest(table, public) if public else ""
     return TableFact(table, kinds, boxes, rule, unchecked, digest, FrozenMap(places or {}), FrozenMap(own))
@@ -104,7 +104,7 @@ def _depths(spine: Spine, name: str) -> tuple[int, ...]:
         raise FactError(str(problem).removeprefix("margins: ").replace("margins has", "there is")) from problem
 
 
-def _boxes(table: Cells, own: Mapping[str, tuple[Ints, Ints]]) -> Boxes | None:
+def _boxes(table: CellNumbering, own: Mapping[str, tuple[Ints, Ints]]) -> CellBounds | None:
     """Return the bounds of all cells that numbers are given for."""
     if not own:
         return None
@@ -112,20 +112,20 @@ def _boxes(table: Cells, own: Mapping[str, tuple[Ints, Ints]]) -> Boxes | None:
     for kind, (cells, numbers) in own.items():
         none = np.zeros(len(cells), np.int64), np.full(len(cells), NO_BOUND, np.int64)
         bounds.append(
-            Boxes(
+            CellBounds(
                 table,
                 cells,
                 none[0] if kind == "at_most" else numbers,
                 none[1] if kind == "at_least" else numbers,
             )
         )
-    return Boxes.joined(table, bounds)
+    return CellBounds.joined(table, bounds)
 
 
 class _Listed:
     """Reads the cells that a fact lists, with their numbers if it has any."""
 
-    def __init__(self, table: Cells, parts: Sequence[str], kind: str) -> None:
+    def __init__(self, table: CellNumbering, parts: Sequence[str], kind: str) -> None:
         self._table, self._kind = table, kind
         self._counted = kind in COUNTED
         names = list(table.spine.attributes)
@@ -217,7 +217,7 @@ class _Listed:
             "codes as the table is named"
         )
 
-    def _find(self, batch: Batch, column: str, book: Codebook, codes: pa.StringArray, level: str) -> Ints:
+    def _find(self, batch: RowBatch, column: str, book: Codebook, codes: pa.StringArray, level: str) -> Ints:
         """Return the nodes of the codes in a column."""
         try:
             text = as_text(batch.rows.column(column), column)
@@ -238,7 +238,7 @@ class _Listed:
             )
         return found
 
-    def _refuse_twice(self, cells: Ints, order: Ints, batches: Sequence[Batch]) -> None:
+    def _refuse_twice(self, cells: Ints, order: Ints, batches: Sequence[RowBatch]) -> None:
         twice = np.flatnonzero(np.diff(cells[order]) == 0)
         if len(twice) == 0:
             return
@@ -250,7 +250,7 @@ class _Listed:
         )
 
 
-def _place(batches: Sequence[Batch], row: int) -> str:
+def _place(batches: Sequence[RowBatch], row: int) -> str:
     for batch in batches:
         if row < len(batch.rows):
             number = row if batch.numbers is None else int(batch.numbers[row])
@@ -279,7 +279,7 @@ def _place_of(stated: Any) -> str:
     return "" if source is None else Path(str(source)).name
 
 
-def _digest(table: Cells, own: Mapping[str, tuple[Ints, Ints]]) -> str:
+def _digest(table: CellNumbering, own: Mapping[str, tuple[Ints, Ints]]) -> str:
     """A SHA-256 of what is stated: by kind, the codes of each cell in order and its number, however it was written."""
     digest = hashlib.sha256(table.name.encode())
     for kind in sorted(own):

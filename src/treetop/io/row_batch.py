@@ -25,7 +25,7 @@ Values = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Batch:
+class RowBatch:
     """Some rows of a table."""
 
     rows: pa.RecordBatch

@@ -130,7 +130,7 @@ _FEW = 32
 
 
 @dataclass(frozen=True)
-class Bound:
+class ContributionCap:
     """How contributions are bounded."""
 
     id: str
@@ -145,9 +145,11 @@ class Bound:
     """Whether the records of one unit in one leaf are one."""
 
     @staticmethod
-    def of(unit: Unit, key: Key) -> Bound | None:
+    def of(unit: Unit, key: Key) -> ContributionCap | None:
         """Return the bound of a unit; None where it has no id."""
-        return None if unit.id is None else Bound(unit.id, unit.contributions, key, unit.id_clean, unit.distinct)
+        return (
+            None if unit.id is None else ContributionCap(unit.id, unit.contributions, key, unit.id_clean, unit.distinct)
+        )
 
     def hashes(self, ids: pa.StringArray) -> NDArray[np.uint64]:
         """Return the two halves of every unit's hash, each by a key of its own."""
@@ -158,10 +160,10 @@ class Bound:
         return hashes
 
 
-class Bounder:
+class CappedRecords:
     """Collects the records of a table, batch by batch, and keeps at most so many of each unit."""
 
-    def __init__(self, bound: Bound, words: int) -> None:
+    def __init__(self, bound: ContributionCap, words: int) -> None:
         self._bound = bound
         self._words = words
         self.rows = 0
